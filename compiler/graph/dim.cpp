@@ -1,0 +1,342 @@
+#include "compiler/graph/dim.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/error.h"
+
+namespace onnx2halide {
+
+namespace {
+
+enum Kind { symbol_kind, div_kind, mod_kind, min_kind, max_kind };
+
+int64_t checked_add(int64_t a, int64_t b) {
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) throw CompileError("a dimension exceeds 64 bits");
+    return sum;
+}
+
+int64_t checked_multiply(int64_t a, int64_t b) {
+    int64_t product;
+    if (__builtin_mul_overflow(a, b, &product)) throw CompileError("a dimension exceeds 64 bits");
+    return product;
+}
+
+int64_t floor_div(int64_t a, int64_t b) {
+    return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+/// A closed interval; a missing end is unbounded.
+struct Range {
+    std::optional<int64_t> min, max;
+};
+
+/// The product of two ends, nothing where it cannot be held in 64 bits.
+std::optional<int64_t> end_product(int64_t a, int64_t b) {
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? std::nullopt : std::optional(product);
+}
+
+/// Intervals of dims: products of non-negative factors are what occurs, anything else is unbounded.
+Range multiply(const Range& a, const Range& b) {
+    if (!a.min || !b.min || *a.min < 0 || *b.min < 0) return {};
+    Range result{end_product(*a.min, *b.min), std::nullopt};
+    if (a.max && b.max) result.max = end_product(*a.max, *b.max);
+    return result;
+}
+
+Range add(const Range& a, const Range& b) {
+    const auto sum = [](std::optional<int64_t> p, std::optional<int64_t> q) {
+        int64_t result;
+        return p && q && !__builtin_add_overflow(*p, *q, &result) ? std::optional(result) : std::nullopt;
+    };
+    return {sum(a.min, b.min), sum(a.max, b.max)};
+}
+
+Range scale(const Range& a, int64_t factor) {
+    const auto times = [&](std::optional<int64_t> end) { return end ? end_product(*end, factor) : std::nullopt; };
+    return factor >= 0 ? Range{times(a.min), times(a.max)} : Range{times(a.max), times(a.min)};
+}
+
+}  // namespace
+
+struct Dim::Atom {
+    Kind kind;
+    std::string name;           // of a symbol
+    int64_t min = 1, max = 0;   // bounds of a symbol
+    Dim a, b;                   // operands of the others
+    std::string key;
+
+    Range range() const;
+    std::string text(DimSyntax syntax) const;
+};
+
+namespace {
+
+Range range_of(const Dim& dim) {
+    return {dim.lower_bound(), dim.upper_bound()};
+}
+
+}  // namespace
+
+Range Dim::Atom::range() const {
+    if (kind == symbol_kind) return {min, max};
+    const Range left = range_of(a), right = range_of(b);
+    const bool positive = right.min && *right.min > 0;
+    switch (kind) {
+        case div_kind:
+            if (!positive || !left.min || *left.min < 0) return {};
+            return {right.max ? *left.min / *right.max : 0, left.max ? std::optional(*left.max / *right.min) : std::nullopt};
+        case mod_kind:
+            if (!positive) return {};
+            return {0, right.max ? std::optional(*right.max - 1) : std::nullopt};
+        case min_kind: {
+            Range result;
+            if (left.min && right.min) result.min = std::min(*left.min, *right.min);
+            if (left.max || right.max) result.max = std::min(left.max.value_or(INT64_MAX), right.max.value_or(INT64_MAX));
+            return result;
+        }
+        default: {
+            Range result;
+            if (left.min || right.min) result.min = std::max(left.min.value_or(INT64_MIN), right.min.value_or(INT64_MIN));
+            if (left.max && right.max) result.max = std::max(*left.max, *right.max);
+            return result;
+        }
+    }
+}
+
+std::string Dim::Atom::text(DimSyntax syntax) const {
+    const bool c = syntax == DimSyntax::c;
+    switch (kind) {
+        case symbol_kind: return name;
+        case div_kind:
+            return c ? fmt::format("floor_div({}, {})", a.text(syntax), b.text(syntax)) : fmt::format("({} / {})", a.text(syntax), b.text(syntax));
+        case mod_kind:
+            return c ? fmt::format("floor_mod({}, {})", a.text(syntax), b.text(syntax)) : fmt::format("({} % {})", a.text(syntax), b.text(syntax));
+        case min_kind: return fmt::format("{}({}, {})", c ? "min_dim" : "min", a.text(syntax), b.text(syntax));
+        default: return fmt::format("{}({}, {})", c ? "max_dim" : "max", a.text(syntax), b.text(syntax));
+    }
+}
+
+bool Dim::ProductLess::operator()(const Product& a, const Product& b) const {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                        [](const AtomPtr& p, const AtomPtr& q) { return p->key < q->key; });
+}
+
+Dim::Dim(int64_t value) {
+    if (value != 0) terms_[{}] = value;
+}
+
+Dim Dim::symbol(const std::string& name, int64_t min, int64_t max) {
+    return of_atom(std::make_shared<Atom>(Atom{symbol_kind, name, min, max, 0, 0, name}));
+}
+
+Dim Dim::of_atom(AtomPtr atom) {
+    Dim result;
+    result.terms_[{std::move(atom)}] = 1;
+    return result;
+}
+
+Dim Dim::operation(int kind, const Dim& a, const Dim& b) {
+    Atom atom{static_cast<Kind>(kind), "", 1, 0, a, b, ""};
+    atom.key = atom.text(DimSyntax::halide);
+    return of_atom(std::make_shared<Atom>(std::move(atom)));
+}
+
+void Dim::add(const Product& product, int64_t factor) {
+    const auto [term, is_new] = terms_.try_emplace(product, factor);
+    if (!is_new) term->second = checked_add(term->second, factor);
+    if (term->second == 0) terms_.erase(term);
+}
+
+std::optional<int64_t> Dim::constant() const {
+    if (terms_.empty()) return 0;
+    if (terms_.size() == 1 && terms_.begin()->first.empty()) return terms_.begin()->second;
+    return std::nullopt;
+}
+
+std::optional<int64_t> Dim::lower_bound() const {
+    Range sum{0, 0};
+    for (const auto& [product, factor] : terms_) {
+        Range range{1, 1};
+        for (const AtomPtr& atom : product) range = multiply(range, atom->range());
+        sum = onnx2halide::add(sum, scale(range, factor));
+    }
+    return sum.min;
+}
+
+std::optional<int64_t> Dim::upper_bound() const {
+    const std::optional<int64_t> negated = (-*this).lower_bound();
+    return negated && *negated != INT64_MIN ? std::optional(-*negated) : std::nullopt;
+}
+
+std::set<std::string> Dim::symbols() const {
+    std::set<std::string> result;
+    for (const auto& [product, factor] : terms_) {
+        for (const AtomPtr& atom : product) {
+            if (atom->kind == symbol_kind) {
+                result.insert(atom->name);
+            } else {
+                result.merge(atom->a.symbols());
+                result.merge(atom->b.symbols());
+            }
+        }
+    }
+    return result;
+}
+
+Dim Dim::substitute(const std::map<std::string, Dim>& values) const {
+    const auto replaced = [&](const AtomPtr& atom) -> Dim {
+        switch (atom->kind) {
+            case symbol_kind: {
+                const auto found = values.find(atom->name);
+                return found == values.end() ? of_atom(atom) : found->second;
+            }
+            case div_kind: return floor_div(atom->a.substitute(values), atom->b.substitute(values));
+            case mod_kind: return floor_mod(atom->a.substitute(values), atom->b.substitute(values));
+            case min_kind: return min(atom->a.substitute(values), atom->b.substitute(values));
+            default: return max(atom->a.substitute(values), atom->b.substitute(values));
+        }
+    };
+    Dim sum;
+    for (const auto& [product, factor] : terms_) {
+        Dim term = factor;
+        for (const AtomPtr& atom : product) term *= replaced(atom);
+        sum += term;
+    }
+    return sum;
+}
+
+std::string Dim::text(DimSyntax syntax) const {
+    if (const auto value = constant()) return fmt::to_string(*value);
+    std::string result;
+    // The constant term sorts first; a person writes it last.
+    const auto write = [&](const Product& product, int64_t factor) {
+        if (!result.empty()) result += factor < 0 ? " - " : " + ";
+        if (result.empty() && factor < 0) result += "-";
+        const std::string magnitude = fmt::to_string(factor < 0 ? -static_cast<uint64_t>(factor) : static_cast<uint64_t>(factor));
+        std::string term;
+        for (const AtomPtr& atom : product) term += (term.empty() ? "" : " * ") + atom->text(syntax);
+        if (term.empty()) {
+            term = magnitude;
+        } else if (magnitude != "1") {
+            term += " * " + magnitude;
+        }
+        result += term;
+    };
+    for (const auto& [product, factor] : terms_) {
+        if (!product.empty()) write(product, factor);
+    }
+    if (const auto rest = terms_.find({}); rest != terms_.end()) write({}, rest->second);
+    const bool simple = terms_.size() == 1 && terms_.begin()->second > 0;
+    const bool one_atom = simple && terms_.begin()->first.size() == 1 && terms_.begin()->second == 1;
+    return one_atom ? result : "(" + result + ")";
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+    Dim sum = a;
+    for (const auto& [product, factor] : b.terms_) sum.add(product, factor);
+    return sum;
+}
+
+Dim operator-(const Dim& a, const Dim& b) {
+    return a + -b;
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+    Dim result;
+    for (const auto& [left, left_factor] : a.terms_) {
+        for (const auto& [right, right_factor] : b.terms_) {
+            Dim::Product both;
+            std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(both),
+                       [](const auto& p, const auto& q) { return p->key < q->key; });
+            result.add(both, checked_multiply(left_factor, right_factor));
+        }
+    }
+    return result;
+}
+
+std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
+    if (a == b && !a.is(0)) return 1;
+    if (b.terms_.size() != 1) return std::nullopt;
+    const auto& [divisor, divisor_factor] = *b.terms_.begin();
+    Dim result;
+    for (const auto& [product, factor] : a.terms_) {
+        Dim::Product rest;
+        std::set_difference(product.begin(), product.end(), divisor.begin(), divisor.end(), std::back_inserter(rest),
+                            [](const auto& p, const auto& q) { return p->key < q->key; });
+        if (rest.size() + divisor.size() != product.size() || factor % divisor_factor != 0) return std::nullopt;
+        result.add(rest, factor / divisor_factor);
+    }
+    return result;
+}
+
+Dim floor_div(const Dim& a, const Dim& b) {
+    const auto x = a.constant(), y = b.constant();
+    if (b.is(0)) throw CompileError("a dimension is divided by 0");
+    if (x && y) return floor_div(*x, *y);
+    if (const auto quotient = exact_div(a, b)) return *quotient;
+    if (y) {  // (y·p + rest) / y = p + rest / y
+        Dim whole, rest;
+        for (const auto& [product, factor] : a.terms_) {
+            whole.add(product, floor_div(factor, *y));
+            rest.add(product, factor - floor_div(factor, *y) * *y);
+        }
+        if (rest.constant()) return whole + floor_div(*rest.constant(), *y);
+        return whole + Dim::operation(div_kind, rest, b);
+    }
+    return Dim::operation(div_kind, a, b);
+}
+
+Dim floor_mod(const Dim& a, const Dim& b) {
+    if (b.is(0)) throw CompileError("a dimension is divided by 0");
+    if (exact_div(a, b)) return 0;
+    const Dim quotient = floor_div(a, b);
+    if (a.constant() && b.constant()) return a - b * quotient;
+    return Dim::operation(mod_kind, a, b);
+}
+
+Dim min(const Dim& a, const Dim& b) {
+    if (prove_less_equal(a, b) == Proof::yes) return a;
+    if (prove_less_equal(b, a) == Proof::yes) return b;
+    return Dim::operation(min_kind, a, b);
+}
+
+Dim max(const Dim& a, const Dim& b) {
+    if (prove_less_equal(a, b) == Proof::yes) return b;
+    if (prove_less_equal(b, a) == Proof::yes) return a;
+    return Dim::operation(max_kind, a, b);
+}
+
+Proof prove_less_equal(const Dim& a, const Dim& b) {
+    const Dim difference = b - a;
+    const auto low = difference.lower_bound(), high = difference.upper_bound();
+    if (low && *low >= 0) return Proof::yes;
+    if (high && *high < 0) return Proof::no;
+    return Proof::unknown;
+}
+
+Proof prove_equal(const Dim& a, const Dim& b) {
+    const Dim difference = a - b;
+    if (difference.is(0)) return Proof::yes;
+    const auto low = difference.lower_bound(), high = difference.upper_bound();
+    if ((low && *low > 0) || (high && *high < 0)) return Proof::no;
+    return Proof::unknown;
+}
+
+Dim product(const std::vector<Dim>& dims) {
+    Dim result = 1;
+    for (const Dim& dim : dims) result *= dim;
+    return result;
+}
+
+std::string shape_text(const std::vector<Dim>& dims) {
+    if (dims.empty()) return "scalar";
+    std::string result;
+    for (const Dim& dim : dims) result += (result.empty() ? "" : "x") + dim.text();
+    return result;
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace onnx2halide {
+
+/// Answer to a question about dimensions whose symbols are not known yet.
+enum class Proof { no, yes, unknown };
+
+/// Where the text of a dimension goes: Halide divides by floor, C truncates.
+enum class DimSyntax { halide, c };
+
+/// A 64-bit integer expression over named symbols: a sum of products of atoms, sorted so that equal sums are the same.
+/// An atom is a symbol, a floor division, a remainder, a minimum or a maximum.
+class Dim {
+public:
+    static constexpr int64_t unbounded = std::numeric_limits<int32_t>::max();
+
+    Dim(int64_t value = 0);  // NOLINT: a number is a dimension
+
+    /// A named size that the caller of the compiled model chooses, within [min, max].
+    static Dim symbol(const std::string& name, int64_t min = 1, int64_t max = unbounded);
+
+    std::optional<int64_t> constant() const;
+    bool is(int64_t value) const { return constant() == value; }
+
+    /// The smallest and largest value that the symbols' bounds allow, or nothing where there is no such bound.
+    std::optional<int64_t> lower_bound() const;
+    std::optional<int64_t> upper_bound() const;
+
+    /// Names of the symbols that occur anywhere in it.
+    std::set<std::string> symbols() const;
+
+    /// The same expression with each named symbol replaced.
+    Dim substitute(const std::map<std::string, Dim>& values) const;
+
+    /// `batch * 12 + 1`, in parentheses where it is a sum or starts with a minus.
+    std::string text(DimSyntax syntax = DimSyntax::halide) const;
+
+    Dim& operator+=(const Dim& other) { return *this = *this + other; }
+    Dim& operator*=(const Dim& other) { return *this = *this * other; }
+    friend Dim operator+(const Dim& a, const Dim& b);
+    friend Dim operator-(const Dim& a, const Dim& b);
+    friend Dim operator*(const Dim& a, const Dim& b);
+    friend Dim operator-(const Dim& a) { return a * Dim(-1); }
+    friend Dim floor_div(const Dim& a, const Dim& b);
+    friend Dim ceil_div(const Dim& a, const Dim& b) { return -floor_div(-a, b); }
+    /// a − b · floor(a / b)
+    friend Dim floor_mod(const Dim& a, const Dim& b);
+    friend Dim min(const Dim& a, const Dim& b);
+    friend Dim max(const Dim& a, const Dim& b);
+
+    /// a / b where b divides every term of a; nothing where it does not.
+    friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
+
+    /// Same expression. Different expressions may still be equal: see prove_equal.
+    friend bool operator==(const Dim& a, const Dim& b) { return a.key() == b.key(); }
+
+    friend Proof prove_equal(const Dim& a, const Dim& b);
+    friend Proof prove_less_equal(const Dim& a, const Dim& b);
+
+    struct Atom;
+
+private:
+    using AtomPtr = std::shared_ptr<const Atom>;
+    /// Atoms with repetition, sorted by their keys; empty for the constant term.
+    using Product = std::vector<AtomPtr>;
+    struct ProductLess {
+        bool operator()(const Product& a, const Product& b) const;
+    };
+    std::map<Product, int64_t, ProductLess> terms_;
+
+    static Dim of_atom(AtomPtr atom);
+    static Dim operation(int kind, const Dim& a, const Dim& b);
+    void add(const Product& product, int64_t factor);
+    std::string key() const { return text(DimSyntax::halide); }
+};
+
+using std::max;
+using std::min;
+Dim operator+(const Dim& a, const Dim& b);
+Dim operator-(const Dim& a, const Dim& b);
+Dim operator*(const Dim& a, const Dim& b);
+Dim floor_div(const Dim& a, const Dim& b);
+Dim ceil_div(const Dim& a, const Dim& b);
+Dim floor_mod(const Dim& a, const Dim& b);
+Dim min(const Dim& a, const Dim& b);
+Dim max(const Dim& a, const Dim& b);
+std::optional<Dim> exact_div(const Dim& a, const Dim& b);
+Proof prove_equal(const Dim& a, const Dim& b);
+Proof prove_less_equal(const Dim& a, const Dim& b);
+
+/// The product of all dims: a tensor's number of elements.
+Dim product(const std::vector<Dim>& dims);
+
+/// `1x3x224x224`, symbols by name.
+std::string shape_text(const std::vector<Dim>& dims);
+
+}  // namespace onnx2halide

@@ -1,0 +1,206 @@
+#include "compiler/graph/graph.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace onnx2halide {
+
+namespace {
+
+template <typename T>
+const T* attribute_as(const Node& node, const std::string& name) {
+    const auto found = node.attributes.find(name);
+    if (found == node.attributes.end()) return nullptr;
+    const T* value = std::get_if<T>(&found->second);
+    if (!value) throw CompileError("attribute {} has another type than expected", name);
+    return value;
+}
+
+template <typename T>
+const T& required(const Node& node, const std::string& name) {
+    const T* value = attribute_as<T>(node, name);
+    if (!value) throw CompileError("attribute {} is missing", name);
+    return *value;
+}
+
+float from_half(uint16_t bits) {
+    const uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 0x1f, mantissa = bits & 0x3ff;
+    if (exponent == 0) {
+        const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+        return sign ? -magnitude : magnitude;
+    }
+    const uint32_t wide = exponent == 31 ? 0xffu : exponent + 112;
+    return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+}
+
+float from_bfloat(uint16_t bits) {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+template <typename To>
+std::vector<To> converted(const Constant& constant) {
+    const auto all = [&]<typename T>(T) {
+        const auto elements = constant.as<T>();
+        return std::vector<To>(elements.begin(), elements.end());
+    };
+    const auto narrow = [&](float (*widen)(uint16_t)) {
+        std::vector<To> result;
+        for (const uint16_t bits : constant.as<uint16_t>()) result.push_back(static_cast<To>(widen(bits)));
+        return result;
+    };
+    using enum ElementType;
+    switch (constant.element) {
+        case float32: return all(float());
+        case float64: return all(double());
+        case uint8: return all(uint8_t());
+        case boolean: return all(uint8_t());
+        case int8: return all(int8_t());
+        case uint16: return all(uint16_t());
+        case int16: return all(int16_t());
+        case int32: return all(int32_t());
+        case int64: return all(int64_t());
+        case uint32: return all(uint32_t());
+        case uint64: return all(uint64_t());
+        case float16: return narrow(from_half);
+        case bfloat16: return narrow(from_bfloat);
+        default: throw CompileError("a constant of type {} has no numbers", info(constant.element).name);
+    }
+}
+
+}  // namespace
+
+int64_t Constant::elements() const {
+    int64_t count = 1;
+    for (const int64_t dim : shape) count *= dim;
+    return count;
+}
+
+std::vector<int64_t> Constant::integers() const {
+    return converted<int64_t>(*this);
+}
+
+std::vector<double> Constant::reals() const {
+    return converted<double>(*this);
+}
+
+const TensorType& Value::checked_type() const {
+    if (!type) throw std::logic_error("value '" + name + "' has no type yet");
+    return *type;
+}
+
+int64_t Node::integer(const std::string& attribute) const {
+    return required<int64_t>(*this, attribute);
+}
+
+int64_t Node::integer(const std::string& attribute, int64_t otherwise) const {
+    const auto* value = attribute_as<int64_t>(*this, attribute);
+    return value ? *value : otherwise;
+}
+
+float Node::real(const std::string& attribute) const {
+    return required<float>(*this, attribute);
+}
+
+float Node::real(const std::string& attribute, float otherwise) const {
+    const auto* value = attribute_as<float>(*this, attribute);
+    return value ? *value : otherwise;
+}
+
+const std::string& Node::string(const std::string& attribute) const {
+    return required<std::string>(*this, attribute);
+}
+
+std::string Node::string(const std::string& attribute, const std::string& otherwise) const {
+    const auto* value = attribute_as<std::string>(*this, attribute);
+    return value ? *value : otherwise;
+}
+
+std::vector<int64_t> Node::integers(const std::string& attribute) const {
+    return required<std::vector<int64_t>>(*this, attribute);
+}
+
+std::vector<int64_t> Node::integers(const std::string& attribute, std::vector<int64_t> otherwise) const {
+    const auto* value = attribute_as<std::vector<int64_t>>(*this, attribute);
+    return value ? *value : otherwise;
+}
+
+std::vector<float> Node::reals(const std::string& attribute) const {
+    return required<std::vector<float>>(*this, attribute);
+}
+
+const Constant& Node::tensor(const std::string& attribute) const {
+    return required<Constant>(*this, attribute);
+}
+
+std::string Node::label() const {
+    return fmt::format("node '{}' ({})", name, domain.empty() ? op_type : domain + "." + op_type);
+}
+
+Value* Graph::value(const std::string& name) {
+    auto& place = values_[name];
+    if (!place) {
+        place = std::make_unique<Value>();
+        place->name = name;
+    }
+    return place.get();
+}
+
+Value* Graph::find(const std::string& name) const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? nullptr : found->second.get();
+}
+
+Value* Graph::new_value(const std::string& hint) {
+    std::string name = hint;
+    for (int i = 2; values_.contains(name); ++i) name = fmt::format("{}_{}", hint, i);
+    return value(name);
+}
+
+Node* Graph::add(Node node, const Node* before) {
+    auto place = nodes_.end();
+    if (before) place = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& other) { return other.get() == before; });
+    Node* added = nodes_.insert(place, std::make_unique<Node>(std::move(node)))->get();
+    for (Value* input : added->inputs) {
+        if (input) input->consumers.push_back(added);
+    }
+    for (Value* output : added->outputs) {
+        if (output) output->producer = added;
+    }
+    return added;
+}
+
+void Graph::remove(Node* node) {
+    for (size_t i = 0; i < node->inputs.size(); ++i) set_input(node, i, nullptr);
+    for (Value* output : node->outputs) {
+        if (output && output->producer == node) output->producer = nullptr;
+    }
+    nodes_.remove_if([&](const auto& other) { return other.get() == node; });
+}
+
+void Graph::replace_uses(Value* from, Value* to) {
+    const std::vector<Node*> consumers = from->consumers;
+    for (Node* consumer : consumers) {
+        for (size_t i = 0; i < consumer->inputs.size(); ++i) {
+            if (consumer->inputs[i] == from) set_input(consumer, i, to);
+        }
+    }
+    std::replace(outputs.begin(), outputs.end(), from, to);
+}
+
+void Graph::set_input(Node* node, size_t i, Value* value) {
+    if (Value* old = node->inputs[i]) {
+        const auto use = std::find(old->consumers.begin(), old->consumers.end(), node);
+        if (use != old->consumers.end()) old->consumers.erase(use);
+    }
+    node->inputs[i] = value;
+    if (value) value->consumers.push_back(node);
+}
+
+bool Graph::is_output(const Value* value) const {
+    return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
+}
+
+}  // namespace onnx2halide

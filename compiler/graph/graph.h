@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "compiler/graph/error.h"
+#include "compiler/graph/tensor_type.h"
+
+namespace onnx2halide {
+
+class Graph;
+struct Node;
+
+/// The elements of a constant tensor, row-major and little-endian, as ONNX's raw_data (strings apart).
+struct Constant {
+    ElementType element = ElementType::undefined;
+    std::vector<int64_t> shape;
+    std::shared_ptr<const std::vector<std::byte>> data;
+    std::vector<std::string> strings;
+
+    /// The elements as T, which must be the C type of `element`.
+    template <typename T>
+    std::span<const T> as() const {
+        return {reinterpret_cast<const T*>(data->data()), data->size() / sizeof(T)};
+    }
+    int64_t elements() const;
+    TensorType type() const { return {element, std::vector<Dim>(shape.begin(), shape.end())}; }
+    /// Elements converted, whatever the (integer, bool or float) type.
+    std::vector<int64_t> integers() const;
+    std::vector<double> reals() const;
+};
+
+/// Makes a constant from elements whose C type is that of `element`.
+template <typename T>
+Constant make_constant(ElementType element, std::vector<int64_t> shape, const std::vector<T>& elements) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(elements.data());
+    return {element, std::move(shape), std::make_shared<std::vector<std::byte>>(bytes, bytes + elements.size() * sizeof(T)), {}};
+}
+
+/// Elements of a small tensor (up to 64) that inference knows: integers and bools as dims, floats as doubles.
+/// Kernels print them as literals, so whatever only computes shapes vanishes from the program.
+struct KnownElements {
+    static constexpr size_t limit = 64;
+    std::vector<Dim> integers;   // of integer and bool tensors
+    std::vector<double> reals;   // of float tensors
+    size_t size() const { return integers.size() + reals.size(); }
+    bool operator==(const KnownElements&) const = default;
+};
+
+/// A tensor that flows along an edge of the graph. Its type is set once, by inference.
+struct Value {
+    std::string name;                    // ONNX's name, unique in its graph
+    std::optional<TensorType> type;      // after inference always set
+    std::optional<TensorType> declared;  // what the model says of it, to be checked; dims may be symbols of their own
+    std::optional<Constant> constant;    // of an initialiser or a folded value
+    std::optional<KnownElements> known;  // see KnownElements
+    Node* producer = nullptr;            // null for inputs and constants
+    std::vector<Node*> consumers;        // once for each use
+
+    bool is_constant() const { return constant.has_value(); }
+    const TensorType& checked_type() const;  // throws std::logic_error before inference
+};
+
+using Attribute = std::variant<int64_t, float, std::string, Constant, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
+                               std::shared_ptr<Graph>>;
+
+/// One operator applied to values.
+struct Node {
+    std::string name;     // ONNX's name or, where it has none, its first output's
+    std::string domain;   // "" is ONNX's own
+    std::string op_type;  // Conv
+    int version = 1;      // since_version of the operator in the model's opset
+    int index = 0;        // place in the model's list of nodes
+    std::map<std::string, Attribute> attributes;  // defaults of the schema filled in
+    std::vector<Value*> inputs;                   // null where an optional one is omitted
+    std::vector<Value*> outputs;                  // null where an optional one is not asked for
+
+    bool has_input(size_t i) const { return i < inputs.size() && inputs[i]; }
+    bool has_output(size_t i) const { return i < outputs.size() && outputs[i]; }
+    bool has(const std::string& attribute) const { return attributes.contains(attribute); }
+
+    /// The attribute's value. Throws CompileError where it is missing or of another type.
+    int64_t integer(const std::string& attribute) const;
+    int64_t integer(const std::string& attribute, int64_t otherwise) const;
+    float real(const std::string& attribute) const;
+    float real(const std::string& attribute, float otherwise) const;
+    const std::string& string(const std::string& attribute) const;
+    std::string string(const std::string& attribute, const std::string& otherwise) const;
+    std::vector<int64_t> integers(const std::string& attribute) const;
+    std::vector<int64_t> integers(const std::string& attribute, std::vector<int64_t> otherwise) const;
+    std::vector<float> reals(const std::string& attribute) const;
+    const Constant& tensor(const std::string& attribute) const;
+
+    /// `node 'conv1' (Conv)`, as messages say it.
+    std::string label() const;
+};
+
+/// A model's nodes in topological order, and the values between them.
+class Graph {
+public:
+    std::string name;
+    std::vector<Value*> inputs;    // without initialisers
+    std::vector<Value*> outputs;
+    std::map<std::string, Dim> symbols;  // named dims that stay open, with their bounds
+    int opset = 0;                       // of ONNX's own domain
+
+    Graph() = default;
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+
+    /// The value of this name, made if there is none.
+    Value* value(const std::string& name);
+    Value* find(const std::string& name) const;
+    /// A new value whose name starts with `hint`.
+    Value* new_value(const std::string& hint);
+
+    const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+    /// Adds a node before `before` (null: at the end) and links its values.
+    Node* add(Node node, const Node* before = nullptr);
+    /// Removes a node; its outputs, which nobody may use any more, lose their producer.
+    void remove(Node* node);
+    /// Lets every consumer of `from` and the graph's outputs read `to` instead. An output keeps its public name by
+    /// its place in `outputs`, see `output_names`.
+    void replace_uses(Value* from, Value* to);
+    void set_input(Node* node, size_t i, Value* value);
+    bool is_output(const Value* value) const;
+
+    std::vector<std::string> output_names;  // public names; a pass may put another value behind one
+
+private:
+    std::list<std::unique_ptr<Node>> nodes_;
+    std::unordered_map<std::string, std::unique_ptr<Value>> values_;
+};
+
+}  // namespace onnx2halide

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/graph/dim.h"
+
+namespace onnx2halide {
+
+/// Element types, numbered as ONNX's TensorProto.DataType.
+enum class ElementType : int32_t {
+    undefined = 0,
+    float32 = 1,
+    uint8 = 2,
+    int8 = 3,
+    uint16 = 4,
+    int16 = 5,
+    int32 = 6,
+    int64 = 7,
+    string = 8,
+    boolean = 9,
+    float16 = 10,
+    float64 = 11,
+    uint32 = 12,
+    uint64 = 13,
+    complex64 = 14,
+    complex128 = 15,
+    bfloat16 = 16,
+    float8e4m3fn = 17,
+    float8e4m3fnuz = 18,
+    float8e5m2 = 19,
+    float8e5m2fnuz = 20,
+    uint4 = 21,
+    int4 = 22,
+    float4e2m1 = 23,
+    float8e8m0 = 24,
+    uint2 = 25,
+    int2 = 26,
+};
+
+/// What is known of an element type, one row a type.
+struct ElementInfo {
+    ElementType type;
+    std::string_view name;         // as messages and `ops` say it: float32, bool
+    std::string_view halide_name;  // as generators say it: float, uint8_t; empty where kernels cannot hold it
+    std::string_view c_name;       // as headers say it
+    int bytes;                     // of an element in memory; 0 where it has no fixed size
+    bool floating, integer, is_signed;
+};
+const ElementInfo& info(ElementType type);
+bool is_float(ElementType type);    // float16, bfloat16, float32, float64
+bool is_integer(ElementType type);  // int8…int64, uint8…uint64; not bool
+bool is_narrow_float(ElementType type);  // float16 and bfloat16: kernels compute them in float32
+
+/// The order of a tensor's axes in memory, innermost first. A row-major tensor of rank 4 is {3, 2, 1, 0}.
+using Layout = std::vector<int>;
+Layout row_major(size_t rank);
+/// Axis 1 (channels) innermost, then the spatial axes from the last, the batch outermost: {1, 3, 2, 0}.
+Layout channels_last(size_t rank);
+
+/// Element type, shape (ONNX's axis order, outermost first) and layout of a tensor.
+struct TensorType {
+    ElementType element = ElementType::undefined;
+    std::vector<Dim> shape;
+    Layout layout;  // always rank() axes
+
+    TensorType() = default;
+    TensorType(ElementType element, std::vector<Dim> shape) : element(element), shape(std::move(shape)), layout(row_major(this->shape.size())) {}
+
+    size_t rank() const { return shape.size(); }
+    Dim elements() const { return product(shape); }
+    Dim bytes() const { return elements() * info(element).bytes; }
+    bool is_row_major() const { return layout == row_major(rank()); }
+    /// Extents in the order of memory, innermost first.
+    std::vector<Dim> extents() const;
+    /// `float32 1x3x224x224`
+    std::string text() const;
+    bool operator==(const TensorType&) const = default;
+};
+
+/// Whether a tensor of type `a` and one of type `b` hold the same elements in the same order in memory when their axes
+/// correspond in memory order, leaving out axes of extent 1.
+bool same_memory_order(const TensorType& a, const std::vector<int>& axes_of_b_in_a, const TensorType& b);
+
+}  // namespace onnx2halide

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "ops/node_generator.h"
+
+// One list of rows a family; ops/table.cpp joins them. Self-registering objects would vanish when linked from an archive.
+namespace onnx2halide {
+
+std::vector<Operator> unary_operators();
+std::vector<Operator> binary_operators();
+std::vector<Operator> cast_operators();
+std::vector<Operator> reduce_operators();
+std::vector<Operator> conv_operators();
+std::vector<Operator> pool_operators();
+std::vector<Operator> matmul_operators();
+std::vector<Operator> normalise_operators();
+std::vector<Operator> shape_operators();
+std::vector<Operator> movement_operators();
+std::vector<Operator> resize_operators();
+
+}  // namespace onnx2halide

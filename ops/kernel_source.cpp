@@ -1,0 +1,182 @@
+#include "ops/kernel_source.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace onnx2halide {
+
+namespace {
+
+/// C++ text of a float or double that reads back as the same number.
+std::string float_text(double number, bool is_double) {
+    const std::string type = is_double ? "double" : "float";
+    if (std::isnan(number)) return fmt::format("std::numeric_limits<{}>::quiet_NaN()", type);
+    if (std::isinf(number)) return fmt::format("{}std::numeric_limits<{}>::infinity()", number < 0 ? "-" : "", type);
+    std::string digits = is_double ? fmt::format("{}", number) : fmt::format("{}", static_cast<float>(number));
+    if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
+    return is_double ? digits : digits + "f";
+}
+
+}  // namespace
+
+bool is_literal(const Value* value) {
+    return value->known && value->known->size() == 1;
+}
+
+KernelSource::KernelSource(const Target& target, std::vector<const Value*> inputs, std::vector<const Value*> outputs)
+    : target_(target), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+    // A value called `x` gives way to the Var `x`, so that loops are called the same everywhere.
+    for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"}) names_.reserve(var);
+    for (const auto* values : {&inputs_, &outputs_}) {
+        for (const Value* value : *values) {
+            if (!value_names_.contains(value)) value_names_[value] = names_.unique(value->name);
+            for (const Dim& extent : value->checked_type().shape) dim(extent);
+        }
+    }
+}
+
+Coordinates KernelSource::vars(size_t rank) {
+    static const std::vector<Coordinates> usual = {{}, {"x"}, {"y", "x"}, {"z", "y", "x"}, {"n", "c", "y", "x"}, {"n", "c", "z", "y", "x"}};
+    Coordinates result;
+    if (rank < usual.size()) {
+        result = usual[rank];
+    } else {
+        for (size_t i = 0; i < rank; ++i) result.push_back(fmt::format("d{}", i));
+    }
+    for (const std::string& name : result) var(name);
+    return result;
+}
+
+std::string KernelSource::var(const std::string& name) {
+    if (std::find(vars_.begin(), vars_.end(), name) == vars_.end()) {
+        vars_.push_back(name);
+        names_.reserve(name);
+    }
+    return name;
+}
+
+std::string KernelSource::func(const std::string& hint) {
+    funcs_.push_back(names_.unique(hint));
+    return funcs_.back();
+}
+
+std::string KernelSource::rdom(const std::string& hint, const std::vector<Dim>& extents) {
+    // `r` and `k` are kept free for this.
+    std::string name = hint;
+    for (int i = 2; std::find(rdoms_.begin(), rdoms_.end(), name) != rdoms_.end(); ++i) name = fmt::format("{}{}", hint, i);
+    names_.reserve(name);
+    rdoms_.push_back(name);
+    std::vector<std::string> ranges;
+    for (const Dim& extent : extents) ranges.push_back("0, " + dim(extent));
+    line(fmt::format("{} = RDom({});", name,
+                     ranges.size() == 1 ? ranges[0] : fmt::format("{}", fmt::join(ranges, ", "))));
+    return name;
+}
+
+std::string KernelSource::axis(const std::string& rdom, size_t i) {
+    static constexpr std::string_view names = "xyzw";
+    return i < names.size() ? fmt::format("{}.{}", rdom, names[i]) : fmt::format("{}[{}]", rdom, i);
+}
+
+std::string KernelSource::param(const std::string& name, int value) {
+    names_.reserve(name);
+    params_.emplace_back(name, value);
+    return name;
+}
+
+std::string KernelSource::name(const Value* value) {
+    const auto found = value_names_.find(value);
+    if (found != value_names_.end()) return found->second;
+    const std::string name = func(value->name);
+    return value_names_[value] = name;
+}
+
+std::string KernelSource::dim(const Dim& dim) {
+    symbols_.merge(dim.symbols());
+    return dim.text(DimSyntax::halide);
+}
+
+std::string KernelSource::literal(double number, ElementType type) {
+    return fmt::format("Expr({})", float_text(number, type == ElementType::float64));
+}
+
+std::string KernelSource::literal(int64_t number, ElementType type) {
+    if (is_float(type)) return literal(static_cast<double>(number), type);
+    if (type == ElementType::boolean) return number ? "Expr(true)" : "Expr(false)";
+    if (type == ElementType::int32 && number > INT32_MIN) return fmt::format("Expr({})", number);
+    const std::string_view c_type = info(type).c_name;
+    if (type == ElementType::uint64) return fmt::format("Expr({}({}u))", c_type, static_cast<uint64_t>(number));
+    if (number == INT64_MIN) return fmt::format("Expr(std::numeric_limits<{}>::min())", c_type);
+    return fmt::format("Expr({}({}))", c_type, number);
+}
+
+std::string KernelSource::compute_type(ElementType type) {
+    if (type == ElementType::boolean) return "bool";
+    return std::string(is_narrow_float(type) ? "float" : info(type).halide_name);
+}
+
+std::string KernelSource::read(const Value* value, const Coordinates& at) {
+    const ElementType type = value->checked_type().element;
+    if (is_literal(value)) {
+        if (!value->known->reals.empty()) return literal(value->known->reals[0], type);
+        const Dim& known = value->known->integers[0];
+        if (const auto number = known.constant()) return literal(*number, type);
+        return fmt::format("cast<{}>({})", compute_type(type), dim(known));
+    }
+    const std::string stored = element(value, at);
+    if (type == ElementType::boolean) return fmt::format("({} != 0)", stored);
+    return is_narrow_float(type) ? fmt::format("cast<float>({})", stored) : stored;
+}
+
+std::string KernelSource::read_broadcast(const Value* value, const Coordinates& at) {
+    const std::vector<Dim>& shape = value->checked_type().shape;
+    Coordinates own;
+    for (size_t i = 0; i < shape.size(); ++i) own.push_back(shape[i].is(1) ? "0" : at[at.size() - shape.size() + i]);
+    return read(value, own);
+}
+
+std::string KernelSource::element(const Value* value, const Coordinates& at) {
+    if (is_literal(value)) return cast_text(read(value, at), value->checked_type().element);
+    return call(name(value), value->checked_type(), at);
+}
+
+std::string KernelSource::call(const std::string& func, const TensorType& type, const Coordinates& at) {
+    Coordinates printed;
+    for (const int axis : type.layout) printed.push_back(at.at(axis));
+    return fmt::format("{}({})", func, fmt::join(printed, ", "));
+}
+
+void KernelSource::define(const Value* value, const Coordinates& at, const std::string& expression) {
+    const ElementType type = value->checked_type().element;
+    const bool widened = is_narrow_float(type) || type == ElementType::boolean;
+    store(value, at, widened ? fmt::format("cast<{}>({})", info(type).halide_name, expression) : expression);
+}
+
+void KernelSource::store(const Value* value, const Coordinates& at, const std::string& expression) {
+    line(fmt::format("{} = {};", call(name(value), value->checked_type(), at), expression));
+}
+
+Loops KernelSource::output_loops(size_t i) {
+    const TensorType& type = outputs_.at(i)->checked_type();
+    const Coordinates names = vars(type.rank());
+    Loops loops{name(outputs_[i]), {}, type.extents(), type.element};
+    for (const int axis : type.layout) loops.vars.push_back(names[axis]);
+    return loops;
+}
+
+std::string cast_text(const std::string& expression, ElementType to) {
+    return fmt::format("cast<{}>({})", info(to).halide_name, expression);
+}
+
+std::string tail_strategy(const Dim& extent, int factor, bool may_recompute) {
+    const auto constant = extent.constant();
+    if (constant && *constant % factor == 0) return "TailStrategy::RoundUp";
+    const auto least = extent.lower_bound();
+    if (may_recompute && least && *least >= factor) return "TailStrategy::ShiftInwards";
+    return "TailStrategy::GuardWithIf";
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/graph/graph.h"
+#include "ops/names.h"
+#include "ops/target.h"
+
+namespace onnx2halide {
+
+/// Coordinates of one tensor element as Halide text, in ONNX's axis order: {"n", "c", "y", "x"}.
+using Coordinates = std::vector<std::string>;
+
+/// The loops of a Func, innermost first, as a schedule sees them.
+struct Loops {
+    std::string func;               // its name in the class
+    std::vector<std::string> vars;  // x, y, c, n for a row-major image; c, x, y, n with channels innermost
+    std::vector<Dim> extents;       // of each var
+    ElementType element;
+};
+
+/// The text of one kernel's class while its nodes write it: names, declarations, statements and schedule.
+/// Coordinates always come in ONNX's axis order; each value's layout decides the order in which they are printed.
+class KernelSource {
+public:
+    KernelSource(const Target& target, std::vector<const Value*> inputs, std::vector<const Value*> outputs);
+
+    const Target& target() const { return target_; }
+
+    // Names. Each declares what it names, as a member of the class.
+
+    /// One Var per axis, in ONNX's axis order: {"n", "c", "y", "x"}. The same rank always has the same names.
+    Coordinates vars(size_t rank);
+    /// A Var called `name`, the same one each time.
+    std::string var(const std::string& name);
+    /// A new Func whose name starts with `hint`, such as conv1_sum.
+    std::string func(const std::string& hint);
+    /// A new RDom over [0, extent) in each dimension, innermost first. Its variables are r.x, r.y, r.z, r.w, or r[4]… (see `axis`).
+    std::string rdom(const std::string& hint, const std::vector<Dim>& extents);
+    /// The i-th variable of an RDom, as text: r.x
+    static std::string axis(const std::string& rdom, size_t i);
+    /// A GeneratorParam<int> with this default, for the schedule's numbers. Returns its name; in arithmetic use `int(name)`.
+    std::string param(const std::string& name, int value);
+    /// A value's name in the class: the Input, Output or Func that holds it.
+    std::string name(const Value* value);
+
+    // Text of expressions.
+
+    /// A dimension as Halide text; its symbols become int32 arguments of the kernel.
+    std::string dim(const Dim& dim);
+    /// A number as a Halide expression of the type in which kernels compute `type` (float for float16): Expr(0.5f).
+    static std::string literal(double number, ElementType type);
+    static std::string literal(int64_t number, ElementType type);
+    /// The type in which kernels compute with elements of `type`, as Halide text: float for float16, bool for bool.
+    static std::string compute_type(ElementType type);
+
+    /// One element, to compute with: float16 widened to float, bool as a condition, a known scalar as a literal.
+    std::string read(const Value* value, const Coordinates& at);
+    /// The same where `at` are coordinates of a result that `value` is broadcast to (numpy's rules).
+    std::string read_broadcast(const Value* value, const Coordinates& at);
+    /// One element as it is stored (float16_t, uint8_t for bool), for nodes that only move elements.
+    std::string element(const Value* value, const Coordinates& at);
+    /// `func(c, x, y, n)`: a Func whose dims are laid out as `type`'s.
+    static std::string call(const std::string& func, const TensorType& type, const Coordinates& at);
+
+    // Statements.
+
+    /// `relu1(c, x, y, n) = expression;` where the expression has the type that `read` gives.
+    void define(const Value* value, const Coordinates& at, const std::string& expression);
+    /// The same for an expression of the stored type, as `element` gives.
+    void store(const Value* value, const Coordinates& at, const std::string& expression);
+    /// Any statement of the algorithm, with its semicolon.
+    void line(const std::string& statement) { algorithm_.push_back(statement); }
+    /// Any statement of the schedule, with its semicolon; a comment that gives the reason for its numbers is welcome.
+    void schedule(const std::string& statement) { schedule_.push_back(statement); }
+
+    // For schedules.
+
+    /// The loops of the kernel's i-th output, whose Func is the last of the group.
+    Loops output_loops(size_t i = 0);
+    size_t output_count() const { return outputs_.size(); }
+    const std::vector<const Value*>& inputs() const { return inputs_; }
+    const std::vector<const Value*>& outputs() const { return outputs_; }
+
+    // What the emitter prints.
+
+    const std::vector<std::string>& declared_vars() const { return vars_; }
+    const std::vector<std::string>& declared_funcs() const { return funcs_; }
+    const std::vector<std::string>& declared_rdoms() const { return rdoms_; }
+    const std::vector<std::pair<std::string, int>>& declared_params() const { return params_; }
+    const std::set<std::string>& symbols() const { return symbols_; }  // int32 arguments, sorted
+    const std::vector<std::string>& algorithm() const { return algorithm_; }
+    const std::vector<std::string>& schedule() const { return schedule_; }
+
+private:
+    Target target_;
+    std::vector<const Value*> inputs_, outputs_;
+    Names names_;
+    std::map<const Value*, std::string> value_names_;
+    std::vector<std::string> vars_, funcs_, rdoms_;
+    std::vector<std::pair<std::string, int>> params_;
+    std::set<std::string> symbols_;
+    std::vector<std::string> algorithm_, schedule_;
+};
+
+/// Converts an expression to a stored type by C's rules, without saturation.
+std::string cast_text(const std::string& expression, ElementType to);
+
+/// Whether kernels print this value as a literal instead of reading a tensor: a single element that inference knows.
+bool is_literal(const Value* value);
+
+/// Halide's tail strategy for splitting `extent` by `factor`: exact where it divides, ShiftInwards where the extent is known to be
+/// at least the factor and elements may be computed twice, GuardWithIf otherwise.
+std::string tail_strategy(const Dim& extent, int factor, bool may_recompute);
+
+}  // namespace onnx2halide

@@ -1,0 +1,58 @@
+#include "ops/names.h"
+
+#include <cctype>
+
+#include <fmt/format.h>
+
+namespace onnx2halide {
+
+namespace {
+
+constexpr std::string_view reserved_words[] = {
+    // C and C++
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+    "char8_t", "char16_t", "char32_t", "class", "compl", "concept", "const", "consteval", "constexpr", "constinit", "const_cast", "continue",
+    "co_await", "co_return", "co_yield", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
+    "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not",
+    "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "restrict",
+    "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local",
+    "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
+    "xor", "xor_eq", "main", "NULL", "errno", "assert", "linux", "unix", "stdin", "stdout", "stderr",
+    // Halide's names that generators use, and members of Generator
+    "Halide", "Var", "RVar", "Func", "RDom", "Expr", "Buffer", "Input", "Output", "GeneratorParam", "Generator", "Tuple", "Type", "Target",
+    "Float", "Int", "UInt", "Bool", "cast", "select", "mux", "min", "max", "clamp", "abs", "sqrt", "exp", "log", "pow", "sin", "cos", "tan",
+    "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "floor", "ceil", "round", "trunc", "erf", "sum", "product",
+    "maximum", "minimum", "argmax", "argmin", "print", "likely", "lerp", "random_int", "random_uint", "random_float", "undef", "memoize_tag",
+    "is_nan", "is_inf", "is_finite", "strict_float", "fast_exp", "fast_log", "fast_pow", "fast_inverse", "popcount", "saturating_cast",
+    "generate", "schedule", "configure", "target", "get_target", "natural_vector_size", "using_autoscheduler", "register_input",
+    "float16_t", "bfloat16_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "size_t", "std",
+    "dense", "TailStrategy", "MemoryType", "call", "apply", "create", "inputs", "outputs", "natural_vector", "add_input", "add_output",
+    // the emitted C
+    "session", "steps", "place", "values", "weights", "arena", "dims", "options", "batch_size_t", "status",
+};
+
+}  // namespace
+
+std::string identifier(std::string_view text) {
+    std::string result;
+    for (const char character : text) {
+        const auto code = static_cast<unsigned char>(character);
+        result += code < 128 && (std::isalnum(code) || character == '_') ? character : '_';
+    }
+    // Identifiers that start with an underscore belong to the C library, those with a digit are none.
+    if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0]))) return "_" + result == "_" ? "unnamed" : "v" + result;
+    return result[0] == '_' ? "v" + result : result;
+}
+
+Names::Names() {
+    for (const std::string_view word : reserved_words) taken_.emplace(word);
+}
+
+std::string Names::unique(std::string_view text) {
+    const std::string wanted = identifier(text);
+    std::string name = wanted;
+    for (int i = 2; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+    return name;
+}
+
+}  // namespace onnx2halide

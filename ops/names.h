@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+namespace onnx2halide {
+
+/// A C identifier for any text: each character that C does not allow becomes '_', a leading digit gets one before it.
+std::string identifier(std::string_view text);
+
+/// Identifiers of one scope. Each is given once; a second taker of `input_1` gets `input_1_2`.
+class Names {
+public:
+    /// Starts with the keywords of C and C++ and what the emitted files use from their headers.
+    Names();
+
+    /// An identifier made from `text`, given to nobody else.
+    std::string unique(std::string_view text);
+    /// Keeps an identifier out of what `unique` gives.
+    void reserve(std::string_view name) { taken_.emplace(name); }
+    bool is_taken(std::string_view name) const { return taken_.contains(std::string(name)); }
+
+private:
+    std::unordered_set<std::string> taken_;
+};
+
+}  // namespace onnx2halide

@@ -1,0 +1,133 @@
+#include "ops/node_generator.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace onnx2halide {
+
+namespace {
+
+/// Loops with less work than this in all run on one thread: handing tasks over costs some microseconds.
+constexpr int64_t parallel_threshold = 1 << 15;
+
+void schedule_on_cpu(KernelSource& source, const Loops& loops) {
+    if (loops.vars.empty()) return;
+    const int lanes = source.target().lanes(loops.element);
+    const Dim elements = product(loops.extents);
+    const auto innermost = loops.extents[0].constant();
+    if (lanes > 1 && !(innermost && *innermost < lanes)) {
+        source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], lanes, tail_strategy(loops.extents[0], lanes, false)));
+    }
+    if (elements.constant() && *elements.constant() < parallel_threshold) return;
+    // The outermost loop that has more than one turn.
+    for (size_t i = loops.vars.size() - 1; i > 0; --i) {
+        if (loops.extents[i].is(1)) continue;
+        source.schedule(fmt::format("{}.parallel({});", loops.func, loops.vars[i]));
+        return;
+    }
+}
+
+void schedule_on_gpu(KernelSource& source, const Loops& loops) {
+    if (loops.vars.empty()) {
+        source.schedule(fmt::format("{}.gpu_single_thread();", loops.func));
+        return;
+    }
+    // gpu_blocks takes three loops at most, so the loops beyond the innermost become one.
+    const std::string thread = source.var("thread"), block = source.var("block");
+    std::string outer;
+    for (size_t i = 1; i < loops.vars.size(); ++i) {
+        if (outer.empty()) {
+            outer = loops.vars[i];
+            continue;
+        }
+        const std::string fused = source.var("fused");
+        source.schedule(fmt::format("{}.fuse({}, {}, {});", loops.func, outer, loops.vars[i], fused));
+        outer = fused;
+    }
+    if (outer.empty()) {
+        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, 64, TailStrategy::GuardWithIf);", loops.func, loops.vars[0], block, thread));
+    } else {
+        const std::string outer_block = source.var("outer_block"), outer_thread = source.var("outer_thread");
+        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, {}, {}, 16, 4, TailStrategy::GuardWithIf);", loops.func, loops.vars[0], outer, block,
+                                    outer_block, thread, outer_thread));
+    }
+}
+
+}  // namespace
+
+void NodeGenerator::schedule(KernelSource& source) const {
+    for (size_t i = 0; i < source.output_count(); ++i) {
+        const Loops loops = source.output_loops(i);
+        source.target().is_gpu() ? schedule_on_gpu(source, loops) : schedule_on_cpu(source, loops);
+    }
+}
+
+Dim NodeGenerator::flops() const {
+    return has_output(0) ? out(0).elements() : Dim(0);
+}
+
+const Value* NodeGenerator::input(size_t i) const {
+    if (!node_.has_input(i)) throw CompileError("input {} is missing", i);
+    return node_.inputs[i];
+}
+
+const Value* NodeGenerator::output(size_t i) const {
+    if (!node_.has_output(i)) throw CompileError("output {} is missing", i);
+    return node_.outputs[i];
+}
+
+const std::vector<Dim>& NodeGenerator::dims(size_t i) const {
+    const KnownElements* known = known_input(i);
+    if (!known) throw CompileError("input {} ('{}') must be known before run time", i, input(i)->name);
+    return known->integers;
+}
+
+std::vector<int64_t> NodeGenerator::integers(size_t i) const {
+    // A constant may have more elements than inference tracks.
+    if (input(i)->constant) return input(i)->constant->integers();
+    std::vector<int64_t> result;
+    for (const Dim& dim : dims(i)) {
+        if (!dim.constant()) throw CompileError("input {} ('{}') must be known at compile time, it is {}", i, input(i)->name, dim.text());
+        result.push_back(*dim.constant());
+    }
+    return result;
+}
+
+std::vector<double> NodeGenerator::reals(size_t i) const {
+    if (input(i)->constant) return input(i)->constant->reals();
+    const KnownElements* known = known_input(i);
+    if (!known) throw CompileError("input {} ('{}') must be known before run time", i, input(i)->name);
+    return known->reals;
+}
+
+const KnownElements* NodeGenerator::known_input(size_t i) const {
+    const auto& known = input(i)->known;
+    return known ? &*known : nullptr;
+}
+
+size_t NodeGenerator::normalised_axis(int64_t axis, size_t rank) {
+    const auto signed_rank = static_cast<int64_t>(rank);
+    if (axis < -signed_rank || axis >= signed_rank) throw CompileError("axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
+    return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+    const std::vector<Dim>&longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
+    std::vector<Dim> result = longer;
+    const size_t offset = longer.size() - shorter.size();
+    for (size_t i = 0; i < shorter.size(); ++i) {
+        const Dim &p = longer[offset + i], &q = shorter[i];
+        if (q.is(1)) continue;
+        if (p.is(1)) {
+            result[offset + i] = q;
+        } else if (prove_equal(p, q) == Proof::no) {
+            throw CompileError("shapes {} and {} cannot be broadcast together", shape_text(a), shape_text(b));
+        } else if (q.constant()) {
+            result[offset + i] = q;  // a symbol beside a number must be that number
+        }
+    }
+    return result;
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/graph/graph.h"
+#include "ops/kernel_source.h"
+
+namespace onnx2halide {
+
+/// The layout in which a node wants its tensors of rank 3 and more.
+enum class LayoutNeed {
+    any,            // its text follows whatever layouts its values have
+    channels_last,  // fast only with channels innermost
+    row_major,      // right only in ONNX's order
+};
+
+/// One ONNX node as Halide source text. Made from its node, it throws CompileError on the first attribute that it cannot
+/// honour. After that every method is a pure question: the same node and target always give the same text.
+class NodeGenerator {
+public:
+    explicit NodeGenerator(const Node& node) : node_(node) {}
+    NodeGenerator(const NodeGenerator&) = delete;
+    virtual ~NodeGenerator() = default;
+
+    /// Type and shape of each output, in the operator's order, from the inputs' types. Dims may be expressions over symbols.
+    virtual std::vector<TensorType> infer() const = 0;
+
+    /// Elements of each output where inference can know them (small tensors, see KnownElements); may be shorter than the outputs.
+    virtual std::vector<std::optional<KnownElements>> known() const { return {}; }
+
+    /// Writes the statements that define this node's outputs into the kernel.
+    virtual void algorithm(KernelSource& source) const = 0;
+
+    /// Writes the statements that schedule a kernel whose anchor is this node. By default every output is vectorised over its innermost
+    /// loop and parallel over its outermost; Funcs without a schedule are computed where they are used.
+    virtual void schedule(KernelSource& source) const;
+
+    /// Whether each output element depends only on the elements at its own (broadcast) place, so that the node can be computed
+    /// inside the loops of a neighbour.
+    virtual bool is_pointwise() const { return false; }
+
+    /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.
+    virtual bool is_view() const { return false; }
+
+    virtual LayoutNeed layout_need() const { return LayoutNeed::any; }
+
+    /// Multiplications and additions of one run, each counted as one.
+    virtual Dim flops() const;
+
+protected:
+    const Node& node_;
+
+    const Value* input(size_t i) const;   // throws CompileError where it is omitted
+    const Value* output(size_t i) const;  // likewise
+    bool has_input(size_t i) const { return node_.has_input(i); }
+    bool has_output(size_t i) const { return node_.has_output(i); }
+    const TensorType& in(size_t i) const { return input(i)->checked_type(); }
+    const TensorType& out(size_t i) const { return output(i)->checked_type(); }
+
+    /// Elements of an integer input as dims. Throws CompileError where they are not known before run time.
+    const std::vector<Dim>& dims(size_t i) const;
+    /// The same as numbers. Throws where a symbol is among them.
+    std::vector<int64_t> integers(size_t i) const;
+    /// Elements of a float input; throws where they are not known.
+    std::vector<double> reals(size_t i) const;
+    /// The elements where they are known, else null.
+    const KnownElements* known_input(size_t i) const;
+
+    /// An axis in [0, rank) from one in [-rank, rank). Throws CompileError outside of it.
+    static size_t normalised_axis(int64_t axis, size_t rank);
+};
+
+/// Multidirectional (numpy) broadcasting. Throws CompileError where two dims can never be equal.
+std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b);
+
+/// One row of the table of operators.
+struct Operator {
+    std::string_view type;  // Conv
+    int since;              // first opset (of its domain) whose version of the operator this row reads
+    std::unique_ptr<NodeGenerator> (*make)(const Node& node);
+    std::string_view domain = "";
+};
+
+template <typename T>
+std::unique_ptr<NodeGenerator> make(const Node& node) {
+    return std::make_unique<T>(node);
+}
+
+/// The row that reads a node of this operator and version, or null. Rows with a larger `since` win over smaller ones.
+const Operator* find_operator(std::string_view domain, std::string_view type, int version);
+
+/// Every row, sorted by domain, type and first opset.
+std::span<const Operator> all_operators();
+
+/// Throws CompileError `unsupported operator` where there is no row.
+std::unique_ptr<NodeGenerator> make_generator(const Node& node);
+
+}  // namespace onnx2halide

@@ -1,0 +1,44 @@
+#include <algorithm>
+#include <tuple>
+
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+std::vector<Operator> sorted_rows() {
+    std::vector<Operator> rows;
+    for (const auto family : {unary_operators, binary_operators, cast_operators, reduce_operators, conv_operators, pool_operators, matmul_operators,
+                              normalise_operators, shape_operators, movement_operators, resize_operators}) {
+        const std::vector<Operator> more = family();
+        rows.insert(rows.end(), more.begin(), more.end());
+    }
+    std::sort(rows.begin(), rows.end(), [](const Operator& a, const Operator& b) {
+        return std::tie(a.domain, a.type, a.since) < std::tie(b.domain, b.type, b.since);
+    });
+    return rows;
+}
+
+}  // namespace
+
+std::span<const Operator> all_operators() {
+    static const std::vector<Operator> rows = sorted_rows();
+    return rows;
+}
+
+const Operator* find_operator(std::string_view domain, std::string_view type, int version) {
+    const Operator* best = nullptr;
+    for (const Operator& row : all_operators()) {
+        if (row.domain == domain && row.type == type && row.since <= version) best = &row;
+    }
+    return best;
+}
+
+std::unique_ptr<NodeGenerator> make_generator(const Node& node) {
+    const Operator* row = find_operator(node.domain, node.op_type, node.version);
+    if (!row) throw CompileError("unsupported operator (version {})", node.version);
+    return row->make(node);
+}
+
+}  // namespace onnx2halide
