@@ -26,16 +26,20 @@ bool is_literal(const Value* value) {
     return value->known && value->known->size() == 1;
 }
 
-KernelSource::KernelSource(const Target& target, std::vector<const Value*> inputs, std::vector<const Value*> outputs)
-    : target_(target), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+KernelSource::KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined, std::vector<const Value*> outputs,
+                           Naming naming)
+    : target_(target), naming_(naming), class_name_(class_name), outputs_(std::move(outputs)), defined_(defined.begin(), defined.end()) {
+    names_.reserve(class_name);
     // A value called `x` gives way to the Var `x`, so that loops are called the same everywhere.
     for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"}) names_.reserve(var);
-    for (const auto* values : {&inputs_, &outputs_}) {
-        for (const Value* value : *values) {
-            if (!value_names_.contains(value)) value_names_[value] = names_.unique(value->name);
-            for (const Dim& extent : value->checked_type().shape) dim(extent);
-        }
+    for (const Value* output : outputs_) {
+        value_names_[output] = new_name(output->name);
+        for (const Dim& extent : output->checked_type().shape) dim(extent);
     }
+}
+
+std::string KernelSource::new_name(const std::string& hint) {
+    return names_.unique(naming_ == Naming::model ? hint : "v");
 }
 
 Coordinates KernelSource::vars(size_t rank) {
@@ -59,7 +63,7 @@ std::string KernelSource::var(const std::string& name) {
 }
 
 std::string KernelSource::func(const std::string& hint) {
-    funcs_.push_back(names_.unique(hint));
+    funcs_.push_back(new_name(hint));
     return funcs_.back();
 }
 
@@ -90,8 +94,12 @@ std::string KernelSource::param(const std::string& name, int value) {
 std::string KernelSource::name(const Value* value) {
     const auto found = value_names_.find(value);
     if (found != value_names_.end()) return found->second;
-    const std::string name = func(value->name);
-    return value_names_[value] = name;
+    const bool is_input = !defined_.contains(value);
+    if (is_input) {
+        inputs_.push_back(value);
+        for (const Dim& extent : value->checked_type().shape) dim(extent);
+    }
+    return value_names_[value] = is_input ? new_name(value->name) : func(value->name);
 }
 
 std::string KernelSource::dim(const Dim& dim) {

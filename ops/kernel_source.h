@@ -26,7 +26,13 @@ struct Loops {
 /// Coordinates always come in ONNX's axis order; each value's layout decides the order in which they are printed.
 class KernelSource {
 public:
-    KernelSource(const Target& target, std::vector<const Value*> inputs, std::vector<const Value*> outputs);
+    /// Whether names come from the model, or are numbered so that equal kernels have equal text.
+    enum class Naming { model, canonical };
+
+    /// A class called `class_name` whose nodes define the values `defined`; those of them in `outputs` leave the kernel. Every other value that
+    /// the text reads becomes an input, in the order of first use.
+    KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined, std::vector<const Value*> outputs,
+                 Naming naming = Naming::model);
 
     const Target& target() const { return target_; }
 
@@ -87,6 +93,9 @@ public:
 
     // What the emitter prints.
 
+    const std::string& class_name() const { return class_name_; }
+    /// The name of an input, an output or a value already written.
+    const std::string& name_of(const Value* value) const { return value_names_.at(value); }
     const std::vector<std::string>& declared_vars() const { return vars_; }
     const std::vector<std::string>& declared_funcs() const { return funcs_; }
     const std::vector<std::string>& declared_rdoms() const { return rdoms_; }
@@ -96,8 +105,13 @@ public:
     const std::vector<std::string>& schedule() const { return schedule_; }
 
 private:
+    std::string new_name(const std::string& hint);
+
     Target target_;
+    Naming naming_;
+    std::string class_name_;
     std::vector<const Value*> inputs_, outputs_;
+    std::set<const Value*> defined_;
     Names names_;
     std::map<const Value*, std::string> value_names_;
     std::vector<std::string> vars_, funcs_, rdoms_;

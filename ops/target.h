@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "compiler/graph/error.h"
 #include "compiler/graph/tensor_type.h"
 
 namespace onnx2halide {

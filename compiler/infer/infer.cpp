@@ -1,0 +1,94 @@
+#include "compiler/infer/infer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// What inference tracks of a small constant.
+std::optional<KnownElements> known_elements(const Constant& constant) {
+    if (static_cast<size_t>(constant.elements()) > KnownElements::limit) return std::nullopt;
+    KnownElements known;
+    if (is_float(constant.element)) {
+        known.reals = constant.reals();
+    } else if (is_integer(constant.element) || constant.element == ElementType::boolean) {
+        for (const int64_t element : constant.integers()) known.integers.push_back(element);
+    } else {
+        return std::nullopt;
+    }
+    return known;
+}
+
+/// Kernels hold only types that Halide has.
+void check_element(const Value& value) {
+    const ElementInfo& element = info(value.checked_type().element);
+    if (element.halide_name.empty()) throw CompileError("value '{}' has type {}, which is not supported", value.name, element.name);
+}
+
+void check_declared(const Value& value) {
+    if (!value.declared) return;
+    const TensorType &found = *value.type, &declared = *value.declared;
+    bool agrees = found.element == declared.element && found.rank() == declared.rank();
+    for (size_t i = 0; agrees && i < found.rank(); ++i) {
+        agrees = !declared.shape[i].constant() || prove_equal(declared.shape[i], found.shape[i]) != Proof::no;
+    }
+    if (!agrees) throw CompileError("output '{}' is {}, but the model declares {}", value.name, found.text(), declared.text());
+}
+
+/// Whether all inputs have types; they have none after a node that failed.
+bool has_typed_inputs(const Node& node) {
+    for (const Value* input : node.inputs) {
+        if (input && !input->type) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+void infer_node(Node& node) {
+    for (Value* input : node.inputs) {
+        if (!input) continue;
+        check_element(*input);
+        if (input->constant && !input->known) input->known = known_elements(*input->constant);
+    }
+    const auto generator = make_generator(node);
+    const std::vector<TensorType> types = generator->infer();
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        Value* output = node.outputs[i];
+        if (!output || output->type) continue;
+        if (i >= types.size()) throw CompileError("output {} is not supported", i);
+        output->type = types[i];
+        check_element(*output);
+        check_declared(*output);
+    }
+    const auto known = generator->known();
+    for (size_t i = 0; i < node.outputs.size() && i < known.size(); ++i) {
+        if (node.outputs[i] && known[i] && known[i]->size() <= KnownElements::limit) node.outputs[i]->known = known[i];
+    }
+}
+
+void infer_types(Graph& graph) {
+    std::vector<std::string> errors;
+    for (const auto& node : graph.nodes()) {
+        if (!has_typed_inputs(*node)) continue;
+        try {
+            infer_node(*node);
+        } catch (const CompileError& error) {
+            errors.push_back(fmt::format("{}: {}", node->label(), error.what()));
+            for (Value* output : node->outputs) {
+                if (output) output->type.reset();
+            }
+        }
+    }
+    for (const Value* output : graph.outputs) {
+        if (errors.empty() && !output->type) errors.push_back(fmt::format("output '{}' is made by no node", output->name));
+    }
+    if (errors.size() == 1) throw CompileError(errors[0]);
+    if (!errors.empty()) throw CompileError("{} nodes cannot be compiled:\n  {}", errors.size(), fmt::join(errors, "\n  "));
+}
+
+}  // namespace onnx2halide

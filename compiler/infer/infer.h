@@ -1,0 +1,14 @@
+#pragma once
+
+#include "compiler/graph/graph.h"
+
+namespace onnx2halide {
+
+/// Sets type, shape and known elements of every value, node by node, and checks them against what the model declares.
+/// Throws CompileError that lists every node that cannot be honoured.
+void infer_types(Graph& graph);
+
+/// The same for one node whose inputs have types; values that already have a type keep it.
+void infer_node(Node& node);
+
+}  // namespace onnx2halide

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "compiler/graph/graph.h"
+
+namespace onnx2halide {
+
+struct LoadOptions {
+    /// `--dim batch=1`: numbers for dims that the model leaves open, by the model's name for them.
+    std::map<std::string, int64_t> dims;
+};
+
+/// A model as the compiler sees it: a graph without functions, in which every operator has a NodeGenerator.
+struct Model {
+    std::string file;    // as messages name it: tiny.onnx
+    std::string sha256;  // of the file's bytes, in hex
+    std::unique_ptr<Graph> graph;
+};
+
+/// Reads a model, checks it with ONNX's checker, inlines its own functions and expands the standard's function operators that have no
+/// NodeGenerator. Throws CompileError, whose text starts with the file's name, where it is no model, is rejected by the checker, lacks external data
+/// or leaves dims open that must be given; and lists all unsupported operators at once.
+Model load_model(const std::filesystem::path& path, const LoadOptions& options);
+
+}  // namespace onnx2halide

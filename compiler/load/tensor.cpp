@@ -1,0 +1,122 @@
+#include "compiler/load/tensor.h"
+
+#include <cstring>
+#include <fstream>
+
+#include <onnx/checker.h>
+
+namespace onnx2halide {
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// Typed fields hold each element in a wider one: int32_data carries int8, uint16, float16's bits and so on.
+template <typename To, typename Field>
+Bytes narrowed(const Field& field) {
+    Bytes bytes(field.size() * sizeof(To));
+    for (int i = 0; i < field.size(); ++i) {
+        const To element = static_cast<To>(field.Get(i));
+        std::memcpy(bytes.data() + i * sizeof(To), &element, sizeof(To));
+    }
+    return bytes;
+}
+
+Bytes typed_data(const onnx::TensorProto& tensor) {
+    using enum ElementType;
+    switch (static_cast<ElementType>(tensor.data_type())) {
+        case float32:
+        case complex64: return narrowed<float>(tensor.float_data());
+        case float64:
+        case complex128: return narrowed<double>(tensor.double_data());
+        case int32: return narrowed<int32_t>(tensor.int32_data());
+        case int64: return narrowed<int64_t>(tensor.int64_data());
+        case uint64: return narrowed<uint64_t>(tensor.uint64_data());
+        case uint32: return narrowed<uint32_t>(tensor.uint64_data());
+        case uint16:
+        case int16:
+        case float16:
+        case bfloat16: return narrowed<uint16_t>(tensor.int32_data());
+        default: return narrowed<uint8_t>(tensor.int32_data());
+    }
+}
+
+std::string external_field(const onnx::TensorProto& tensor, std::string_view key) {
+    for (const auto& entry : tensor.external_data()) {
+        if (entry.key() == key) return entry.value();
+    }
+    return "";
+}
+
+uint64_t external_number(const onnx::TensorProto& tensor, std::string_view key, uint64_t otherwise) {
+    const std::string text = external_field(tensor, key);
+    if (text.empty()) return otherwise;
+    if (text.find_first_not_of("0123456789") != std::string::npos || text.size() > 19) {
+        throw CompileError("initialiser '{}': external data's {} is '{}', expected a number", tensor.name(), key, text);
+    }
+    return std::stoull(text);
+}
+
+Bytes external_data(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder, uint64_t expected) {
+    const std::filesystem::path location = external_field(tensor, "location");
+    // Refuses absolute paths, links and whatever leaves the model's folder.
+    std::filesystem::path path;
+    try {
+        path = onnx::checker::resolve_external_data_location(model_folder.string(), location.string(), tensor.name());
+    } catch (const std::exception&) {
+        throw CompileError("initialiser '{}': external data file '{}' cannot be read", tensor.name(), location.string());
+    }
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw CompileError("initialiser '{}': external data file '{}' cannot be read", tensor.name(), location.string());
+    const uint64_t offset = external_number(tensor, "offset", 0), length = external_number(tensor, "length", expected);
+    const uint64_t size = std::filesystem::file_size(path);
+    if (offset > size || length > size - offset) {
+        throw CompileError("initialiser '{}': external data file '{}' has {} bytes, expected {} at {}", tensor.name(), location.string(), size, length, offset);
+    }
+    Bytes bytes(length);
+    file.seekg(static_cast<std::streamoff>(offset));
+    file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(length));
+    return bytes;
+}
+
+/// Bytes that `elements` of this type take, several to a byte where they are narrower.
+uint64_t bytes_of(ElementType type, uint64_t elements) {
+    using enum ElementType;
+    if (type == uint4 || type == int4 || type == float4e2m1) return (elements + 1) / 2;
+    if (type == uint2 || type == int2) return (elements + 3) / 4;
+    return elements * info(type).bytes;
+}
+
+}  // namespace
+
+Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
+    Constant constant;
+    constant.element = static_cast<ElementType>(tensor.data_type());
+    constant.shape.assign(tensor.dims().begin(), tensor.dims().end());
+    uint64_t elements = 1;
+    for (const int64_t dim : constant.shape) {
+        if (dim < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dim), &elements) || elements > (uint64_t{1} << 40)) {
+            throw CompileError("initialiser '{}' has dim {}", tensor.name(), dim);
+        }
+    }
+    if (constant.element == ElementType::string) {
+        constant.strings.assign(tensor.string_data().begin(), tensor.string_data().end());
+        constant.data = std::make_shared<Bytes>();
+        return constant;
+    }
+    const uint64_t expected = bytes_of(constant.element, elements);
+    Bytes bytes;
+    if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
+        bytes = external_data(tensor, model_folder, expected);
+    } else if (tensor.has_raw_data()) {
+        const auto* raw = reinterpret_cast<const std::byte*>(tensor.raw_data().data());
+        bytes.assign(raw, raw + tensor.raw_data().size());
+    } else {
+        bytes = typed_data(tensor);
+    }
+    if (bytes.size() != expected) throw CompileError("initialiser '{}' has {} bytes, expected {}", tensor.name(), bytes.size(), expected);
+    constant.data = std::make_shared<Bytes>(std::move(bytes));
+    return constant;
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,26 @@
+#include "ops/target.h"
+
+#include <Halide.h>
+
+namespace onnx2halide {
+
+Target Target::parse(const std::string& text) {
+    const std::string resolved = text.empty() ? "host" : text;
+    if (!Halide::Target::validate_target_string(resolved)) throw CompileError("target '{}' is not one that Halide knows", text);
+    const Halide::Target halide(resolved);
+    Target target;
+    target.text = halide.to_string();
+    target.vector_bytes = halide.natural_vector_size(Halide::UInt(8));
+    const bool wide = halide.has_feature(Halide::Target::AVX512_Skylake) || halide.arch == Halide::Target::ARM;
+    target.vector_registers = wide ? 32 : 16;
+    if (halide.has_feature(Halide::Target::OpenCL)) target.gpu = Gpu::opencl;
+    if (halide.has_feature(Halide::Target::CUDA)) target.gpu = Gpu::cuda;
+    return target;
+}
+
+int Target::lanes(ElementType type) const {
+    const int bytes = info(type).bytes;
+    return bytes > 0 && bytes < vector_bytes ? vector_bytes / bytes : 1;
+}
+
+}  // namespace onnx2halide
