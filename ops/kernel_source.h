@@ -52,6 +52,9 @@ public:
     std::string param(const std::string& name, int value);
     /// A value's name in the class: the Input, Output or Func that holds it.
     std::string name(const Value* value);
+    /// Leaves a name that belongs to a value's computation, such as its Func conv1_sum, from a node's algorithm to its schedule.
+    void keep(const Value* value, const std::string& role, const std::string& name) { kept_[{value, role}] = name; }
+    const std::string& kept(const Value* value, const std::string& role) const { return kept_.at({value, role}); }
 
     // Text of expressions.
 
@@ -78,6 +81,8 @@ public:
     void define(const Value* value, const Coordinates& at, const std::string& expression);
     /// The same for an expression of the stored type, as `element` gives.
     void store(const Value* value, const Coordinates& at, const std::string& expression);
+    /// A comment before the statements that follow.
+    void comment(const std::string& text) { algorithm_.push_back("// " + text); }
     /// Any statement of the algorithm, with its semicolon.
     void line(const std::string& statement) { algorithm_.push_back(statement); }
     /// Any statement of the schedule, with its semicolon; a comment that gives the reason for its numbers is welcome.
@@ -91,18 +96,17 @@ public:
     const std::vector<const Value*>& inputs() const { return inputs_; }
     const std::vector<const Value*>& outputs() const { return outputs_; }
 
-    // What the emitter prints.
+    // What becomes of it.
 
+    enum class Schedule { tuned, naive };
+    /// The class, from `class` to HALIDE_REGISTER_GENERATOR. `naive` computes every Func at root and ignores the schedule.
+    std::string text(Schedule schedule = Schedule::tuned) const;
     const std::string& class_name() const { return class_name_; }
-    /// The name of an input, an output or a value already written.
+    /// The name of an input or an output.
     const std::string& name_of(const Value* value) const { return value_names_.at(value); }
-    const std::vector<std::string>& declared_vars() const { return vars_; }
-    const std::vector<std::string>& declared_funcs() const { return funcs_; }
-    const std::vector<std::string>& declared_rdoms() const { return rdoms_; }
-    const std::vector<std::pair<std::string, int>>& declared_params() const { return params_; }
-    const std::set<std::string>& symbols() const { return symbols_; }  // int32 arguments, sorted
-    const std::vector<std::string>& algorithm() const { return algorithm_; }
-    const std::vector<std::string>& schedule() const { return schedule_; }
+    /// Symbols that are int32 arguments of the kernel, after its input buffers, in this order.
+    const std::set<std::string>& symbols() const { return symbols_; }
+    const std::vector<std::pair<std::string, int>>& params() const { return params_; }
 
 private:
     std::string new_name(const std::string& hint);
@@ -114,6 +118,7 @@ private:
     std::set<const Value*> defined_;
     Names names_;
     std::map<const Value*, std::string> value_names_;
+    std::map<std::pair<const Value*, std::string>, std::string> kept_;
     std::vector<std::string> vars_, funcs_, rdoms_;
     std::vector<std::pair<std::string, int>> params_;
     std::set<std::string> symbols_;

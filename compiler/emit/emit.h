@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/plan/program.h"
+
+namespace onnx2halide {
+
+struct EmitOptions {
+    std::string model_file;   // mnist.onnx
+    std::string model_sha256;
+    int opset = 0;
+    std::string command;      // that makes the same files again
+    KernelSource::Schedule schedule = KernelSource::Schedule::tuned;
+    bool weights_in_file = false;  // --weights file
+    std::string weights_id;        // see weights_id()
+};
+
+/// NAME_generators.cpp: one class a kernel.
+std::string emit_generators(const Program& program, const EmitOptions& options);
+
+/// NAME.c: the host program, one call a step.
+std::string emit_host_program(const Program& program, const EmitOptions& options);
+
+/// NAME.h: the public interface. `scratch_bytes` is what the kernels need of each thread.
+std::string emit_header(const Program& program, const EmitOptions& options, int64_t scratch_bytes);
+
+/// NAME.weights: every weight at its offset.
+std::string emit_weights(const Program& program);
+
+/// Assembler text that puts NAME.weights into the archive.
+std::string emit_weights_object(const Program& program, const std::string& weights_path);
+
+/// What ties a weights file to its program.
+std::string weights_id(const std::string& weights);
+
+/// Comment lines that open every emitted file, each starting with `prefix`.
+std::string emit_banner(const Program& program, const EmitOptions& options, const std::string& prefix);
+
+/// The name of an input or output in C, distinct from all others of the model.
+std::vector<std::string> port_names(const Graph& graph);
+
+}  // namespace onnx2halide

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/emit/emit.h"
+
+namespace onnx2halide {
+
+namespace {
+
+constexpr std::string_view preamble = R"(#include <initializer_list>
+#include <limits>
+
+#include "Halide.h"
+
+using namespace Halide;
+
+namespace {
+
+/// Fixes the extents of a buffer that lies densely in memory, innermost first.
+template <typename B>
+void dense(B& buffer, std::initializer_list<Expr> extents) {
+    Expr stride = 1;
+    int i = 0;
+    for (const Expr& extent : extents) {
+        buffer.dim(i++).set_bounds(0, extent).set_stride(stride);
+        stride = stride * extent;
+    }
+}
+
+}  // namespace
+)";
+
+std::string work_text(const Dim& flops) {
+    const auto count = flops.constant();
+    if (!count || *count < 1000) return "";
+    return *count < 1000000 ? fmt::format("   {:.0f} kFLOP", *count / 1e3) : fmt::format("   {:.0f} MFLOP", *count / 1e6);
+}
+
+/// `// conv1, relu1: float32 1x64x56x56   231 MFLOP`, and the other nodes that this class serves.
+std::string class_comment(const Kernel& kernel) {
+    std::vector<std::string> names;
+    for (const Node* node : kernel.nodes) names.push_back(node->name);
+    const Value* result = kernel.nodes.back()->outputs[0];
+    std::string text = fmt::format("\n// {}: {}{}\n", fmt::join(names, ", "), result->checked_type().text(), work_text(kernel.flops));
+    if (!kernel.served.empty()) text += fmt::format("// also: {}\n", fmt::join(kernel.served, ", "));
+    return text;
+}
+
+}  // namespace
+
+std::string emit_banner(const Program& program, const EmitOptions& options, const std::string& prefix) {
+    return fmt::format("{0}onnx2halide: {1} (opset {2}, sha256 {3}), target {4}\n{0}again with: {5}\n", prefix, options.model_file, options.opset,
+                       options.model_sha256.substr(0, 16), program.target.text, options.command);
+}
+
+std::string emit_generators(const Program& program, const EmitOptions& options) {
+    std::string text = emit_banner(program, options, "// ") + "\n" + std::string(preamble);
+    for (const Kernel& kernel : program.kernels) text += class_comment(kernel) + kernel.source.text(options.schedule);
+    return text;
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,328 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/emit/emit.h"
+#include "ops/names.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// `halide_type_float, 32`
+std::string halide_type(ElementType type) {
+    const ElementInfo& element = info(type);
+    const std::string_view code = type == ElementType::bfloat16 ? "halide_type_bfloat"
+                                  : element.floating            ? "halide_type_float"
+                                  : element.is_signed           ? "halide_type_int"
+                                                                : "halide_type_uint";
+    return fmt::format("{}, {}", code, element.bytes * 8);
+}
+
+std::string c_text(const Dim& dim) {
+    return dim.text(DimSyntax::c);
+}
+
+/// A string literal of C.
+std::string quoted(const std::string& text) {
+    std::string result = "\"";
+    for (const char character : text) {
+        if (character == '"' || character == '\\') result += '\\';
+        const auto code = static_cast<unsigned char>(character);
+        result += code < 32 || code > 126 ? fmt::format("\\{:03o}", code) : std::string(1, character);
+    }
+    return result + "\"";
+}
+
+class HostProgram {
+public:
+    HostProgram(const Program& program, const EmitOptions& options) : program_(program), options_(options), graph_(*program.graph) {
+        for (const Kernel& kernel : program.kernels) names_.reserve(kernel.name + "_kernel");
+        for (const auto& [symbol, dim] : graph_.symbols) names_.reserve(symbol);
+        for (const Value* tensor : program.tensors) tensor_names_[tensor] = names_.unique(tensor->name);
+    }
+
+    std::string text() const {
+        return "/*\n" + emit_banner(program_, options_, " * ") + " */\n" + includes() + kernel_declarations() + tensor_list() + ports() + open_dims() + shapes() +
+               place() + bind() + steps() + model() + public_functions();
+    }
+
+private:
+    std::string includes() const {
+        std::string text = fmt::format("#include \"session.h\"\n#include \"{}.h\"\n\n", program_.name);
+        if (has_embedded_weights()) text += fmt::format("extern const unsigned char {}_weights[];\n", program_.name);
+        return text;
+    }
+
+    bool has_embedded_weights() const { return program_.weight_bytes > 0 && !options_.weights_in_file; }
+
+    std::string kernel_declarations() const {
+        std::string text = "\n/* The kernels: 0, or Halide's error. The session comes first. */\n";
+        for (const Kernel& kernel : program_.kernels) {
+            const size_t inputs = kernel.source.inputs().size(), outputs = kernel.source.outputs().size();
+            std::vector<std::string> parameters = {"void *session"};
+            for (size_t i = 0; i < inputs; ++i) parameters.push_back("halide_buffer_t *" + kernel.source.name_of(kernel.source.inputs()[i]));
+            for (const std::string& symbol : kernel.source.symbols()) parameters.push_back("int32_t " + symbol);
+            for (size_t i = 0; i < outputs; ++i) parameters.push_back("halide_buffer_t *" + kernel.source.name_of(kernel.source.outputs()[i]));
+            text += fmt::format("int {}_kernel({});\n", kernel.name, fmt::join(parameters, ", "));
+        }
+        return text;
+    }
+
+    std::string tensor_list() const {
+        std::vector<std::string> names;
+        for (const Value* tensor : program_.tensors) names.push_back(tensor_names_.at(tensor));
+        names.push_back("TENSORS");
+        return fmt::format("\n/* Every tensor. */\nenum {{\n    {}\n}};\n", fmt::join(names, ",\n    "));
+    }
+
+    std::string port_list(const std::string& direction, const std::vector<Value*>& values, const std::vector<std::string>& names) const {
+        std::string dims, rows;
+        for (size_t i = 0; i < values.size(); ++i) {
+            const TensorType& type = values[i]->checked_type();
+            std::string pointer = "NULL";
+            if (type.rank() > 0) {
+                pointer = fmt::format("{}_{}_dims", direction, i);
+                std::vector<int64_t> extents;
+                for (const Dim& dim : type.shape) extents.push_back(dim.constant().value_or(-1));
+                dims += fmt::format("static const int64_t {}[] = {{{}}};\n", pointer, fmt::join(extents, ", "));
+            }
+            rows += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(names[i]), static_cast<int>(type.element), type.rank(), pointer);
+        }
+        if (rows.empty()) rows = "    {NULL, 0, 0, NULL},\n";
+        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}}};\n", dims, program_.name, direction, rows);
+    }
+
+    std::string ports() const {
+        std::vector<std::string> inputs;
+        for (const Value* input : graph_.inputs) inputs.push_back(input->name);
+        return "\n" + port_list("input", graph_.inputs, inputs) + port_list("output", graph_.outputs, graph_.output_names);
+    }
+
+    /// Where each open dim can be read off an input.
+    std::string open_dims() const {
+        if (graph_.symbols.empty()) return "";
+        std::string rows;
+        for (const auto& [symbol, dim] : graph_.symbols) {
+            for (size_t input = 0; input < graph_.inputs.size(); ++input) {
+                const auto& shape = graph_.inputs[input]->checked_type().shape;
+                const auto axis = std::find(shape.begin(), shape.end(), dim);
+                if (axis == shape.end()) continue;
+                rows += fmt::format("    {{{}, {}, {}, {}, {}}},\n", quoted(symbol), input, axis - shape.begin(), *dim.lower_bound(), *dim.upper_bound());
+                break;
+            }
+        }
+        return fmt::format("\nstatic const onnx2halide_open_dim open_dims[] = {{\n{}}};\n", rows);
+    }
+
+    /// Reads the open dims into variables of their names.
+    std::string open_variables(const std::string& array) const {
+        std::string text;
+        size_t i = 0;
+        for (const auto& [symbol, dim] : graph_.symbols) text += fmt::format("    const int64_t {} = {}[{}];\n", symbol, array, i++);
+        return text;
+    }
+
+    std::string shapes() const {
+        std::vector<std::string> dims;
+        for (const auto* values : {&graph_.inputs, &graph_.outputs}) {
+            for (const Value* value : *values) {
+                for (const Dim& dim : value->checked_type().shape) dims.push_back(c_text(dim));
+            }
+        }
+        std::string text = "\n/* Shapes of the inputs, then of the outputs. */\nstatic void shapes(const int64_t *open, int64_t *dims) {\n    (void)open, (void)dims;\n";
+        text += open_variables("open");
+        for (size_t i = 0; i < dims.size(); ++i) text += fmt::format("    dims[{}] = {};\n", i, dims[i]);
+        return text + "}\n";
+    }
+
+    std::string extents(const Value* tensor) const {
+        std::vector<std::string> extents;
+        for (const Dim& dim : tensor->checked_type().extents()) extents.push_back(c_text(dim));
+        return extents.empty() ? "NULL" : fmt::format("(const int64_t[]){{{}}}", fmt::join(extents, ", "));
+    }
+
+    /// C text of the address at which a tensor starts when its session is set up.
+    std::string address(const Value* tensor) const {
+        const Storage& storage = program_.storage(tensor);
+        if (storage.place == Place::weight) return fmt::format("session->weights + {}", storage.offset);
+        if (storage.place != Place::arena) return "NULL";
+        if (!is_placed_at_run_time()) return fmt::format("session->arena + {}", storage.offset);
+        const auto index = std::find(program_.arena.begin(), program_.arena.end(), program_.storage_of.at(tensor)) - program_.arena.begin();
+        return fmt::format("session->arena + arena[{}].offset", index);
+    }
+
+    bool is_placed_at_run_time() const { return !program_.is_static() && !program_.arena.empty(); }
+
+    std::string place() const {
+        std::string text = "\n/* Sets up every tensor: its place, type and extents, innermost first. */\nstatic int place(onnx2halide_session *session) {\n";
+        text += open_variables("session->open");
+        if (is_placed_at_run_time()) {
+            text += "    onnx2halide_lifetime arena[] = {  /* first step, last step, bytes */\n";
+            for (const size_t index : program_.arena) {
+                const Storage& storage = program_.storages[index];
+                text += fmt::format("        {{{}, {}, {}, -1}},  /* {} */\n", storage.first_step, storage.last_step, c_text(storage.bytes),
+                                    tensor_names_.at(storage.root));
+            }
+            text += "    };\n";
+            text += fmt::format("    const int code = onnx2halide_reserve(session, onnx2halide_place_arena(arena, {}));\n    if (code != 0) return code;\n",
+                                program_.arena.size());
+        } else if (!program_.is_static()) {
+            text += "    const int code = onnx2halide_reserve(session, 0);\n    if (code != 0) return code;\n";
+        }
+        for (const auto& [symbol, dim] : graph_.symbols) text += fmt::format("    (void){};\n", symbol);
+        for (const Value* tensor : program_.tensors) {
+            text += fmt::format("    onnx2halide_tensor(session, {}, {}, (struct halide_type_t){{{}, 1}}, {}, {});\n", tensor_names_.at(tensor), address(tensor),
+                                halide_type(tensor->checked_type().element), tensor->checked_type().rank(), extents(tensor));
+            if (program_.target.is_gpu() && program_.storage(tensor).place == Place::weight) {
+                text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
+            }
+        }
+        return text + "    return 0;\n}\n";
+    }
+
+    std::string bind() const {
+        std::string text = "\n/* Points inputs and outputs, and what shares their memory, at the caller's. */\nstatic void bind(onnx2halide_session *session) {\n    (void)session;\n";
+        for (const Value* tensor : program_.tensors) {
+            const Storage& storage = program_.storage(tensor);
+            if (storage.place == Place::input) {
+                text += fmt::format("    T({})->host = (uint8_t *)(uintptr_t)session->input_data[{}];\n", tensor_names_.at(tensor), storage.index);
+                if (program_.target.is_gpu()) text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
+            } else if (storage.place == Place::output) {
+                text += fmt::format("    T({})->host = session->output_data[{}];\n", tensor_names_.at(tensor), storage.index);
+            }
+        }
+        return text + "}\n";
+    }
+
+    std::string step_comment(const Step& step) const {
+        std::vector<std::string> names;
+        for (const Node* node : step.nodes) names.push_back(fmt::format("{} {}", node->op_type, node->name));
+        std::string text = fmt::format("{}", fmt::join(names, ", "));
+        // A name may hold what ends a comment.
+        for (size_t end = text.find("*/"); end != std::string::npos; end = text.find("*/")) text[end] = '?';
+        return text;
+    }
+
+    /// On a device a view has a handle of its own, which follows its owner's.
+    std::string device_views(const Step& step) const {
+        std::string text;
+        if (!program_.target.is_gpu()) return text;
+        for (const Value* input : step.inputs) {
+            const Value* owner = program_.storage(input).root;
+            if (owner != input) text += fmt::format("    VIEW({}, {});\n", tensor_names_.at(input), tensor_names_.at(owner));
+        }
+        return text;
+    }
+
+    std::string steps() const {
+        std::string text = "\nstatic int steps(onnx2halide_session *session) {\n    (void)session;\n";
+        text += open_variables("session->open");
+        for (const auto& [symbol, dim] : graph_.symbols) text += fmt::format("    (void){};\n", symbol);
+        for (const Step& step : program_.steps) {
+            std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
+            for (const Value* input : step.inputs) arguments.push_back(fmt::format("T({})", tensor_names_.at(input)));
+            for (const Dim& argument : step.arguments) arguments.push_back(argument.constant() ? c_text(argument) : fmt::format("(int32_t){}", c_text(argument)));
+            for (const Value* output : step.outputs) arguments.push_back(fmt::format("T({})", tensor_names_.at(output)));
+            text += fmt::format("    /* {} */\n{}    STEP({});\n", step_comment(step), device_views(step), fmt::join(arguments, ", "));
+        }
+        if (program_.target.is_gpu()) {
+            for (const Value* output : graph_.outputs) {
+                const std::string& owner = tensor_names_.at(program_.storage(output).root);
+                text += fmt::format("    if (halide_copy_to_host(session, T({})) != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, \"an output cannot be read back\");\n", owner);
+            }
+        }
+        return text + "    return 0;\n}\n";
+    }
+
+    std::string model() const {
+        size_t dims = 0;
+        for (const Value* tensor : program_.tensors) dims += tensor->checked_type().rank();
+        const std::string weights = has_embedded_weights() ? program_.name + "_weights" : "NULL";
+        return fmt::format(R"(
+static const onnx2halide_model model = {{
+    .name = "{0}",
+    .session_bytes = sizeof(onnx2halide_session),
+    .input_count = {1},
+    .output_count = {2},
+    .tensor_count = TENSORS,
+    .dim_count = {3},
+    .open_count = {4},
+    .inputs = {0}_inputs,
+    .outputs = {0}_outputs,
+    .open_dims = {5},
+    .arena_bytes = {6},
+    .scratch_bytes = {7}_SCRATCH_SIZE,
+    .weights = {8},
+    .weight_bytes = {9},
+    .weights_id = "{10}",
+    .uses_device = {11},
+    .shapes = shapes,
+    .place = place,
+    .bind = bind,
+    .steps = steps,
+}};
+)",
+                           program_.name, graph_.inputs.size(), graph_.outputs.size(), dims, graph_.symbols.size(),
+                           graph_.symbols.empty() ? "NULL" : "open_dims", program_.arena_bytes, upper(program_.name), weights, program_.weight_bytes,
+                           options_.weights_id, program_.target.is_gpu() ? 1 : 0);
+    }
+
+    static std::string upper(std::string text) {
+        std::transform(text.begin(), text.end(), text.begin(), [](unsigned char character) { return std::toupper(character); });
+        return text;
+    }
+
+    std::string public_functions() const {
+        std::string text = fmt::format(R"(
+int {0}_create({0} **session, const onnx2halide_options *options) {{
+    return onnx2halide_create((onnx2halide_session **)session, &model, options);
+}}
+)",
+                                       program_.name);
+        if (program_.is_static()) text += typed_run();
+        return text + fmt::format(R"(
+int {0}_run_values({0} *handle, const onnx2halide_value *inputs, onnx2halide_value *outputs) {{
+    return onnx2halide_run_values((onnx2halide_session *)handle, inputs, outputs);
+}}
+
+const char *{0}_error(const {0} *handle) {{
+    return onnx2halide_error((const onnx2halide_session *)handle);
+}}
+
+void {0}_destroy({0} *handle) {{
+    onnx2halide_destroy((onnx2halide_session *)handle);
+}}
+)",
+                                  program_.name);
+    }
+
+    std::string typed_run() const {
+        const std::vector<std::string> names = port_names(graph_);
+        std::string parameters, body;
+        for (size_t i = 0; i < names.size(); ++i) {
+            const bool is_input = i < graph_.inputs.size();
+            const size_t index = is_input ? i : i - graph_.inputs.size();
+            const Value* value = is_input ? graph_.inputs[index] : graph_.outputs[index];
+            parameters += fmt::format(", {}{} *{}", is_input ? "const " : "", info(value->checked_type().element).c_name, names[i]);
+            body += fmt::format("    session->{}_data[{}] = {};\n", is_input ? "input" : "output", index, names[i]);
+        }
+        return fmt::format("\nint {0}_run({0} *handle{1}) {{\n    onnx2halide_session *session = (onnx2halide_session *)handle;\n{2}    return onnx2halide_run(session);\n}}\n",
+                           program_.name, parameters, body);
+    }
+
+    const Program& program_;
+    const EmitOptions& options_;
+    const Graph& graph_;
+    Names names_;
+    std::map<const Value*, std::string> tensor_names_;
+};
+
+}  // namespace
+
+std::string emit_host_program(const Program& program, const EmitOptions& options) {
+    return HostProgram(program, options).text();
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,171 @@
+#include "compiler/plan/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/plan/extents.h"
+#include "compiler/plan/groups.h"
+#include "compiler/plan/memory.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// A node whose results inference knows needs no algorithm of its own.
+void write_known(const Node& node, KernelSource& source) {
+    for (const Value* output : node.outputs) {
+        const TensorType& type = output->checked_type();
+        const Coordinates at = source.vars(type.rank());
+        std::string index = "0";
+        for (size_t i = 0; i < type.rank(); ++i) index = i == 0 ? at[0] : fmt::format("({}) * {} + {}", index, source.dim(type.shape[i]), at[i]);
+        std::vector<std::string> elements;
+        const std::string compute_type = KernelSource::compute_type(type.element);
+        for (const Dim& element : output->known->integers) elements.push_back(fmt::format("cast<{}>({})", compute_type, source.dim(element)));
+        for (const double element : output->known->reals) elements.push_back(KernelSource::literal(element, type.element));
+        const std::string all = fmt::format("{}", fmt::join(elements, ", "));
+        source.define(output, at, elements.size() == 1 ? all : fmt::format("mux({}, {{{}}})", index, all));
+    }
+}
+
+bool is_known(const Node& node) {
+    return std::all_of(node.outputs.begin(), node.outputs.end(), [](const Value* output) { return output && output->known && output->known->size() > 0; });
+}
+
+std::string operands(const std::vector<Value*>& values) {
+    std::vector<std::string> names;
+    for (const Value* value : values) names.push_back(value ? value->name : "");
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// `Node 0  conv1 = Conv(image, W, B)`
+std::string node_comment(const Node& node) {
+    return fmt::format("Node {}  {} = {}({})", node.index, operands(node.outputs), node.op_type, operands(node.inputs));
+}
+
+KernelSource write_kernel(const Group& group, const std::vector<const Value*>& escaping, const Target& target, const std::string& name,
+                          KernelSource::Naming naming) {
+    std::vector<const Value*> defined;
+    for (const Node* node : group.nodes) defined.insert(defined.end(), node->outputs.begin(), node->outputs.end());
+    KernelSource source(target, name, defined, escaping, naming);
+    for (const Node* node : group.nodes) {
+        if (naming == KernelSource::Naming::model) source.comment(node_comment(*node));
+        try {
+            is_known(*node) ? write_known(*node, source) : make_generator(*node)->algorithm(source);
+        } catch (const CompileError& error) {
+            throw CompileError("{}: {}", node->label(), error.what());
+        }
+    }
+    make_generator(*group.anchor)->schedule(source);
+    return source;
+}
+
+std::string kernel_name(const Group& group) {
+    const std::string first = identifier(group.anchor->name), last = identifier(group.nodes.back()->name);
+    const std::string name = first == last ? first : first + "_" + last;
+    return name.size() <= 80 ? name : name.substr(0, 80);
+}
+
+class Planner {
+public:
+    Planner(const Graph& graph, const Target& target, const PlanOptions& options) : options_(options) {
+        program_.name = options.name;
+        program_.graph = &graph;
+        program_.target = target;
+    }
+
+    Program plan() {
+        for (const Group& group : cut_groups(*program_.graph, options_.fuse)) add_step(group);
+        drop_dead_steps();
+        plan_memory(program_);
+        return std::move(program_);
+    }
+
+private:
+    void add_step(const Group& group) {
+        const std::vector<const Value*> escaping = escaping_values(*program_.graph, group);
+        const bool is_empty = std::all_of(escaping.begin(), escaping.end(), [](const Value* value) { return value->checked_type().elements().is(0); });
+        if (is_empty) return;  // nothing to compute, and kernels may assume that there is
+        if (options_.symbolic_extents) {
+            add_general_step(group, escaping);
+        } else {
+            const auto all = [](const std::string& symbol) { return Dim::symbol(symbol); };
+            add_step(group, escaping, group, escaping, all);
+        }
+    }
+
+    /// The step calls a kernel that is written for copies of its nodes whose extents are symbols.
+    void add_general_step(const Group& group, const std::vector<const Value*>& escaping) {
+        copies_.push_back(std::make_unique<SymbolicCopy>(group, escaping));
+        const SymbolicCopy& copy = *copies_.back();
+        add_step(group, escaping, copy.group(), copy.escaping(), [&](const std::string& symbol) { return copy.extent(symbol); });
+        for (const Value*& input : program_.steps.back().inputs) input = copy.original(input);
+    }
+
+    /// `written` is the group whose text makes the kernel; the step stands for `group`.
+    void add_step(const Group& group, const std::vector<const Value*>& escaping, const Group& written, const std::vector<const Value*>& written_escaping,
+                  const std::function<Dim(const std::string&)>& argument) {
+        const KernelSource canonical = write_kernel(written, written_escaping, program_.target, "kernel", KernelSource::Naming::canonical);
+        const auto [known, is_new] = kernel_of_.try_emplace(canonical.text(), program_.kernels.size());
+        if (is_new) {
+            const std::string name = names_.unique(kernel_name(group));
+            Dim flops;
+            for (const Node* node : group.nodes) flops += make_generator(*node)->flops();
+            program_.kernels.push_back({name, group.nodes, {}, write_kernel(written, written_escaping, program_.target, name, KernelSource::Naming::model), flops});
+        } else {
+            program_.kernels[known->second].served.push_back(group.nodes.back()->name);
+        }
+        // Symbols are named alike in both texts.
+        std::vector<Dim> arguments;
+        for (const std::string& symbol : canonical.symbols()) arguments.push_back(argument(symbol));
+        program_.steps.push_back({known->second, group.nodes, canonical.inputs(), escaping, std::move(arguments)});
+    }
+
+    /// Steps whose results only told inference something, such as Shape, are not run.
+    void drop_dead_steps() {
+        std::set<const Value*> needed(program_.graph->outputs.begin(), program_.graph->outputs.end());
+        const auto need = [&](const Value* value) {
+            for (; needed.insert(value).second || true; value = value->producer->inputs[0]) {
+                if (!value->producer || !make_generator(*value->producer)->is_view()) return;
+            }
+        };
+        for (const Value* output : program_.graph->outputs) need(output);
+        std::vector<Step> kept;
+        for (auto step = program_.steps.rbegin(); step != program_.steps.rend(); ++step) {
+            if (std::none_of(step->outputs.begin(), step->outputs.end(), [&](const Value* output) { return needed.contains(output); })) continue;
+            for (const Value* input : step->inputs) need(input);
+            kept.push_back(std::move(*step));
+        }
+        program_.steps.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+        drop_unused_kernels();
+    }
+
+    void drop_unused_kernels() {
+        std::vector<size_t> place(program_.kernels.size(), SIZE_MAX);
+        std::vector<Kernel> used;
+        for (Step& step : program_.steps) {
+            if (place[step.kernel] == SIZE_MAX) {
+                place[step.kernel] = used.size();
+                used.push_back(std::move(program_.kernels[step.kernel]));
+            }
+            step.kernel = place[step.kernel];
+        }
+        program_.kernels = std::move(used);
+    }
+
+    PlanOptions options_;
+    Program program_;
+    Names names_;
+    std::map<std::string, size_t> kernel_of_;  // by canonical text
+    std::vector<std::unique_ptr<SymbolicCopy>> copies_;
+};
+
+}  // namespace
+
+Program make_program(const Graph& graph, const Target& target, const PlanOptions& options) {
+    return Planner(graph, target, options).plan();
+}
+
+}  // namespace onnx2halide
