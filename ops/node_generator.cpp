@@ -14,18 +14,11 @@ constexpr int64_t parallel_threshold = 1 << 15;
 void schedule_on_cpu(KernelSource& source, const Loops& loops) {
     if (loops.vars.empty()) return;
     const int lanes = source.target().lanes(loops.element);
-    const Dim elements = product(loops.extents);
     const auto innermost = loops.extents[0].constant();
     if (lanes > 1 && !(innermost && *innermost < lanes)) {
         source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], lanes, tail_strategy(loops.extents[0], lanes, false)));
     }
-    if (elements.constant() && *elements.constant() < parallel_threshold) return;
-    // The outermost loop that has more than one turn.
-    for (size_t i = loops.vars.size() - 1; i > 0; --i) {
-        if (loops.extents[i].is(1)) continue;
-        source.schedule(fmt::format("{}.parallel({});", loops.func, loops.vars[i]));
-        return;
-    }
+    parallelise(source, loops);
 }
 
 void schedule_on_gpu(KernelSource& source, const Loops& loops) {
@@ -56,11 +49,30 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
 
 }  // namespace
 
-void NodeGenerator::schedule(KernelSource& source) const {
-    for (size_t i = 0; i < source.output_count(); ++i) {
-        const Loops loops = source.output_loops(i);
-        source.target().is_gpu() ? schedule_on_gpu(source, loops) : schedule_on_cpu(source, loops);
+Loops turning_loops(const Loops& loops) {
+    Loops turning{loops.func, {}, {}, loops.element};
+    for (size_t i = 0; i < loops.vars.size(); ++i) {
+        if (loops.extents[i].is(1)) continue;
+        turning.vars.push_back(loops.vars[i]);
+        turning.extents.push_back(loops.extents[i]);
     }
+    return turning;
+}
+
+void parallelise(KernelSource& source, const Loops& loops) {
+    const auto elements = product(loops.extents).constant();
+    if (elements && *elements < parallel_threshold) return;
+    const Loops turning = turning_loops(loops);
+    if (turning.vars.size() > 1) source.schedule(fmt::format("{}.parallel({});", loops.func, turning.vars.back()));
+}
+
+void schedule_loops(KernelSource& source, const Loops& loops) {
+    const Loops turning = turning_loops(loops);
+    source.target().is_gpu() ? schedule_on_gpu(source, turning) : schedule_on_cpu(source, turning);
+}
+
+void NodeGenerator::schedule(KernelSource& source) const {
+    for (size_t i = 0; i < source.output_count(); ++i) schedule_loops(source, source.output_loops(i));
 }
 
 Dim NodeGenerator::flops() const {

@@ -76,6 +76,14 @@ protected:
     static size_t normalised_axis(int64_t axis, size_t rank);
 };
 
+/// The loops that have more than one turn.
+Loops turning_loops(const Loops& loops);
+/// Vectorises the innermost of a Func's loops and runs the outermost in parallel where there is enough to do; on a GPU makes blocks of them. Loops of one
+/// turn do not count.
+void schedule_loops(KernelSource& source, const Loops& loops);
+/// Runs the outermost loop of several in parallel, unless there is little to do.
+void parallelise(KernelSource& source, const Loops& loops);
+
 /// Multidirectional (numpy) broadcasting. Throws CompileError where two dims can never be equal.
 std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b);
 
