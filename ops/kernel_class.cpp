@@ -65,7 +65,7 @@ std::string KernelSource::text(Schedule schedule) const {
     if (!statements.empty()) text += "        if (using_autoscheduler()) return;\n" + body(statements);
     text += "    }\n";
 
-    const std::string internals = members("Var", vars_) + members("RDom", rdoms_) + members("Func", funcs_);
+    const std::string internals = members("Var", vars_) + members("RVar", rvars_) + members("RDom", rdoms_) + members("Func", funcs_);
     if (!internals.empty()) text += "\nprivate:\n" + internals;
     return text + fmt::format("}};\nHALIDE_REGISTER_GENERATOR({0}, {0})\n", class_name_);
 }

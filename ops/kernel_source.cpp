@@ -55,8 +55,16 @@ Coordinates KernelSource::vars(size_t rank) {
 }
 
 std::string KernelSource::var(const std::string& name) {
-    if (std::find(vars_.begin(), vars_.end(), name) == vars_.end()) {
-        vars_.push_back(name);
+    return declare(vars_, name);
+}
+
+std::string KernelSource::rvar(const std::string& name) {
+    return declare(rvars_, name);
+}
+
+std::string KernelSource::declare(std::vector<std::string>& declared, const std::string& name) {
+    if (std::find(declared.begin(), declared.end(), name) == declared.end()) {
+        declared.push_back(name);
         names_.reserve(name);
     }
     return name;
@@ -165,6 +173,12 @@ void KernelSource::define(const Value* value, const Coordinates& at, const std::
 
 void KernelSource::store(const Value* value, const Coordinates& at, const std::string& expression) {
     line(fmt::format("{} = {};", call(name(value), value->checked_type(), at), expression));
+}
+
+void KernelSource::schedule(const std::string& stage, const std::vector<std::string>& directives) {
+    std::string statement = stage;
+    for (size_t i = 0; i < directives.size(); ++i) statement += (i == 0 ? "." : "\n            .") + directives[i];
+    schedule(statement + ";");
 }
 
 Loops KernelSource::output_loops(size_t i) {

@@ -42,6 +42,8 @@ public:
     Coordinates vars(size_t rank);
     /// A Var called `name`, the same one each time.
     std::string var(const std::string& name);
+    /// The same for an RVar, such as one that splits a reduction.
+    std::string rvar(const std::string& name);
     /// A new Func whose name starts with `hint`, such as conv1_sum.
     std::string func(const std::string& hint);
     /// A new RDom over [0, extent) in each dimension, innermost first. Its variables are r.x, r.y, r.z, r.w, or r[4]… (see `axis`).
@@ -87,6 +89,8 @@ public:
     void line(const std::string& statement) { algorithm_.push_back(statement); }
     /// Any statement of the schedule, with its semicolon; a comment that gives the reason for its numbers is welcome.
     void schedule(const std::string& statement) { schedule_.push_back(statement); }
+    /// The directives of one stage, one a line: {"split(x, …)", "vectorize(x, 16)"}.
+    void schedule(const std::string& stage, const std::vector<std::string>& directives);
 
     // For schedules.
 
@@ -110,6 +114,7 @@ public:
 
 private:
     std::string new_name(const std::string& hint);
+    std::string declare(std::vector<std::string>& declared, const std::string& name);
 
     Target target_;
     Naming naming_;
@@ -119,7 +124,7 @@ private:
     Names names_;
     std::map<const Value*, std::string> value_names_;
     std::map<std::pair<const Value*, std::string>, std::string> kept_;
-    std::vector<std::string> vars_, funcs_, rdoms_;
+    std::vector<std::string> vars_, rvars_, funcs_, rdoms_;
     std::vector<std::pair<std::string, int>> params_;
     std::set<std::string> symbols_;
     std::vector<std::string> algorithm_, schedule_;
