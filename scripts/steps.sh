@@ -33,7 +33,3 @@ lock() {
     exec 9>"$build/.lock"
     flock --nonblock 9 || { echo "waiting for another build in $build"; flock 9; }
 }
-
-unlock() {
-    exec 9>&-
-}
