@@ -18,5 +18,6 @@ std::vector<Operator> normalise_operators();
 std::vector<Operator> shape_operators();
 std::vector<Operator> movement_operators();
 std::vector<Operator> resize_operators();
+std::vector<Operator> internal_operators();
 
 }  // namespace onnx2halide

@@ -44,14 +44,15 @@ private:
 
     static int64_t heap_bytes(const Allocate* op) {
         if (op->memory_type != MemoryType::Heap && op->memory_type != MemoryType::Auto) return 0;
-        if (op->memory_type == MemoryType::Auto && op->free_function.empty() && false) return 0;
         int64_t bytes = op->type.bytes();
         for (const Expr& extent : op->extents) {
             const auto constant = as_const_int(simplify(extent));
             if (!constant) return 0;
             bytes *= *constant;
         }
-        // Halide reads a vector beyond the end.
+        // Halide puts small pieces on the stack where it may choose.
+        constexpr int64_t stack_limit = 16 * 1024;
+        if (op->memory_type == MemoryType::Auto && bytes <= stack_limit) return 0;
         bytes += op->type.bytes() * op->padding;
         return (bytes + 63) / 64 * 64 + 64;
     }

@@ -7,10 +7,10 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr std::string_view preamble = R"(#include <initializer_list>
-#include <limits>
+constexpr std::string_view preamble = R"(#include "Halide.h"
 
-#include "Halide.h"
+#include <initializer_list>
+#include <limits>
 
 using namespace Halide;
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace onnx2halide {
+
+struct ArchiveJob {
+    std::string name;
+    std::filesystem::path folder;          // holds NAME.c and NAME.h; NAME.a goes there
+    std::filesystem::path objects;         // holds the kernels' objects
+    std::vector<std::string> kernels;      // names of the kernels
+    std::string target;
+    std::filesystem::path weights_source;  // assembler text that embeds the weights; empty: none
+    bool shared_library = false;           // NAME.so beside NAME.a
+    std::string cc = "gcc";                // compiles the host program, links and archives
+};
+
+/// Compiles the host program and links it with its kernels and a Halide runtime of their own into one object in NAME.a, whose symbols are local
+/// but for the model's public names.
+void build_archive(const ArchiveJob& job);
+
+}  // namespace onnx2halide

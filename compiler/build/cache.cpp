@@ -1,0 +1,84 @@
+#include "compiler/build/cache.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "compiler/build/files.h"
+#include "compiler/build/sha256.h"
+
+namespace onnx2halide {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path cache_folder() {
+    if (const char* own = std::getenv("ONNX2HALIDE_CACHE"); own && *own) return own;
+    if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return fs::path(xdg) / "onnx2halide";
+    if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "onnx2halide";
+    return fs::temp_directory_path() / fmt::format("onnx2halide-{}", getuid());
+}
+
+uintmax_t size_limit() {
+    const char* text = std::getenv("ONNX2HALIDE_CACHE_SIZE");
+    return text && *text ? std::strtoull(text, nullptr, 10) : uintmax_t{2} << 30;
+}
+
+}  // namespace
+
+ObjectCache::ObjectCache() : folder_(cache_folder()) {}
+
+std::string ObjectCache::key(const std::string& kind, const std::string& text) {
+    return sha256(fmt::format("{}\n{}\n{}\n{}", ONNX2HALIDE_VERSION, ONNX2HALIDE_HALIDE_DIR, kind, text));
+}
+
+bool ObjectCache::fetch(const std::string& key, const fs::path& to) const {
+    std::error_code error;
+    fs::copy_file(place(key), to, fs::copy_options::overwrite_existing, error);
+    if (error) return false;
+    fs::last_write_time(place(key), fs::file_time_type::clock::now(), error);
+    return true;
+}
+
+void ObjectCache::store(const std::string& key, const fs::path& from) const {
+    // A cache that cannot be written to is no fault of the model: the next run builds again.
+    try {
+        fs::create_directories(place(key).parent_path());
+        write_file(place(key), read_text(from));
+    } catch (const std::exception&) {
+    }
+}
+
+void ObjectCache::trim() const {
+    struct Entry {
+        fs::file_time_type used;
+        uintmax_t size;
+        fs::path path;
+    };
+    std::vector<Entry> entries;
+    uintmax_t total = 0;
+    std::error_code error;
+    for (auto entry = fs::recursive_directory_iterator(folder_, error); !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+        std::error_code vanished;
+        if (!entry->is_regular_file(vanished)) continue;
+        const Entry found{entry->last_write_time(vanished), entry->file_size(vanished), entry->path()};
+        if (vanished) continue;  // another compiler trims too
+        total += found.size;
+        entries.push_back(found);
+    }
+    if (total <= size_limit()) return;
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+    for (const Entry& entry : entries) {
+        if (total <= size_limit()) return;
+        fs::remove(entry.path, error);
+        total -= entry.size;
+    }
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace onnx2halide {
+
+/// The whole file. Throws std::runtime_error where it cannot be read.
+std::string read_text(const std::filesystem::path& path);
+
+/// Writes a file under another name and renames it, so that nobody sees half of it. Throws std::runtime_error where it cannot be written.
+void write_file(const std::filesystem::path& path, std::string_view content);
+
+/// A folder that is removed with everything in it when this object goes.
+class TemporaryFolder {
+public:
+    /// Below `parent`, which is made if it is missing.
+    explicit TemporaryFolder(const std::filesystem::path& parent);
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+}  // namespace onnx2halide

@@ -1,0 +1,232 @@
+#include "compiler/build/kernels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/build/cache.h"
+#include "compiler/build/files.h"
+#include "compiler/build/process.h"
+#include "compiler/graph/error.h"
+
+namespace onnx2halide {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// More classes in one C++ file save g++ its start; fewer let the cores share the work.
+constexpr size_t classes_per_slice = 24;
+
+/// A class that the cache does not have, and the jobs that want its object.
+struct MissingClass {
+    const GeneratorClass* generator;
+    std::string key;
+    std::vector<KernelJob*> wanted_by;
+};
+
+/// Classes that are compiled into one generator program: same preamble, target and outputs, distinct names.
+struct Slice {
+    const KernelJob* job;
+    std::vector<MissingClass*> classes;
+};
+
+std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
+    return ObjectCache::key("kernel " + job.target, job.file.preamble + generator.text);
+}
+
+std::string object_name(const GeneratorClass& generator) {
+    return generator.name + ".o";
+}
+
+/// An object file and what it asks of scratch memory, kept as one file: the number is its last line.
+void pack(const fs::path& object, const std::string& scratch, const fs::path& packed) {
+    write_file(packed, read_text(object) + "\n" + scratch);
+}
+
+int64_t unpack(const fs::path& packed, const fs::path& object) {
+    const std::string content = read_text(packed);
+    const size_t end = content.rfind('\n');
+    write_file(object, std::string_view(content).substr(0, end));
+    return std::stoll(content.substr(end + 1));
+}
+
+class KernelBuilder {
+public:
+    KernelBuilder(std::vector<KernelJob>& jobs, int parallel, const Progress& progress) : jobs_(jobs), parallel_(parallel), progress_(progress) {}
+
+    void build() {
+        for (KernelJob& job : jobs_) find_missing(job);
+        report();
+        const std::vector<Slice> slices = cut_slices();
+        run_parallel(parallel_, slices.size(), [&](size_t i) { build_slice(slices[i]); });
+        if (!slices.empty()) cache_.trim();
+    }
+
+private:
+    void find_missing(KernelJob& job) {
+        fs::create_directories(job.folder);
+        for (const GeneratorClass& generator : job.file.classes) {
+            ++total_;
+            const std::string key = class_key(job, generator);
+            const fs::path packed = job.folder / (generator.name + ".packed");
+            if (job.kinds.empty() && cache_.fetch(key, packed)) {
+                job.scratch_bytes = std::max(job.scratch_bytes, unpack(packed, job.folder / object_name(generator)));
+                fs::remove(packed);
+                ++done_;
+                continue;
+            }
+            // With further outputs each job needs a run of its own.
+            const std::string identity = job.kinds.empty() ? key : key + job.folder.string();
+            auto [found, is_new] = missing_.try_emplace(identity, MissingClass{&generator, key, {}});
+            if (is_new) order_.push_back(&found->second);
+            found->second.wanted_by.push_back(&job);
+        }
+    }
+
+    std::vector<Slice> cut_slices() const {
+        std::map<std::string, std::vector<MissingClass*>> alike;
+        for (MissingClass* missing : order_) {
+            const KernelJob& job = *missing->wanted_by[0];
+            const std::string own = job.kinds.empty() ? "" : job.folder.string();
+            alike[fmt::format("{}\n{}\n{}", job.target, job.file.preamble, own)].push_back(missing);
+        }
+        std::vector<Slice> slices;
+        for (const auto& [kind, classes] : alike) {
+            const size_t most = std::clamp<size_t>((classes.size() + parallel_ - 1) / parallel_, 1, classes_per_slice);
+            const size_t first = slices.size();
+            for (MissingClass* missing : classes) place(missing, most, first, slices);
+        }
+        return slices;
+    }
+
+    /// Into the first slice that has room and no class of this name.
+    static void place(MissingClass* missing, size_t most, size_t first, std::vector<Slice>& slices) {
+        const auto has_name = [&](const MissingClass* other) { return other->generator->name == missing->generator->name; };
+        for (size_t i = first; i < slices.size(); ++i) {
+            auto& classes = slices[i].classes;
+            if (classes.size() >= most || std::any_of(classes.begin(), classes.end(), has_name)) continue;
+            classes.push_back(missing);
+            return;
+        }
+        slices.push_back({missing->wanted_by[0], {missing}});
+    }
+
+    void build_slice(const Slice& slice) {
+        const TemporaryFolder folder(fs::temp_directory_path());
+        const ProcessResult compiled = compile(slice, folder.path());
+        if (compiled.status != 0 && slice.classes.size() > 1) {
+            // One bad class must not take the others with it.
+            for (MissingClass* missing : slice.classes) build_slice({slice.job, {missing}});
+            return;
+        }
+        if (compiled.status != 0) {
+            fail(*slice.classes[0], "its generator does not compile:\n" + compiled.output);
+            return;
+        }
+        std::vector<std::string> command = {(folder.path() / "generators").string(), folder.path().string(),
+                                            slice.job->target + "-no_runtime-no_bounds_query-user_context", "1",
+                                            fmt::format("object,{}", fmt::join(slice.job->kinds, ","))};
+        for (const MissingClass* missing : slice.classes) command.push_back(missing->generator->name);
+        const ProcessResult generated = run_process(command);
+        for (MissingClass* missing : slice.classes) collect(*missing, *slice.job, folder.path(), generated.output);
+    }
+
+    static ProcessResult compile(const Slice& slice, const fs::path& folder) {
+        std::string source = slice.job->file.preamble;
+        for (const MissingClass* missing : slice.classes) source += "\n" + missing->generator->text;
+        write_file(folder / "generators.cpp", source);
+        // The flags are those of the precompiled Halide.h.
+        ProcessResult result = run_process({"g++", "-std=c++17", "-O0", "-fno-rtti", "-fPIC", "-I" ONNX2HALIDE_GENERATORS_DIR, "-c",
+                                            (folder / "generators.cpp").string(), "-o", (folder / "generators.o").string()});
+        if (result.status != 0) return result;
+        return run_process({"g++", "-fuse-ld=mold", (folder / "generators.o").string(), "-o", (folder / "generators").string(), ONNX2HALIDE_GENERATOR_MAIN,
+                            "-L" ONNX2HALIDE_HALIDE_DIR "/lib64", "-lHalide", "-Wl,-rpath," ONNX2HALIDE_HALIDE_DIR "/lib64"});
+    }
+
+    void collect(MissingClass& missing, const KernelJob& job, const fs::path& folder, const std::string& output) {
+        const std::string& name = missing.generator->name;
+        const fs::path object = folder / object_name(*missing.generator), scratch = folder / (name + ".scratch"), error = folder / (name + ".error");
+        if (!fs::exists(scratch) || !fs::exists(object)) {
+            fail(missing, "its generator fails:\n" + (fs::exists(error) ? read_text(error) : output));
+            return;
+        }
+        const std::string bytes = read_text(scratch);
+        pack(object, bytes.substr(0, bytes.find('\n')), folder / (name + ".packed"));
+        cache_.store(missing.key, folder / (name + ".packed"));
+        const std::lock_guard guard(lock_);
+        for (KernelJob* wanting : missing.wanted_by) {
+            fs::copy_file(object, wanting->folder / object.filename(), fs::copy_options::overwrite_existing);
+            wanting->scratch_bytes = std::max<int64_t>(wanting->scratch_bytes, std::stoll(bytes));
+        }
+        for (const std::string& kind : job.kinds) {
+            const std::string file = name + "." + kind;
+            if (fs::exists(folder / file)) fs::copy_file(folder / file, job.folder / file, fs::copy_options::overwrite_existing);
+        }
+        done_ += missing.wanted_by.size();
+        report();
+    }
+
+    void fail(const MissingClass& missing, const std::string& why) {
+        const std::lock_guard guard(lock_);
+        for (KernelJob* job : missing.wanted_by) {
+            if (job->error.empty()) job->error = fmt::format("kernel '{}': {}", missing.generator->name, why);
+        }
+    }
+
+    void report() const {
+        if (progress_) progress_(done_, total_);
+    }
+
+    std::vector<KernelJob>& jobs_;
+    int parallel_;
+    const Progress& progress_;
+    ObjectCache cache_;
+    std::map<std::string, MissingClass> missing_;
+    std::vector<MissingClass*> order_;
+    std::mutex lock_;
+    size_t done_ = 0, total_ = 0;
+};
+
+/// The banner and the comment on the first class stand around the preamble; the objects do not depend on them.
+std::string without_outer_comments(const std::string& preamble) {
+    std::vector<std::string> lines;
+    std::istringstream stream(preamble);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    const auto is_code = [](const std::string& line) { return !line.empty() && !line.starts_with("//"); };
+    const auto first = std::find_if(lines.begin(), lines.end(), is_code);
+    const auto last = std::find_if(lines.rbegin(), std::make_reverse_iterator(first), is_code).base();
+    return fmt::format("{}\n", fmt::join(first, last, "\n"));
+}
+
+}  // namespace
+
+GeneratorFile split_generators(const std::string& text) {
+    GeneratorFile file;
+    size_t position = 0;
+    for (;;) {
+        const size_t start = text.find("\nclass ", position);
+        if (start == std::string::npos) break;
+        const std::string mark = "HALIDE_REGISTER_GENERATOR(";
+        const size_t registration = text.find(mark, start);
+        if (registration == std::string::npos) throw CompileError("a class of the generator file is not followed by HALIDE_REGISTER_GENERATOR");
+        const size_t name_end = text.find_first_of(",)", registration), line_end = text.find('\n', registration);
+        if (file.classes.empty()) file.preamble = text.substr(0, start + 1);
+        std::string name = text.substr(registration + mark.size(), name_end - registration - mark.size());
+        file.classes.push_back({std::move(name), text.substr(start + 1, line_end - start)});
+        position = line_end == std::string::npos ? text.size() : line_end;
+    }
+    file.preamble = without_outer_comments(file.preamble);
+    return file;
+}
+
+void build_kernels(std::vector<KernelJob>& jobs, int parallel, const Progress& progress) {
+    KernelBuilder(jobs, parallel, progress).build();
+}
+
+}  // namespace onnx2halide

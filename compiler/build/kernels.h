@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace onnx2halide {
+
+/// A generator class of an emitted (or edited) NAME_generators.cpp.
+struct GeneratorClass {
+    std::string name;
+    std::string text;  // with its HALIDE_REGISTER_GENERATOR
+};
+
+/// What an emitted NAME_generators.cpp holds: everything before the first class, and the classes.
+struct GeneratorFile {
+    std::string preamble;
+    std::vector<GeneratorClass> classes;
+};
+
+/// Takes a generator file apart. Throws CompileError where a class is not followed by its registration.
+GeneratorFile split_generators(const std::string& text);
+
+struct KernelJob {
+    GeneratorFile file;
+    std::string target;                // Halide's, without the features that every kernel gets
+    std::vector<std::string> kinds;    // further outputs: assembly, stmt_html, schedule
+    std::filesystem::path folder;      // where NAME.o and the further outputs go
+    int64_t scratch_bytes = 0;         // set by build_kernels: the most that a kernel asks of one thread
+    std::string error;                 // set by build_kernels where a kernel cannot be built
+};
+
+/// Called with the numbers of kernels that are done and that there are.
+using Progress = std::function<void(size_t done, size_t total)>;
+
+/// Builds the kernels of all jobs together, on up to `parallel` processes, from the object cache where it has them.
+void build_kernels(std::vector<KernelJob>& jobs, int parallel, const Progress& progress);
+
+}  // namespace onnx2halide

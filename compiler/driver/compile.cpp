@@ -1,0 +1,112 @@
+#include "compiler/driver/compile.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "compiler/build/files.h"
+#include "compiler/infer/infer.h"
+#include "compiler/load/load.h"
+#include "compiler/passes/passes.h"
+#include "compiler/plan/plan.h"
+#include "compiler/driver/program_build.h"
+#include "ops/names.h"
+
+namespace onnx2halide {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A model on its way through the stages.
+struct Unit {
+    fs::path path;
+    std::string name;
+    Model model;
+    std::string error;
+};
+
+/// Runs a stage for each unit that has not failed; a fault of the model stops only that model.
+template <typename Stage>
+void for_each_sound(std::vector<Unit>& units, const Stage& stage) {
+    for (Unit& unit : units) {
+        if (!unit.error.empty()) continue;
+        try {
+            stage(unit);
+        } catch (const CompileError& error) {
+            const std::string prefix = unit.path.filename().string() + ": ";
+            const std::string text = error.what();
+            unit.error = text.starts_with(prefix) ? text : prefix + text;
+        }
+    }
+}
+
+int default_parallel() {
+    return std::max(1u, std::thread::hardware_concurrency());
+}
+
+/// Every value that a node makes becomes an output of its own name, so that each can be compared.
+void expose_all_values(Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+        for (Value* output : node->outputs) {
+            if (!output || graph.is_output(output)) continue;
+            graph.outputs.push_back(output);
+            graph.output_names.push_back(output->name);
+        }
+    }
+}
+
+ProgramBuild plan_unit(const Unit& unit, const Target& target, const CompileOptions& options) {
+    ProgramBuild build;
+    PlanOptions plan;
+    plan.name = unit.name;
+    plan.fuse = !options.naive;
+    build.program = make_program(*unit.model.graph, target, plan);
+    build.emit.model_file = unit.model.file;
+    build.emit.model_sha256 = unit.model.sha256;
+    build.emit.opset = unit.model.graph->opset;
+    build.emit.command = options.command;
+    build.emit.schedule = options.naive ? KernelSource::Schedule::naive : KernelSource::Schedule::tuned;
+    build.emit.weights_in_file = options.weights_in_file;
+    build.folder = options.output;
+    build.kinds = options.emit;
+    build.sources_only = options.sources_only;
+    build.cc = options.cc;
+    return build;
+}
+
+}  // namespace
+
+std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, const CompileOptions& options) {
+    const Target target = Target::parse(options.target);
+    const int parallel = options.parallel > 0 ? options.parallel : default_parallel();
+    std::vector<Unit> units;
+    for (const fs::path& path : models) {
+        units.push_back({path, identifier(options.name.empty() ? path.stem().string() : options.name), {}, ""});
+    }
+    for_each_sound(units, [&](Unit& unit) {
+        unit.model = load_model(unit.path, {options.dims});
+        Graph& graph = *unit.model.graph;
+        infer_types(graph);
+        if (options.all_values) expose_all_values(graph);
+        prune(graph);
+        copy_outputs(graph);
+    });
+    std::vector<ProgramBuild> builds;
+    std::vector<Unit*> owners;
+    for_each_sound(units, [&](Unit& unit) {
+        builds.push_back(plan_unit(unit, target, options));
+        owners.push_back(&unit);
+    });
+    build_programs(builds, parallel, options.progress);
+    for (size_t i = 0; i < builds.size(); ++i) {
+        if (!builds[i].error.empty()) owners[i]->error = fmt::format("{}: {}", owners[i]->path.filename().string(), builds[i].error);
+    }
+    std::vector<CompileResult> results;
+    for (const Unit& unit : units) results.push_back({unit.path, unit.name, unit.error});
+    return results;
+}
+
+}  // namespace onnx2halide

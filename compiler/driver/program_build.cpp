@@ -1,0 +1,169 @@
+#include "compiler/driver/program_build.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "compiler/build/archive.h"
+#include "compiler/build/files.h"
+#include "compiler/build/kernels.h"
+#include "compiler/build/process.h"
+
+namespace onnx2halide {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// `model: hash, target, kernels, parameters, weights' id`, for tools and for `build`.
+std::string manifest(const ProgramBuild& build, int64_t scratch_bytes) {
+    const Program& program = build.program;
+    nlohmann::ordered_json json;
+    json["name"] = program.name;
+    json["model"] = build.emit.model_file;
+    json["sha256"] = build.emit.model_sha256;
+    json["opset"] = build.emit.opset;
+    json["compiler"] = ONNX2HALIDE_VERSION;
+    json["command"] = build.emit.command;
+    json["target"] = program.target.text;
+    json["cc"] = build.cc;
+    json["arena_bytes"] = program.arena_bytes;
+    json["scratch_bytes"] = scratch_bytes;
+    json["weights"] = {{"bytes", program.weight_bytes}, {"id", build.emit.weights_id}, {"in_file", build.emit.weights_in_file}};
+    json["kernels"] = nlohmann::ordered_json::array();
+    for (const Kernel& kernel : program.kernels) {
+        nlohmann::ordered_json parameters = nlohmann::ordered_json::object();
+        for (const auto& [name, value] : kernel.source.params()) parameters[name] = value;
+        json["kernels"].push_back({{"name", kernel.name}, {"parameters", parameters}});
+    }
+    return json.dump(2) + "\n";
+}
+
+std::string package_config(const std::string& name) {
+    return fmt::format("prefix=${{pcfiledir}}\nName: {0}\nDescription: {0}, compiled by onnx2halide\nVersion: {1}\nCflags: -I${{prefix}}\n"
+                       "Libs: ${{prefix}}/{0}.a -lpthread -ldl -lm\n",
+                       name, ONNX2HALIDE_VERSION);
+}
+
+/// One program's files while they are made, in a folder beside their place.
+class Staging {
+public:
+    explicit Staging(ProgramBuild& build) : build_(build), folder_(build.folder) {}
+
+    void emit_sources() {
+        weights_ = emit_weights(build_.program);
+        build_.emit.weights_id = weights_id(weights_);
+        generators_ = emit_generators(build_.program, build_.emit);
+        write(".c", emit_host_program(build_.program, build_.emit));
+        write("_generators.cpp", generators_);
+        if (build_.emit.weights_in_file) weights_ += build_.emit.weights_id;
+        write(".weights", weights_);
+    }
+
+    KernelJob kernel_job() const {
+        KernelJob job;
+        job.file = split_generators(generators_);
+        job.target = build_.program.target.text;
+        for (const std::string& kind : build_.kinds) {
+            if (kind != "shared_library") job.kinds.push_back(kind);
+        }
+        job.folder = objects();
+        return job;
+    }
+
+    void finish(int64_t scratch_bytes) {
+        write(".h", emit_header(build_.program, build_.emit, scratch_bytes));
+        write(".json", manifest(build_, scratch_bytes));
+        if (!build_.sources_only) {
+            write(".pc", package_config(build_.program.name));
+            archive();
+            copy_further_outputs();
+        }
+        for (const auto& file : fs::directory_iterator(folder_.path())) {
+            if (file.is_regular_file()) fs::rename(file.path(), build_.folder / file.path().filename());
+        }
+    }
+
+private:
+    void write(const std::string& suffix, const std::string& content) const { write_file(folder_.path() / (build_.program.name + suffix), content); }
+
+    fs::path objects() const { return folder_.path() / "objects"; }
+
+    void archive() const {
+        const Program& program = build_.program;
+        ArchiveJob job;
+        job.name = program.name;
+        job.folder = folder_.path();
+        job.objects = objects();
+        for (const Kernel& kernel : program.kernels) job.kernels.push_back(kernel.name);
+        job.target = program.target.text;
+        job.cc = build_.cc;
+        job.shared_library = std::find(build_.kinds.begin(), build_.kinds.end(), "shared_library") != build_.kinds.end();
+        if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
+            job.weights_source = objects() / "weights.s";
+            write_file(job.weights_source, emit_weights_object(program, (folder_.path() / (program.name + ".weights")).string()));
+        }
+        build_archive(job);
+    }
+
+    void copy_further_outputs() const {
+        for (const std::string& kind : build_.kinds) {
+            for (const Kernel& kernel : build_.program.kernels) {
+                const fs::path file = objects() / fmt::format("{}.{}", kernel.name, kind);
+                if (fs::exists(file)) fs::copy_file(file, folder_.path() / fmt::format("{}_{}.{}", build_.program.name, kernel.name, kind));
+            }
+        }
+    }
+
+    ProgramBuild& build_;
+    TemporaryFolder folder_;
+    std::string generators_, weights_;
+};
+
+/// Runs a task for each build that has not failed, and notes why one fails.
+template <typename Task>
+void for_each_sound(std::vector<ProgramBuild>& builds, int parallel, const Task& task) {
+    run_parallel(parallel, builds.size(), [&](size_t i) {
+        if (!builds[i].error.empty()) return;
+        try {
+            task(i);
+        } catch (const std::exception& error) {
+            builds[i].error = error.what();
+        }
+    });
+}
+
+}  // namespace
+
+void build_programs(std::vector<ProgramBuild>& builds, int parallel, const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
+    std::vector<std::unique_ptr<Staging>> stagings(builds.size());
+    for_each_sound(builds, parallel, [&](size_t i) {
+        stagings[i] = std::make_unique<Staging>(builds[i]);
+        stagings[i]->emit_sources();
+    });
+    std::vector<KernelJob> jobs;
+    std::vector<size_t> owners;
+    for (size_t i = 0; i < builds.size(); ++i) {
+        if (!builds[i].error.empty() || builds[i].sources_only) continue;
+        jobs.push_back(stagings[i]->kernel_job());
+        owners.push_back(i);
+    }
+    build_kernels(jobs, parallel, [&](size_t done, size_t total) {
+        if (progress) progress("building kernels", done, total);
+    });
+    std::vector<int64_t> scratch(builds.size(), 0);
+    for (size_t i = 0; i < jobs.size(); ++i) {
+        builds[owners[i]].error = jobs[i].error;
+        scratch[owners[i]] = jobs[i].scratch_bytes;
+    }
+    std::atomic<size_t> done = 0;
+    for_each_sound(builds, parallel, [&](size_t i) {
+        stagings[i]->finish(scratch[i]);
+        stagings[i].reset();
+        if (progress) progress("linking", ++done, builds.size());
+    });
+}
+
+}  // namespace onnx2halide

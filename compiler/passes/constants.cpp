@@ -1,0 +1,40 @@
+#include "compiler/passes/constants.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+namespace onnx2halide {
+
+namespace {
+
+bool is_random(const Node& node) {
+    static const std::set<std::string_view> types = {"Bernoulli",  "Multinomial",      "RandomNormal", "RandomNormalLike",
+                                                     "RandomUniform", "RandomUniformLike"};
+    return types.contains(node.op_type);
+}
+
+/// Whether a node has a graph inside, which may read values that are no inputs of the node.
+bool has_body(const Node& node) {
+    return std::any_of(node.attributes.begin(), node.attributes.end(),
+                       [](const auto& attribute) { return std::holds_alternative<std::shared_ptr<Graph>>(attribute.second); });
+}
+
+bool is_constant(const Value* value, std::set<const Value*>& proved) {
+    if (value->is_constant() || proved.contains(value)) return true;
+    const Node* producer = value->producer;
+    if (!producer || is_random(*producer) || has_body(*producer)) return false;
+    const bool all = std::all_of(producer->inputs.begin(), producer->inputs.end(),
+                                 [&](const Value* input) { return !input || is_constant(input, proved); });
+    if (all) proved.insert(value);
+    return all;
+}
+
+}  // namespace
+
+bool is_compile_time_constant(const Value* value) {
+    std::set<const Value*> proved;
+    return is_constant(value, proved);
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,58 @@
+#include "compiler/passes/pack.h"
+
+#include <vector>
+
+#include "compiler/passes/constants.h"
+#include "ops/conv_weights.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Adds a node of our own domain with one output before `before`, and gives the output its type.
+Value* add_packing(Graph& graph, const Node* before, const std::string& op_type, Value* input, std::map<std::string, Attribute> attributes) {
+    Value* packed = graph.new_value(input->name + "_packed");
+    Node node{packed->name, "onnx2halide", op_type, 1, before->index, std::move(attributes), {input}, {packed}};
+    const Node* added = graph.add(std::move(node), before);
+    packed->type = make_generator(*added)->infer().at(0);
+    return packed;
+}
+
+std::vector<int64_t> kernel_shape(const TensorType& weights) {
+    std::vector<int64_t> kernel;
+    for (size_t i = 2; i < weights.rank(); ++i) kernel.push_back(weights.shape[i].constant().value());
+    return kernel;
+}
+
+void pack_conv(Graph& graph, Node& conv) {
+    Value* weights = conv.inputs.at(1);
+    const TensorType& type = weights->checked_type();
+    if (!is_compile_time_constant(weights) || !type.elements().constant()) return;
+    const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
+    const WeightForm form = weight_form(group, type.shape[1]);
+    const std::string form_name(name(form));
+    Value* packed = add_packing(graph, &conv, "PackConvWeights", weights,
+                                {{"form", form_name}, {"group", group}, {"block", block_of_group(form, channels / group)}});
+    graph.set_input(&conv, 1, packed);
+    const bool rounds_up = form == WeightForm::dense && channels % weight_block != 0;
+    if (rounds_up && conv.has_input(2) && is_compile_time_constant(conv.inputs[2])) {
+        graph.set_input(&conv, 2, add_packing(graph, &conv, "PackConvBias", conv.inputs[2], {}));
+    }
+    conv.domain = "onnx2halide";
+    conv.op_type = "PackedConv";
+    conv.version = 1;
+    conv.attributes["kernel_shape"] = kernel_shape(type);
+    conv.attributes["form"] = form_name;
+    conv.attributes["output_channels"] = channels;
+}
+
+}  // namespace
+
+void pack_weights(Graph& graph, const Target&) {
+    for (const auto& node : graph.nodes()) {
+        if (node->domain.empty() && node->op_type == "Conv") pack_conv(graph, *node);
+    }
+}
+
+}  // namespace onnx2halide
