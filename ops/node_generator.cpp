@@ -11,16 +11,6 @@ namespace {
 /// Loops with less work than this in all run on one thread: handing tasks over costs some microseconds.
 constexpr int64_t parallel_threshold = 1 << 15;
 
-void schedule_on_cpu(KernelSource& source, const Loops& loops) {
-    if (loops.vars.empty()) return;
-    const int lanes = source.target().lanes(loops.element);
-    const auto innermost = loops.extents[0].constant();
-    if (lanes > 1 && !(innermost && *innermost < lanes)) {
-        source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], lanes, tail_strategy(loops.extents[0], lanes, false)));
-    }
-    parallelise(source, loops);
-}
-
 void schedule_on_gpu(KernelSource& source, const Loops& loops) {
     if (loops.vars.empty()) {
         source.schedule(fmt::format("{}.gpu_single_thread();", loops.func));
@@ -66,9 +56,34 @@ void parallelise(KernelSource& source, const Loops& loops) {
     if (turning.vars.size() > 1) source.schedule(fmt::format("{}.parallel({});", loops.func, turning.vars.back()));
 }
 
+void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
+    const int lanes = source.target().lanes(loops.element);
+    if (loops.vars.empty() || lanes == 1) return;
+    const auto innermost = loops.extents[0].constant();
+    if (innermost && *innermost < lanes) return;
+    const std::string tail = is_update ? "TailStrategy::GuardWithIf" : tail_strategy(loops.extents[0], lanes, false);
+    source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], lanes, tail));
+}
+
+Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
+    Loops fused = loops;
+    const int lanes = source.target().lanes(loops.element);
+    while (count-- > 1 && fused.extents[0].constant() && *fused.extents[0].constant() % lanes != 0) {
+        const std::string both = source.var(fused.vars[0] + fused.vars[1]);
+        source.schedule(fmt::format("{}.fuse({}, {}, {});", loops.func, fused.vars[0], fused.vars[1], both));
+        fused.extents[1] *= fused.extents[0];
+        fused.vars[1] = both;
+        fused.vars.erase(fused.vars.begin());
+        fused.extents.erase(fused.extents.begin());
+    }
+    return fused;
+}
+
 void schedule_loops(KernelSource& source, const Loops& loops) {
     const Loops turning = turning_loops(loops);
-    source.target().is_gpu() ? schedule_on_gpu(source, turning) : schedule_on_cpu(source, turning);
+    if (source.target().is_gpu()) return schedule_on_gpu(source, turning);
+    vectorise(source, turning);
+    parallelise(source, turning);
 }
 
 void NodeGenerator::schedule(KernelSource& source) const {
@@ -111,6 +126,13 @@ std::vector<double> NodeGenerator::reals(size_t i) const {
     const KnownElements* known = known_input(i);
     if (!known) throw CompileError("input {} ('{}') must be known before run time", i, input(i)->name);
     return known->reals;
+}
+
+std::vector<Dim> NodeGenerator::shape_operand(size_t i) const {
+    const auto& declared = output(0)->declared;
+    const auto is_number = [](const Dim& dim) { return dim.constant().has_value(); };
+    const bool is_declared = declared && std::all_of(declared->shape.begin(), declared->shape.end(), is_number);
+    return !known_input(i) && is_declared ? declared->shape : dims(i);
 }
 
 const KnownElements* NodeGenerator::known_input(size_t i) const {

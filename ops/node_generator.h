@@ -69,6 +69,9 @@ protected:
     std::vector<int64_t> integers(size_t i) const;
     /// Elements of a float input; throws where they are not known.
     std::vector<double> reals(size_t i) const;
+    /// The shape of output 0 as input i gives it or, where that is not known before run time, as the model declares it. Throws CompileError
+    /// where it is known from neither.
+    std::vector<Dim> shape_operand(size_t i) const;
     /// The elements where they are known, else null.
     const KnownElements* known_input(size_t i) const;
 
@@ -81,6 +84,11 @@ Loops turning_loops(const Loops& loops);
 /// Vectorises the innermost of a Func's loops and runs the outermost in parallel where there is enough to do; on a GPU makes blocks of them. Loops of one
 /// turn do not count.
 void schedule_loops(KernelSource& source, const Loops& loops);
+/// Vectorises the innermost loop where it fills a vector. An update's loop may be a reduction's, which is never rounded up.
+void vectorise(KernelSource& source, const Loops& loops, bool is_update = false);
+/// Makes one loop of up to `count` innermost ones where the innermost alone leaves vectors unfilled. Their elements must follow each other in all
+/// that the stage reads and writes.
+Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count);
 /// Runs the outermost loop of several in parallel, unless there is little to do.
 void parallelise(KernelSource& source, const Loops& loops);
 
