@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 
 #include "compiler/build/files.h"
+#include "compiler/driver/fold_programs.h"
+#include "compiler/driver/program_build.h"
 #include "compiler/infer/infer.h"
 #include "compiler/load/load.h"
+#include "compiler/passes/pack.h"
 #include "compiler/passes/passes.h"
 #include "compiler/plan/plan.h"
-#include "compiler/driver/program_build.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
@@ -58,6 +60,33 @@ void expose_all_values(Graph& graph) {
     }
 }
 
+/// The passes up to the fold program.
+void transform(Graph& graph, const Target& target, const CompileOptions& options) {
+    infer_types(graph);
+    if (options.all_values) expose_all_values(graph);
+    prune(graph);
+    if (!options.naive) {
+        fuse_batch_normalization(graph);
+        pack_weights(graph, target);
+        assign_layouts(graph);
+    }
+    prune(graph);
+}
+
+/// Cuts out, builds and runs what depends on constants only, for all models together.
+void fold_constants(std::vector<Unit>& units, int parallel, const CompileOptions& options) {
+    std::vector<FoldJob> jobs;
+    std::vector<Unit*> owners;
+    for_each_sound(units, [&](Unit& unit) {
+        jobs.push_back({cut_fold_program(*unit.model.graph), ""});
+        owners.push_back(&unit);
+    });
+    run_fold_programs(jobs, parallel, options.progress);
+    for (size_t i = 0; i < jobs.size(); ++i) {
+        if (!jobs[i].error.empty()) owners[i]->error = fmt::format("{}: constants: {}", owners[i]->path.filename().string(), jobs[i].error);
+    }
+}
+
 ProgramBuild plan_unit(const Unit& unit, const Target& target, const CompileOptions& options) {
     ProgramBuild build;
     PlanOptions plan;
@@ -88,12 +117,10 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     }
     for_each_sound(units, [&](Unit& unit) {
         unit.model = load_model(unit.path, {options.dims});
-        Graph& graph = *unit.model.graph;
-        infer_types(graph);
-        if (options.all_values) expose_all_values(graph);
-        prune(graph);
-        copy_outputs(graph);
+        transform(*unit.model.graph, target, options);
     });
+    fold_constants(units, parallel, options);
+    for_each_sound(units, [&](Unit& unit) { copy_outputs(*unit.model.graph); });
     std::vector<ProgramBuild> builds;
     std::vector<Unit*> owners;
     for_each_sound(units, [&](Unit& unit) {

@@ -1,6 +1,5 @@
-#include <cstring>
-
 #include "compiler/passes/passes.h"
+#include "ops/node_generator.h"
 
 namespace onnx2halide {
 
@@ -16,7 +15,7 @@ Constant numbers(const TensorType& type, const KnownElements& known) {
     return make_constant(type.element, std::move(shape), elements);
 }
 
-/// A constant of known elements, or nothing where a symbol is among them or the type is one that is rarely a size.
+/// A constant of known elements, or nothing where a symbol is among them or the type is rarely that of a size.
 std::optional<Constant> constant_of(const Value& value) {
     const TensorType& type = value.checked_type();
     for (const Dim& element : value.known->integers) {
@@ -38,6 +37,19 @@ std::optional<Constant> constant_of(const Value& value) {
     }
 }
 
+/// A row-major constant under another shape shares its bytes.
+std::optional<Constant> constant_view(const Node& node) {
+    const Value *input = node.inputs.empty() ? nullptr : node.inputs[0], *output = node.outputs[0];
+    if (!input || !input->constant || !input->type->is_row_major() || !output->type->is_row_major() || !make_generator(node)->is_view()) return std::nullopt;
+    Constant view = *input->constant;
+    view.shape.clear();
+    for (const Dim& dim : output->type->shape) {
+        if (!dim.constant()) return std::nullopt;
+        view.shape.push_back(*dim.constant());
+    }
+    return view;
+}
+
 bool is_read(const Graph& graph, const Node& node) {
     for (const Value* output : node.outputs) {
         if (output && (!output->consumers.empty() || graph.is_output(output))) return true;
@@ -49,9 +61,9 @@ bool is_read(const Graph& graph, const Node& node) {
 
 void prune(Graph& graph) {
     for (const auto& node : graph.nodes()) {
-        for (Value* output : node->outputs) {
-            if (output && output->known && !output->constant && node->outputs.size() == 1) output->constant = constant_of(*output);
-        }
+        Value* output = node->outputs.size() == 1 ? node->outputs[0] : nullptr;
+        if (!output || output->constant) continue;
+        output->constant = output->known ? constant_of(*output) : constant_view(*node);
     }
     std::vector<Node*> nodes;
     for (const auto& node : graph.nodes()) nodes.push_back(node.get());

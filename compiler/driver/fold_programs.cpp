@@ -1,0 +1,123 @@
+#include "compiler/driver/fold_programs.h"
+
+#include <dlfcn.h>
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "compiler/build/files.h"
+#include "compiler/build/process.h"
+#include "compiler/driver/program_build.h"
+#include "compiler/passes/passes.h"
+#include "compiler/plan/plan.h"
+#include "runtime/onnx2halide_types.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// What every machine of the compiler's kind can run.
+std::string pinned_target() {
+#if defined(__aarch64__)
+    return "arm-64-linux";
+#else
+    return "x86-64-linux-sse41";
+#endif
+}
+
+ProgramBuild plan_fold(const FoldProgram& fold, size_t number, const std::filesystem::path& folder) {
+    ProgramBuild build;
+    PlanOptions options;
+    options.name = fmt::format("fold_{}", number);
+    options.symbolic_extents = true;
+    copy_outputs(*fold.graph);
+    build.program = make_program(*fold.graph, Target::parse(pinned_target()), options);
+    build.emit.model_file = "fold program";
+    build.folder = folder;
+    build.kinds = {"shared_library"};
+    return build;
+}
+
+/// A compiled model in a shared library, as this process calls it.
+class LoadedModel {
+public:
+    LoadedModel(const std::filesystem::path& library, const std::string& name) : handle_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+        if (!handle_) throw std::runtime_error(fmt::format("{} cannot be loaded: {}", library.string(), dlerror()));
+        create_ = function<Create>(name + "_create");
+        run_ = function<Run>(name + "_run_values");
+        error_ = function<Error>(name + "_error");
+        destroy_ = function<Destroy>(name + "_destroy");
+        if (create_(&session_, nullptr) != 0) throw std::runtime_error(error_(nullptr));
+    }
+    ~LoadedModel() {
+        if (session_) destroy_(session_);
+        // The library stays: its thread pool may still run its code.
+    }
+    LoadedModel(const LoadedModel&) = delete;
+
+    void run(const std::vector<onnx2halide_value>& inputs, std::vector<onnx2halide_value>& outputs) {
+        if (run_(session_, inputs.data(), outputs.data()) != 0) throw std::runtime_error(error_(session_));
+    }
+
+private:
+    using Create = int (*)(void**, const onnx2halide_options*);
+    using Run = int (*)(void*, const onnx2halide_value*, onnx2halide_value*);
+    using Error = const char* (*)(const void*);
+    using Destroy = void (*)(void*);
+
+    template <typename Function>
+    Function function(const std::string& name) {
+        return reinterpret_cast<Function>(dlsym(handle_, name.c_str()));
+    }
+
+    void* handle_;
+    void* session_ = nullptr;
+    Create create_;
+    Run run_;
+    Error error_;
+    Destroy destroy_;
+};
+
+std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::path& library, const std::string& name) {
+    LoadedModel model(library, name);
+    std::vector<onnx2halide_value> inputs, outputs;
+    for (const Value* argument : fold.arguments) {
+        const Constant& constant = *argument->constant;
+        inputs.push_back({ONNX2HALIDE_TENSOR, static_cast<int32_t>(constant.element), static_cast<int64_t>(constant.shape.size()), constant.shape.data(),
+                          const_cast<std::byte*>(constant.data->data()), constant.data->size(), nullptr, 0});
+    }
+    std::vector<Constant> results;
+    for (const Value* result : fold.results) {
+        const TensorType& type = result->checked_type();
+        std::vector<int64_t> shape;
+        for (const Dim& dim : type.shape) shape.push_back(*dim.constant());
+        const auto data = std::make_shared<std::vector<std::byte>>(*type.bytes().constant());
+        outputs.push_back({ONNX2HALIDE_TENSOR, 0, 0, nullptr, data->data(), data->size(), nullptr, 0});
+        results.push_back({type.element, std::move(shape), data, {}});
+    }
+    model.run(inputs, outputs);
+    return results;
+}
+
+}  // namespace
+
+void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
+    const TemporaryFolder folder(std::filesystem::temp_directory_path());
+    std::vector<ProgramBuild> builds;
+    std::vector<FoldJob*> owners;
+    for (FoldJob& job : jobs) {
+        if (!job.program.graph) continue;
+        builds.push_back(plan_fold(job.program, builds.size(), folder.path()));
+        owners.push_back(&job);
+    }
+    build_programs(builds, parallel, progress);
+    for (size_t i = 0; i < builds.size(); ++i) {
+        owners[i]->error = builds[i].error;
+        if (!owners[i]->error.empty()) continue;
+        const std::string& name = builds[i].program.name;
+        set_results(owners[i]->program, run_fold(owners[i]->program, folder.path() / (name + ".so"), name));
+    }
+}
+
+}  // namespace onnx2halide

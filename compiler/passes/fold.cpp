@@ -1,0 +1,90 @@
+#include "compiler/passes/fold.h"
+
+#include <algorithm>
+#include <map>
+
+namespace onnx2halide {
+
+namespace {
+
+class FoldCutter {
+public:
+    explicit FoldCutter(Graph& graph) : main_(graph), fold_(std::make_unique<Graph>()) {}
+
+    FoldProgram cut() {
+        fold_->name = "fold";
+        fold_->opset = main_.opset;
+        std::vector<Node*> moved;
+        for (const auto& node : main_.nodes()) {
+            if (!is_foldable(*node)) continue;
+            moved.push_back(node.get());
+            copy_node(*node);
+        }
+        if (moved.empty()) return {};
+        for (Node* node : moved) collect_results(*node, moved);
+        for (auto node = moved.rbegin(); node != moved.rend(); ++node) main_.remove(*node);
+        return {std::move(fold_), std::move(arguments_), std::move(results_)};
+    }
+
+private:
+    /// Whether all that a node reads is constant, and its results have sizes.
+    bool is_foldable(const Node& node) const {
+        const auto is_constant = [&](const Value* value) { return !value || value->constant || copies_.contains(value); };
+        const auto has_size = [](const Value* value) { return !value || value->checked_type().elements().constant().value_or(0) > 0; };
+        return std::all_of(node.inputs.begin(), node.inputs.end(), is_constant) && std::all_of(node.outputs.begin(), node.outputs.end(), has_size);
+    }
+
+    /// Small constants stay constants, since nodes may need them to know shapes; large ones are arguments.
+    Value* copy_value(const Value* value) {
+        if (!value) return nullptr;
+        const auto found = copies_.find(value);
+        if (found != copies_.end()) return found->second;
+        Value* copy = fold_->new_value(value->name);
+        copies_[value] = copy;
+        copy->type = value->type;
+        copy->known = value->known;
+        if (value->known) {
+            copy->constant = value->constant;
+        } else if (value->constant) {
+            fold_->inputs.push_back(copy);
+            arguments_.push_back(value);
+        }
+        return copy;
+    }
+
+    void copy_node(const Node& node) {
+        Node copy = node;
+        for (Value*& input : copy.inputs) input = copy_value(input);
+        for (Value*& output : copy.outputs) output = copy_value(output);
+        fold_->add(std::move(copy));
+    }
+
+    /// What nodes that stay read, or the graph returns.
+    void collect_results(const Node& node, const std::vector<Node*>& moved) {
+        const auto stays = [&](const Node* consumer) { return std::find(moved.begin(), moved.end(), consumer) == moved.end(); };
+        for (Value* output : node.outputs) {
+            if (!output || (!main_.is_output(output) && std::none_of(output->consumers.begin(), output->consumers.end(), stays))) continue;
+            results_.push_back(output);
+            fold_->outputs.push_back(copies_.at(output));
+            fold_->output_names.push_back(output->name);
+        }
+    }
+
+    Graph& main_;
+    std::unique_ptr<Graph> fold_;
+    std::map<const Value*, Value*> copies_;
+    std::vector<const Value*> arguments_;
+    std::vector<Value*> results_;
+};
+
+}  // namespace
+
+FoldProgram cut_fold_program(Graph& graph) {
+    return FoldCutter(graph).cut();
+}
+
+void set_results(FoldProgram& program, std::vector<Constant> constants) {
+    for (size_t i = 0; i < constants.size(); ++i) program.results[i]->constant = std::move(constants[i]);
+}
+
+}  // namespace onnx2halide

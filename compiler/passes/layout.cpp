@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Sets the layout of every value, node by node, and inserts a Relayout where a node needs another than its producer gives.
+class LayoutAssigner {
+public:
+    explicit LayoutAssigner(Graph& graph) : graph_(graph) {}
+
+    void assign() {
+        std::vector<Node*> nodes;
+        for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
+        for (Node* node : nodes) visit(*node);
+        for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+            Value* output = graph_.outputs[i];
+            graph_.outputs[i] = in_layout(output, row_major(rank(output)), nullptr);
+        }
+    }
+
+private:
+    void visit(Node& node) {
+        if (node.inputs.empty() || !node.inputs[0]) return;
+        if (node.op_type == "Transpose" && node.domain.empty()) return set_outputs(node, transposed(node));
+        switch (make_generator(node)->layout_need()) {
+            case LayoutNeed::row_major:
+                for (size_t i = 0; i < node.inputs.size(); ++i) convert(node, i, row_major(rank(node.inputs[i])));
+                return;
+            case LayoutNeed::channels_last:
+                convert(node, 0, channels_last(rank(node.inputs[0])));
+                return set_outputs(node, channels_last(rank(node.inputs[0])));
+            case LayoutNeed::any: return follow_inputs(node);
+        }
+    }
+
+    /// A node that takes any layout works in that of its inputs: with channels innermost if any of them has.
+    void follow_inputs(Node& node) {
+        const size_t result_rank = node.has_output(0) ? rank(node.outputs[0]) : 0;
+        const Layout wanted = channels_last(result_rank);
+        const auto has_wanted = [&](const Value* value) { return value && rank(value) == result_rank && value->type->layout == wanted; };
+        if (result_rank < 3 || std::none_of(node.inputs.begin(), node.inputs.end(), has_wanted)) return;
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+            // Small operands, such as a bias per channel, are read across their layout at no cost.
+            const Value* input = node.inputs[i];
+            if (input && rank(input) == result_rank && input->type->shape == node.outputs[0]->type->shape) convert(node, i, wanted);
+        }
+        set_outputs(node, wanted);
+    }
+
+    /// The layout with which a Transpose moves nothing, where it is one that others know.
+    static Layout transposed(const Node& node) {
+        const Value* input = node.inputs[0];
+        const size_t count = rank(input);
+        std::vector<int64_t> order(count);
+        for (size_t i = 0; i < count; ++i) order[i] = static_cast<int64_t>(count - 1 - i);
+        order = node.integers("perm", order);
+        Layout result;
+        for (const int axis : input->type->layout) result.push_back(static_cast<int>(std::find(order.begin(), order.end(), axis) - order.begin()));
+        return result == channels_last(count) ? result : row_major(count);
+    }
+
+    static void set_outputs(Node& node, const Layout& layout) {
+        for (Value* output : node.outputs) {
+            if (output && rank(output) == layout.size()) output->type->layout = layout;
+        }
+    }
+
+    void convert(Node& node, size_t i, const Layout& layout) {
+        Value* input = node.inputs[i];
+        if (!input) return;
+        Value* converted = in_layout(input, layout, &node);
+        if (converted != input) graph_.set_input(&node, i, converted);
+    }
+
+    Value* in_layout(Value* value, const Layout& layout, const Node* before) {
+        if (value->type->layout == layout) return value;
+        const auto [place, is_new] = converted_.try_emplace({value, layout}, nullptr);
+        if (is_new) {
+            NewNode relayout{"Relayout", 1, {value}, {{"layout", std::vector<int64_t>(layout.begin(), layout.end())}}, "onnx2halide"};
+            place->second = add_node(graph_, relayout, value->name + (layout == row_major(layout.size()) ? "_row_major" : "_channels_last"), before);
+            place->second->type->layout = layout;
+        }
+        return place->second;
+    }
+
+    static size_t rank(const Value* value) { return value ? value->checked_type().rank() : 0; }
+
+    Graph& graph_;
+    std::map<std::pair<Value*, Layout>, Value*> converted_;
+};
+
+}  // namespace
+
+void assign_layouts(Graph& graph) {
+    LayoutAssigner(graph).assign();
+}
+
+}  // namespace onnx2halide
