@@ -81,7 +81,7 @@ std::string emit_header(const Program& program, const EmitOptions& options, int6
     }
     text += fmt::format("/* Bytes that each further thread adds. */\n#define {}_SCRATCH_SIZE {}\n", macro, scratch_bytes);
     text += fmt::format(R"(
-/* Names, types and shapes of the inputs and outputs, in the model's order. */
+/* Names, types and shapes of the inputs and outputs, in the model's order; a row without a name ends each table. */
 extern const onnx2halide_port {0}_inputs[];
 extern const onnx2halide_port {0}_outputs[];
 

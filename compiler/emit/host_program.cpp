@@ -90,8 +90,7 @@ private:
             }
             rows += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(names[i]), static_cast<int>(type.element), type.rank(), pointer);
         }
-        if (rows.empty()) rows = "    {NULL, 0, 0, NULL},\n";
-        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}}};\n", dims, program_.name, direction, rows);
+        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}    {{NULL, 0, 0, NULL}},\n}};\n", dims, program_.name, direction, rows);
     }
 
     std::string ports() const {
