@@ -60,9 +60,8 @@ void expose_all_values(Graph& graph) {
     }
 }
 
-/// The passes up to the fold program.
+/// The passes from a typed graph up to the fold program.
 void transform(Graph& graph, const Target& target, const CompileOptions& options) {
-    infer_types(graph);
     if (options.all_values) expose_all_values(graph);
     prune(graph);
     if (!options.naive) {
@@ -87,15 +86,15 @@ void fold_constants(std::vector<Unit>& units, int parallel, const CompileOptions
     }
 }
 
-ProgramBuild plan_unit(const Unit& unit, const Target& target, const CompileOptions& options) {
+ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const Target& target, const CompileOptions& options) {
     ProgramBuild build;
     PlanOptions plan;
     plan.name = unit.name;
     plan.fuse = !options.naive;
-    build.program = make_program(*unit.model.graph, target, plan);
+    build.program = make_program(graph, target, plan);
     build.emit.model_file = unit.model.file;
     build.emit.model_sha256 = unit.model.sha256;
-    build.emit.opset = unit.model.graph->opset;
+    build.emit.opset = graph.opset;
     build.emit.command = options.command;
     build.emit.schedule = options.naive ? KernelSource::Schedule::naive : KernelSource::Schedule::tuned;
     build.emit.weights_in_file = options.weights_in_file;
@@ -117,6 +116,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     }
     for_each_sound(units, [&](Unit& unit) {
         unit.model = load_model(unit.path, {options.dims});
+        infer_types(*unit.model.graph);
         transform(*unit.model.graph, target, options);
     });
     fold_constants(units, parallel, options);
@@ -124,7 +124,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     std::vector<ProgramBuild> builds;
     std::vector<Unit*> owners;
     for_each_sound(units, [&](Unit& unit) {
-        builds.push_back(plan_unit(unit, target, options));
+        builds.push_back(plan_unit(unit, *unit.model.graph, target, options));
         owners.push_back(&unit);
     });
     build_programs(builds, parallel, options.progress);
@@ -134,6 +134,39 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     std::vector<CompileResult> results;
     for (const Unit& unit : units) results.push_back({unit.path, unit.name, unit.error});
     return results;
+}
+
+Inspection inspect(const fs::path& path, const CompileOptions& options) {
+    const Target target = Target::parse(options.target);
+    Model model = load_model(path, {options.dims});
+    Graph& graph = *model.graph;
+    try {
+        infer_types(graph);
+    } catch (const CompileError& error) {
+        throw CompileError("{}: {}", model.file, error.what());
+    }
+    Inspection result{model.file, model.sha256, graph.opset};
+    for (const Value* input : graph.inputs) result.inputs.emplace_back(input->name, input->type->text());
+    for (const Value* output : graph.outputs) result.outputs.emplace_back(output->name, output->type->text());
+    for (const auto& [symbol, dim] : graph.symbols) result.open_dims.push_back(symbol);
+    Dim flops;
+    for (const auto& node : graph.nodes()) {
+        const Value* first = node->outputs.empty() ? nullptr : node->outputs[0];
+        result.nodes.push_back({node->index, node->op_type, first ? first->name : "", first ? first->type->text() : ""});
+        flops += make_generator(*node)->flops();
+    }
+    result.flops = flops.text();
+    result.parameters = graph.constant_elements();
+    transform(graph, target, options);
+    // What the fold program would compute only has to be there.
+    FoldProgram fold = cut_fold_program(graph);
+    for (Value* value : fold.results) value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
+    copy_outputs(graph);
+    const Program program = plan_unit({path, "inspected", {}, ""}, graph, target, options).program;
+    result.kernels = program.kernels.size();
+    result.arena_bytes = program.arena_bytes;
+    for (const Step& step : program.steps) result.steps.emplace_back(program.kernels[step.kernel].name, program.kernels[step.kernel].flops.text());
+    return result;
 }
 
 }  // namespace onnx2halide

@@ -36,6 +36,28 @@ struct CompileResult {
 /// is left in the output folder.
 std::vector<CompileResult> compile_models(const std::vector<std::filesystem::path>& models, const CompileOptions& options);
 
+struct InspectedNode {
+    int index;
+    std::string op_type, result, type;
+};
+
+/// What `inspect` tells of a model, without building anything.
+struct Inspection {
+    std::string file, sha256;
+    int opset = 0;
+    std::vector<std::pair<std::string, std::string>> inputs, outputs;  // name and type
+    std::vector<std::string> open_dims;
+    std::vector<InspectedNode> nodes;                        // as the model has them
+    std::vector<std::pair<std::string, std::string>> steps;  // kernel and FLOPs
+    int64_t parameters = 0;   // elements of all initialisers
+    std::string flops;        // of one run
+    size_t kernels = 0;       // distinct ones
+    int64_t arena_bytes = 0;  // 0 where dims are open
+};
+
+/// Throws CompileError as compile_models reports it.
+Inspection inspect(const std::filesystem::path& model, const CompileOptions& options);
+
 /// Rebuilds NAME.a in a folder that compile_models left, from sources that a person may have edited.
 void rebuild(const std::filesystem::path& folder, const CompileOptions& options);
 

@@ -103,7 +103,7 @@ private:
         job.shared_library = std::find(build_.kinds.begin(), build_.kinds.end(), "shared_library") != build_.kinds.end();
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
             job.weights_source = objects() / "weights.s";
-            write_file(job.weights_source, emit_weights_object(program, (folder_.path() / (program.name + ".weights")).string()));
+            write_file(job.weights_source, emit_weights_object(program.name, folder_.path() / (program.name + ".weights"), program.weight_bytes));
         }
         build_archive(job);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ std::string emit_header(const Program& program, const EmitOptions& options, int6
 std::string emit_weights(const Program& program);
 
 /// Assembler text that puts NAME.weights into the archive.
-std::string emit_weights_object(const Program& program, const std::string& weights_path);
+std::string emit_weights_object(const std::string& name, const std::filesystem::path& weights, int64_t bytes);
 
 /// What ties a weights file to its program.
 std::string weights_id(const std::string& weights);

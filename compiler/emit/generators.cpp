@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "compiler/emit/emit.h"
+#include "ops/onnx_functions.h"
 
 namespace onnx2halide {
 
@@ -54,9 +55,9 @@ std::string emit_banner(const Program& program, const EmitOptions& options, cons
 }
 
 std::string emit_generators(const Program& program, const EmitOptions& options) {
-    std::string text = emit_banner(program, options, "// ") + "\n" + std::string(preamble);
-    for (const Kernel& kernel : program.kernels) text += class_comment(kernel) + kernel.source.text(options.schedule);
-    return text;
+    std::string classes;
+    for (const Kernel& kernel : program.kernels) classes += class_comment(kernel) + kernel.source.text(options.schedule);
+    return emit_banner(program, options, "// ") + "\n" + std::string(preamble) + onnx_functions(classes) + classes;
 }
 
 }  // namespace onnx2halide

@@ -21,9 +21,9 @@ std::string weights_id(const std::string& weights) {
     return sha256(weights).substr(0, 32);
 }
 
-std::string emit_weights_object(const Program& program, const std::string& weights_path) {
+std::string emit_weights_object(const std::string& name, const std::filesystem::path& weights, int64_t bytes) {
     std::string path;
-    for (const char character : weights_path) {
+    for (const char character : std::filesystem::absolute(weights).string()) {
         if (character == '"' || character == '\\') path += '\\';
         path += character;
     }
@@ -37,7 +37,7 @@ std::string emit_weights_object(const Program& program, const std::string& weigh
     .size {0}_weights, {2}
     .section .note.GNU-stack, "", @progbits
 )",
-                       program.name, path, program.weight_bytes);
+                       name, path, bytes);
 }
 
 }  // namespace onnx2halide

@@ -199,6 +199,14 @@ void Graph::set_input(Node* node, size_t i, Value* value) {
     if (value) value->consumers.push_back(node);
 }
 
+int64_t Graph::constant_elements() const {
+    int64_t sum = 0;
+    for (const auto& [name, value] : values_) {
+        if (value->constant) sum += value->constant->elements();
+    }
+    return sum;
+}
+
 bool Graph::is_output(const Value* value) const {
     return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
 }

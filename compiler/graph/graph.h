@@ -132,6 +132,8 @@ public:
     void replace_uses(Value* from, Value* to);
     void set_input(Node* node, size_t i, Value* value);
     bool is_output(const Value* value) const;
+    /// Elements of all constants together.
+    int64_t constant_elements() const;
 
     std::vector<std::string> output_names;  // public names; a pass may put another value behind one
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace onnx2halide {
+
+/// Exit statuses, as the README lists them.
+enum ExitStatus { exit_done = 0, exit_model_at_fault = 1, exit_usage = 2, exit_our_fault = 3 };
+
+/// What the sub-commands share.
+struct Invocation {
+    std::string command_line;  // as it was given
+    int status = exit_done;    // set by the sub-command that runs
+};
+
+// Each adds one sub-command, which runs while the command line is parsed.
+void add_compile_command(CLI::App& app, Invocation& invocation);
+void add_build_command(CLI::App& app, Invocation& invocation);
+void add_inspect_command(CLI::App& app, Invocation& invocation);
+void add_ops_command(CLI::App& app, Invocation& invocation);
+void add_run_command(CLI::App& app, Invocation& invocation);
+void add_verify_command(CLI::App& app, Invocation& invocation);
+
+/// Numbers for open dims from `--dim NAME=NUMBER`. Throws CLI::ValidationError.
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
+
+/// A progress line on a terminal, nothing in a pipe; `clear_progress` removes it.
+void show_progress(const std::string& what, size_t done, size_t total);
+void clear_progress();
+
+}  // namespace onnx2halide

@@ -1,0 +1,36 @@
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "compiler/cli/commands.h"
+
+namespace onnx2halide {
+
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
+    std::map<std::string, int64_t> dims;
+    for (const std::string& text : texts) {
+        // A dim's name may hold any character, so the last '=' counts.
+        const size_t equals = text.rfind('=');
+        int64_t number = 0;
+        const char* end = text.data() + text.size();
+        const auto parsed = equals == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument} : std::from_chars(text.data() + equals + 1, end, number);
+        if (parsed.ec != std::errc() || parsed.ptr != end || number < 0) throw CLI::ValidationError("--dim", fmt::format("'{}', expected NAME=NUMBER", text));
+        dims[text.substr(0, equals)] = number;
+    }
+    return dims;
+}
+
+void show_progress(const std::string& what, size_t done, size_t total) {
+    if (!isatty(STDERR_FILENO)) return;
+    fmt::print(stderr, "\r\033[K{} {}/{}", what, done, total);
+    std::fflush(stderr);
+}
+
+void clear_progress() {
+    if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
+}
+
+}  // namespace onnx2halide
