@@ -9,14 +9,23 @@ namespace onnx2halide {
 
 std::vector<Operator> unary_operators();
 std::vector<Operator> binary_operators();
+std::vector<Operator> variadic_operators();
 std::vector<Operator> cast_operators();
 std::vector<Operator> reduce_operators();
+std::vector<Operator> arg_reduce_operators();
+std::vector<Operator> cumulative_operators();
 std::vector<Operator> conv_operators();
 std::vector<Operator> pool_operators();
 std::vector<Operator> matmul_operators();
 std::vector<Operator> normalise_operators();
 std::vector<Operator> shape_operators();
+std::vector<Operator> reshape_operators();
 std::vector<Operator> movement_operators();
+std::vector<Operator> concat_operators();
+std::vector<Operator> pad_operators();
+std::vector<Operator> gather_operators();
+std::vector<Operator> scatter_operators();
+std::vector<Operator> rearrange_operators();
 std::vector<Operator> resize_operators();
 std::vector<Operator> internal_operators();
 

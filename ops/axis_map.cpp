@@ -1,0 +1,171 @@
+#include "ops/axis_map.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/known_elements.h"
+#include "ops/relayout.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// `offset + x * step`, as a person writes it.
+std::string coordinate_text(KernelSource& source, const AxisSource& from, const Coordinates& at) {
+    if (!from.axis) return source.dim(from.offset);
+    std::string text = at[*from.axis];
+    if (from.period) text = fmt::format("{} % {}", text, source.dim(*from.period));
+    if (from.step == -1) return fmt::format("{} - {}", source.dim(from.offset), text);
+    if (from.step != 1) text = fmt::format("{} * {}", text, from.step);
+    return shifted(source, text, from.offset);
+}
+
+/// For each axis of the output the input's axis that it is, -1 where its extent is 1; nothing where the output is more
+/// or less than the whole input with its axes in another order.
+std::optional<std::vector<int>> permutation(const AxisMap& map, const TensorType& in, const TensorType& out) {
+    std::vector<int> axes(out.rank(), -1);
+    for (size_t i = 0; i < map.size(); ++i) {
+        if (in.shape[i].is(1)) continue;
+        if (!map[i].is_plain() || prove_equal(in.shape[i], out.shape[*map[i].axis]) != Proof::yes) return std::nullopt;
+        axes[*map[i].axis] = static_cast<int>(i);
+    }
+    for (size_t i = 0; i < out.rank(); ++i) {
+        if (axes[i] < 0 && !out.shape[i].is(1)) return std::nullopt;
+    }
+    return axes;
+}
+
+/// The innermost axis that has more than one element, nothing if there is none.
+std::optional<int> innermost_axis(const TensorType& type) {
+    for (const int axis : type.layout) {
+        if (!type.shape[axis].is(1)) return axis;
+    }
+    return std::nullopt;
+}
+
+/// How many of the output's innermost loops that turn read elements of the input that follow each other.
+size_t contiguous_loops(const AxisMap& map, const TensorType& in, const TensorType& out) {
+    const auto turning = [](const TensorType& type) {
+        std::vector<int> axes;
+        std::copy_if(type.layout.begin(), type.layout.end(), std::back_inserter(axes),
+                     [&](int axis) { return !type.shape[axis].is(1); });
+        return axes;
+    };
+    const std::vector<int> read = turning(in), written = turning(out);
+    for (size_t i = 0; i < std::min(read.size(), written.size()); ++i) {
+        const AxisSource& from = map[read[i]];
+        if (from.axis != static_cast<size_t>(written[i]) || from.step != 1 || from.period) return i;
+        if (in.shape[read[i]] != out.shape[written[i]]) return i + 1;
+    }
+    return std::min(read.size(), written.size());
+}
+
+} // namespace
+
+AxisMap plain_map(size_t rank, size_t first) {
+    AxisMap map(rank);
+    for (size_t i = 0; i < rank; ++i)
+        map[i].axis = first + i;
+    return map;
+}
+
+Loops loops_over(const std::string& func, const TensorType& type, const Coordinates& at) {
+    Loops loops{func, {}, type.extents(), type.element};
+    for (const int axis : type.layout)
+        loops.vars.push_back(at[axis]);
+    return loops;
+}
+
+std::string shifted(KernelSource& source, const std::string& coordinate, const Dim& offset) {
+    if (offset.is(0)) return coordinate;
+    const auto number = offset.constant();
+    if (number && *number < 0) return fmt::format("{} - {}", coordinate, -*number);
+    return fmt::format("{} + {}", coordinate, source.dim(offset));
+}
+
+std::vector<std::optional<KnownElements>> AxisMapNode::known() const {
+    std::vector<std::optional<KnownElements>> result(node_.outputs.size());
+    for (size_t i = 0; i < result.size(); ++i) {
+        if (has_output(i)) result[i] = known_output(i);
+    }
+    return result;
+}
+
+std::optional<KnownElements> AxisMapNode::known_output(size_t i) const {
+    const KnownElements* from = known_input(0);
+    const auto shape = numbers(in(0).shape);
+    if (!from || !shape) return std::nullopt;
+    const AxisMap map = this->map(i);
+    return picked(*from, out(i).shape, [&](const std::vector<int64_t>& at) -> int64_t {
+        std::vector<int64_t> source(map.size());
+        for (size_t axis = 0; axis < map.size(); ++axis) {
+            const AxisSource& from = map[axis];
+            if (!from.offset.constant() || (from.period && !from.period->constant())) return -1;
+            if ((*shape)[axis] == 1) continue;
+            const int64_t place = from.axis ? at[*from.axis] : 0;
+            source[axis] =
+                *from.offset.constant() + from.step * (from.period ? place % *from.period->constant() : place);
+        }
+        return linear_index(source, *shape);
+    });
+}
+
+Coordinates AxisMapNode::coordinates(KernelSource& source, size_t i) const {
+    const Coordinates at = source.vars(out(i).rank());
+    const AxisMap map = this->map(i);
+    Coordinates from;
+    for (size_t axis = 0; axis < map.size(); ++axis) {
+        from.push_back(in(0).shape[axis].is(1) ? "0" : coordinate_text(source, map[axis], at));
+    }
+    return from;
+}
+
+void AxisMapNode::algorithm(KernelSource& source) const {
+    for (size_t i = 0; i < node_.outputs.size(); ++i) {
+        if (!has_output(i)) continue;
+        source.store(output(i), source.vars(out(i).rank()), source.element(input(0), coordinates(source, i)));
+    }
+}
+
+void AxisMapNode::schedule(KernelSource& source) const {
+    const auto read = innermost_axis(in(0));
+    for (size_t i = 0; i < source.output_count(); ++i) {
+        const Loops loops = turning_loops(source.output_loops(i));
+        const auto own = std::find(node_.outputs.begin(), node_.outputs.end(), source.outputs()[i]);
+        const bool is_own = own != node_.outputs.end();
+        // Of the other nodes' outputs only the last one of a group computes this copy.
+        const bool copies = is_own || source.output_count() == 1;
+        const size_t number = is_own ? own - node_.outputs.begin() : 0;
+        const AxisSource from = copies && read ? map(number)[*read] : AxisSource{};
+        if (source.target().is_gpu() || !from.axis) {
+            schedule_loops(source, loops);
+        } else {
+            const size_t run = is_own ? contiguous_loops(map(number), in(0), out(number)) : 1;
+            schedule_copy(source, fuse_innermost(source, loops, run), source.vars(out(number).rank())[*from.axis],
+                          from.period);
+        }
+    }
+}
+
+bool AxisMapNode::is_pointwise() const {
+    const AxisMap map = this->map(0);
+    if (node_.outputs.size() > 1 || out(0).rank() < map.size()) return false;
+    const size_t first = out(0).rank() - map.size();
+    for (size_t i = 0; i < map.size(); ++i) {
+        if (in(0).shape[i].is(1)) continue;
+        if (!map[i].is_plain() || map[i].axis != first + i) return false;
+        if (prove_equal(in(0).shape[i], out(0).shape[first + i]) != Proof::yes) return false;
+    }
+    return true;
+}
+
+bool AxisMapNode::is_view() const {
+    for (size_t i = 1; i < node_.outputs.size(); ++i) {
+        if (has_output(i)) return false;
+    }
+    const auto axes = permutation(map(0), in(0), out(0));
+    return axes && same_memory_order(in(0), *axes, out(0));
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+/// A node that computes nothing: the elements of its outputs are elements of its inputs.
+class MovementNode : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+    Dim flops() const override { return 0; }
+};
+
+/// Where one coordinate of an input comes from: offset + step * (coordinate of the output % period).
+struct AxisSource {
+    std::optional<size_t> axis; // of the output; without one the coordinate is `offset`
+    Dim offset = 0;
+    int64_t step = 1;
+    std::optional<Dim> period; // none: the output's coordinate as it is
+
+    bool is_plain() const { return axis && offset.is(0) && step == 1 && !period; }
+};
+
+/// One for each axis of the input.
+using AxisMap = std::vector<AxisSource>;
+
+/// The map of an output that is the input, along axes `first`, `first` + 1, … of the output.
+AxisMap plain_map(size_t rank, size_t first = 0);
+
+/// The loops of a stage that writes `func` at these coordinates, in the order of memory.
+Loops loops_over(const std::string& func, const TensorType& type, const Coordinates& at);
+
+/// `x + 3`, `x - 3`, `x + seq`, or just `x`
+std::string shifted(KernelSource& source, const std::string& coordinate, const Dim& offset);
+
+/// A node whose outputs hold elements of input 0, each coordinate of which follows from one of the output's: a copy
+/// whose axes are permuted, cut, repeated or broadcast.
+class AxisMapNode : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<std::optional<KnownElements>> known() const override;
+    void algorithm(KernelSource& source) const override;
+    /// Reads in vectors as well as it writes where the innermost axes of input and output differ.
+    void schedule(KernelSource& source) const override;
+    bool is_pointwise() const override;
+    bool is_view() const override;
+
+protected:
+    /// Where the elements of output i come from.
+    virtual AxisMap map(size_t i) const = 0;
+
+private:
+    Coordinates coordinates(KernelSource& source, size_t i) const;
+    std::optional<KnownElements> known_output(size_t i) const;
+};
+
+} // namespace onnx2halide

@@ -1,0 +1,159 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/axis_map.h"
+#include "ops/families.h"
+#include "ops/known_elements.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Concat: an undefined Func that one update an input fills, so that each element is copied once, whatever the number
+/// of inputs.
+class Concat : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        std::vector<Dim> shape = in(0).shape;
+        const size_t axis = this->axis();
+        shape[axis] = 0;
+        for (size_t i = 0; i < node_.inputs.size(); ++i) {
+            check_fits(in(i), shape, axis);
+            shape[axis] += in(i).shape[axis];
+        }
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+    std::vector<std::optional<KnownElements>> known() const override {
+        KnownElements all;
+        std::vector<std::vector<int64_t>> shapes;
+        for (size_t i = 0; i < node_.inputs.size(); ++i) {
+            const auto shape = numbers(in(i).shape);
+            const KnownElements* own = known_input(i);
+            if (!own || !shape) return {};
+            shapes.push_back(*shape);
+            all.integers.insert(all.integers.end(), own->integers.begin(), own->integers.end());
+            all.reals.insert(all.reals.end(), own->reals.begin(), own->reals.end());
+        }
+        const size_t axis = this->axis();
+        return {picked(all, out(0).shape, [&](std::vector<int64_t> at) {
+            int64_t skipped = 0;
+            size_t i = 0;
+            for (; at[axis] >= shapes[i][axis]; ++i) {
+                at[axis] -= shapes[i][axis];
+                skipped += *product(in(i).shape).constant();
+            }
+            return skipped + linear_index(at, shapes[i]);
+        })};
+    }
+
+    bool is_view() const override { return node_.inputs.size() == 1 && in(0).layout == out(0).layout; }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        source.store(output(0), at, fmt::format("undef<{}>()", info(out(0).element).halide_name));
+        for (const Piece& piece : pieces()) {
+            Coordinates from = at, to = at;
+            from[axis()] = piece.extent.is(1) ? "0" : KernelSource::axis(source.rdom("r", {piece.extent}), 0);
+            to[axis()] = piece.extent.is(1) ? source.dim(piece.offset) : shifted(source, from[axis()], piece.offset);
+            source.store(output(0), to, source.element(piece.value, from));
+            source.keep(output(0), piece.role, from[axis()]);
+        }
+    }
+
+    void schedule(KernelSource& source) const override {
+        const Loops last = source.output_loops(0);
+        const bool has_epilogue = last.func != source.name(output(0));
+        const bool at_root = !has_epilogue || !compute_within(source, turning_loops(last));
+        for (const Piece& piece : pieces())
+            schedule_piece(source, piece, at_root);
+        for (size_t i = has_epilogue ? 0 : 1; i < source.output_count(); ++i)
+            schedule_loops(source, source.output_loops(i));
+    }
+
+private:
+    /// What one input fills along the axis.
+    struct Piece {
+        const Value* value;
+        Dim offset, extent;
+        size_t number;    // of its update
+        std::string role; // under which its coordinate along the axis is kept
+    };
+
+    size_t axis() const { return normalised_axis(node_.integer("axis", 1), in(0).rank()); }
+
+    static void check_fits(const TensorType& piece, const std::vector<Dim>& shape, size_t axis) {
+        bool fits = piece.rank() == shape.size();
+        for (size_t i = 0; fits && i < shape.size(); ++i)
+            fits = i == axis || prove_equal(piece.shape[i], shape[i]) != Proof::no;
+        if (!fits)
+            throw CompileError("an input has shape {}, expected {} but for axis {}", shape_text(piece.shape),
+                               shape_text(shape), axis);
+    }
+
+    std::vector<Piece> pieces() const {
+        std::vector<Piece> pieces;
+        Dim offset;
+        for (size_t i = 0; i < node_.inputs.size(); ++i) {
+            const Dim& extent = in(i).shape[axis()];
+            const size_t number = pieces.size();
+            if (!extent.is(0)) pieces.push_back({input(i), offset, extent, number, fmt::format("piece {}", number)});
+            offset += extent;
+        }
+        return pieces;
+    }
+
+    /// The loops that copy a piece: those of the output, but for the axis along which its RDom walks.
+    Loops piece_loops(KernelSource& source, const Piece& piece) const {
+        TensorType type = out(0);
+        type.shape[axis()] = piece.extent;
+        Coordinates at = source.vars(type.rank());
+        at[axis()] = source.kept(output(0), piece.role);
+        return turning_loops(loops_over(fmt::format("{}.update({})", source.name(output(0)), piece.number), type, at));
+    }
+
+    /// How many of a piece's loops lie inside the axis: their elements follow each other in the piece as in the output.
+    size_t loops_inside(const Piece& piece) const {
+        const TensorType& type = out(0);
+        if (piece.value->checked_type().layout != type.layout) return 1;
+        const auto along = std::find(type.layout.begin(), type.layout.end(), static_cast<int>(axis()));
+        return std::count_if(type.layout.begin(), along, [&](int i) { return !type.shape[i].is(1); });
+    }
+
+    void schedule_piece(KernelSource& source, const Piece& piece, bool at_root) const {
+        Loops loops = piece_loops(source, piece);
+        const auto along = std::find(loops.vars.begin(), loops.vars.end(), source.kept(output(0), piece.role));
+        const bool is_gpu = source.target().is_gpu();
+        if (is_gpu && along != loops.vars.end()) {
+            // The loop along the axis, which is a reduction's to Halide, stays innermost, inside each thread.
+            loops.extents.erase(loops.extents.begin() + (along - loops.vars.begin()));
+            loops.vars.erase(along);
+        } else if (loops.vars.size() > 1) {
+            source.schedule(fmt::format("{}.reorder({});", loops.func, fmt::join(loops.vars, ", ")));
+        }
+        if (is_gpu) return schedule_loops(source, loops);
+        loops = fuse_innermost(source, loops, loops_inside(piece));
+        vectorise(source, loops, true);
+        if (at_root) parallelise(source, loops);
+    }
+
+    /// Lets each turn of an epilogue's second loop fill what it takes, where the axis is innermost. Elsewhere, where a
+    /// turn would take parts of all pieces, it computes all at once and returns false.
+    bool compute_within(KernelSource& source, const Loops& epilogue) const {
+        const std::string own = source.name(output(0));
+        const std::string along = source.vars(out(0).rank())[axis()];
+        const bool within = epilogue.vars.size() > 1 && epilogue.vars[0] == along && !source.target().is_gpu();
+        source.schedule(within ? fmt::format("{}.compute_at({}, {});", own, epilogue.func, epilogue.vars[1])
+                               : own + ".compute_root();");
+        return within;
+    }
+};
+
+} // namespace
+
+std::vector<Operator> concat_operators() { return {{"Concat", 1, make<Concat>}}; }
+
+} // namespace onnx2halide

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include "ops/axis_map.h"
+#include "ops/families.h"
+#include "ops/indices.h"
+#include "ops/known_elements.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// data's shape with the extent of one axis replaced by a whole shape.
+std::vector<Dim> gathered_shape(const std::vector<Dim>& data, size_t axis, const std::vector<Dim>& indices) {
+    std::vector<Dim> shape(data.begin(), data.begin() + axis);
+    shape.insert(shape.end(), indices.begin(), indices.end());
+    shape.insert(shape.end(), data.begin() + axis + 1, data.end());
+    return shape;
+}
+
+/// Gather of a single place that is known: a cut.
+class GatherOne : public AxisMapNode {
+public:
+    using AxisMapNode::AxisMapNode;
+
+    std::vector<TensorType> infer() const override {
+        return {TensorType(in(0).element, gathered_shape(in(0).shape, axis(), in(1).shape))};
+    }
+
+protected:
+    AxisMap map(size_t) const override {
+        AxisMap map = plain_map(in(0).rank());
+        for (size_t i = axis() + 1; i < map.size(); ++i)
+            *map[i].axis += in(1).rank() - 1;
+        map[axis()].axis.reset();
+        map[axis()].offset = place();
+        return map;
+    }
+
+private:
+    Dim place() const {
+        const Dim &extent = in(0).shape[axis()], &index = dims(1).at(0);
+        if (prove_less_equal(-extent, index) == Proof::no || prove_less_equal(extent, index) == Proof::yes) {
+            throw CompileError("index is {}, expected one in [-{}, {})", index.text(), extent.text(), extent.text());
+        }
+        if (prove_less_equal(0, index) == Proof::yes) return index;
+        return prove_less_equal(index, -1) == Proof::yes ? extent + index : floor_mod(index, extent);
+    }
+
+    size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
+};
+
+/// Gather: slices of data, each named by an index.
+class Gather : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        return {TensorType(in(0).element, gathered_shape(in(0).shape, axis(), in(1).shape))};
+    }
+
+    std::vector<std::optional<KnownElements>> known() const override {
+        const KnownElements *data = known_input(0), *indices = known_input(1);
+        const auto data_shape = numbers(in(0).shape), indices_shape = numbers(in(1).shape),
+                   places = indices ? numbers(indices->integers) : std::nullopt;
+        if (!data || !data_shape || !indices_shape || !places) return {};
+        const size_t axis = this->axis();
+        return {picked(*data, out(0).shape, [&](const std::vector<int64_t>& at) -> int64_t {
+            const auto first = at.begin() + axis, behind = first + indices_shape->size();
+            const int64_t place = (*places)[linear_index({first, behind}, *indices_shape)],
+                          extent = (*data_shape)[axis];
+            if (place < -extent || place >= extent) return -1;
+            std::vector<int64_t> from(at.begin(), first);
+            from.push_back(place < 0 ? place + extent : place);
+            from.insert(from.end(), behind, at.end());
+            return linear_index(from, *data_shape);
+        })};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        const auto first = at.begin() + axis(), behind = first + in(1).rank();
+        Coordinates from(at.begin(), first);
+        from.push_back(index_text(source, input(1), {first, behind}, in(0).shape[axis()]));
+        from.insert(from.end(), behind, at.end());
+        source.store(output(0), at, source.element(input(0), from));
+    }
+
+private:
+    size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
+};
+
+std::unique_ptr<NodeGenerator> make_gather(const Node& node) {
+    const bool is_one = node.has_input(1) && is_literal(node.inputs[1]);
+    return is_one ? make<GatherOne>(node) : make<Gather>(node);
+}
+
+/// GatherElements: the output has the indices' shape, and each of them replaces one coordinate.
+class GatherElements : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        if (in(0).rank() != in(1).rank())
+            throw CompileError("indices have rank {}, expected {}", in(1).rank(), in(0).rank());
+        return {TensorType(in(0).element, in(1).shape)};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
+        const Coordinates at = source.vars(out(0).rank());
+        Coordinates from = at;
+        from[axis] = index_text(source, input(1), at, in(0).shape[axis]);
+        source.store(output(0), at, source.element(input(0), from));
+    }
+};
+
+/// GatherND: the indices' last axis holds coordinates of slices.
+class GatherND : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        std::vector<Dim> shape(in(1).shape.begin(), in(1).shape.end() - 1);
+        shape.insert(shape.end(), in(0).shape.begin() + batches() + coordinates(), in(0).shape.end());
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        const size_t width = in(0).rank() - batches() - (out(0).rank() - (in(1).rank() - 1));
+        const auto behind = at.begin() + in(1).rank() - 1;
+        Coordinates from(at.begin(), at.begin() + batches());
+        const Coordinates place =
+            index_texts(source, input(1), {at.begin(), behind},
+                        {in(0).shape.begin() + batches(), in(0).shape.begin() + batches() + width});
+        from.insert(from.end(), place.begin(), place.end());
+        from.insert(from.end(), behind, at.end());
+        source.store(output(0), at, source.element(input(0), from));
+    }
+
+private:
+    size_t batches() const {
+        const int64_t batches = node_.integer("batch_dims", 0);
+        const size_t most = std::min(in(0).rank(), in(1).rank());
+        if (batches < 0 || batches >= static_cast<int64_t>(most))
+            throw CompileError("batch_dims is {}, expected less than {}", batches, most);
+        return static_cast<size_t>(batches);
+    }
+
+    /// How many coordinates a place has.
+    size_t coordinates() const {
+        const Dim& extent = in(1).shape.back();
+        const auto most = static_cast<int64_t>(in(0).rank() - batches());
+        if (!extent.constant() || *extent.constant() < 1 || *extent.constant() > most) {
+            throw CompileError("indices have {} coordinates, expected 1 to {}", extent.text(), most);
+        }
+        return static_cast<size_t>(*extent.constant());
+    }
+};
+
+} // namespace
+
+std::vector<Operator> gather_operators() {
+    return {{"Gather", 1, make_gather}, {"GatherElements", 11, make<GatherElements>}, {"GatherND", 11, make<GatherND>}};
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,22 @@
+#include "ops/indices.h"
+
+#include <fmt/format.h>
+
+namespace onnx2halide {
+
+std::string index_text(KernelSource& source, const Value* indices, const Coordinates& at, const Dim& extent) {
+    return extent.is(1) ? "0" : fmt::format("cast<int32_t>({}) % {}", source.element(indices, at), source.dim(extent));
+}
+
+Coordinates index_texts(KernelSource& source, const Value* indices, const Coordinates& at,
+                        const std::vector<Dim>& extents) {
+    Coordinates place;
+    for (const Dim& extent : extents) {
+        Coordinates number = at;
+        number.push_back(fmt::to_string(place.size()));
+        place.push_back(index_text(source, indices, number, extent));
+    }
+    return place;
+}
+
+} // namespace onnx2halide

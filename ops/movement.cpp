@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ops/families.h"
+#include "ops/relayout.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Transpose: without `perm` the axes are reversed.
+class Transpose : public AxisMapNode {
+public:
+    explicit Transpose(const Node& node) : AxisMapNode(node) {
+        for (const int64_t axis : node.integers("perm", {}))
+            permutation_.push_back(static_cast<size_t>(axis));
+    }
+
+    std::vector<TensorType> infer() const override {
+        std::vector<Dim> shape;
+        for (const size_t axis : permutation())
+            shape.push_back(in(0).shape[axis]);
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+protected:
+    AxisMap map(size_t) const override {
+        AxisMap map(in(0).rank());
+        const std::vector<size_t> permutation = this->permutation();
+        for (size_t i = 0; i < permutation.size(); ++i)
+            map[permutation[i]].axis = i;
+        return map;
+    }
+
+private:
+    /// The input's axis that each of the output's is.
+    std::vector<size_t> permutation() const {
+        std::vector<size_t> all(in(0).rank());
+        std::iota(all.begin(), all.end(), 0);
+        if (!node_.has("perm")) return {all.rbegin(), all.rend()};
+        if (!std::is_permutation(all.begin(), all.end(), permutation_.begin(), permutation_.end())) {
+            throw CompileError("perm is {}, expected an order of {} axes", fmt::join(permutation_, ", "), all.size());
+        }
+        return permutation_;
+    }
+
+    std::vector<size_t> permutation_;
+};
+
+/// Split: sizes are an attribute (an input in version 1 too, and since 13), or the axis is cut into equal parts of
+/// which the last may be smaller.
+class Split : public AxisMapNode {
+public:
+    using AxisMapNode::AxisMapNode;
+
+    std::vector<TensorType> infer() const override {
+        std::vector<TensorType> types;
+        for (const Dim& size : sizes()) {
+            types.emplace_back(in(0).element, in(0).shape);
+            types.back().shape[axis()] = size;
+        }
+        return types;
+    }
+
+protected:
+    AxisMap map(size_t i) const override {
+        AxisMap map = plain_map(in(0).rank());
+        const std::vector<Dim> sizes = this->sizes();
+        map[axis()].offset = std::accumulate(sizes.begin(), sizes.begin() + i, Dim(0));
+        return map;
+    }
+
+private:
+    size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
+
+    std::vector<Dim> sizes() const {
+        const size_t count = node_.outputs.size();
+        if (const auto given = given_sizes()) {
+            if (given->size() != count) throw CompileError("split has {} values, expected {}", given->size(), count);
+            const Dim sum = std::accumulate(given->begin(), given->end(), Dim(0)), &extent = in(0).shape[axis()];
+            if (prove_equal(sum, extent) == Proof::no)
+                throw CompileError("split adds up to {}, expected {}", sum.text(), extent.text());
+            return *given;
+        }
+        return equal_sizes(static_cast<int64_t>(count));
+    }
+
+    std::optional<std::vector<Dim>> given_sizes() const {
+        if (has_input(1) && node_.version > 1) return dims(1);
+        if (!has_input(1) && !node_.has("split")) return std::nullopt;
+        const std::vector<int64_t> sizes = has_input(1) ? integers(1) : node_.integers("split");
+        return std::vector<Dim>(sizes.begin(), sizes.end());
+    }
+
+    std::vector<Dim> equal_sizes(int64_t count) const {
+        const int64_t wanted = node_.integer("num_outputs", count);
+        if (wanted != count) throw CompileError("num_outputs is {}, expected {}", wanted, count);
+        const Dim& extent = in(0).shape[axis()];
+        const Dim size = ceil_div(extent, count);
+        if (node_.version < 18 && prove_equal(size * count, extent) == Proof::no) {
+            throw CompileError("axis of extent {} cannot be split into {} equal parts", extent.text(), count);
+        }
+        std::vector<Dim> sizes(count, size);
+        sizes.back() = extent - size * (count - 1);
+        if (prove_less_equal(0, sizes.back()) == Proof::no)
+            throw CompileError("axis of extent {} cannot be split into {} parts", extent.text(), count);
+        return sizes;
+    }
+};
+
+/// Slice: what it takes is given by attributes before version 10 and by inputs since.
+class Slice : public AxisMapNode {
+public:
+    using AxisMapNode::AxisMapNode;
+
+    std::vector<TensorType> infer() const override {
+        std::vector<Dim> shape = in(0).shape;
+        for (const Cut& cut : cuts())
+            shape[cut.axis] = cut.extent;
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+protected:
+    AxisMap map(size_t) const override {
+        AxisMap map = plain_map(in(0).rank());
+        for (const Cut& cut : cuts()) {
+            map[cut.axis].offset = cut.start;
+            map[cut.axis].step = cut.step;
+        }
+        return map;
+    }
+
+private:
+    /// What is taken along one axis: `extent` elements, from `start`, `step` apart.
+    struct Cut {
+        size_t axis;
+        Dim start, extent;
+        int64_t step;
+    };
+
+    std::vector<Cut> cuts() const {
+        const bool attributes = node_.version < 10;
+        const std::vector<Dim> starts = attributes ? to_dims(node_.integers("starts")) : dims(1);
+        const std::vector<Dim> ends = attributes ? to_dims(node_.integers("ends")) : dims(2);
+        std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
+        std::iota(axes.begin(), axes.end(), 0);
+        axes = attributes ? node_.integers("axes", axes) : has_input(3) ? integers(3) : axes;
+        if (has_input(4)) steps = integers(4);
+        if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+            throw CompileError("starts, ends, axes and steps have {}, {}, {} and {} values, expected as many of each",
+                               starts.size(), ends.size(), axes.size(), steps.size());
+        }
+        std::vector<Cut> cuts;
+        for (size_t i = 0; i < starts.size(); ++i)
+            cuts.push_back(cut(normalised_axis(axes[i], in(0).rank()), starts[i], ends[i], steps[i]));
+        return cuts;
+    }
+
+    Cut cut(size_t axis, const Dim& start, const Dim& end, int64_t step) const {
+        const Dim& extent = in(0).shape[axis];
+        if (step == 0) throw CompileError("step is 0 along axis {}", axis);
+        if (extent.is(0)) return {axis, 0, 0, step};
+        const Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+        const Dim first = max(min(place(start, extent), high), Dim(0)),
+                  behind = max(min(place(end, extent), high), low);
+        const Dim count = step > 0 ? ceil_div(behind - first, step) : ceil_div(first - behind, -step);
+        return {axis, first, max(count, Dim(0)), step};
+    }
+
+    /// A start or end that counts from the axis's end where it is negative. INT64_MAX and the like, which mean an end
+    /// of the axis, take no part in any arithmetic.
+    static Dim place(const Dim& given, const Dim& extent) {
+        if (const auto number = given.constant()) {
+            if (*number >= Dim::unbounded) return extent;
+            if (*number <= -Dim::unbounded) return -1;
+            return *number < 0 ? extent + *number : *number;
+        }
+        if (prove_less_equal(0, given) == Proof::yes) return given;
+        if (prove_less_equal(given, -1) == Proof::yes) return extent + given;
+        throw CompileError("starts or ends has {}, which may be negative or not", given.text());
+    }
+
+    static std::vector<Dim> to_dims(const std::vector<int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
+};
+
+/// Tile: repeats are input 1 or, in version 1, the number for one axis.
+class Tile : public AxisMapNode {
+public:
+    using AxisMapNode::AxisMapNode;
+
+    std::vector<TensorType> infer() const override {
+        if (node_.version >= 6 && !known_input(1)) return {TensorType(in(0).element, shape_operand(1))};
+        std::vector<Dim> shape = in(0).shape;
+        const std::vector<Dim> repeats = this->repeats();
+        if (repeats.size() != shape.size())
+            throw CompileError("repeats has {} values, expected {}", repeats.size(), shape.size());
+        for (size_t i = 0; i < shape.size(); ++i)
+            shape[i] *= repeats[i];
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+protected:
+    AxisMap map(size_t) const override {
+        AxisMap map = plain_map(in(0).rank());
+        for (size_t i = 0; i < map.size(); ++i) {
+            const Dim& extent = in(0).shape[i];
+            if (extent != out(0).shape[i]) map[i].period = extent;
+        }
+        return map;
+    }
+
+private:
+    std::vector<Dim> repeats() const {
+        if (node_.version >= 6) return dims(1);
+        std::vector<Dim> repeats(in(0).rank(), 1);
+        repeats[normalised_axis(integers(2).at(0), repeats.size())] = integers(1).at(0);
+        return repeats;
+    }
+};
+
+} // namespace
+
+std::vector<Operator> movement_operators() {
+    return {
+        {"Transpose", 1, make<Transpose>},
+        {"Split", 1, make<Split>},
+        {"Slice", 1, make<Slice>},
+        {"Tile", 1, make<Tile>},
+        {"Relayout", 1, make<Relayout>, Relayout::domain},
+    };
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include "ops/axis_map.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// DepthToSpace and SpaceToDepth, whose blocks of pixels are groups of channels on the other side.
+class BlockNode : public MovementNode {
+public:
+    explicit BlockNode(const Node& node)
+        : MovementNode(node), size_(node.integer("blocksize")), mode_(node.string("mode", "DCR")) {
+        if (size_ < 1) throw CompileError("blocksize is {}, expected 1 or more", size_);
+        if (mode_ != "DCR" && mode_ != "CRD") throw CompileError("mode is '{}', expected DCR or CRD", mode_);
+    }
+
+protected:
+    int64_t size_;
+    std::string mode_;
+
+    /// The input's shape N × C × H × W.
+    const std::vector<Dim>& shape() const {
+        if (in(0).rank() != 4) throw CompileError("input has rank {}, expected 4", in(0).rank());
+        return in(0).shape;
+    }
+
+    static Dim divided(const Dim& extent, int64_t divisor, std::string_view what) {
+        if (!floor_mod(extent, divisor).is(0) && extent.constant())
+            throw CompileError("{} is {}, not a multiple of {}", what, extent.text(), divisor);
+        return floor_div(extent, divisor);
+    }
+};
+
+/// DepthToSpace: each group of channels becomes a block of pixels.
+class DepthToSpace : public BlockNode {
+public:
+    using BlockNode::BlockNode;
+
+    std::vector<TensorType> infer() const override {
+        return {TensorType(in(0).element, {shape()[0], divided(shape()[1], size_ * size_, "the number of channels"),
+                                           shape()[2] * size_, shape()[3] * size_})};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(4);
+        const std::string &c = at[1], &y = at[2], &x = at[3];
+        const std::string place = fmt::format("({0} % {2} * {2} + {1} % {2})", y, x, size_);
+        const std::string channel = mode_ == "DCR" ? fmt::format("{} * {} + {}", place, source.dim(out(0).shape[1]), c)
+                                                   : fmt::format("{} * {} + {}", c, size_ * size_, place);
+        source.store(output(0), at,
+                     source.element(input(0), {at[0], channel, fmt::format("{} / {}", y, size_),
+                                               fmt::format("{} / {}", x, size_)}));
+    }
+
+    /// The pixels of one block's row come from several channels: each of those is read in vectors.
+    void schedule(KernelSource& source) const override {
+        for (size_t i = 0; i < source.output_count(); ++i) {
+            Loops loops = turning_loops(source.output_loops(i));
+            const std::string x = source.vars(4)[3];
+            if (!source.target().is_gpu() && !loops.vars.empty() && loops.vars[0] == x && size_ > 1)
+                loops = split_blocks(source, loops);
+            schedule_loops(source, loops);
+        }
+    }
+
+private:
+    Loops split_blocks(KernelSource& source, Loops loops) const {
+        const std::string x = loops.vars[0], block = source.var(x + "_block"), inner = source.var(x + "_in");
+        source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x,
+                                    block, inner, size_, inner));
+        loops.vars[0] = block;
+        loops.extents[0] = floor_div(loops.extents[0], size_);
+        return loops;
+    }
+};
+
+/// SpaceToDepth: each block of pixels becomes a group of channels.
+class SpaceToDepth : public BlockNode {
+public:
+    using BlockNode::BlockNode;
+
+    std::vector<TensorType> infer() const override {
+        return {
+            TensorType(in(0).element, {shape()[0], shape()[1] * size_ * size_, divided(shape()[2], size_, "the height"),
+                                       divided(shape()[3], size_, "the width")})};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(4);
+        const std::string channels = source.dim(in(0).shape[1]);
+        const std::string y = fmt::format("{} * {} + {} / {}", at[2], size_, at[1], source.dim(in(0).shape[1] * size_));
+        const std::string x = fmt::format("{} * {} + {} / {} % {}", at[3], size_, at[1], channels, size_);
+        source.store(output(0), at, source.element(input(0), {at[0], fmt::format("{} % {}", at[1], channels), y, x}));
+    }
+};
+
+/// ReverseSequence: of each sequence of a batch the first elements, as many as input 1 says, in the opposite order.
+class ReverseSequence : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        if (batch_axis() == time_axis()) throw CompileError("batch_axis and time_axis are both {}", time_axis());
+        return {TensorType(in(0).element, in(0).shape)};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(in(0).rank());
+        const std::string length = fmt::format("cast<int32_t>({})", source.element(input(1), {at[batch_axis()]})),
+                          time = at[time_axis()];
+        Coordinates from = at;
+        from[time_axis()] = fmt::format("clamp(select({0} < {1}, {1} - 1 - {0}, {0}), 0, {2})", time, length,
+                                        source.dim(in(0).shape[time_axis()] - 1));
+        source.store(output(0), at, source.element(input(0), from));
+    }
+
+private:
+    size_t batch_axis() const { return normalised_axis(node_.integer("batch_axis", 1), in(0).rank()); }
+    size_t time_axis() const { return normalised_axis(node_.integer("time_axis", 0), in(0).rank()); }
+};
+
+/// Trilu: the triangle above or below the k-th diagonal of each matrix; zeros elsewhere.
+class Trilu : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        if (in(0).rank() < 2) throw CompileError("input has rank {}, expected 2 or more", in(0).rank());
+        return {TensorType(in(0).element, in(0).shape)};
+    }
+
+    bool is_pointwise() const override { return true; }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(in(0).rank());
+        const std::string kept = fmt::format("{} - {} {} {}", at.back(), at[at.size() - 2],
+                                             node_.integer("upper", 1) ? ">=" : "<=", diagonal(source));
+        source.store(
+            output(0), at,
+            fmt::format("select({}, {}, {})", kept, source.element(input(0), at), cast_text("0", in(0).element)));
+    }
+
+private:
+    std::string diagonal(KernelSource& source) const {
+        if (!has_input(1)) return "0";
+        if (!known_input(1))
+            return fmt::format("cast<int32_t>({})", source.element(input(1), Coordinates(in(1).rank(), "0")));
+        return source.dim(max(min(dims(1).at(0), Dim(Dim::unbounded)), Dim(-Dim::unbounded)));
+    }
+};
+
+} // namespace
+
+std::vector<Operator> rearrange_operators() {
+    return {
+        {"DepthToSpace", 1, make<DepthToSpace>},
+        {"SpaceToDepth", 1, make<SpaceToDepth>},
+        {"ReverseSequence", 10, make<ReverseSequence>},
+        {"Trilu", 14, make<Trilu>},
+    };
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,147 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/axis_map.h"
+#include "ops/families.h"
+#include "ops/indices.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// How a scattered element meets the one that is there, {a}; it is {b}.
+struct Reduction {
+    std::string_view name, formula, float_formula;
+};
+constexpr Reduction reductions[] = {
+    {"none", "{b}", "{b}"},
+    {"add", "{a} + {b}", "{a} + {b}"},
+    {"mul", "{a} * {b}", "{a} * {b}"},
+    {"min", "min({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, min({a}, {b}))"},
+    {"max", "max({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, max({a}, {b}))"},
+};
+
+/// A copy of data in which elements at places that are computed are replaced by updates, one after the other.
+class ScatterNode : public MovementNode {
+public:
+    explicit ScatterNode(const Node& node) : MovementNode(node) {
+        const std::string name = node.string("reduction", "none");
+        const auto row = std::find_if(std::begin(reductions), std::end(reductions),
+                                      [&](const Reduction& each) { return each.name == name; });
+        if (row == std::end(reductions))
+            throw CompileError("reduction is '{}', expected none, add, mul, min or max", name);
+        reduction_ = *row;
+    }
+
+    std::vector<TensorType> infer() const override {
+        if (reduction_.name != "none" && in(0).element == ElementType::boolean)
+            throw CompileError("reduction '{}' of bool is not supported", reduction_.name);
+        return {TensorType(in(0).element, in(0).shape)};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        source.store(output(0), at, source.element(input(0), at));
+        if (in(1).elements().is(0)) return;
+        const auto [to, from] = scattered(source);
+        if (reduction_.name == "none") return source.store(output(0), to, source.element(input(2), from));
+        const ElementType type = out(0).element;
+        std::string old = KernelSource::call(source.name(output(0)), out(0), to);
+        if (is_narrow_float(type)) old = fmt::format("cast<float>({})", old);
+        source.define(output(0), to,
+                      fmt::format(fmt::runtime(is_float(type) ? reduction_.float_formula : reduction_.formula),
+                                  fmt::arg("a", old), fmt::arg("b", source.read(input(2), from))));
+    }
+
+    void schedule(KernelSource& source) const override {
+        const std::string own = source.name(output(0));
+        const bool has_epilogue = source.output_loops(0).func != own;
+        if (has_epilogue) source.schedule(fmt::format("{}.compute_root();", own));
+        schedule_loops(source, loops_over(own, out(0), source.vars(out(0).rank())));
+        if (!in(1).elements().is(0)) schedule_update(source, own + ".update()");
+        for (size_t i = has_epilogue ? 0 : 1; i < source.output_count(); ++i)
+            schedule_loops(source, source.output_loops(i));
+    }
+
+protected:
+    struct Places {
+        Coordinates to, from; // of the output and of the updates
+    };
+    /// Coordinates of each update, over an RDom and maybe Vars of the output's.
+    virtual Places scattered(KernelSource& source) const = 0;
+    /// The first axis from which an update is a whole slice of the output.
+    virtual size_t first_whole_axis() const { return out(0).rank(); }
+
+private:
+    /// Updates, two of which may meet, stay in order inside the loops over whole slices.
+    void schedule_update(KernelSource& source, const std::string& update) const {
+        TensorType slice = out(0);
+        for (size_t i = 0; i < first_whole_axis(); ++i)
+            slice.shape[i] = 1;
+        const Loops loops = turning_loops(loops_over(update, slice, source.vars(slice.rank())));
+        if (source.target().is_gpu()) return schedule_loops(source, loops);
+        vectorise(source, loops, true);
+        parallelise(source, loops);
+    }
+
+    Reduction reduction_;
+};
+
+/// ScatterElements, which was Scatter: each index replaces one coordinate of its own place.
+class ScatterElements : public ScatterNode {
+public:
+    using ScatterNode::ScatterNode;
+
+protected:
+    Places scattered(KernelSource& source) const override {
+        const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
+        const std::vector<Dim>& shape = in(1).shape;
+        const std::string r = source.rdom("r", {shape.rbegin(), shape.rend()});
+        Coordinates from;
+        for (size_t i = shape.size(); i-- > 0;)
+            from.push_back(KernelSource::axis(r, i));
+        Coordinates to = from;
+        to[axis] = index_text(source, input(1), from, in(0).shape[axis]);
+        return {to, from};
+    }
+};
+
+/// ScatterND: the indices' last axis holds coordinates of slices.
+class ScatterND : public ScatterNode {
+public:
+    using ScatterNode::ScatterNode;
+
+protected:
+    Places scattered(KernelSource& source) const override {
+        const size_t count = in(1).rank() - 1, width = first_whole_axis();
+        Coordinates from;
+        if (count > 0) {
+            const std::string r = source.rdom("r", {in(1).shape.rend() - count, in(1).shape.rend()});
+            for (size_t i = count; i-- > 0;)
+                from.push_back(KernelSource::axis(r, i));
+        }
+        Coordinates to = index_texts(source, input(1), from, {in(0).shape.begin(), in(0).shape.begin() + width});
+        const Coordinates at = source.vars(out(0).rank());
+        to.insert(to.end(), at.begin() + width, at.end());
+        from.insert(from.end(), at.begin() + width, at.end());
+        return {to, from};
+    }
+
+    size_t first_whole_axis() const override {
+        const size_t count = in(1).rank() - 1, width = count + in(0).rank() - in(2).rank();
+        if (in(2).rank() < count || width > in(0).rank())
+            throw CompileError("updates have rank {}, which does not fit", in(2).rank());
+        return width;
+    }
+};
+
+} // namespace
+
+std::vector<Operator> scatter_operators() {
+    return {{"Scatter", 9, make<ScatterElements>},
+            {"ScatterElements", 11, make<ScatterElements>},
+            {"ScatterND", 11, make<ScatterND>}};
+}
+
+} // namespace onnx2halide

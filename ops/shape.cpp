@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/families.h"
+#include "ops/known_elements.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// A node whose elements follow from shapes, attributes or known inputs alone, so that it is run only where there are
+/// many.
+class GivenNode : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+    Dim flops() const override { return 0; }
+};
+
+/// A tensor of int64 dims that inference always knows.
+class ShapeNode : public GivenNode {
+public:
+    using GivenNode::GivenNode;
+    std::vector<std::optional<KnownElements>> known() const override { return {KnownElements{dims(), {}}}; }
+    void algorithm(KernelSource&) const override { throw std::logic_error("shapes are known"); }
+
+protected:
+    virtual std::vector<Dim> dims() const = 0;
+};
+
+/// Shape; since version 15 of the axes from `start` to `end`.
+class Shape : public ShapeNode {
+public:
+    using ShapeNode::ShapeNode;
+    std::vector<TensorType> infer() const override {
+        return {TensorType(ElementType::int64, {static_cast<int64_t>(dims().size())})};
+    }
+
+protected:
+    std::vector<Dim> dims() const override {
+        const auto rank = static_cast<int64_t>(in(0).rank());
+        const auto place = [&](int64_t axis) { return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank); };
+        const int64_t start = place(node_.integer("start", 0)), end = place(node_.integer("end", rank));
+        if (end < start) return {};
+        return {in(0).shape.begin() + start, in(0).shape.begin() + end};
+    }
+};
+
+/// Size
+class Size : public ShapeNode {
+public:
+    using ShapeNode::ShapeNode;
+    std::vector<TensorType> infer() const override { return {TensorType(ElementType::int64, {})}; }
+
+protected:
+    std::vector<Dim> dims() const override { return {in(0).elements()}; }
+};
+
+/// The i-th element of a constant as a Halide expression of the type in which kernels compute.
+std::string literal(const Constant& constant, size_t i) {
+    return is_float(constant.element) ? KernelSource::literal(constant.reals()[i], constant.element)
+                                      : KernelSource::literal(constant.integers()[i], constant.element);
+}
+
+/// Constant, in any of its attributes.
+class ConstantNode : public GivenNode {
+public:
+    explicit ConstantNode(const Node& node) : GivenNode(node), constant_(read(node)) {}
+    std::vector<TensorType> infer() const override { return {constant_.type()}; }
+    std::vector<std::optional<KnownElements>> known() const override { return {known_elements(constant_)}; }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(constant_.shape.size());
+        std::string index = "0";
+        for (size_t i = 0; i < at.size(); ++i)
+            index = i == 0 ? at[0] : fmt::format("({}) * {} + {}", index, constant_.shape[i], at[i]);
+        std::vector<std::string> elements;
+        for (int64_t i = 0; i < constant_.elements(); ++i)
+            elements.push_back(literal(constant_, i));
+        source.define(output(0), at, fmt::format("mux({}, {{{}}})", index, fmt::join(elements, ", ")));
+    }
+
+private:
+    static Constant read(const Node& node) {
+        const auto list = [](ElementType type, const auto& elements) {
+            return make_constant(type, {static_cast<int64_t>(elements.size())}, elements);
+        };
+        if (node.has("value")) return node.tensor("value");
+        if (node.has("value_float"))
+            return make_constant(ElementType::float32, {}, std::vector<float>{node.real("value_float")});
+        if (node.has("value_floats")) return list(ElementType::float32, node.reals("value_floats"));
+        if (node.has("value_int"))
+            return make_constant(ElementType::int64, {}, std::vector<int64_t>{node.integer("value_int")});
+        if (node.has("value_ints")) return list(ElementType::int64, node.integers("value_ints"));
+        throw CompileError("its value is a string or a sparse tensor, expected numbers");
+    }
+
+    Constant constant_;
+};
+
+/// ConstantOfShape: one element, 0.0f by default, everywhere.
+class ConstantOfShape : public GivenNode {
+public:
+    explicit ConstantOfShape(const Node& node)
+        : GivenNode(node),
+          element_(node.has("value") ? node.tensor("value")
+                                     : make_constant(ElementType::float32, {1}, std::vector<float>{0})) {
+        if (element_.elements() != 1) throw CompileError("value has {} elements, expected 1", element_.elements());
+    }
+
+    std::vector<TensorType> infer() const override { return {TensorType(element_.element, shape_operand(0))}; }
+
+    std::vector<std::optional<KnownElements>> known() const override {
+        const auto one = known_elements(element_);
+        return {one ? picked(*one, out(0).shape, [](const auto&) { return 0; }) : std::nullopt};
+    }
+
+    bool is_pointwise() const override { return true; }
+
+    void algorithm(KernelSource& source) const override {
+        source.define(output(0), source.vars(out(0).rank()), literal(element_, 0));
+    }
+
+private:
+    Constant element_;
+};
+
+/// Range: its arguments must be known, as they decide its extent.
+class Range : public GivenNode {
+public:
+    using GivenNode::GivenNode;
+
+    std::vector<TensorType> infer() const override { return {TensorType(in(0).element, {count()})}; }
+
+    std::vector<std::optional<KnownElements>> known() const override {
+        const auto elements = out(0).elements().constant();
+        if (!elements || *elements > static_cast<int64_t>(KnownElements::limit) || is_narrow_float(in(0).element))
+            return {};
+        KnownElements known;
+        for (int64_t i = 0; i < *elements; ++i) {
+            if (is_float(in(0).element)) {
+                const double element = reals(0).at(0) + static_cast<double>(i) * reals(2).at(0);
+                known.reals.push_back(in(0).element == ElementType::float32 ? static_cast<float>(element) : element);
+            } else {
+                known.integers.push_back(dims(0).at(0) + dims(2).at(0) * i);
+            }
+        }
+        return {known};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(1);
+        source.define(output(0), at,
+                      fmt::format("{} + cast<{}>({}) * {}", source.read(input(0), {}),
+                                  KernelSource::compute_type(in(0).element), at[0], source.read(input(2), {})));
+    }
+
+private:
+    Dim count() const {
+        if (is_float(in(0).element)) {
+            const double start = reals(0).at(0), limit = reals(1).at(0), delta = reals(2).at(0);
+            if (delta == 0) throw CompileError("delta is 0");
+            return static_cast<int64_t>(std::max(std::ceil((limit - start) / delta), 0.0));
+        }
+        const Dim &start = dims(0).at(0), &limit = dims(1).at(0), &delta = dims(2).at(0);
+        if (delta.is(0)) throw CompileError("delta is 0");
+        const bool falls = prove_less_equal(delta, 0) == Proof::yes;
+        return max(falls ? ceil_div(start - limit, -delta) : ceil_div(limit - start, delta), Dim(0));
+    }
+};
+
+/// EyeLike: ones on the k-th diagonal.
+class EyeLike : public GivenNode {
+public:
+    using GivenNode::GivenNode;
+
+    std::vector<TensorType> infer() const override {
+        if (in(0).rank() != 2) throw CompileError("input has rank {}, expected 2", in(0).rank());
+        return {TensorType(static_cast<ElementType>(node_.integer("dtype", static_cast<int64_t>(in(0).element))),
+                           in(0).shape)};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(2);
+        const int64_t k = std::clamp<int64_t>(node_.integer("k", 0), -Dim::unbounded, Dim::unbounded);
+        source.define(
+            output(0), at,
+            fmt::format("cast<{}>({} - {} == {})", KernelSource::compute_type(out(0).element), at[1], at[0], k));
+    }
+};
+
+/// OneHot: `values` holds what is off and on; indices outside of [-depth, depth) are off everywhere.
+class OneHot : public GivenNode {
+public:
+    using GivenNode::GivenNode;
+
+    std::vector<TensorType> infer() const override {
+        std::vector<Dim> shape = in(0).shape;
+        shape.insert(shape.begin() + axis(), depth());
+        return {TensorType(in(2).element, std::move(shape))};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(in(0).rank() + 1);
+        const std::string here = at[axis()];
+        Coordinates from = at;
+        from.erase(from.begin() + axis());
+        const std::string index = fmt::format("cast<int32_t>({})", source.read(input(0), from));
+        const std::string is_on =
+            fmt::format("{0} == {1} || {0} == {1} - {2}", index, here, source.dim(out(0).shape[axis()]));
+        source.store(
+            output(0), at,
+            fmt::format("select({}, {}, {})", is_on, source.element(input(2), {"1"}), source.element(input(2), {"0"})));
+    }
+
+private:
+    size_t axis() const { return normalised_axis(node_.integer("axis", -1), in(0).rank() + 1); }
+
+    Dim depth() const {
+        if (const KnownElements* known = known_input(1))
+            return known->reals.empty() ? known->integers.at(0) : Dim(static_cast<int64_t>(known->reals[0]));
+        return shape_operand(1).at(axis());
+    }
+};
+
+} // namespace
+
+std::vector<Operator> shape_operators() {
+    return {
+        {"Shape", 1, make<Shape>},           {"Size", 1, make<Size>},
+        {"Constant", 1, make<ConstantNode>}, {"ConstantOfShape", 9, make<ConstantOfShape>},
+        {"Range", 11, make<Range>},          {"EyeLike", 9, make<EyeLike>},
+        {"OneHot", 9, make<OneHot>},
+    };
+}
+
+} // namespace onnx2halide
