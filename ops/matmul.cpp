@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/families.h"
+#include "ops/matmul_packed.h"
+#include "ops/matrix_product.h"
+
+namespace onnx2halide {
+
+namespace {
+
+void check_same_depth(const Dim& a, const Dim& b) {
+    if (prove_equal(a, b) == Proof::no) throw CompileError("A has {} columns, B has {} rows", a.text(), b.text());
+}
+
+/// numpy's matmul: matrices in the last two axes, the others broadcast; a tensor of rank 1 is a row on the left, a
+/// column on the right.
+class MatMul : public MatrixProduct {
+public:
+    using MatrixProduct::MatrixProduct;
+
+    std::vector<TensorType> infer() const override {
+        const TensorType &a = in(0), &b = in(1);
+        if (a.rank() == 0 || b.rank() == 0)
+            throw CompileError("operands have ranks {} and {}, expected 1 or more", a.rank(), b.rank());
+        check_same_depth(a.shape.back(), b.shape[b.rank() == 1 ? 0 : b.rank() - 2]);
+        std::vector<Dim> shape = broadcast(batch(a), batch(b));
+        if (a.rank() > 1) shape.push_back(a.shape[a.rank() - 2]);
+        if (b.rank() > 1) shape.push_back(b.shape.back());
+        return {TensorType(a.element, shape)};
+    }
+
+protected:
+    Dim depth() const override { return in(0).shape.back(); }
+
+    std::optional<size_t> column_axis() const override {
+        if (in(1).rank() == 1) return std::nullopt;
+        return rank() - 1;
+    }
+
+    bool b_varies_along(size_t axis) const override {
+        const std::vector<Dim> own = batch(in(1));
+        const size_t axes = batch_rank();
+        return axis < axes && axis + own.size() >= axes && !own[axis + own.size() - axes].is(1);
+    }
+
+    std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const override {
+        Coordinates own = batch_coordinates(in(0), at);
+        if (in(0).rank() > 1) own.push_back(at[batch_rank()]);
+        own.push_back(k);
+        return read_a(source, own);
+    }
+
+    std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override {
+        Coordinates own = batch_coordinates(in(1), at);
+        own.push_back(k);
+        if (in(1).rank() > 1) own.push_back(at.back());
+        return source.read(input(1), own);
+    }
+
+private:
+    static std::vector<Dim> batch(const TensorType& operand) {
+        return {operand.shape.begin(), operand.shape.end() - std::min<size_t>(2, operand.rank())};
+    }
+
+    /// Axes of the result before its matrix.
+    size_t batch_rank() const { return rank() - (in(0).rank() > 1) - (in(1).rank() > 1); }
+
+    Coordinates batch_coordinates(const TensorType& operand, const Coordinates& at) const {
+        const std::vector<Dim> own = batch(operand);
+        Coordinates result;
+        for (size_t i = 0; i < own.size(); ++i)
+            result.push_back(own[i].is(1) ? "0" : at[batch_rank() - own.size() + i]);
+        return result;
+    }
+};
+
+/// alpha * A' * B' + beta * C, where ' transposes or not and C is broadcast to the product.
+class Gemm : public ScaledProduct {
+public:
+    explicit Gemm(const Node& node) : ScaledProduct(node), transposes_b_(node.integer("transB", 0) != 0) {}
+
+    std::vector<TensorType> infer() const override {
+        check_rank(1);
+        check_same_depth(depth(), in(1).shape[transposes_b_ ? 1 : 0]);
+        return {result_type(in(1).shape[transposes_b_ ? 0 : 1])};
+    }
+
+protected:
+    bool b_is_transposed() const override { return transposes_b_; }
+
+    std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override {
+        return source.read(input(1), transposes_b_ ? Coordinates{at[1], k} : Coordinates{k, at[1]});
+    }
+
+private:
+    bool transposes_b_;
+};
+
+} // namespace
+
+std::vector<Operator> matmul_operators() {
+    return {
+        {"MatMul", 1, make<MatMul>},
+        {"Gemm", 1, make<Gemm>},
+        {"PackedMatMul", 1, make<PackedMatMul>, "onnx2halide"},
+        {"PackMatMulWeights", 1, make<PackMatMulWeights>, "onnx2halide"},
+    };
+}
+
+} // namespace onnx2halide

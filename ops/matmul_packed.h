@@ -1,0 +1,63 @@
+#pragma once
+
+#include "ops/matrix_product.h"
+
+namespace onnx2halide {
+
+/// alpha * A' * B + beta * C, where ' transposes or not, B is one matrix and C is broadcast to the product.
+class ScaledProduct : public MatrixProduct {
+public:
+    explicit ScaledProduct(const Node& node);
+
+protected:
+    Dim depth() const override;
+    std::optional<size_t> column_axis() const override { return rank() - 1; }
+    bool b_varies_along(size_t) const override { return false; }
+    std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
+    std::string result(KernelSource& source, const Coordinates& at, const std::string& sum) const override;
+
+    /// Throws CompileError where an operand is no matrix.
+    void check_rank(size_t operand) const;
+    /// The result's type where B has so many columns. Throws CompileError where A is no matrix or C cannot be broadcast
+    /// to the result.
+    TensorType result_type(const Dim& columns) const;
+
+private:
+    bool transposes_a_;
+    float alpha_, beta_;
+
+    bool has_c() const { return has_input(2) && beta_ != 0; }
+};
+
+/// The product with a constant matrix that PackMatMulWeights has packed: the compiler's own operator for MatMul and
+/// Gemm. Attributes: those of Gemm and `columns`. A may have any number of axes before its rows.
+class PackedMatMul : public ScaledProduct {
+public:
+    explicit PackedMatMul(const Node& node) : ScaledProduct(node), columns_(node.integer("columns")) {}
+    std::vector<TensorType> infer() const override { return {result_type(columns_)}; }
+
+protected:
+    bool b_is_packed() const override { return true; }
+    std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
+
+private:
+    int64_t columns_;
+};
+
+/// A matrix [depth, columns] (transposed with `transB`) as [columns / block, depth, block], zero behind the last
+/// column; float16 is widened.
+class PackMatMulWeights : public NodeGenerator {
+public:
+    explicit PackMatMulWeights(const Node& node)
+        : NodeGenerator(node), is_transposed_(node.integer("transB", 0) != 0) {}
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+    Dim flops() const override { return 0; }
+
+private:
+    bool is_transposed_;
+
+    Dim columns() const { return in(0).shape.at(is_transposed_ ? 0 : 1); }
+};
+
+} // namespace onnx2halide

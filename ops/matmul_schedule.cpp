@@ -1,0 +1,155 @@
+#include "ops/matmul_schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/matmul_tile.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using Directives = std::vector<std::string>;
+
+/// Work below which tasks cost more than they save.
+constexpr int64_t flops_of_a_task = 1 << 17, parallel_flops = 1 << 19;
+
+std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor) {
+    return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", var, outer, factor);
+}
+
+std::string reorder(std::vector<std::string> loops) {
+    std::erase(loops, "");
+    return fmt::format("reorder({})", fmt::join(loops, ", "));
+}
+
+std::string unroll(const std::string& loop) { return fmt::format("unroll({})", loop); }
+
+Directives joined(Directives first, const Directives& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+}
+
+bool is_worth_tasks(const MatmulLoops& matmul) {
+    const auto flops = (product(matmul.output.extents) * matmul.depth * 2).constant();
+    return !flops || *flops >= parallel_flops;
+}
+
+/// Loops of the output beside columns and rows: a batch.
+Loops batch_loops(const MatmulLoops& matmul) {
+    Loops batch{matmul.output.func, {}, {}, matmul.output.element};
+    for (size_t i = 0; i < matmul.output.vars.size(); ++i) {
+        const std::string& var = matmul.output.vars[i];
+        if (var == matmul.column || var == matmul.row) continue;
+        batch.vars.push_back(var);
+        batch.extents.push_back(matmul.output.extents[i]);
+    }
+    return batch;
+}
+
+/// Makes parallel tasks of the loop over `tiles` and the batch's around it. Returns the loop that stands around a
+/// task's work.
+std::string schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles) {
+    if (!is_worth_tasks(matmul)) return tiles;
+    std::string task = tiles;
+    Directives directives;
+    for (const std::string& var : turning_loops(batch_loops(matmul)).vars) {
+        directives.push_back(fmt::format("fuse({}, {}, {})", task, var, source.var("task")));
+        task = "task";
+    }
+    directives.push_back(fmt::format("parallel({})", task));
+    source.schedule(matmul.output.func, directives);
+    return task;
+}
+
+void schedule_wide(KernelSource& source, const MatmulLoops& matmul) {
+    if (matmul.wide.empty()) return;
+    source.schedule(fmt::format("{0}.compute_root().vectorize({0}.args()[0], {1});", matmul.wide,
+                                source.target().lanes(matmul.element)));
+}
+
+} // namespace
+
+void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
+    const Loops loops = turning_loops(matmul.output);
+    std::string place = "compute_root()";
+    if (!loops.vars.empty()) {
+        place = fmt::format("compute_at({}, {})", loops.func, loops.vars[0]);
+        if (is_worth_tasks(matmul)) {
+            const int64_t flops = std::max<int64_t>(1, matmul.depth.constant().value_or(parallel_flops) * 2);
+            const std::string dots =
+                                  source.param("dots", static_cast<int>(std::max<int64_t>(1, flops_of_a_task / flops))),
+                              task = source.var("task");
+            source.schedule(loops.func,
+                            {guarded_split(loops.vars.back(), task, dots), fmt::format("parallel({})", task)});
+        }
+    }
+    source.schedule(fmt::format("{}.{};", matmul.sum, place));
+
+    // Four vectors add up side by side, fewer where there are fewer terms.
+    const auto terms = static_cast<uint64_t>(std::max<int64_t>(1, matmul.depth.constant().value_or(Dim::unbounded)));
+    const auto width = std::min<uint64_t>(4 * source.target().lanes(matmul.element), std::bit_floor(terms));
+    if (width > 1) {
+        source.schedule(fmt::format("{}.update().atomic().vectorize({}, {}, TailStrategy::GuardWithIf);", matmul.sum,
+                                    matmul.step, width));
+    }
+}
+
+void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
+    const std::string &x = matmul.column, &y = matmul.row, x_tile = source.var(x + "_tile");
+    const std::string outer = source.rvar("k_outer"), inner = source.rvar("k_inner");
+    const std::string vectors =
+        fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", x, source.target().lanes(matmul.element));
+
+    source.schedule(
+        "// B is read in order, a stretch of each row at a time; the sums over it stay in the nearest cache.");
+    const std::string order = reorder(joined({x, y, x_tile}, batch_loops(matmul).vars));
+    source.schedule(matmul.output.func, {guarded_split(x, x_tile, source.param("stretch", 1024)), order, vectors});
+    const std::string task = schedule_tasks(source, matmul, x_tile);
+
+    source.schedule(matmul.sum, {fmt::format("compute_at({}, {})", matmul.output.func, task), vectors});
+    Directives sums = {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", matmul.step, outer, inner,
+                                   source.param("steps", 8)),
+                       reorder({inner, y, x, outer}), vectors, unroll(inner)};
+    if (!y.empty()) sums.push_back(unroll(y));
+    source.schedule(matmul.sum + ".update()", sums);
+}
+
+void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
+    const int lanes = source.target().lanes(matmul.element);
+    const MatmulTile tile = choose_matmul_tile(source.target(), matmul.element, matmul.rows, matmul.columns);
+    const std::string &x = matmul.column, &y = matmul.row, x_tile = source.var(x + "_tile"),
+                      y_tile = source.var(y + "_tile");
+    const Loops batch = batch_loops(matmul);
+
+    // With columns outermost B is read once, but a few columns do not make tasks for every thread.
+    constexpr int64_t enough_tasks = 8;
+    const Dim column_tiles = ceil_div(matmul.columns, tile.vectors * lanes),
+              row_tiles = ceil_div(matmul.rows, tile.rows);
+    const bool by_rows = prove_less_equal(enough_tasks, column_tiles * product(batch.extents)) == Proof::no &&
+                         prove_less_equal(row_tiles, column_tiles) != Proof::yes;
+    const std::string &inner_tile = by_rows ? x_tile : y_tile, &outer_tile = by_rows ? y_tile : x_tile;
+
+    schedule_wide(source, matmul);
+    source.schedule("// rows * vectors sums, the vectors of B and an element of A fit in the registers.");
+    const std::string width = fmt::format("int({}) * {}", source.param("vectors", tile.vectors), lanes);
+    const Directives registers = {fmt::format("vectorize({}, {})", x, lanes), unroll(x), unroll(y)};
+    source.schedule(matmul.output.func,
+                    joined({guarded_split(x, x_tile, width), guarded_split(y, y_tile, source.param("rows", tile.rows)),
+                            reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
+                           registers));
+    const std::string task = schedule_tasks(source, matmul, outer_tile);
+    if (!matmul.panels.empty()) {
+        const std::string place =
+            by_rows ? "compute_root()" : fmt::format("compute_at({}, {})", matmul.output.func, task);
+        source.schedule(fmt::format("{}.{}.vectorize(lane, {});", matmul.panels, place, lanes));
+    }
+    source.schedule(matmul.sum, joined({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, registers));
+    source.schedule(matmul.sum + ".update()", joined({reorder({x, y, matmul.step})}, registers));
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "ops/kernel_source.h"
+
+namespace onnx2halide {
+
+/// What the schedule of a product of matrices on a CPU works on.
+struct MatmulLoops {
+    Loops output;             // of the group's last Func
+    std::string sum, step;    // the Func of the sums and its reduction's variable
+    std::string panels, wide; // Funcs of packed B and widened A, empty where there are none
+    ElementType element;      // in which it computes
+    std::string column, row;  // loops of the output, empty where it has none
+    Dim columns, rows, depth;
+};
+
+/// One column: vectors run along the reduction.
+void schedule_dots(KernelSource& source, const MatmulLoops& matmul);
+
+/// Few rows and B as it is: B is read in order, a stretch of a row at a time.
+void schedule_streamed(KernelSource& source, const MatmulLoops& matmul);
+
+/// Rows and packed columns: tiles of sums in registers.
+void schedule_tiled(KernelSource& source, const MatmulLoops& matmul);
+
+} // namespace onnx2halide

@@ -1,0 +1,136 @@
+#include "ops/matrix_product.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/matmul_schedule.h"
+#include "ops/matmul_tile.h"
+
+namespace onnx2halide {
+
+namespace {
+
+// Names that the algorithm keeps for the schedule, all under output 0.
+constexpr const char *sum_role = "sum", *step_role = "step", *panels_role = "panels", *wide_role = "wide";
+
+} // namespace
+
+ElementType MatrixProduct::sum_type() const {
+    return is_narrow_float(out(0).element) ? ElementType::float32 : out(0).element;
+}
+
+Dim MatrixProduct::columns() const { return column_axis() ? out(0).shape[*column_axis()] : Dim(1); }
+
+std::optional<size_t> MatrixProduct::row_axis() const {
+    std::optional<size_t> best;
+    const auto size = [&](size_t axis) { return out(0).shape[axis].constant().value_or(Dim::unbounded); };
+    for (size_t axis = rank(); axis-- > 0;) {
+        if (axis == column_axis() || b_varies_along(axis)) continue;
+        if (!best || size(axis) > size(*best)) best = axis;
+    }
+    return best;
+}
+
+Dim MatrixProduct::rows() const { return row_axis() ? out(0).shape[*row_axis()] : Dim(1); }
+
+MatrixProduct::Form MatrixProduct::form(const Target& target) const {
+    // Up to so many rows B is not worth packing, as each of its elements is used so few times.
+    constexpr int64_t few_rows = 4;
+    if (target.is_gpu()) return Form::plain;
+    if (b_is_packed()) return Form::tiled;
+    if (columns().is(1)) return Form::dots;
+    if (prove_less_equal(rows(), few_rows) != Proof::yes) return Form::tiled;
+    return b_is_transposed() ? Form::dots : Form::streamed;
+}
+
+void MatrixProduct::algorithm(KernelSource& source) const {
+    const bool is_tiled = form(source.target()) == Form::tiled, has_panels = is_tiled && !b_is_packed();
+    if (is_tiled && is_narrow_float(in(0).element)) define_wide_a(source);
+    if (has_panels) define_panels(source);
+
+    const std::string step = KernelSource::axis(source.rdom("k", {depth()}), 0),
+                      func = source.func(output(0)->name + "_sum");
+    source.keep(output(0), step_role, step);
+    source.keep(output(0), sum_role, func);
+    const Coordinates at = source.vars(rank());
+    const std::string sum = KernelSource::call(func, out(0), at), a = a_element(source, at, step);
+    source.line(fmt::format("{} = {};", sum, KernelSource::literal(int64_t{0}, sum_type())));
+    source.line(fmt::format("{} += {} * {};", sum, a,
+                            has_panels ? panel_element(source, at, step) : b_element(source, at, step)));
+    source.define(output(0), at, result(source, at, sum));
+}
+
+std::string MatrixProduct::read_a(KernelSource& source, const Coordinates& at) const {
+    const bool is_wide = is_narrow_float(in(0).element) && form(source.target()) == Form::tiled;
+    return is_wide ? KernelSource::call(source.kept(output(0), wide_role), in(0), at) : source.read(input(0), at);
+}
+
+void MatrixProduct::define_wide_a(KernelSource& source) const {
+    const std::string wide = source.func(input(0)->name + "_wide");
+    source.keep(output(0), wide_role, wide);
+    const Coordinates at = source.vars(in(0).rank());
+    source.line(fmt::format("{} = {};", KernelSource::call(wide, in(0), at), source.read(input(0), at)));
+}
+
+/// The coordinates of the result that B has beside the column, innermost first.
+Coordinates MatrixProduct::batch_of_b(const Coordinates& at) const {
+    Coordinates batch;
+    for (size_t axis = rank(); axis-- > 0;) {
+        if (axis != column_axis() && b_varies_along(axis)) batch.push_back(at[axis]);
+    }
+    return batch;
+}
+
+void MatrixProduct::define_panels(KernelSource& source) const {
+    const std::string panels = source.func(input(1)->name + "_panels");
+    source.keep(output(0), panels_role, panels);
+    Coordinates left = {source.var("lane"), source.var("depth"), source.var("block")}, at = source.vars(rank());
+    for (const std::string& coordinate : batch_of_b(at))
+        left.push_back(coordinate);
+    const int block = column_block(sum_type());
+    std::string& column = at[*column_axis()];
+    column = fmt::format("block * {} + lane", block);
+    if (!floor_mod(columns(), block).is(0))
+        column = fmt::format("min(likely({}), {})", column, source.dim(columns() - 1));
+    source.line(fmt::format("{}({}) = {};", panels, fmt::join(left, ", "), b_element(source, at, "depth")));
+}
+
+MatrixProduct::PackedColumn MatrixProduct::packed_column(KernelSource& source, const std::string& column) const {
+    const int block = column_block(sum_type());
+    const Dim last = ceil_div(columns(), block) - 1;
+    // A tile may go beyond the last block; what is summed there is not stored.
+    return {last.is(0) ? "0" : fmt::format("min({} / {}, {})", column, block, source.dim(last)),
+            fmt::format("{} % {}", column, block)};
+}
+
+std::string MatrixProduct::panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
+    const PackedColumn column = packed_column(source, at[*column_axis()]);
+    Coordinates panel = {column.lane, k, column.block};
+    for (const std::string& coordinate : batch_of_b(at))
+        panel.push_back(coordinate);
+    return fmt::format("{}({})", source.kept(output(0), panels_role), fmt::join(panel, ", "));
+}
+
+void MatrixProduct::schedule(KernelSource& source) const {
+    const Form form = this->form(source.target());
+    if (form == Form::plain) return NodeGenerator::schedule(source);
+
+    const Coordinates vars = source.vars(rank());
+    MatmulLoops matmul;
+    matmul.output = source.output_loops();
+    matmul.sum = source.kept(output(0), sum_role);
+    matmul.step = source.kept(output(0), step_role);
+    if (form == Form::tiled && !b_is_packed()) matmul.panels = source.kept(output(0), panels_role);
+    if (form == Form::tiled && is_narrow_float(in(0).element)) matmul.wide = source.kept(output(0), wide_role);
+    matmul.element = sum_type();
+    if (column_axis()) matmul.column = vars[*column_axis()];
+    if (row_axis()) matmul.row = vars[*row_axis()];
+    matmul.columns = columns();
+    matmul.rows = rows();
+    matmul.depth = depth();
+    if (form == Form::dots) schedule_dots(source, matmul);
+    if (form == Form::streamed) schedule_streamed(source, matmul);
+    if (form == Form::tiled) schedule_tiled(source, matmul);
+}
+
+} // namespace onnx2halide

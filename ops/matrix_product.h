@@ -1,0 +1,68 @@
+#pragma once
+
+#include <optional>
+
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+/// A product of matrices, or a batch of them: each element of the result is made from the sum over k of A[row, k] *
+/// B[k, column].
+class MatrixProduct : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override;
+    LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
+    Dim flops() const override { return out(0).elements() * depth() * 2; }
+
+protected:
+    /// Terms of each sum.
+    virtual Dim depth() const = 0;
+    /// The result's axis along which B's columns run; none where B is a vector.
+    virtual std::optional<size_t> column_axis() const = 0;
+    /// Whether B has the coordinate of this axis of the result, which is not the column axis.
+    virtual bool b_varies_along(size_t axis) const = 0;
+    /// The elements of A and B for the result at `at`, at step `k` of the reduction.
+    virtual std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const = 0;
+    virtual std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const = 0;
+    /// The result made from its sum.
+    virtual std::string result(KernelSource&, const Coordinates&, const std::string& sum) const { return sum; }
+    /// Whether steps of the reduction lie side by side in B.
+    virtual bool b_is_transposed() const { return false; }
+    /// Whether B is read as blocks of columns (see column_block), zero behind the last column.
+    virtual bool b_is_packed() const { return false; }
+
+    /// An element of input 0, or of a float32 copy of it.
+    std::string read_a(KernelSource& source, const Coordinates& at) const;
+    /// The type in which sums are computed.
+    ElementType sum_type() const;
+    Dim columns() const;
+    size_t rank() const { return out(0).rank(); }
+
+    /// Where packed B has a column: the number of its block and its place in it.
+    struct PackedColumn {
+        std::string block, lane;
+    };
+    PackedColumn packed_column(KernelSource& source, const std::string& column) const;
+
+private:
+    enum class Form {
+        plain,
+        dots,
+        streamed,
+        tiled
+    }; // plain: as the definition says; for the others see the schedules of these names
+    Form form(const Target& target) const;
+    /// The axis whose rows share B and make up a tile; none where B has all axes of the result.
+    std::optional<size_t> row_axis() const;
+    Dim rows() const;
+
+    Coordinates batch_of_b(const Coordinates& at) const;
+    void define_wide_a(KernelSource& source) const;
+    void define_panels(KernelSource& source) const;
+    std::string panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const;
+};
+
+} // namespace onnx2halide
