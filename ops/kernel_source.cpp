@@ -8,9 +8,6 @@
 
 namespace onnx2halide {
 
-namespace {
-
-/// C++ text of a float or double that reads back as the same number.
 std::string float_text(double number, bool is_double) {
     const std::string type = is_double ? "double" : "float";
     if (std::isnan(number)) return fmt::format("std::numeric_limits<{}>::quiet_NaN()", type);
@@ -19,8 +16,6 @@ std::string float_text(double number, bool is_double) {
     if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
     return is_double ? digits : digits + "f";
 }
-
-}  // namespace
 
 bool is_literal(const Value* value) {
     return value->known && value->known->size() == 1;
@@ -149,6 +144,8 @@ std::string KernelSource::read(const Value* value, const Coordinates& at) {
 
 std::string KernelSource::read_broadcast(const Value* value, const Coordinates& at) {
     const std::vector<Dim>& shape = value->checked_type().shape;
+    // Nodes are fused where shapes are equal, so a value of this kernel is read at the same place.
+    if (defined_.contains(value) && shape.size() == at.size()) return read(value, at);
     Coordinates own;
     for (size_t i = 0; i < shape.size(); ++i) own.push_back(shape[i].is(1) ? "0" : at[at.size() - shape.size() + i]);
     return read(value, own);

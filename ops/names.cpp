@@ -37,11 +37,16 @@ std::string identifier(std::string_view text) {
     std::string result;
     for (const char character : text) {
         const auto code = static_cast<unsigned char>(character);
-        result += code < 128 && (std::isalnum(code) || character == '_') ? character : '_';
+        // Halide refuses names that start with '_' or hold two in a row.
+        if (code < 128 && std::isalnum(code)) {
+            result += character;
+        } else if (!result.empty() && result.back() != '_') {
+            result += '_';
+        }
     }
-    // Identifiers that start with an underscore belong to the C library, those with a digit are none.
-    if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0]))) return "_" + result == "_" ? "unnamed" : "v" + result;
-    return result[0] == '_' ? "v" + result : result;
+    while (!result.empty() && result.back() == '_') result.pop_back();
+    if (result.empty()) return "unnamed";
+    return std::isdigit(static_cast<unsigned char>(result[0])) ? "v" + result : result;
 }
 
 Names::Names() {

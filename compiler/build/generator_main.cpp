@@ -102,12 +102,16 @@ void generate(const std::string& folder, const Target& target, const std::vector
 
 /// In a child process. Returns its exit status.
 int generate_or_report(const std::string& folder, const Target& target, const std::vector<std::string>& kinds, const std::vector<std::string>& job) {
+    std::string why;
     try {
         generate(folder, target, kinds, job);
         return 0;
+    } catch (const Halide::Error& error) {
+        why = error.what();
     } catch (const std::exception& error) {
-        std::ofstream(folder + "/" + job[0] + ".error") << error.what();
+        why = error.what();
     }
+    std::ofstream(folder + "/" + job[0] + ".error") << why;
     return 1;
 }
 

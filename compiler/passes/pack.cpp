@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compiler/passes/constants.h"
+#include "compiler/passes/pack_matmul.h"
 #include "ops/conv_weights.h"
 #include "ops/node_generator.h"
 
@@ -49,9 +50,13 @@ void pack_conv(Graph& graph, Node& conv) {
 
 }  // namespace
 
-void pack_weights(Graph& graph, const Target&) {
+void pack_weights(Graph& graph, const Target& target) {
     for (const auto& node : graph.nodes()) {
-        if (node->domain.empty() && node->op_type == "Conv") pack_conv(graph, *node);
+        if (!node->domain.empty()) continue;
+        if (node->op_type == "Conv") pack_conv(graph, *node);
+        const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";
+        // On a GPU neighbouring threads read neighbouring columns of B as it is.
+        if (is_product && !target.is_gpu()) pack_matmul(graph, *node);
     }
 }
 

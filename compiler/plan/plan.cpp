@@ -98,8 +98,8 @@ private:
 
     /// The step calls a kernel that is written for copies of its nodes whose extents are symbols.
     void add_general_step(const Group& group, const std::vector<const Value*>& escaping) {
-        copies_.push_back(std::make_unique<SymbolicCopy>(group, escaping));
-        const SymbolicCopy& copy = *copies_.back();
+        program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping));
+        const SymbolicCopy& copy = *program_.copies.back();
         add_step(group, escaping, copy.group(), copy.escaping(), [&](const std::string& symbol) { return copy.extent(symbol); });
         for (const Value*& input : program_.steps.back().inputs) input = copy.original(input);
     }
@@ -159,7 +159,6 @@ private:
     Program program_;
     Names names_;
     std::map<std::string, size_t> kernel_of_;  // by canonical text
-    std::vector<std::unique_ptr<SymbolicCopy>> copies_;
 };
 
 }  // namespace

@@ -46,11 +46,14 @@ struct Storage {
     int64_t offset = 0;                 // in the weights, or in the arena where its size is known at compile time
 };
 
+class SymbolicCopy;
+
 /// What the host program does: calls of kernels on tensors whose places are planned.
 struct Program {
     std::string name;
     const Graph* graph = nullptr;
     Target target;
+    std::vector<std::shared_ptr<const SymbolicCopy>> copies;  // for whose nodes kernels with symbolic extents are written
     std::vector<Kernel> kernels;
     std::vector<Step> steps;
     std::vector<const Value*> tensors;            // every value that a step touches, and the inputs and outputs

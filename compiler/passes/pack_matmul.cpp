@@ -1,0 +1,25 @@
+#include "compiler/passes/pack_matmul.h"
+
+#include "compiler/passes/constants.h"
+#include "compiler/passes/new_node.h"
+
+namespace onnx2halide {
+
+void pack_matmul(Graph& graph, Node& node) {
+    Value* weights = node.inputs.at(1);
+    const std::vector<Dim>& shape = weights->checked_type().shape;
+    if (shape.size() != 2 || node.inputs[0]->checked_type().rank() < 2 || !is_compile_time_constant(weights)) return;
+    const int64_t is_transposed = node.integer("transB", 0);
+    const auto columns = shape[is_transposed ? 0 : 1].constant();
+    // One column is a row of numbers already.
+    if (!columns || *columns < 2) return;
+
+    NewNode packing{"PackMatMulWeights", 1, {weights}, {{"transB", is_transposed}}, "onnx2halide"};
+    graph.set_input(&node, 1, add_node(graph, packing, weights->name + "_packed", &node));
+    node.domain = "onnx2halide";
+    node.op_type = "PackedMatMul";
+    node.version = 1;
+    node.attributes["columns"] = *columns;
+}
+
+} // namespace onnx2halide

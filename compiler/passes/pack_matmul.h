@@ -1,0 +1,10 @@
+#pragma once
+
+#include "compiler/graph/graph.h"
+
+namespace onnx2halide {
+
+/// Lets a MatMul or Gemm with a constant matrix on the right read it in blocks of columns: it becomes a PackedMatMul.
+void pack_matmul(Graph& graph, Node& node);
+
+} // namespace onnx2halide
