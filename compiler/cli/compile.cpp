@@ -53,6 +53,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
         ->capture_default_str();
     command->add_option("--cc", options.cc, "C compiler for the host program")->capture_default_str();
     command->add_option("-j", options.parallel, "processes to build with; default: one a core")->check(CLI::PositiveNumber);
+    command->add_option("--until", options.until, "name of a node or value: the model ends there, and what it makes is the output");
     command->add_flag("--sources-only", options.sources_only, "leave out what needs the kernels built");
     command->add_flag("--all-values", options.all_values, "make every value of the graph an output");
     command->footer(R"(Examples:

@@ -49,15 +49,14 @@ int default_parallel() {
     return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// Every value that a node makes becomes an output of its own name, so that each can be compared.
+/// Every value that a node makes becomes an output of its own name, in the graph's order, so that each can be compared.
 void expose_all_values(Graph& graph) {
+    std::erase_if(graph.outputs, [](const Value* output) { return output->producer != nullptr; });
     for (const auto& node : graph.nodes()) {
-        for (Value* output : node->outputs) {
-            if (!output || graph.is_output(output)) continue;
-            graph.outputs.push_back(output);
-            graph.output_names.push_back(output->name);
-        }
+        std::copy_if(node->outputs.begin(), node->outputs.end(), std::back_inserter(graph.outputs), [](const Value* output) { return output != nullptr; });
     }
+    graph.output_names.clear();
+    for (const Value* output : graph.outputs) graph.output_names.push_back(output->name);
 }
 
 /// The passes from a typed graph up to the fold program.
@@ -65,6 +64,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
     if (options.all_values) expose_all_values(graph);
     prune(graph);
     if (!options.naive) {
+        fuse_pad(graph);
         fuse_batch_normalization(graph);
         pack_weights(graph, target);
         assign_layouts(graph);
@@ -115,7 +115,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
         units.push_back({path, identifier(options.name.empty() ? path.stem().string() : options.name), {}, ""});
     }
     for_each_sound(units, [&](Unit& unit) {
-        unit.model = load_model(unit.path, {options.dims});
+        unit.model = load_model(unit.path, {options.dims, options.until});
         infer_types(*unit.model.graph);
         transform(*unit.model.graph, target, options);
     });

@@ -13,6 +13,7 @@ struct CompileOptions {
     std::string name;                          // --name: of the C functions and files; empty: from the model's file
     std::string target = "host";
     std::map<std::string, int64_t> dims;
+    std::string until;                         // --until: the node or value at which the graph ends
     std::vector<std::string> emit;             // shared_library, stmt_html, assembly, …
     bool naive = false;                        // --schedule naive
     bool weights_in_file = false;              // --weights file

@@ -10,6 +10,7 @@
 #include "compiler/build/files.h"
 #include "compiler/build/kernels.h"
 #include "compiler/build/process.h"
+#include "compiler/emit/template.h"
 
 namespace onnx2halide {
 
@@ -39,12 +40,6 @@ std::string manifest(const ProgramBuild& build, int64_t scratch_bytes) {
         json["kernels"].push_back({{"name", kernel.name}, {"parameters", parameters}});
     }
     return json.dump(2) + "\n";
-}
-
-std::string package_config(const std::string& name) {
-    return fmt::format("prefix=${{pcfiledir}}\nName: {0}\nDescription: {0}, compiled by onnx2halide\nVersion: {1}\nCflags: -I${{prefix}}\n"
-                       "Libs: ${{prefix}}/{0}.a -lpthread -ldl -lm\n",
-                       name, ONNX2HALIDE_VERSION);
 }
 
 /// One program's files while they are made, in a folder beside their place.
@@ -77,7 +72,7 @@ public:
         write(".h", emit_header(build_.program, build_.emit, scratch_bytes));
         write(".json", manifest(build_, scratch_bytes));
         if (!build_.sources_only) {
-            write(".pc", package_config(build_.program.name));
+            write(".pc", fill_template("model.pc.in", {{"NAME", build_.program.name}, {"MODEL", build_.emit.model_file}, {"VERSION", ONNX2HALIDE_VERSION}}));
             archive();
             copy_further_outputs();
         }

@@ -44,15 +44,10 @@ std::string with_macro(const std::string& header, const std::string& macro, int6
     return text;
 }
 
-std::string upper(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char character) { return std::toupper(character); });
-    return text;
-}
-
 /// Edited schedules may ask for other scratch memory.
 void update_header(const fs::path& path, const std::string& name, int64_t arena_bytes, int64_t scratch_bytes) {
-    std::string header = with_macro(read_text(path), upper(name) + "_SCRATCH_SIZE", scratch_bytes);
-    header = with_macro(header, upper(name) + "_ARENA_SIZE", arena_bytes + scratch_bytes);
+    std::string header = with_macro(read_text(path), macro_name(name) + "_SCRATCH_SIZE", scratch_bytes);
+    header = with_macro(header, macro_name(name) + "_ARENA_SIZE", arena_bytes + scratch_bytes);
     write_file(path, header);
 }
 

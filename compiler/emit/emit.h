@@ -39,6 +39,12 @@ std::string weights_id(const std::string& weights);
 /// Comment lines that open every emitted file, each starting with `prefix`.
 std::string emit_banner(const Program& program, const EmitOptions& options, const std::string& prefix);
 
+/// A name as macros have it: upper case.
+std::string macro_name(const std::string& name);
+
+/// `, const float *image, float *scores`: what the typed run takes after the session. `names` are port_names().
+std::string typed_parameters(const Graph& graph, const std::vector<std::string>& names);
+
 /// The name of an input or output in C, distinct from all others of the model.
 std::vector<std::string> port_names(const Graph& graph);
 

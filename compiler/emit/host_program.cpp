@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "compiler/emit/emit.h"
+#include "compiler/emit/template.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
@@ -44,21 +45,38 @@ public:
     }
 
     std::string text() const {
-        return "/*\n" + emit_banner(program_, options_, " * ") + " */\n" + includes() + kernel_declarations() + tensor_list() + ports() + open_dims() + shapes() +
-               place() + bind() + steps() + model() + public_functions();
+        return fill_template("model.c.in", {
+                                               {"BANNER", emit_banner(program_, options_, " * ")},
+                                               {"NAME", program_.name},
+                                               {"MACRO", macro_name(program_.name)},
+                                               {"WEIGHTS", has_embedded_weights() ? fmt::format("\nextern const unsigned char {}_weights[];\n", program_.name) : ""},
+                                               {"KERNELS", kernel_declarations()},
+                                               {"TENSORS", tensor_list()},
+                                               {"PORTS", ports()},
+                                               {"OPEN_DIMS", open_dims()},
+                                               {"SHAPES", shapes()},
+                                               {"PLACE", place()},
+                                               {"BIND", bind()},
+                                               {"STEPS", steps()},
+                                               {"INPUTS", fmt::to_string(graph_.inputs.size())},
+                                               {"OUTPUTS", fmt::to_string(graph_.outputs.size())},
+                                               {"DIM_COUNT", fmt::to_string(dim_count())},
+                                               {"OPEN_COUNT", fmt::to_string(graph_.symbols.size())},
+                                               {"OPEN_DIMS_POINTER", graph_.symbols.empty() ? "NULL" : "open_dims"},
+                                               {"ARENA_BYTES", fmt::to_string(program_.arena_bytes)},
+                                               {"WEIGHTS_POINTER", has_embedded_weights() ? program_.name + "_weights" : "NULL"},
+                                               {"WEIGHT_BYTES", fmt::to_string(program_.weight_bytes)},
+                                               {"WEIGHTS_ID", options_.weights_id},
+                                               {"USES_DEVICE", program_.target.is_gpu() ? "1" : "0"},
+                                               {"TYPED_RUN", program_.is_static() ? typed_run() : ""},
+                                           });
     }
 
 private:
-    std::string includes() const {
-        std::string text = fmt::format("#include \"session.h\"\n#include \"{}.h\"\n\n", program_.name);
-        if (has_embedded_weights()) text += fmt::format("extern const unsigned char {}_weights[];\n", program_.name);
-        return text;
-    }
-
     bool has_embedded_weights() const { return program_.weight_bytes > 0 && !options_.weights_in_file; }
 
     std::string kernel_declarations() const {
-        std::string text = "\n/* The kernels: 0, or Halide's error. The session comes first. */\n";
+        std::string text;
         for (const Kernel& kernel : program_.kernels) {
             const size_t inputs = kernel.source.inputs().size(), outputs = kernel.source.outputs().size();
             std::vector<std::string> parameters = {"void *session"};
@@ -71,10 +89,15 @@ private:
     }
 
     std::string tensor_list() const {
-        std::vector<std::string> names;
-        for (const Value* tensor : program_.tensors) names.push_back(tensor_names_.at(tensor));
-        names.push_back("TENSORS");
-        return fmt::format("\n/* Every tensor. */\nenum {{\n    {}\n}};\n", fmt::join(names, ",\n    "));
+        std::string text;
+        for (const Value* tensor : program_.tensors) text += fmt::format("    {},\n", tensor_names_.at(tensor));
+        return text;
+    }
+
+    size_t dim_count() const {
+        size_t count = 0;
+        for (const Value* tensor : program_.tensors) count += tensor->checked_type().rank();
+        return count;
     }
 
     std::string port_list(const std::string& direction, const std::vector<Value*>& values, const std::vector<std::string>& names) const {
@@ -96,7 +119,7 @@ private:
     std::string ports() const {
         std::vector<std::string> inputs;
         for (const Value* input : graph_.inputs) inputs.push_back(input->name);
-        return "\n" + port_list("input", graph_.inputs, inputs) + port_list("output", graph_.outputs, graph_.output_names);
+        return port_list("input", graph_.inputs, inputs) + port_list("output", graph_.outputs, graph_.output_names);
     }
 
     /// Where each open dim can be read off an input.
@@ -130,10 +153,9 @@ private:
                 for (const Dim& dim : value->checked_type().shape) dims.push_back(c_text(dim));
             }
         }
-        std::string text = "\n/* Shapes of the inputs, then of the outputs. */\nstatic void shapes(const int64_t *open, int64_t *dims) {\n    (void)open, (void)dims;\n";
-        text += open_variables("open");
+        std::string text = open_variables("open");
         for (size_t i = 0; i < dims.size(); ++i) text += fmt::format("    dims[{}] = {};\n", i, dims[i]);
-        return text + "}\n";
+        return text;
     }
 
     std::string extents(const Value* tensor) const {
@@ -155,8 +177,7 @@ private:
     bool is_placed_at_run_time() const { return !program_.is_static() && !program_.arena.empty(); }
 
     std::string place() const {
-        std::string text = "\n/* Sets up every tensor: its place, type and extents, innermost first. */\nstatic int place(onnx2halide_session *session) {\n";
-        text += open_variables("session->open");
+        std::string text = open_variables("session->open");
         if (is_placed_at_run_time()) {
             text += "    onnx2halide_lifetime arena[] = {  /* first step, last step, bytes */\n";
             for (const size_t index : program_.arena) {
@@ -178,11 +199,11 @@ private:
                 text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             }
         }
-        return text + "    return 0;\n}\n";
+        return text;
     }
 
     std::string bind() const {
-        std::string text = "\n/* Points inputs and outputs, and what shares their memory, at the caller's. */\nstatic void bind(onnx2halide_session *session) {\n    (void)session;\n";
+        std::string text;
         for (const Value* tensor : program_.tensors) {
             const Storage& storage = program_.storage(tensor);
             if (storage.place == Place::input) {
@@ -192,7 +213,7 @@ private:
                 text += fmt::format("    T({})->host = session->output_data[{}];\n", tensor_names_.at(tensor), storage.index);
             }
         }
-        return text + "}\n";
+        return text;
     }
 
     std::string step_comment(const Step& step) const {
@@ -216,8 +237,7 @@ private:
     }
 
     std::string steps() const {
-        std::string text = "\nstatic int steps(onnx2halide_session *session) {\n    (void)session;\n";
-        text += open_variables("session->open");
+        std::string text = open_variables("session->open");
         for (const auto& [symbol, dim] : graph_.symbols) text += fmt::format("    (void){};\n", symbol);
         for (const Step& step : program_.steps) {
             std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
@@ -232,83 +252,18 @@ private:
                 text += fmt::format("    if (halide_copy_to_host(session, T({})) != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, \"an output cannot be read back\");\n", owner);
             }
         }
-        return text + "    return 0;\n}\n";
-    }
-
-    std::string model() const {
-        size_t dims = 0;
-        for (const Value* tensor : program_.tensors) dims += tensor->checked_type().rank();
-        const std::string weights = has_embedded_weights() ? program_.name + "_weights" : "NULL";
-        return fmt::format(R"(
-static const onnx2halide_model model = {{
-    .name = "{0}",
-    .session_bytes = sizeof(onnx2halide_session),
-    .input_count = {1},
-    .output_count = {2},
-    .tensor_count = TENSORS,
-    .dim_count = {3},
-    .open_count = {4},
-    .inputs = {0}_inputs,
-    .outputs = {0}_outputs,
-    .open_dims = {5},
-    .arena_bytes = {6},
-    .scratch_bytes = {7}_SCRATCH_SIZE,
-    .weights = {8},
-    .weight_bytes = {9},
-    .weights_id = "{10}",
-    .uses_device = {11},
-    .shapes = shapes,
-    .place = place,
-    .bind = bind,
-    .steps = steps,
-}};
-)",
-                           program_.name, graph_.inputs.size(), graph_.outputs.size(), dims, graph_.symbols.size(),
-                           graph_.symbols.empty() ? "NULL" : "open_dims", program_.arena_bytes, upper(program_.name), weights, program_.weight_bytes,
-                           options_.weights_id, program_.target.is_gpu() ? 1 : 0);
-    }
-
-    static std::string upper(std::string text) {
-        std::transform(text.begin(), text.end(), text.begin(), [](unsigned char character) { return std::toupper(character); });
         return text;
-    }
-
-    std::string public_functions() const {
-        std::string text = fmt::format(R"(
-int {0}_create({0} **session, const onnx2halide_options *options) {{
-    return onnx2halide_create((onnx2halide_session **)session, &model, options);
-}}
-)",
-                                       program_.name);
-        if (program_.is_static()) text += typed_run();
-        return text + fmt::format(R"(
-int {0}_run_values({0} *handle, const onnx2halide_value *inputs, onnx2halide_value *outputs) {{
-    return onnx2halide_run_values((onnx2halide_session *)handle, inputs, outputs);
-}}
-
-const char *{0}_error(const {0} *handle) {{
-    return onnx2halide_error((const onnx2halide_session *)handle);
-}}
-
-void {0}_destroy({0} *handle) {{
-    onnx2halide_destroy((onnx2halide_session *)handle);
-}}
-)",
-                                  program_.name);
     }
 
     std::string typed_run() const {
         const std::vector<std::string> names = port_names(graph_);
-        std::string parameters, body;
+        std::string body;
         for (size_t i = 0; i < names.size(); ++i) {
             const bool is_input = i < graph_.inputs.size();
-            const size_t index = is_input ? i : i - graph_.inputs.size();
-            const Value* value = is_input ? graph_.inputs[index] : graph_.outputs[index];
-            parameters += fmt::format(", {}{} *{}", is_input ? "const " : "", info(value->checked_type().element).c_name, names[i]);
-            body += fmt::format("    session->{}_data[{}] = {};\n", is_input ? "input" : "output", index, names[i]);
+            body += fmt::format("    session->{}_data[{}] = {};\n", is_input ? "input" : "output", is_input ? i : i - graph_.inputs.size(), names[i]);
         }
         return fmt::format("\nint {0}_run({0} *handle{1}) {{\n    onnx2halide_session *session = (onnx2halide_session *)handle;\n{2}    return onnx2halide_run(session);\n}}\n",
-                           program_.name, parameters, body);
+                           program_.name, typed_parameters(graph_, names), body);
     }
 
     const Program& program_;

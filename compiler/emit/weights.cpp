@@ -4,6 +4,7 @@
 
 #include "compiler/build/sha256.h"
 #include "compiler/emit/emit.h"
+#include "compiler/emit/template.h"
 
 namespace onnx2halide {
 
@@ -27,17 +28,7 @@ std::string emit_weights_object(const std::string& name, const std::filesystem::
         if (character == '"' || character == '\\') path += '\\';
         path += character;
     }
-    return fmt::format(R"(    .section .rodata
-    .balign 64
-    .globl {0}_weights
-    .hidden {0}_weights
-    .type {0}_weights, @object
-{0}_weights:
-    .incbin "{1}", 0, {2}
-    .size {0}_weights, {2}
-    .section .note.GNU-stack, "", @progbits
-)",
-                       name, path, bytes);
+    return fill_template("weights.s.in", {{"NAME", name}, {"PATH", path}, {"BYTES", fmt::to_string(bytes)}});
 }
 
 }  // namespace onnx2halide

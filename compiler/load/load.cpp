@@ -9,6 +9,7 @@
 #include <onnx/checker.h>
 
 #include "compiler/build/sha256.h"
+#include "compiler/load/cut.h"
 #include "compiler/load/functions.h"
 #include "compiler/load/schema.h"
 #include "compiler/load/tensor.h"
@@ -237,6 +238,7 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
         const std::string bytes = read_file(path);
         onnx::ModelProto proto = parse(bytes);
         check(proto, path);
+        if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
         inline_functions(proto);
         return {file, sha256(bytes), GraphBuilder(proto, path.parent_path(), options).build()};
     } catch (const CompileError& error) {

@@ -13,6 +13,8 @@ namespace onnx2halide {
 struct LoadOptions {
     /// `--dim batch=1`: numbers for dims that the model leaves open, by the model's name for them.
     std::map<std::string, int64_t> dims;
+    /// `--until conv1`: the node or value at which the graph ends; empty: at the model's outputs.
+    std::string until;
 };
 
 /// A model as the compiler sees it: a graph without functions, in which every operator has a NodeGenerator.

@@ -12,7 +12,7 @@ void pack_matmul(Graph& graph, Node& node) {
     const int64_t is_transposed = node.integer("transB", 0);
     const auto columns = shape[is_transposed ? 0 : 1].constant();
     // One column is a row of numbers already.
-    if (!columns || *columns < 2) return;
+    if (!columns || *columns < 2 || weights->type->elements().is(0)) return;
 
     NewNode packing{"PackMatMulWeights", 1, {weights}, {{"transB", is_transposed}}, "onnx2halide"};
     graph.set_input(&node, 1, add_node(graph, packing, weights->name + "_packed", &node));

@@ -9,6 +9,9 @@ namespace onnx2halide {
 /// Values whose elements inference knows as numbers become constants, and nodes whose results nobody reads are removed.
 void prune(Graph& graph);
 
+/// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
+void fuse_pad(Graph& graph);
+
 /// Multiplies inference-mode BatchNormalization into the constant weights of the Conv before it.
 void fuse_batch_normalization(Graph& graph);
 

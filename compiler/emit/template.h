@@ -1,0 +1,11 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace onnx2halide {
+
+/// A file of templates/ with each @FIELD@ replaced. Throws std::logic_error where a field of the file is not given.
+std::string fill_template(const std::string& file, const std::map<std::string, std::string>& fields);
+
+}  // namespace onnx2halide

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/passes/passes.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Elements before and after each spatial axis, as Conv and the pools have them.
+using SpatialPads = std::vector<int64_t>;
+
+/// What a constant-mode Pad puts around spatial axes; nothing where it does more than that.
+struct PadEffect {
+    SpatialPads pads;
+    double filling = 0;
+};
+
+/// The integers of an input that inference knows as numbers.
+std::optional<std::vector<int64_t>> known_numbers(const Value* value) {
+    if (!value || !value->known) return std::nullopt;
+    std::vector<int64_t> numbers;
+    for (const Dim& dim : value->known->integers) {
+        if (!dim.constant()) return std::nullopt;
+        numbers.push_back(*dim.constant());
+    }
+    return numbers;
+}
+
+/// The element that fills: an attribute before opset 11, an input since, 0 by default.
+std::optional<double> filling(const Node& pad) {
+    if (pad.version < 11) return pad.real("value", 0.0f);
+    if (!pad.has_input(2)) return 0;
+    const auto& known = pad.inputs[2]->known;
+    if (!known || known->reals.size() != 1) return std::nullopt;
+    return known->reals[0];
+}
+
+std::optional<PadEffect> effect(const Node& pad) {
+    if (pad.op_type != "Pad" || !pad.domain.empty() || pad.string("mode", "constant") != "constant" || pad.has_input(3)) return std::nullopt;
+    const auto pads = pad.version < 11 ? std::optional(pad.integers(pad.version < 2 ? "paddings" : "pads")) : known_numbers(pad.inputs[1]);
+    const auto fill = filling(pad);
+    const size_t rank = pad.inputs[0]->checked_type().rank();
+    if (!pads || !fill || rank < 3 || pads->size() != 2 * rank) return std::nullopt;
+    if (std::any_of(pads->begin(), pads->end(), [](int64_t count) { return count < 0; })) return std::nullopt;
+    PadEffect result{{}, *fill};
+    for (const size_t side : {size_t{0}, rank}) {
+        if ((*pads)[side] != 0 || (*pads)[side + 1] != 0) return std::nullopt;
+        result.pads.insert(result.pads.end(), pads->begin() + side + 2, pads->begin() + side + rank);
+    }
+    return result;
+}
+
+/// Whether a node that reads a padded input may pad by itself instead: it fills with the same and counts the filling in.
+bool can_pad(const Node& node, double fill) {
+    if (!node.domain.empty() || node.string("auto_pad", "NOTSET") != "NOTSET") return false;
+    if (node.op_type == "Conv") return fill == 0;
+    if (node.op_type == "MaxPool") return fill == -INFINITY;
+    return node.op_type == "AveragePool" && fill == 0 && node.integer("count_include_pad", 0) == 1 && node.integer("ceil_mode", 0) == 0;
+}
+
+void fuse(Graph& graph, Node& pad, Node& consumer, const SpatialPads& added) {
+    SpatialPads pads = consumer.integers("pads", SpatialPads(added.size(), 0));
+    for (size_t i = 0; i < added.size(); ++i) pads[i] += added[i];
+    consumer.attributes["pads"] = pads;
+    graph.set_input(&consumer, 0, pad.inputs[0]);
+}
+
+}  // namespace
+
+void fuse_pad(Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+        Node* producer = node->inputs.empty() || !node->inputs[0] ? nullptr : node->inputs[0]->producer;
+        if (!producer) continue;
+        const auto padding = effect(*producer);
+        if (padding && can_pad(*node, padding->filling)) fuse(graph, *producer, *node, padding->pads);
+    }
+}
+
+}  // namespace onnx2halide
