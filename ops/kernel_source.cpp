@@ -116,7 +116,7 @@ std::string KernelSource::literal(double number, ElementType type) {
 
 std::string KernelSource::literal(int64_t number, ElementType type) {
     if (is_float(type)) return literal(static_cast<double>(number), type);
-    if (type == ElementType::boolean) return number ? "Expr(true)" : "Expr(false)";
+    if (type == ElementType::boolean) return number ? "cast<bool>(1)" : "cast<bool>(0)";
     if (type == ElementType::int32 && number > INT32_MIN) return fmt::format("Expr({})", number);
     const std::string_view c_type = info(type).c_name;
     if (type == ElementType::uint64) return fmt::format("Expr({}({}u))", c_type, static_cast<uint64_t>(number));

@@ -130,6 +130,9 @@ private:
     std::vector<std::string> algorithm_, schedule_;
 };
 
+/// C++ text of a float or double that reads back as the same number: 0.01f
+std::string float_text(double number, bool is_double);
+
 /// Converts an expression to a stored type by C's rules, without saturation.
 std::string cast_text(const std::string& expression, ElementType to);
 

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "ops/elementwise.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+std::string converted(const std::string& x, std::string_view type) { return fmt::format("cast<{}>({})", type, x); }
+
+/// An element that kernels compute with as one to store. Floats go to integers by truncation; ONNX leaves open what
+/// becomes of those out of range, and numpy lets small integers wrap.
+std::string cast_element(const std::string& x, ElementType from, ElementType to) {
+    const bool is_small = info(to).bytes < 4;
+    if (to == ElementType::boolean) return converted(from == to ? x : x + " != 0", "uint8_t");
+    if (is_float(from) && is_integer(to) && is_small) return converted(converted(x, "int32_t"), info(to).halide_name);
+    if (is_float(from) && to == ElementType::uint32) return converted(converted(x, "int64_t"), "uint32_t");
+    if (!is_float(from) && is_narrow_float(to)) return converted(converted(x, "float"), info(to).halide_name);
+    return converted(x, info(to).halide_name);
+}
+
+std::optional<Number> cast_number(const Number& number, ElementType to) {
+    if (const Dim* dim = std::get_if<Dim>(&number)) {
+        if (to == ElementType::boolean) {
+            const auto is_zero = answer(prove_equal(*dim, 0));
+            return is_zero ? std::optional<Number>(1 - integer(*is_zero)) : std::nullopt;
+        }
+        if (!is_float(to)) return number;
+        const auto constant = dim->constant();
+        return constant ? std::optional<Number>(static_cast<double>(*constant)) : std::nullopt;
+    }
+    if (is_float(to)) return number;
+    if (to == ElementType::boolean) return Dim(real(number) != 0);
+    constexpr double limit = 1 << 30;
+    return std::fabs(real(number)) < limit ? std::optional<Number>(Dim(static_cast<int64_t>(real(number))))
+                                           : std::nullopt;
+}
+
+/// A node that gives its first input's elements in another type.
+class Conversion : public Elementwise {
+public:
+    Conversion(const Node& node, ElementType to) : Elementwise(node), to_(to) {
+        if (info(to).halide_name.empty()) throw CompileError("type {} is not supported", info(to).name);
+    }
+
+protected:
+    std::vector<size_t> operands() const override { return {0}; }
+    ElementType result_type() const override { return to_; }
+    bool gives_stored() const override { return true; }
+
+private:
+    ElementType to_;
+};
+
+/// Cast (1), whose attribute names the type (before opset 6 as text), and CastLike (15), which takes that of input 1.
+class Cast : public Conversion {
+public:
+    explicit Cast(const Node& node) : Conversion(node, target(node)) {}
+
+protected:
+    std::string operand(KernelSource& source, size_t i, const Coordinates& at) const override {
+        return is_copy() ? source.element(input(i), at) : source.read(input(i), at);
+    }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        return is_copy() ? operands[0] : cast_element(operands[0], in(0).element, result_type());
+    }
+
+    std::optional<Number> evaluate(std::span<const Number> operands) const override {
+        return cast_number(operands[0], result_type());
+    }
+
+private:
+    bool is_copy() const { return in(0).element == result_type(); }
+
+    static ElementType target(const Node& node) {
+        if (node.op_type == "CastLike") return node.inputs.at(1)->checked_type().element;
+        if (node.version >= 6) return static_cast<ElementType>(node.integer("to"));
+        return named(node.string("to"));
+    }
+
+    /// FLOAT, INT64… as in TensorProto.DataType.
+    static ElementType named(const std::string& name) {
+        static constexpr std::string_view names[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                                     "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
+                                                     "FLOAT16",   "DOUBLE", "UINT32", "UINT64"};
+        const auto found = std::find(std::begin(names), std::end(names), name);
+        if (found == std::end(names)) throw CompileError("attribute to is '{}', expected the name of a type", name);
+        return static_cast<ElementType>(found - std::begin(names));
+    }
+};
+
+/// BitCast (26), which reads the same bytes as another type.
+class BitCast : public Conversion {
+public:
+    explicit BitCast(const Node& node) : Conversion(node, static_cast<ElementType>(node.integer("to"))) {}
+
+    std::vector<TensorType> infer() const override {
+        const ElementInfo &from = info(in(0).element), &to = info(result_type());
+        if (from.bytes != to.bytes) throw CompileError("{} and {} have different sizes", from.name, to.name);
+        return Conversion::infer();
+    }
+
+protected:
+    std::string operand(KernelSource& source, size_t i, const Coordinates& at) const override {
+        return source.element(input(i), at);
+    }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        return fmt::format("reinterpret<{}>({})", info(result_type()).halide_name, operands[0]);
+    }
+};
+
+} // namespace
+
+std::vector<Operator> cast_operators() {
+    return {{"Cast", 1, make<Cast>}, {"CastLike", 15, make<Cast>}, {"BitCast", 26, make<BitCast>}};
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,181 @@
+#include "ops/elementwise.h"
+
+#include <cmath>
+
+#include <fmt/args.h>
+#include <fmt/format.h>
+
+#include "ops/known_elements.h"
+
+namespace onnx2halide {
+
+namespace {
+
+bool is_taken(Takes takes, ElementType type) {
+    switch (takes) {
+    case Takes::floats:
+        return is_float(type);
+    case Takes::integers:
+        return is_integer(type);
+    case Takes::numbers:
+        return is_float(type) || is_integer(type);
+    case Takes::booleans:
+        return type == ElementType::boolean;
+    default:
+        return true;
+    }
+}
+
+/// The integer modulo 2^bits, as two's complement where the type is signed.
+int64_t wrapped(int64_t number, const ElementInfo& type) {
+    const int spare = 64 - 8 * type.bytes;
+    const uint64_t high = static_cast<uint64_t>(number) << spare;
+    return type.is_signed ? static_cast<int64_t>(high) >> spare : static_cast<int64_t>(high >> spare);
+}
+
+std::optional<Number> stored_integer(const Dim& number, ElementType type) {
+    if (const auto constant = number.constant()) {
+        const int64_t fit = type == ElementType::boolean ? *constant != 0 : wrapped(*constant, info(type));
+        // Dims are signed: an unsigned number beyond them is not tracked.
+        if (type == ElementType::uint64 && fit < 0) return std::nullopt;
+        return Dim(fit);
+    }
+    // What a program computes of its shapes fits its integers, or it would not work.
+    const bool holds_dims = is_integer(type) && info(type).bytes >= 4;
+    return holds_dims ? std::optional<Number>(number) : std::nullopt;
+}
+
+std::optional<Number> number_at(const KnownElements& known, size_t i, ElementType type) {
+    return is_float(type) ? stored(known.reals[i], type) : stored(known.integers[i], type);
+}
+
+void append(KnownElements& known, const Number& number) {
+    if (const Dim* dim = std::get_if<Dim>(&number)) {
+        known.integers.push_back(*dim);
+    } else {
+        known.reals.push_back(real(number));
+    }
+}
+
+} // namespace
+
+void check_takes(Takes takes, size_t i, ElementType type) {
+    static constexpr std::string_view expected[] = {"a float type", "an integer type", "a number", "bool", ""};
+    if (is_taken(takes, type)) return;
+    throw CompileError("input {} has type {}, expected {}", i, info(type).name, expected[static_cast<size_t>(takes)]);
+}
+
+std::optional<Number> stored(const Number& number, ElementType type) {
+    if (const Dim* dim = std::get_if<Dim>(&number)) return stored_integer(*dim, type);
+    if (type == ElementType::float32) return static_cast<double>(static_cast<float>(real(number)));
+    return type == ElementType::float64 ? std::optional(number) : std::nullopt;
+}
+
+std::optional<Number> answer(Proof proof) {
+    if (proof == Proof::unknown) return std::nullopt;
+    return Dim(proof == Proof::yes);
+}
+
+std::vector<size_t> Elementwise::operands() const {
+    std::vector<size_t> given;
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+        if (has_input(i)) given.push_back(i);
+    }
+    return given;
+}
+
+std::vector<TensorType> Elementwise::infer() const {
+    const ElementType first = in(operands()[0]).element;
+    for (const size_t i : operands()) {
+        const ElementType type = in(i).element;
+        check_takes(takes(i), i, type);
+        if (same_types() && type != first) {
+            throw CompileError("input {} has type {}, expected {} as input 0", i, info(type).name, info(first).name);
+        }
+    }
+    return {TensorType(result_type(), shape())};
+}
+
+std::vector<Dim> Elementwise::shape() const {
+    std::vector<Dim> result;
+    for (const size_t i : operands())
+        result = broadcast(result, in(i).shape);
+    return result;
+}
+
+size_t Elementwise::first_axis(size_t operand) const { return shape().size() - in(operand).rank(); }
+
+Coordinates Elementwise::coordinates(size_t operand, const Coordinates& at) const {
+    const std::vector<Dim>& extents = in(operand).shape;
+    const size_t first = first_axis(operand);
+    Coordinates own;
+    for (size_t i = 0; i < extents.size(); ++i)
+        own.push_back(extents[i].is(1) ? "0" : at.at(first + i));
+    return own;
+}
+
+void Elementwise::algorithm(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    std::vector<std::string> elements;
+    for (const size_t i : operands())
+        elements.push_back(operand(source, i, coordinates(i, at)));
+    const std::string result = expression(elements);
+    gives_stored() ? source.store(output(0), at, result) : source.define(output(0), at, result);
+}
+
+std::optional<KnownElements> Elementwise::broadcast_known(size_t operand, const std::vector<Dim>& shape) const {
+    const KnownElements* known = known_input(operand);
+    const auto extents = numbers(in(operand).shape);
+    if (!known || !extents) return std::nullopt;
+    const size_t first = first_axis(operand);
+    return picked(*known, shape, [&](const std::vector<int64_t>& at) {
+        std::vector<int64_t> own;
+        for (size_t i = 0; i < extents->size(); ++i)
+            own.push_back((*extents)[i] == 1 ? 0 : at[first + i]);
+        return linear_index(own, *extents);
+    });
+}
+
+std::vector<std::optional<KnownElements>> Elementwise::known() const {
+    const TensorType type = infer()[0];
+    const std::vector<size_t> inputs = operands();
+    std::vector<KnownElements> elements;
+    for (const size_t i : inputs) {
+        auto known = broadcast_known(i, type.shape);
+        if (!known) return {};
+        elements.push_back(std::move(*known));
+    }
+    KnownElements result;
+    for (size_t place = 0; place < elements[0].size(); ++place) {
+        std::vector<Number> numbers;
+        for (size_t i = 0; i < inputs.size(); ++i) {
+            const auto number = number_at(elements[i], place, in(inputs[i]).element);
+            if (!number) return {};
+            numbers.push_back(*number);
+        }
+        try {
+            const std::optional<Number> number = evaluate(numbers);
+            const std::optional<Number> held = number ? stored(*number, type.element) : std::nullopt;
+            if (!held) return {};
+            append(result, *held);
+        } catch (const CompileError&) {
+            return {}; // it exceeds 64 bits, and wraps at run time
+        }
+    }
+    return {result};
+}
+
+std::string formula(std::string_view text, std::span<const std::string> operands, const Node& node) {
+    fmt::dynamic_format_arg_store<fmt::format_context> names;
+    names.push_back(fmt::arg("x", operands[0]));
+    static constexpr const char* letters[] = {"a", "b", "c"};
+    for (size_t i = 0; i < std::min(operands.size(), std::size(letters)); ++i)
+        names.push_back(fmt::arg(letters[i], operands[i]));
+    for (const auto& [name, value] : node.attributes) {
+        if (const float* number = std::get_if<float>(&value))
+            names.push_back(fmt::arg(name.c_str(), float_text(*number, false)));
+    }
+    return fmt::vformat(text, names);
+}
+
+} // namespace onnx2halide

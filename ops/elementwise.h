@@ -1,0 +1,80 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+/// An element that inference knows: an integer or bool (0 or 1) as a dim, a float as a double.
+using Number = std::variant<Dim, double>;
+
+/// The element types that an operator takes.
+enum class Takes { floats, integers, numbers, booleans, anything };
+
+/// Throws CompileError where input `i` has another type.
+void check_takes(Takes takes, size_t i, ElementType type);
+
+/// A number as a tensor of this type holds it: integers wrap, floats are rounded. Nothing where a symbol might wrap, or
+/// for types that are not tracked.
+std::optional<Number> stored(const Number& number, ElementType type);
+
+/// The Dim in a number that is known to be none.
+inline const Dim& integer(const Number& number) { return std::get<Dim>(number); }
+
+inline double real(const Number& number) { return std::get<double>(number); }
+
+/// Yes and no as a known bool.
+std::optional<Number> answer(Proof proof);
+
+/// A node each of whose output elements depends only on the operands' elements at its own, broadcast, place.
+class Elementwise : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    std::vector<TensorType> infer() const override;
+    std::vector<std::optional<KnownElements>> known() const override;
+    void algorithm(KernelSource& source) const override;
+    bool is_pointwise() const override { return true; }
+
+protected:
+    /// The inputs whose elements are read; those that are given, by default.
+    virtual std::vector<size_t> operands() const;
+    virtual Takes takes(size_t /*operand*/) const { return Takes::anything; }
+    /// Operands of which all but the first must have the type of the first.
+    virtual bool same_types() const { return true; }
+    /// By default that of input 0.
+    virtual ElementType result_type() const { return in(0).element; }
+    /// By default the operands' shapes, broadcast.
+    virtual std::vector<Dim> shape() const;
+    /// The axis of the output that the operand's first axis goes along. By default numpy's rule: the last axes agree.
+    virtual size_t first_axis(size_t operand) const;
+
+    /// An operand's element, by default as kernels compute with it.
+    virtual std::string operand(KernelSource& source, size_t i, const Coordinates& at) const {
+        return source.read(input(i), at);
+    }
+    /// An element of the output from those of the operands, as text.
+    virtual std::string expression(std::span<const std::string> operands) const = 0;
+    /// Whether `expression` has the type in which the output is stored, not that in which kernels compute.
+    virtual bool gives_stored() const { return false; }
+    /// The same for elements that inference knows; nothing where it cannot tell.
+    virtual std::optional<Number> evaluate(std::span<const Number> /*operands*/) const { return std::nullopt; }
+
+    /// Where the output's element at `at` finds the operand's.
+    Coordinates coordinates(size_t operand, const Coordinates& at) const;
+
+private:
+    std::optional<KnownElements> broadcast_known(size_t operand, const std::vector<Dim>& shape) const;
+};
+
+/// The text with each `{name}` replaced: `a`, `b`, … by the operands (`x` by the first), other names by the node's
+/// attributes of type float.
+std::string formula(std::string_view text, std::span<const std::string> operands, const Node& node);
+
+} // namespace onnx2halide

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "ops/elementwise.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using Integers = std::optional<Dim> (*)(const Dim&);
+using Reals = double (*)(double);
+
+/// One operator: its formula in `{x}` and attributes, and what it makes of elements that inference knows.
+struct Formula {
+    std::string_view op;
+    int since;
+    Takes takes;
+    std::string_view text;
+    Integers integers = nullptr;
+    Reals reals = nullptr;
+    bool is_test = false; // gives bools
+};
+
+std::optional<Dim> negated(const Dim& x) { return -x; }
+
+std::optional<Dim> magnitude(const Dim& x) { return max(x, -x); }
+
+std::optional<Dim> sign(const Dim& x) {
+    if (prove_equal(x, 0) == Proof::yes) return 0;
+    if (prove_less_equal(x, 0) == Proof::no) return 1;
+    return prove_less_equal(0, x) == Proof::no ? std::optional<Dim>(-1) : std::nullopt;
+}
+
+std::optional<Dim> positive_part(const Dim& x) { return max(x, 0); }
+
+std::optional<Dim> complement(const Dim& x) { return -x - 1; }
+
+std::optional<Dim> negation(const Dim& x) { return 1 - x; }
+
+double reciprocal(double x) { return 1 / x; }
+
+double negated_real(double x) { return -x; }
+
+constexpr Formula formulas[] = {
+    // Arithmetic.
+    {"Abs", 1, Takes::numbers, "onnx::abs({x})", magnitude, std::fabs},
+    {"Neg", 1, Takes::numbers, "-{x}", negated, negated_real},
+    {"Sign", 9, Takes::numbers, "onnx::sign({x})", sign},
+    {"Reciprocal", 1, Takes::floats, "1 / {x}", nullptr, reciprocal},
+    {"Floor", 1, Takes::floats, "floor({x})", nullptr, std::floor},
+    {"Ceil", 1, Takes::floats, "ceil({x})", nullptr, std::ceil},
+    {"Round", 11, Takes::floats, "round({x})", nullptr, std::nearbyint},
+    {"Sqrt", 1, Takes::floats, "sqrt({x})", nullptr, std::sqrt},
+    {"Exp", 1, Takes::floats, "onnx::exp({x})"},
+    {"Log", 1, Takes::floats, "onnx::log({x})"},
+    {"Erf", 9, Takes::numbers, "onnx::erf({x})"},
+    {"BitwiseNot", 18, Takes::integers, "~{x}", complement},
+    // Trigonometry.
+    {"Sin", 7, Takes::floats, "sin({x})"},
+    {"Cos", 7, Takes::floats, "cos({x})"},
+    {"Tan", 7, Takes::floats, "tan({x})"},
+    {"Asin", 7, Takes::floats, "asin({x})"},
+    {"Acos", 7, Takes::floats, "acos({x})"},
+    {"Atan", 7, Takes::floats, "atan({x})"},
+    {"Sinh", 9, Takes::floats, "sinh({x})"},
+    {"Cosh", 9, Takes::floats, "cosh({x})"},
+    {"Tanh", 1, Takes::floats, "onnx::tanh({x})"},
+    {"Asinh", 9, Takes::floats, "asinh({x})"},
+    {"Acosh", 9, Takes::floats, "acosh({x})"},
+    {"Atanh", 9, Takes::floats, "atanh({x})"},
+    // Activations.
+    {"Relu", 1, Takes::numbers, "onnx::relu({x})", positive_part},
+    {"LeakyRelu", 1, Takes::floats, "onnx::leaky_relu({x}, {alpha})"},
+    {"ThresholdedRelu", 10, Takes::floats, "onnx::thresholded_relu({x}, {alpha})"},
+    {"Elu", 1, Takes::floats, "onnx::elu({x}, {alpha})"},
+    {"Selu", 1, Takes::floats, "onnx::selu({x}, {alpha}, {gamma})"},
+    {"Celu", 12, Takes::floats, "onnx::celu({x}, {alpha})"},
+    {"Sigmoid", 1, Takes::floats, "onnx::sigmoid({x})"},
+    {"HardSigmoid", 1, Takes::floats, "onnx::hard_sigmoid({x}, {alpha}, {beta})"},
+    {"Swish", 24, Takes::floats, "onnx::swish({x}, {alpha})"},
+    {"HardSwish", 14, Takes::floats, "onnx::hard_swish({x})"},
+    {"Softplus", 1, Takes::floats, "onnx::softplus({x})"},
+    {"Softsign", 1, Takes::floats, "{x} / (1 + abs({x}))"},
+    {"Mish", 18, Takes::floats, "onnx::mish({x})"},
+    {"Shrink", 9, Takes::numbers, "onnx::shrink({x}, {bias}, {lambd})"},
+    // Tests.
+    {"IsNaN", 9, Takes::floats, "onnx::is_nan({x})", nullptr, nullptr, true},
+    {"Not", 1, Takes::booleans, "!{x}", negation, nullptr, true},
+};
+
+const Formula& formula_of(const Node& node) {
+    return *std::find_if(std::begin(formulas), std::end(formulas),
+                         [&](const Formula& row) { return row.op == node.op_type; });
+}
+
+/// A unary operator that is one formula.
+class Unary : public Elementwise {
+public:
+    explicit Unary(const Node& node) : Elementwise(node), row_(formula_of(node)) {}
+
+protected:
+    Takes takes(size_t) const override { return row_.takes; }
+    ElementType result_type() const override { return row_.is_test ? ElementType::boolean : in(0).element; }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        return formula(row_.text, operands, node_);
+    }
+
+    std::optional<Number> evaluate(std::span<const Number> operands) const override {
+        if (std::holds_alternative<double>(operands[0])) {
+            return row_.reals ? std::optional<Number>(row_.reals(real(operands[0]))) : std::nullopt;
+        }
+        return row_.integers ? row_.integers(integer(operands[0])) : std::nullopt;
+    }
+
+private:
+    const Formula& row_;
+};
+
+/// A unary operator of floats whose formula depends on its attributes' values.
+class Chosen : public Elementwise {
+public:
+    Chosen(const Node& node, std::string_view text) : Elementwise(node), text_(text) {}
+
+protected:
+    Takes takes(size_t) const override { return Takes::floats; }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        return formula(text_, operands, node_);
+    }
+
+private:
+    std::string_view text_;
+};
+
+/// Gelu (20), exact or through tanh.
+class Gelu : public Chosen {
+public:
+    explicit Gelu(const Node& node) : Chosen(node, text(node.string("approximate", "none"))) {}
+
+private:
+    static std::string_view text(const std::string& approximate) {
+        if (approximate == "none") return "onnx::gelu({x})";
+        if (approximate == "tanh") return "onnx::gelu_tanh({x})";
+        throw CompileError("approximate is '{}', expected 'none' or 'tanh'", approximate);
+    }
+};
+
+/// IsInf (10), which may look for one sign only.
+class IsInf : public Chosen {
+public:
+    explicit IsInf(const Node& node)
+        : Chosen(node, text(node.integer("detect_negative", 1), node.integer("detect_positive", 1))) {}
+
+protected:
+    ElementType result_type() const override { return ElementType::boolean; }
+
+private:
+    static std::string_view text(bool negative, bool positive) {
+        if (negative && positive) return "onnx::is_inf({x})";
+        if (!negative && !positive) return "cast<bool>(0)";
+        return negative ? "onnx::is_inf({x}) && {x} < 0" : "onnx::is_inf({x}) && {x} > 0";
+    }
+};
+
+} // namespace
+
+std::vector<Operator> unary_operators() {
+    std::vector<Operator> rows = {{"Gelu", 20, make<Gelu>}, {"IsInf", 10, make<IsInf>}};
+    for (const Formula& row : formulas)
+        rows.push_back({row.op, row.since, make<Unary>});
+    return rows;
+}
+
+} // namespace onnx2halide

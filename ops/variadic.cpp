@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/elementwise.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// What folds any number of operands, two at a time.
+struct Fold {
+    std::string_view op;
+    std::string_view text;
+    Dim (*integers)(const Dim&, const Dim&);
+    double (*reals)(double, double);
+};
+
+Dim sum(const Dim& a, const Dim& b) { return a + b; }
+
+Dim lesser(const Dim& a, const Dim& b) { return min(a, b); }
+
+Dim greater(const Dim& a, const Dim& b) { return max(a, b); }
+
+double real_sum(double a, double b) { return a + b; }
+
+double real_lesser(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+
+double real_greater(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+constexpr Fold folds[] = {
+    {"Sum", "{a} + {b}", sum, real_sum},
+    {"Mean", "{a} + {b}", sum, real_sum},
+    {"Max", "onnx::max({a}, {b})", greater, real_greater},
+    {"Min", "onnx::min({a}, {b})", lesser, real_lesser},
+};
+
+/// Sum, Mean, Max and Min of one or more operands.
+class Variadic : public Elementwise {
+public:
+    explicit Variadic(const Node& node)
+        : Elementwise(node), fold_(*std::find_if(std::begin(folds), std::end(folds),
+                                                 [&](const Fold& row) { return row.op == node.op_type; })) {}
+
+protected:
+    Takes takes(size_t) const override { return Takes::numbers; }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        std::string result = operands[0];
+        for (const std::string& next : operands.subspan(1)) {
+            result = fmt::format(fmt::runtime(fold_.text), fmt::arg("a", result), fmt::arg("b", next));
+        }
+        return is_mean() ? fmt::format("({}) / {}", result, operands.size()) : result;
+    }
+
+    std::optional<Number> evaluate(std::span<const Number> operands) const override {
+        // A mean of many is rounded after each step.
+        if (is_mean() && operands.size() > 2) return std::nullopt;
+        Number result = operands[0];
+        for (const Number& next : operands.subspan(1))
+            result = folded(result, next);
+        if (is_mean() && std::holds_alternative<double>(result)) {
+            return real(result) / static_cast<double>(operands.size());
+        }
+        return result;
+    }
+
+private:
+    const Fold& fold_;
+
+    bool is_mean() const { return fold_.op == "Mean"; }
+
+    Number folded(const Number& a, const Number& b) const {
+        if (std::holds_alternative<Dim>(a)) return fold_.integers(integer(a), integer(b));
+        return *stored(fold_.reals(real(a), real(b)), in(0).element);
+    }
+};
+
+/// Where (9), which moves elements and so takes any type.
+class Where : public Elementwise {
+public:
+    using Elementwise::Elementwise;
+
+    std::vector<TensorType> infer() const override {
+        check_takes(Takes::booleans, 0, in(0).element);
+        if (in(1).element != in(2).element) {
+            throw CompileError("input 2 has type {}, expected {} as input 1", info(in(2).element).name,
+                               info(in(1).element).name);
+        }
+        return {TensorType(in(1).element, shape())};
+    }
+
+protected:
+    bool gives_stored() const override { return true; }
+
+    std::string operand(KernelSource& source, size_t i, const Coordinates& at) const override {
+        return i == 0 ? source.read(input(i), at) : source.element(input(i), at);
+    }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        return fmt::format("select({})", fmt::join(operands, ", "));
+    }
+
+    std::optional<Number> evaluate(std::span<const Number> operands) const override {
+        const auto condition = integer(operands[0]).constant();
+        return condition ? std::optional(operands[*condition ? 1 : 2]) : std::nullopt;
+    }
+};
+
+/// Clip, whose bounds are attributes before opset 11 and optional scalar inputs since.
+class Clip : public Elementwise {
+public:
+    explicit Clip(const Node& node)
+        : Elementwise(node), lowest_(bound("min", std::numeric_limits<float>::lowest())),
+          highest_(bound("max", std::numeric_limits<float>::max())) {}
+
+protected:
+    Takes takes(size_t) const override { return Takes::numbers; }
+    std::vector<Dim> shape() const override { return in(0).shape; }
+
+    size_t first_axis(size_t operand) const override {
+        if (operand > 0 && !in(operand).elements().is(1)) {
+            throw CompileError("input {} has shape {}, expected a scalar", operand, shape_text(in(operand).shape));
+        }
+        return 0;
+    }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        size_t next = 1;
+        const std::string lowest = has_input(1) ? operands[next++] : text(lowest_);
+        const std::string highest = has_input(2) ? operands[next] : text(highest_);
+        if (lowest.empty() && highest.empty()) return operands[0];
+        if (highest.empty()) return fmt::format("onnx::max({}, {})", operands[0], lowest);
+        if (lowest.empty()) return fmt::format("onnx::min({}, {})", operands[0], highest);
+        return fmt::format("onnx::clip({}, {}, {})", operands[0], lowest, highest);
+    }
+
+    std::optional<Number> evaluate(std::span<const Number> operands) const override {
+        if (!std::holds_alternative<Dim>(operands[0])) return std::nullopt;
+        size_t next = 1;
+        Dim result = integer(operands[0]);
+        if (has_input(1)) result = max(result, integer(operands[next++]));
+        if (has_input(2)) result = min(result, integer(operands[next]));
+        return result;
+    }
+
+private:
+    std::optional<float> lowest_, highest_;
+
+    /// The attribute, unless it is the default: that one clips nothing but infinity.
+    std::optional<float> bound(const std::string& attribute, float unbounded) const {
+        const float value = node_.real(attribute, unbounded);
+        return value == unbounded ? std::nullopt : std::optional(value);
+    }
+
+    static std::string text(std::optional<float> bound) { return bound ? float_text(*bound, false) : ""; }
+};
+
+} // namespace
+
+std::vector<Operator> variadic_operators() {
+    std::vector<Operator> rows = {{"Where", 9, make<Where>}, {"Clip", 1, make<Clip>}};
+    for (const Fold& row : folds)
+        rows.push_back({row.op, 1, make<Variadic>});
+    return rows;
+}
+
+} // namespace onnx2halide
