@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -21,10 +21,10 @@ constexpr PadMode pad_modes[] = {
     {"wrap", "repeat_image"},
 };
 
-/// Pad: pads are an attribute before version 11 and input 1 since; negative ones cut elements off first.
-class Pad : public MovementNode {
+/// A node that adds elements at the ends of axes, or cuts them off first where their number is negative.
+class PadNode : public MovementNode {
 public:
-    explicit Pad(const Node& node) : MovementNode(node) {
+    explicit PadNode(const Node& node) : MovementNode(node) {
         const std::string mode = node.string("mode", "constant");
         const auto row = std::find_if(std::begin(pad_modes), std::end(pad_modes),
                                       [&](const PadMode& each) { return each.name == mode; });
@@ -62,33 +62,28 @@ public:
         source.store(output(0), at, KernelSource::call(extended, in(0), from));
     }
 
-private:
+protected:
     /// Elements added at both ends of an axis.
     struct Ends {
         Dim begin, end;
     };
+    /// For each of the input's axes.
+    virtual std::vector<Ends> pads() const = 0;
 
-    std::vector<Ends> pads() const {
-        const size_t rank = in(0).rank();
-        const std::vector<Dim> given = given_pads();
-        std::vector<int64_t> axes;
-        for (size_t i = 0; i < rank; ++i)
-            axes.push_back(static_cast<int64_t>(i));
-        if (has_input(3)) axes = integers(3);
-        if (given.size() != 2 * axes.size())
-            throw CompileError("pads has {} values, expected {}", given.size(), 2 * axes.size());
-        std::vector<Ends> pads(rank);
-        for (size_t i = 0; i < axes.size(); ++i)
-            pads[normalised_axis(axes[i], rank)] = {given[i], given[axes.size() + i]};
-        return pads;
+    std::vector<size_t> named_axes(const std::vector<int64_t>& names) const {
+        std::vector<size_t> axes;
+        for (const int64_t axis : names)
+            axes.push_back(normalised_axis(axis, in(0).rank()));
+        return axes;
     }
 
-    std::vector<Dim> given_pads() const {
-        if (node_.version >= 11) return dims(1);
-        const std::vector<int64_t> attribute = node_.integers(node_.version < 2 ? "paddings" : "pads");
-        return {attribute.begin(), attribute.end()};
+    std::vector<size_t> all_axes() const {
+        std::vector<size_t> axes(in(0).rank());
+        std::iota(axes.begin(), axes.end(), 0);
+        return axes;
     }
 
+private:
     /// The element that constant mode adds, of the stored type.
     std::string fill(KernelSource& source) const {
         if (has_input(2)) return source.element(input(2), Coordinates(in(2).rank(), "0"));
@@ -123,8 +118,55 @@ private:
     PadMode mode_;
 };
 
+/// Pad: pads are an attribute before version 11 and input 1 since.
+class Pad : public PadNode {
+public:
+    using PadNode::PadNode;
+
+protected:
+    std::vector<Ends> pads() const override {
+        const std::vector<Dim> given = given_pads();
+        const std::vector<size_t> axes = has_input(3) ? named_axes(integers(3)) : all_axes();
+        if (given.size() != 2 * axes.size())
+            throw CompileError("pads has {} values, expected {}", given.size(), 2 * axes.size());
+        std::vector<Ends> pads(in(0).rank());
+        for (size_t i = 0; i < axes.size(); ++i)
+            pads[axes[i]] = {given[i], given[axes.size() + i]};
+        return pads;
+    }
+
+private:
+    std::vector<Dim> given_pads() const {
+        if (node_.version >= 11) return dims(1);
+        const std::vector<int64_t> attribute = node_.integers(node_.version < 2 ? "paddings" : "pads");
+        return {attribute.begin(), attribute.end()};
+    }
+};
+
+/// CenterCropPad: brings axes to the extents of input 1, half of what is missing or too much at each end, the odd one
+/// at the last.
+class CenterCropPad : public PadNode {
+public:
+    using PadNode::PadNode;
+
+protected:
+    std::vector<Ends> pads() const override {
+        const std::vector<Dim>& wanted = dims(1);
+        const std::vector<size_t> axes = node_.has("axes") ? named_axes(node_.integers("axes")) : all_axes();
+        if (wanted.size() != axes.size())
+            throw CompileError("shape has {} values, expected {}", wanted.size(), axes.size());
+        std::vector<Ends> pads(in(0).rank());
+        for (size_t i = 0; i < axes.size(); ++i) {
+            const Dim missing = wanted[i] - in(0).shape[axes[i]];
+            const Dim begin = floor_div(max(missing, Dim(0)), 2) - floor_div(max(-missing, Dim(0)), 2);
+            pads[axes[i]] = {begin, missing - begin};
+        }
+        return pads;
+    }
+};
+
 } // namespace
 
-std::vector<Operator> pad_operators() { return {{"Pad", 1, make<Pad>}}; }
+std::vector<Operator> pad_operators() { return {{"Pad", 1, make<Pad>}, {"CenterCropPad", 18, make<CenterCropPad>}}; }
 
 } // namespace onnx2halide

@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include <fmt/format.h>
 
 #include "ops/axis_map.h"
@@ -89,10 +91,18 @@ public:
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(4);
+        const auto& [n, c, y, x] = std::tie(at[0], at[1], at[2], at[3]);
         const std::string channels = source.dim(in(0).shape[1]);
-        const std::string y = fmt::format("{} * {} + {} / {}", at[2], size_, at[1], source.dim(in(0).shape[1] * size_));
-        const std::string x = fmt::format("{} * {} + {} / {} % {}", at[3], size_, at[1], channels, size_);
-        source.store(output(0), at, source.element(input(0), {at[0], fmt::format("{} % {}", at[1], channels), y, x}));
+        // The channel that is read, the row of the block and the column.
+        const std::string channel =
+            mode_ == "DCR" ? fmt::format("{} % {}", c, channels) : fmt::format("{} / {}", c, size_ * size_);
+        const std::string row = mode_ == "DCR" ? fmt::format("{} / {}", c, source.dim(in(0).shape[1] * size_))
+                                               : fmt::format("{} / {} % {}", c, size_, size_);
+        const std::string column =
+            mode_ == "DCR" ? fmt::format("{} / {} % {}", c, channels, size_) : fmt::format("{} % {}", c, size_);
+        source.store(output(0), at,
+                     source.element(input(0), {n, channel, fmt::format("{} * {} + {}", y, size_, row),
+                                               fmt::format("{} * {} + {}", x, size_, column)}));
     }
 };
 
@@ -121,7 +131,9 @@ private:
     size_t time_axis() const { return normalised_axis(node_.integer("time_axis", 0), in(0).rank()); }
 };
 
-/// Trilu: the triangle above or below the k-th diagonal of each matrix; zeros elsewhere.
+/// Trilu: the triangle above or below the k-th diagonal of each matrix; zeros elsewhere. It is no pointwise node, as
+/// Halide narrows what a select over coordinates reads, and tiles of constant size in an anchor before it would not be
+/// any more.
 class Trilu : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -130,8 +142,6 @@ public:
         if (in(0).rank() < 2) throw CompileError("input has rank {}, expected 2 or more", in(0).rank());
         return {TensorType(in(0).element, in(0).shape)};
     }
-
-    bool is_pointwise() const override { return true; }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(in(0).rank());
