@@ -1,10 +1,11 @@
 // The main() of every generator program: runs the generators that its arguments name, each in a process of its own, so that one
 // that fails harms no other and names inside of the objects do not depend on which ran before.
 //
-//     generators FOLDER TARGET JOBS KIND,... NAME[,PARAM=VALUE...] ...
+//     generators FOLDER TARGET JOBS KIND,... NAME[:KERNEL][,PARAM=VALUE...] ...
 //
-// leaves FOLDER/NAME.o, one file for each further kind (stmt_html, assembly, schedule), and FOLDER/NAME.scratch: the bytes of
-// scratch memory that a call asks of one thread. What fails is told in FOLDER/NAME.error; the exit status is the number of failures.
+// runs the generator that is registered as NAME to make the function KERNEL_kernel (without KERNEL: NAME_kernel). It leaves FOLDER/NAME.o,
+// one file for each further kind (stmt_html, assembly, schedule), and FOLDER/NAME.scratch: the bytes of scratch memory that a call asks of
+// one thread. What fails is told in FOLDER/NAME.error; the exit status is the number of failures.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -83,14 +84,19 @@ std::vector<std::string> split(const std::string& text) {
     return parts;
 }
 
+/// NAME of NAME:KERNEL.
+std::string registered_name(const std::vector<std::string>& job) {
+    return job[0].substr(0, job[0].find(':'));
+}
+
 void generate(const std::string& folder, const Target& target, const std::vector<std::string>& kinds, const std::vector<std::string>& job) {
-    const std::string& name = job[0];
+    const std::string name = registered_name(job), kernel = job[0].substr(job[0].find(':') + 1);
     const auto generator = GeneratorRegistry::create(name, GeneratorContext(target));
     for (size_t i = 1; i < job.size(); ++i) {
         const size_t equals = job[i].find('=');
         generator->set_generatorparam_value(job[i].substr(0, equals), job[i].substr(equals + 1));
     }
-    Module module = generator->build_module(name + "_kernel");
+    Module module = generator->build_module(kernel + "_kernel");
     std::map<OutputFileType, std::string> outputs = {{OutputFileType::object, folder + "/" + name + ".o"}};
     for (const std::string& kind : kinds) {
         const auto found = output_kinds().find(kind);
@@ -111,7 +117,7 @@ int generate_or_report(const std::string& folder, const Target& target, const st
     } catch (const std::exception& error) {
         why = error.what();
     }
-    std::ofstream(folder + "/" + job[0] + ".error") << why;
+    std::ofstream(folder + "/" + registered_name(job) + ".error") << why;
     return 1;
 }
 
@@ -127,7 +133,7 @@ void reap(int& running, int& failed) {
 
 int main(int argc, char** argv) {
     if (argc < 5) {
-        std::fprintf(stderr, "usage: generators FOLDER TARGET JOBS KIND,... NAME[,PARAM=VALUE...] ...\n");
+        std::fprintf(stderr, "usage: generators FOLDER TARGET JOBS KIND,... NAME[:KERNEL][,PARAM=VALUE...] ...\n");
         return 2;
     }
     const std::string folder = argv[1];

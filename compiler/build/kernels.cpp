@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::string_view registration_mark = "HALIDE_REGISTER_GENERATOR(";
+
 /// More classes in one C++ file save g++ its start; fewer let the cores share the work.
 constexpr size_t classes_per_slice = 24;
 
@@ -30,11 +32,16 @@ struct MissingClass {
     std::vector<KernelJob*> wanted_by;
 };
 
-/// Classes that are compiled into one generator program: same preamble, target and outputs, distinct names.
+/// Classes that are compiled into one generator program: same preamble, target and outputs.
 struct Slice {
     const KernelJob* job;
     std::vector<MissingClass*> classes;
 };
+
+/// What a slice's class is registered as. Classes of different models may share a name, so each stands in a namespace of its own.
+std::string slot(size_t i) {
+    return fmt::format("kernel_{}", i);
+}
 
 std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
     return ObjectCache::key("kernel " + job.target, job.file.preamble + generator.text);
@@ -99,22 +106,12 @@ private:
         std::vector<Slice> slices;
         for (const auto& [kind, classes] : alike) {
             const size_t most = std::clamp<size_t>((classes.size() + parallel_ - 1) / parallel_, 1, classes_per_slice);
-            const size_t first = slices.size();
-            for (MissingClass* missing : classes) place(missing, most, first, slices);
+            for (size_t i = 0; i < classes.size(); ++i) {
+                if (i % most == 0) slices.push_back({classes[i]->wanted_by[0], {}});
+                slices.back().classes.push_back(classes[i]);
+            }
         }
         return slices;
-    }
-
-    /// Into the first slice that has room and no class of this name.
-    static void place(MissingClass* missing, size_t most, size_t first, std::vector<Slice>& slices) {
-        const auto has_name = [&](const MissingClass* other) { return other->generator->name == missing->generator->name; };
-        for (size_t i = first; i < slices.size(); ++i) {
-            auto& classes = slices[i].classes;
-            if (classes.size() >= most || std::any_of(classes.begin(), classes.end(), has_name)) continue;
-            classes.push_back(missing);
-            return;
-        }
-        slices.push_back({missing->wanted_by[0], {missing}});
     }
 
     void build_slice(const Slice& slice) {
@@ -132,14 +129,18 @@ private:
         std::vector<std::string> command = {(folder.path() / "generators").string(), folder.path().string(),
                                             slice.job->target + "-no_runtime-no_bounds_query-user_context", "1",
                                             fmt::format("object,{}", fmt::join(slice.job->kinds, ","))};
-        for (const MissingClass* missing : slice.classes) command.push_back(missing->generator->name);
+        for (size_t i = 0; i < slice.classes.size(); ++i) command.push_back(slot(i) + ":" + slice.classes[i]->generator->name);
         const ProcessResult generated = run_process(command);
-        for (MissingClass* missing : slice.classes) collect(*missing, *slice.job, folder.path(), generated.output);
+        for (size_t i = 0; i < slice.classes.size(); ++i) collect(*slice.classes[i], *slice.job, folder.path() / slot(i), generated.output);
     }
 
     static ProcessResult compile(const Slice& slice, const fs::path& folder) {
         std::string source = slice.job->file.preamble;
-        for (const MissingClass* missing : slice.classes) source += "\n" + missing->generator->text;
+        for (size_t i = 0; i < slice.classes.size(); ++i) {
+            const GeneratorClass& generator = *slice.classes[i]->generator;
+            const std::string body = generator.text.substr(0, generator.text.rfind(registration_mark));
+            source += fmt::format("\nnamespace {0} {{\n{1}}}\n{2}{0}::{3}, {0})\n", slot(i), body, registration_mark, generator.name);
+        }
         write_file(folder / "generators.cpp", source);
         // The flags are those of the precompiled Halide.h.
         ProcessResult result = run_process({"g++", "-std=c++17", "-O0", "-fno-rtti", "-fPIC", "-I" ONNX2HALIDE_GENERATORS_DIR, "-c",
@@ -149,24 +150,25 @@ private:
                             "-L" ONNX2HALIDE_HALIDE_DIR "/lib64", "-lHalide", "-Wl,-rpath," ONNX2HALIDE_HALIDE_DIR "/lib64"});
     }
 
-    void collect(MissingClass& missing, const KernelJob& job, const fs::path& folder, const std::string& output) {
-        const std::string& name = missing.generator->name;
-        const fs::path object = folder / object_name(*missing.generator), scratch = folder / (name + ".scratch"), error = folder / (name + ".error");
+    /// Takes what the generator left in files that start with `made`.
+    void collect(MissingClass& missing, const KernelJob& job, const fs::path& made, const std::string& output) {
+        const auto file = [&](const std::string& kind) { return fs::path(made.string() + "." + kind); };
+        const fs::path object = file("o"), scratch = file("scratch"), error = file("error");
         if (!fs::exists(scratch) || !fs::exists(object)) {
             fail(missing, "its generator fails:\n" + (fs::exists(error) ? read_text(error) : output));
             return;
         }
         const std::string bytes = read_text(scratch);
-        pack(object, bytes.substr(0, bytes.find('\n')), folder / (name + ".packed"));
-        cache_.store(missing.key, folder / (name + ".packed"));
+        pack(object, bytes.substr(0, bytes.find('\n')), file("packed"));
+        cache_.store(missing.key, file("packed"));
         const std::lock_guard guard(lock_);
         for (KernelJob* wanting : missing.wanted_by) {
-            fs::copy_file(object, wanting->folder / object.filename(), fs::copy_options::overwrite_existing);
+            fs::copy_file(object, wanting->folder / object_name(*missing.generator), fs::copy_options::overwrite_existing);
             wanting->scratch_bytes = std::max<int64_t>(wanting->scratch_bytes, std::stoll(bytes));
         }
         for (const std::string& kind : job.kinds) {
-            const std::string file = name + "." + kind;
-            if (fs::exists(folder / file)) fs::copy_file(folder / file, job.folder / file, fs::copy_options::overwrite_existing);
+            if (!fs::exists(file(kind))) continue;
+            fs::copy_file(file(kind), job.folder / fmt::format("{}.{}", missing.generator->name, kind), fs::copy_options::overwrite_existing);
         }
         done_ += missing.wanted_by.size();
         report();
@@ -212,12 +214,11 @@ GeneratorFile split_generators(const std::string& text) {
     for (;;) {
         const size_t start = text.find("\nclass ", position);
         if (start == std::string::npos) break;
-        const std::string mark = "HALIDE_REGISTER_GENERATOR(";
-        const size_t registration = text.find(mark, start);
+        const size_t registration = text.find(registration_mark, start);
         if (registration == std::string::npos) throw CompileError("a class of the generator file is not followed by HALIDE_REGISTER_GENERATOR");
         const size_t name_end = text.find_first_of(",)", registration), line_end = text.find('\n', registration);
         if (file.classes.empty()) file.preamble = text.substr(0, start + 1);
-        std::string name = text.substr(registration + mark.size(), name_end - registration - mark.size());
+        std::string name = text.substr(registration + registration_mark.size(), name_end - registration - registration_mark.size());
         file.classes.push_back({std::move(name), text.substr(start + 1, line_end - start)});
         position = line_end == std::string::npos ? text.size() : line_end;
     }

@@ -25,6 +25,7 @@ int64_t checked_multiply(int64_t a, int64_t b) {
 }
 
 int64_t floor_div(int64_t a, int64_t b) {
+    if (b == -1) return checked_multiply(a, b);  // the one quotient that may not fit
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
@@ -32,6 +33,15 @@ int64_t floor_div(int64_t a, int64_t b) {
 struct Range {
     std::optional<int64_t> min, max;
 };
+
+/// a − b, nothing where 64 bits cannot hold it.
+std::optional<Dim> difference(const Dim& a, const Dim& b) {
+    try {
+        return a - b;
+    } catch (const CompileError&) {
+        return std::nullopt;
+    }
+}
 
 /// The product of two ends, nothing where it cannot be held in 64 bits.
 std::optional<int64_t> end_product(int64_t a, int64_t b) {
@@ -76,7 +86,8 @@ struct Dim::Atom {
 namespace {
 
 Range range_of(const Dim& dim) {
-    return {dim.lower_bound(), dim.upper_bound()};
+    const auto [min, max] = dim.bounds();
+    return {min, max};
 }
 
 }  // namespace
@@ -157,19 +168,14 @@ std::optional<int64_t> Dim::constant() const {
     return std::nullopt;
 }
 
-std::optional<int64_t> Dim::lower_bound() const {
+std::pair<std::optional<int64_t>, std::optional<int64_t>> Dim::bounds() const {
     Range sum{0, 0};
     for (const auto& [product, factor] : terms_) {
         Range range{1, 1};
         for (const AtomPtr& atom : product) range = multiply(range, atom->range());
         sum = onnx2halide::add(sum, scale(range, factor));
     }
-    return sum.min;
-}
-
-std::optional<int64_t> Dim::upper_bound() const {
-    const std::optional<int64_t> negated = (-*this).lower_bound();
-    return negated && *negated != INT64_MIN ? std::optional(-*negated) : std::nullopt;
+    return {sum.min, sum.max};
 }
 
 std::set<std::string> Dim::symbols() const {
@@ -267,6 +273,7 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
         Dim::Product rest;
         std::set_difference(product.begin(), product.end(), divisor.begin(), divisor.end(), std::back_inserter(rest),
                             [](const auto& p, const auto& q) { return p->key < q->key; });
+        if (factor == INT64_MIN && divisor_factor == -1) return std::nullopt;
         if (rest.size() + divisor.size() != product.size() || factor % divisor_factor != 0) return std::nullopt;
         result.add(rest, factor / divisor_factor);
     }
@@ -278,6 +285,7 @@ Dim floor_div(const Dim& a, const Dim& b) {
     if (b.is(0)) throw CompileError("a dimension is divided by 0");
     if (x && y) return floor_div(*x, *y);
     if (const auto quotient = exact_div(a, b)) return *quotient;
+    if (y && *y < 0) return floor_div(-a, -b);
     if (y) {  // (y·p + rest) / y = p + rest / y
         Dim whole, rest;
         for (const auto& [product, factor] : a.terms_) {
@@ -290,12 +298,22 @@ Dim floor_div(const Dim& a, const Dim& b) {
     return Dim::operation(div_kind, a, b);
 }
 
+Dim ceil_div(const Dim& a, const Dim& b) {
+    const auto y = b.constant();
+    if (y && *y < 0) return ceil_div(-a, -b);
+    return y && *y > 0 ? floor_div(a + (*y - 1), b) : -floor_div(-a, b);
+}
+
 Dim floor_mod(const Dim& a, const Dim& b) {
     if (b.is(0)) throw CompileError("a dimension is divided by 0");
     if (exact_div(a, b)) return 0;
-    const Dim quotient = floor_div(a, b);
-    if (a.constant() && b.constant()) return a - b * quotient;
-    return Dim::operation(mod_kind, a, b);
+    const auto y = b.constant();
+    if (!y) return Dim::operation(mod_kind, a, b);
+    if (*y < 0) return -floor_mod(-a, -b);
+    Dim rest;
+    for (const auto& [product, factor] : a.terms_) rest.add(product, factor - floor_div(factor, *y) * *y);
+    if (rest.constant()) return *rest.constant() % *y;
+    return Dim::operation(mod_kind, rest, b);
 }
 
 Dim min(const Dim& a, const Dim& b) {
@@ -311,17 +329,21 @@ Dim max(const Dim& a, const Dim& b) {
 }
 
 Proof prove_less_equal(const Dim& a, const Dim& b) {
-    const Dim difference = b - a;
-    const auto low = difference.lower_bound(), high = difference.upper_bound();
+    if (a.constant() && b.constant()) return *a.constant() <= *b.constant() ? Proof::yes : Proof::no;
+    const auto rest = difference(b, a);
+    if (!rest) return Proof::unknown;
+    const auto [low, high] = rest->bounds();
     if (low && *low >= 0) return Proof::yes;
     if (high && *high < 0) return Proof::no;
     return Proof::unknown;
 }
 
 Proof prove_equal(const Dim& a, const Dim& b) {
-    const Dim difference = a - b;
-    if (difference.is(0)) return Proof::yes;
-    const auto low = difference.lower_bound(), high = difference.upper_bound();
+    if (a.constant() && b.constant()) return *a.constant() == *b.constant() ? Proof::yes : Proof::no;
+    const auto rest = difference(a, b);
+    if (!rest) return Proof::unknown;
+    if (rest->is(0)) return Proof::yes;
+    const auto [low, high] = rest->bounds();
     if ((low && *low > 0) || (high && *high < 0)) return Proof::no;
     return Proof::unknown;
 }

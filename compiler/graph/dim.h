@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace onnx2halide {
@@ -32,8 +33,9 @@ public:
     bool is(int64_t value) const { return constant() == value; }
 
     /// The smallest and largest value that the symbols' bounds allow, or nothing where there is no such bound.
-    std::optional<int64_t> lower_bound() const;
-    std::optional<int64_t> upper_bound() const;
+    std::pair<std::optional<int64_t>, std::optional<int64_t>> bounds() const;
+    std::optional<int64_t> lower_bound() const { return bounds().first; }
+    std::optional<int64_t> upper_bound() const { return bounds().second; }
 
     /// Names of the symbols that occur anywhere in it.
     std::set<std::string> symbols() const;
@@ -51,7 +53,7 @@ public:
     friend Dim operator*(const Dim& a, const Dim& b);
     friend Dim operator-(const Dim& a) { return a * Dim(-1); }
     friend Dim floor_div(const Dim& a, const Dim& b);
-    friend Dim ceil_div(const Dim& a, const Dim& b) { return -floor_div(-a, b); }
+    friend Dim ceil_div(const Dim& a, const Dim& b);
     /// a − b · floor(a / b)
     friend Dim floor_mod(const Dim& a, const Dim& b);
     friend Dim min(const Dim& a, const Dim& b);
