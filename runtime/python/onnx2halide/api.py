@@ -1,0 +1,81 @@
+"""Compiling models to Model objects."""
+
+import functools
+from collections.abc import Iterable, Mapping
+
+from onnx2halide.compiler import CompileError, Options, Source, libraries
+from onnx2halide.model import Model
+
+
+def compile(
+    model,
+    dims: Mapping[str, int] | None = None,
+    target: str = "host",
+    threads: int = 1,
+    *,
+    schedule: str = "default",
+    until: str | None = None,
+    name: str | None = None,
+    cache=None,
+) -> Model:
+    """Compiles a model and loads it.
+
+    model     a path, bytes or a ModelProto
+    dims      numbers for dims that the model leaves open, by name
+    target    a Halide target
+    threads   how many threads a run may use; 0: one a core
+    schedule  "default" or "naive"
+    until     the name of a node or value: the model ends there, and what it makes is the output
+    name      of the model in messages; by default its file's or graph's
+    cache     a folder for compiled models; by default in the user's cache folder
+
+    A model that was compiled before with the same options comes from the cache. Raises CompileError with the compiler's message."""
+    source = Source(model, name)
+    options = _options(dims, target, schedule, until)
+    result = libraries([source], options, cache)[0]
+    return _load(source, result, options, threads, cache)
+
+
+def compile_many(
+    models: Iterable,
+    dims: Mapping[str, int] | None = None,
+    target: str = "host",
+    threads: int = 1,
+    *,
+    schedule: str = "default",
+    cache=None,
+    jobs: int | None = None,
+    return_exceptions: bool = False,
+) -> list:
+    """Compiles models together, which takes less time than one by one, on up to `jobs` processes (by default one a core). With
+    `return_exceptions`, a model that cannot be compiled or loaded leaves its exception in the list; else the first of these is raised."""
+    sources = [Source(model) for model in models]
+    options = _options(dims, target, schedule, None)
+    loaded = []
+    for source, result in zip(sources, libraries(sources, options, cache, jobs)):
+        try:
+            loaded.append(_load(source, result, options, threads, cache))
+        except (CompileError, RuntimeError) as error:
+            if not return_exceptions:
+                raise
+            loaded.append(error)
+    return loaded
+
+
+def _options(dims, target, schedule, until) -> Options:
+    return Options(tuple(sorted((dims or {}).items())), target, schedule, until)
+
+
+def _load(source: Source, result, options: Options, threads: int, cache) -> Model:
+    if isinstance(result, CompileError):
+        raise result
+    return Model(result, threads, functools.partial(_load_all_values, source, options, threads, cache))
+
+
+def _load_all_values(source: Source, options: Options, threads: int, cache) -> Model:
+    """The same model with every value of its graph as an output."""
+    exposed = Options(options.dims, options.target, options.schedule, options.until, all_values=True)
+    result = libraries([source], exposed, cache)[0]
+    if isinstance(result, CompileError):
+        raise result
+    return Model(result, threads)

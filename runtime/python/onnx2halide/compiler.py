@@ -1,0 +1,228 @@
+"""Finds the compiler, runs it, and keeps the shared libraries that it makes."""
+
+import functools
+import hashlib
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+_runtime = pathlib.Path(__file__).resolve().parents[2]
+
+
+class CompileError(Exception):
+    """A model cannot be compiled; the message is the compiler's."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a library depends on besides its model."""
+
+    dims: tuple[tuple[str, int], ...] = ()
+    target: str = "host"
+    schedule: str = "default"
+    until: str | None = None
+    all_values: bool = False
+
+    def flags(self) -> list[str]:
+        flags = ["--target", self.target, "--schedule", self.schedule]
+        for name, size in self.dims:
+            flags += ["--dim", f"{name}={size}"]
+        if self.until is not None:
+            flags += ["--until", self.until]
+        return flags + ["--all-values"] * self.all_values
+
+
+class Source:
+    """A model's bytes, its name, and its path where it has one."""
+
+    def __init__(self, model, name: str | None = None):
+        """`model` is a path, bytes or a ModelProto."""
+        self.path = None
+        if isinstance(model, (str, os.PathLike)):
+            self.path = pathlib.Path(model).resolve()
+            self.bytes = self.path.read_bytes()
+            name = name or self.path.stem
+        elif isinstance(model, (bytes, bytearray, memoryview)):
+            self.bytes = bytes(model)
+        elif hasattr(model, "SerializeToString"):
+            self.bytes = model.SerializeToString(deterministic=True)
+            name = name or model.graph.name
+        else:
+            raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(model).__name__}")
+        self.name = _identifier(name or "model")
+
+    @functools.cached_property
+    def external_files(self) -> list[pathlib.Path]:
+        """Files beside the model that hold its weights."""
+        if self.path is None:
+            return []
+        # An entry of external_data: field 1 is the key "location", field 2 its value after one or two bytes of length.
+        places = re.finditer(rb"\n\x08location\x12([\x80-\xff]?[\x00-\x7f])", self.bytes)
+        names = set()
+        for place in places:
+            length = sum((byte & 0x7F) << (7 * i) for i, byte in enumerate(place.group(1)))
+            names.add(self.bytes[place.end() : place.end() + length])
+        return [self.path.parent / os.fsdecode(name) for name in sorted(names)]
+
+
+def libraries(sources: list[Source], options: Options, cache=None, jobs: int | None = None):
+    """The shared library of each model: its path (`KEY.NAME.so`), or a CompileError. Those that the cache folder lacks are compiled
+    together; the cache may be shared by any number of processes. `cache` is by default in the user's cache folder, where the compiler
+    removes what was not used for longest."""
+    cache = pathlib.Path(cache) if cache else _cache_folder() / "models"
+    compiler = find_compiler()
+    keys = [_key(source, options, compiler) for source in sources]
+    results = {key: _cached(cache, key) for key in keys}
+    missing = {key: source for key, source in zip(keys, sources) if results[key] is None}
+    in_place = {key: source for key, source in missing.items() if source.external_files}
+    together = {key: source for key, source in missing.items() if key not in in_place}
+    batches = [[item] for item in in_place.items()] + ([list(together.items())] if together else [])
+    for batch in batches:
+        results |= _build(compiler, batch, options, cache, jobs)
+    return [results[key] for key in keys]
+
+
+def find_compiler() -> pathlib.Path:
+    """$ONNX2HALIDE_COMPILER, else the build that this package belongs to, else the one on the path."""
+    if named := os.environ.get("ONNX2HALIDE_COMPILER"):
+        return pathlib.Path(named)
+    built = _runtime.parent / "build" / "onnx2halide"
+    if built.exists():
+        return built
+    if installed := shutil.which("onnx2halide"):
+        return pathlib.Path(installed)
+    raise FileNotFoundError(f"the compiler is not at {built}, nor on the path; set $ONNX2HALIDE_COMPILER")
+
+
+def identity(compiler: pathlib.Path) -> str:
+    """A hash of the compiler, of the runtime's sources that it compiles into every library, and of the processor that `host` means."""
+    files = [compiler, *sorted(_runtime.glob("*.[ch]"))]
+    return _identity(tuple((file, file.stat().st_mtime_ns) for file in files))
+
+
+@functools.lru_cache
+def _identity(files) -> str:
+    digest = hashlib.sha256()
+    for file, _ in files:
+        digest.update(file.read_bytes())
+    digest.update(_processor().encode())
+    return digest.hexdigest()
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next((line for line in lines if line.startswith(("flags", "Features"))), platform.machine())
+    except OSError:
+        return platform.machine()
+
+
+def _identifier(text: str) -> str:
+    """A C identifier, by the compiler's own rule."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)
+    return name if name[:1].isalpha() else "v" + name
+
+
+def _cache_folder() -> pathlib.Path:
+    """The compiler's own rule."""
+    if own := os.environ.get("ONNX2HALIDE_CACHE"):
+        return pathlib.Path(own)
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return pathlib.Path(xdg) / "onnx2halide"
+    return pathlib.Path.home() / ".cache" / "onnx2halide"
+
+
+def _key(source: Source, options: Options, compiler: pathlib.Path) -> str:
+    digest = hashlib.sha256()
+    for part in (identity(compiler), source.name, *options.flags()):
+        digest.update(part.encode() + b"\0")
+    for file in source.external_files:
+        state = file.stat() if file.exists() else None
+        digest.update(f"{file} {state and (state.st_size, state.st_mtime_ns)}\0".encode())
+    digest.update(source.bytes)
+    return digest.hexdigest()
+
+
+def _cached(cache: pathlib.Path, key: str) -> pathlib.Path | None:
+    for library in (cache / key[:2]).glob(f"{key}.*.so"):
+        try:
+            os.utime(library)
+        except FileNotFoundError:  # it was just removed
+            return None
+        return library
+    return None
+
+
+def _store(library: pathlib.Path, cache: pathlib.Path, key: str) -> pathlib.Path:
+    folder = cache / key[:2]
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / f"{key}.{library.name}"
+    part = folder / f"{key}.{os.getpid()}.part"
+    shutil.copyfile(library, part)
+    os.replace(part, place)
+    return place
+
+
+def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: pathlib.Path, jobs: int | None) -> dict:
+    """Compiles the models of a batch with one run of the compiler: each key's library in the cache, or its CompileError."""
+    with tempfile.TemporaryDirectory(prefix="onnx2halide-") as temporary:
+        folder = pathlib.Path(temporary)
+        models = _model_files(folder / "models", [source for _, source in batch])
+        command = [compiler, "compile", *models, "-o", folder / "out", "--emit", "shared_library", *options.flags()]
+        if jobs:
+            command += ["-j", str(jobs)]
+        if len(batch) == 1:
+            command += ["--name", batch[0][1].name]
+        run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        names = [batch[0][1].name] if len(batch) == 1 else [model.stem for model in models]
+        messages = _messages(run.stderr, [model.name for model in models])
+        results = {}
+        for (key, _), name, model in zip(batch, names, models):
+            library = folder / "out" / f"{name}.so"
+            if library.exists():
+                results[key] = _store(library, cache, key)
+            elif model.name in messages:
+                results[key] = CompileError(messages[model.name])
+    unexplained = [item for item in batch if item[0] not in results]
+    if len(batch) == 1 and unexplained:
+        return {unexplained[0][0]: CompileError(f"{models[0].name}: the compiler ended with status {run.returncode}\n{run.stderr}".strip())}
+    # One model brought the compiler down: find it by halves.
+    for half in (unexplained[: len(unexplained) // 2], unexplained[len(unexplained) // 2 :]) if len(unexplained) > 1 else (unexplained,):
+        if half:
+            results |= _build(compiler, half, options, cache, jobs)
+    return results
+
+
+def _model_files(folder: pathlib.Path, sources: list[Source]) -> list[pathlib.Path]:
+    """A file for each model, of distinct names. A single model that has a file is compiled in its place, next to its external data."""
+    if len(sources) == 1 and sources[0].path:
+        return [sources[0].path]
+    folder.mkdir()
+    files = []
+    for source in sources:
+        name, count = source.name, 1
+        while (file := folder / f"{name}.onnx").exists():
+            count += 1
+            name = f"{source.name}_{count}"
+        file.write_bytes(source.bytes)
+        files.append(file)
+    return files
+
+
+def _messages(text: str, files: list[str]) -> dict[str, str]:
+    """The compiler's messages, of one or more lines, by the name of the file with which each starts."""
+    messages, current = {}, None
+    known = set(files)
+    for line in text.splitlines():
+        start = line.split(": ", 1)[0]
+        if start in known:
+            current = start
+            messages[current] = line
+        elif current:
+            messages[current] += "\n" + line
+    return messages

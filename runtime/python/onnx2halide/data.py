@@ -1,0 +1,108 @@
+"""Inputs and expected outputs: data sets that ship with a model, seeded samples, and single files."""
+
+import pathlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onnx2halide.model import Port
+
+_IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp"}
+
+
+@dataclass
+class DataSet:
+    """Inputs of one run and, where they are known, its outputs."""
+
+    name: str
+    inputs: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def data_sets(place: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> list[DataSet]:
+    """What `place` holds: test_data_set_N folders of input_I.pb and output_I.pb, as ONNX's backend suite has them, one such folder, or
+    an .npz file of arrays by name (or io.npz in the folder)."""
+    if place.is_file():
+        return [_from_npz(place, inputs, outputs)]
+    if (place / "input_0.pb").exists() or (place / "output_0.pb").exists():
+        return [_from_protos(place, inputs, outputs)]
+    sets = [_from_protos(folder, inputs, outputs) for folder in sorted(place.glob("test_data_set_*"))]
+    return sets or [_from_npz(file, inputs, outputs) for file in place.glob("io.npz")]
+
+
+def sample(inputs: list[Port], seed: int = 0, open_dim: int = 2) -> dict[str, np.ndarray]:
+    """Seeded inputs. Numbers are normal; integers are 0 or 1, which are indices and masks for any model. Dims that the model leaves
+    open are `open_dim`."""
+    rng = np.random.default_rng(seed)
+    return {port.name: _sample(rng, port, tuple(open_dim if size is None else size for size in port.shape)) for port in inputs}
+
+
+def _sample(rng: np.random.Generator, port: Port, shape: tuple[int, ...]) -> np.ndarray:
+    if port.dtype.kind in "iub":
+        return rng.integers(0, 2, shape).astype(port.dtype)
+    return rng.normal(size=shape).astype(port.dtype)
+
+
+def load(file: pathlib.Path, port: Port, pixels: tuple[float, float] = (0, 1)) -> np.ndarray:
+    """One input from a file: .npy, .npz (the array of the input's name, or the only one), .pb (a TensorProto), or an image for an
+    input of images, whose darkest and lightest pixels become the two numbers of `pixels`."""
+    suffix = file.suffix.lower()
+    if suffix == ".npy":
+        return np.load(file)
+    if suffix == ".npz":
+        arrays = np.load(file)
+        if port.name not in arrays and len(arrays.files) != 1:
+            raise ValueError(f"{file} has no array '{port.name}', only {', '.join(arrays.files)}")
+        return arrays[port.name if port.name in arrays else arrays.files[0]]
+    if suffix == ".pb":
+        return _read_proto(file)
+    if suffix in _IMAGES:
+        return _read_image(file, port, pixels)
+    raise ValueError(f"{file}: expected .npy, .npz, .pb or an image")
+
+
+def _read_image(file: pathlib.Path, port: Port, pixels: tuple[float, float]) -> np.ndarray:
+    from PIL import Image
+
+    channels_last = len(port.shape) == 4 and port.shape[3] in (1, 3)
+    if len(port.shape) != 4 or not (channels_last or port.shape[1] in (1, 3)):
+        raise ValueError(f"{file}: input '{port.name}' of shape {list(port.shape)} is no image of 1 or 3 channels")
+    channels, height, width = (port.shape[axis] for axis in ((3, 1, 2) if channels_last else (1, 2, 3)))
+    image = Image.open(file).convert("L" if channels == 1 else "RGB")
+    image = image.resize((width or image.width, height or image.height))
+    array = np.asarray(image).reshape(1, image.height, image.width, channels)
+    if not channels_last:
+        array = array.transpose(0, 3, 1, 2)
+    if port.dtype.kind in "iu":
+        return array.astype(port.dtype)
+    low, high = pixels
+    return (low + array * ((high - low) / 255)).astype(port.dtype)
+
+
+def _read_proto(file: pathlib.Path) -> np.ndarray:
+    import onnx
+    from onnx import numpy_helper
+
+    return numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes()))
+
+
+def _from_protos(folder: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> DataSet:
+    def read(ports, kind):
+        files = {port: folder / f"{kind}_{i}.pb" for i, port in enumerate(ports)}
+        return {port.name: _as_port(_read_proto(file), port) for port, file in files.items() if file.exists()}
+
+    return DataSet(folder.name, read(inputs, "input"), read(outputs, "output"))
+
+
+def _from_npz(file: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> DataSet:
+    arrays = np.load(file)
+
+    def read(ports):
+        return {port.name: _as_port(arrays[port.name], port) for port in ports if port.name in arrays}
+
+    return DataSet(file.name, read(inputs), read(outputs))
+
+
+def _as_port(array: np.ndarray, port: Port) -> np.ndarray:
+    """Some models ship float32 data for float16 ports."""
+    return array.astype(port.dtype) if array.dtype.kind == "f" and port.dtype.kind in "fV" else array

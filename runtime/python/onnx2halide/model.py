@@ -1,0 +1,168 @@
+"""Compiled models: shared libraries behind the C API, with numpy arrays for tensors."""
+
+import ctypes
+import pathlib
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnx2halide.elements import dtype_of
+
+
+@dataclass(frozen=True)
+class Port:
+    """What a model says of one of its inputs or outputs."""
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[int | None, ...]  # None where the model leaves a dim open
+
+
+# The structs of onnx2halide_types.h.
+
+
+class _CPort(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("dims", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+class _CValue(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("type", ctypes.c_int32),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("items", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+    ]
+
+
+class _COptions(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("threads", ctypes.c_int),
+        ("arena", ctypes.c_void_p),
+        ("arena_size", ctypes.c_size_t),
+        ("weights", ctypes.c_char_p),
+    ]
+
+
+class Model:
+    """A compiled model and one session of it. Several threads may call it; they take turns."""
+
+    def __init__(self, library, threads: int = 1, with_all_values: "Callable[[], Model] | None" = None):
+        """Loads NAME.so (or KEY.NAME.so). `threads` is how many a run may use, 0 for one a core. `with_all_values` makes the same model
+        with every value of its graph as an output."""
+        path = pathlib.Path(library).resolve()
+        self.name = path.stem.rpartition(".")[2]
+        self.threads = threads
+        self._library = ctypes.CDLL(str(path))
+        self._session = self._create(threads)
+        self._run_values = self._function("run_values", ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_CValue), ctypes.POINTER(_CValue))
+        self._error = self._function("error", ctypes.c_char_p, ctypes.c_void_p)
+        self._finalizer = weakref.finalize(self, self._function("destroy", None, ctypes.c_void_p), self._session)
+        self.inputs, self._input_types = self._ports("inputs")
+        self.outputs, self._output_types = self._ports("outputs")
+        self._lock = threading.Lock()
+        self._with_all_values = with_all_values
+
+    def __repr__(self):
+        inputs, outputs = (", ".join(f"{port.name}: {port.dtype}{list(port.shape)}" for port in ports) for ports in (self.inputs, self.outputs))
+        return f"<onnx2halide.Model {self.name} ({inputs}) -> ({outputs})>"
+
+    def run(self, inputs: Sequence | Mapping = (), all_outputs: bool = False):
+        """Runs the model on arrays, in the order of `inputs` or by name, and returns its outputs as a list of arrays that are the caller's.
+        With `all_outputs`, a dict of every value that its nodes make, in the graph's order; for this the model is compiled once more.
+        Raises ValueError or TypeError for inputs that do not fit, RuntimeError where the run fails."""
+        if all_outputs:
+            return self._companion.run_by_name(inputs)
+        arrays = self._arrays(inputs)
+        with self._lock:
+            return self._run(arrays)
+
+    def run_by_name(self, inputs: Sequence | Mapping = ()) -> dict[str, np.ndarray]:
+        """The outputs of a run by name."""
+        return {port.name: array for port, array in zip(self.outputs, self.run(inputs))}
+
+    @property
+    def _companion(self) -> "Model":
+        if not hasattr(self, "_all_values"):
+            if self._with_all_values is None:
+                raise RuntimeError(f"{self.name}: all outputs can be had only of a model that onnx2halide.compile has made")
+            self._all_values = self._with_all_values()
+        return self._all_values
+
+    def _run(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        inputs, outputs = (_CValue * len(self.inputs))(), (_CValue * len(self.outputs))()
+        for value, array, type in zip(inputs, arrays, self._input_types):
+            dims = (ctypes.c_int64 * array.ndim)(*array.shape)
+            value.type, value.rank, value.dims, value.data, value.size = type, array.ndim, dims, array.ctypes.data, array.nbytes
+        results = [None if None in port.shape else np.empty(port.shape, port.dtype) for port in self.outputs]
+        for value, array in zip(outputs, results):
+            if array is not None:
+                value.data, value.size = array.ctypes.data, array.nbytes
+        if self._run_values(self._session, inputs, outputs) != 0:
+            raise RuntimeError(self._error(self._session).decode(errors="replace"))
+        return [_copy(value, port.dtype) if array is None else array for value, array, port in zip(outputs, results, self.outputs)]
+
+    def _arrays(self, inputs: Sequence | Mapping) -> list[np.ndarray]:
+        """An array of the right dtype, row-major, for each input of the model."""
+        if isinstance(inputs, Mapping):
+            names = [port.name for port in self.inputs]
+            if unknown := [name for name in inputs if name not in names]:
+                raise ValueError(f"{self.name}: no input is called {unknown[0]!r}; expected {', '.join(map(repr, names))}")
+            if missing := [name for name in names if name not in inputs]:
+                raise ValueError(f"{self.name}: input {missing[0]!r} is missing")
+            inputs = [inputs[name] for name in names]
+        elif isinstance(inputs, np.ndarray) or not isinstance(inputs, Sequence):
+            raise TypeError(f"{self.name}: inputs are a list or a dict of arrays, not {type(inputs).__name__}")
+        if len(inputs) != len(self.inputs):
+            raise ValueError(f"{self.name}: {len(inputs)} inputs are given, expected {len(self.inputs)}")
+        return [self._array(value, port) for value, port in zip(inputs, self.inputs)]
+
+    def _array(self, value, port: Port) -> np.ndarray:
+        # Plain Python numbers and lists take the input's dtype; arrays must have it.
+        dtype = None if hasattr(value, "dtype") else port.dtype
+        array = np.asarray(value, dtype=dtype, order="C")
+        if array.dtype != port.dtype:
+            raise TypeError(f"{self.name}: input {port.name!r} has elements of type {array.dtype}, expected {port.dtype}")
+        return array
+
+    def _create(self, threads: int) -> ctypes.c_void_p:
+        session = ctypes.c_void_p()
+        options = _COptions(size=ctypes.sizeof(_COptions), threads=threads)
+        create = self._function("create", ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_COptions))
+        if create(ctypes.byref(session), ctypes.byref(options)) != 0:
+            raise RuntimeError(self._function("error", ctypes.c_char_p, ctypes.c_void_p)(None).decode(errors="replace"))
+        return session
+
+    def _function(self, name: str, result, *arguments):
+        function = self._library[f"{self.name}_{name}"]
+        function.restype, function.argtypes = result, arguments
+        return function
+
+    def _ports(self, table: str) -> tuple[list[Port], list[int]]:
+        """The rows of a table, which ends with one that has no name, and ONNX's codes of their types."""
+        rows = ctypes.cast(self._library[f"{self.name}_{table}"], ctypes.POINTER(_CPort))
+        ports, types = [], []
+        while (row := rows[len(ports)]).name is not None:
+            shape = tuple(None if row.dims[i] < 0 else row.dims[i] for i in range(row.rank))
+            ports.append(Port(row.name.decode(), dtype_of(row.type), shape))
+            types.append(row.type)
+        return ports, types
+
+
+def _copy(value: _CValue, dtype: np.dtype) -> np.ndarray:
+    """The session's output as an array of its own."""
+    array = np.empty(value.dims[: value.rank], dtype)
+    ctypes.memmove(array.ctypes.data, value.data, array.nbytes)
+    return array

@@ -1,0 +1,124 @@
+"""onnx2halide verify: compares a compiled model with shipped data, onnxruntime or the ONNX reference, and names the first node that
+differs."""
+
+import argparse
+import json
+import pathlib
+from dataclasses import dataclass, field
+
+import onnx
+
+from onnx2halide import arguments
+from onnx2halide.compare import Difference, default_tolerance, difference
+from onnx2halide.data import DataSet, data_sets, sample
+from onnx2halide.model import Model
+from onnx2halide.references import reference
+
+
+@dataclass
+class Comparison:
+    """One array against the one expected."""
+
+    name: str
+    difference: Difference
+    equal: bool
+
+
+@dataclass
+class Report:
+    """What verify finds."""
+
+    model: str
+    against: dict[str, str] = field(default_factory=dict)  # by data set
+    outputs: dict[str, list[Comparison]] = field(default_factory=dict)  # by data set
+    values: int = 0  # compared
+    first: tuple[str, str, Comparison] | None = None  # data set, node and value that differ first
+
+    @property
+    def equal(self) -> bool:
+        return self.first is None and all(comparison.equal for found in self.outputs.values() for comparison in found)
+
+
+def verify(path: pathlib.Path, model: Model, sets: list[DataSet], engine: str | None = None, tolerance: float | None = None) -> Report:
+    """Runs the model on each data set; outputs that a set does not give come from a reference. Then compares every value of the graph,
+    in its order, with the reference, until one differs."""
+    report = Report(path.name)
+    nodes = {name: _label(node) for node in onnx.load(path, load_external_data=False).graph.node for name in node.output if name}
+    for data in sets:
+        expected, report.against[data.name] = data.outputs, "its data"
+        if not expected:
+            report.against[data.name], expected = reference(path, data.inputs, engine=engine)
+        got = model.run_by_name(data.inputs)
+        report.outputs[data.name] = [_compare(name, got[name], array, tolerance) for name, array in expected.items() if name in got]
+    for data in sets:
+        _, expected = reference(path, data.inputs, all_values=True, engine=engine)
+        for name, array in model.run(data.inputs, all_outputs=True).items():
+            if name not in expected:
+                continue
+            comparison = _compare(name, array, expected[name], tolerance)
+            report.values += 1
+            if not comparison.equal:
+                report.first = (data.name, nodes.get(name, "a node of a function"), comparison)
+                return report
+    return report
+
+
+def _compare(name: str, got, expected, tolerance: float | None) -> Comparison:
+    found = difference(got, expected)
+    return Comparison(name, found, not found.exceeds(default_tolerance(got.dtype) if tolerance is None else tolerance))
+
+
+def _label(node: onnx.NodeProto) -> str:
+    return f"node '{node.name or node.output[0]}' ({node.op_type})"
+
+
+def text(report: Report) -> str:
+    lines = []
+    for name, comparisons in report.outputs.items():
+        lines.append(f"{report.model}: {name} against {report.against[name]}")
+        lines += [f"  {'equal' if found.equal else 'DIFFERS'}  {found.name}: {found.difference.text()}" for found in comparisons]
+    if report.first:
+        name, node, found = report.first
+        lines.append(f"{report.model}: {node} differs first, after {report.values - 1} equal values, on {name}:")
+        lines.append(f"  {found.name}: {found.difference.text()}")
+    else:
+        lines.append(f"{report.model}: all {report.values} values of the graph are equal")
+    return "\n".join(lines)
+
+
+def as_json(report: Report) -> str:
+    def comparison(found: Comparison) -> dict:
+        values = {"name": found.name, "equal": found.equal, "max_abs": found.difference.max_abs, "relative": found.difference.relative}
+        return values | ({"mismatch": found.difference.mismatch} if found.difference.mismatch else {})
+
+    sets = [{"name": name, "against": report.against[name], "outputs": [comparison(found) for found in comparisons]} for name, comparisons in report.outputs.items()]
+    first = report.first and {"data_set": report.first[0], "node": report.first[1]} | comparison(report.first[2])
+    return json.dumps({"model": report.model, "equal": report.equal, "data_sets": sets, "values": report.values, "first_difference": first}, indent=2)
+
+
+def main() -> int:
+    options = _parse()
+    model = arguments.compile_model(options)
+    sets = data_sets(options.data or options.model.parent, model.inputs, model.outputs)
+    if not sets and options.data:
+        raise ValueError(f"{options.data}: neither test_data_set_N nor io.npz is there")
+    sets = sets or [DataSet(f"seed {options.seed}", sample(model.inputs, options.seed))]
+    report = verify(options.model, model, sets, options.against, options.tolerance)
+    print(as_json(report) if options.json else text(report))
+    return arguments.DONE if report.equal else arguments.MODEL_AT_FAULT
+
+
+def _parse() -> argparse.Namespace:
+    parser = arguments.parser("verify", (
+        "Compiles a model and compares its outputs with data that ships beside it (test_data_set_N, io.npz) or, without, with onnxruntime or the "
+        "ONNX reference on seeded inputs. Then compares every value of the graph and names the first node that differs."))  # fmt: skip
+    parser.add_argument("--data", metavar="DIR", type=pathlib.Path, help="folder of test_data_set_N, one such folder, or an .npz file")
+    parser.add_argument("--against", choices=["onnxruntime", "reference"], help="what makes the values to compare with")
+    parser.add_argument("--tolerance", type=float, help="allowed |a - b| / max |b|; default: 1e-4, for 16-bit floats 1e-2, for integers 0")
+    parser.add_argument("--seed", type=int, default=0, help="of the inputs where no data ships; default: 0")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    arguments.run_command(main)
