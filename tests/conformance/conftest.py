@@ -1,0 +1,28 @@
+import pytest
+import suite
+from isolated import IsolatedRunner
+from prepare import MODELS_A_RUN, Compiled
+
+
+@pytest.fixture(scope="session")
+def batches(request) -> dict[str, dict]:
+    """The cases that are compiled with each selected one. Every worker of the run cuts them alike."""
+    folders = suite.cases()
+    selected = [item.callspec.params["case"] for item in request.session.items if "case" in getattr(item, "fixturenames", ())]
+    result = {}
+    for start in range(0, len(selected), MODELS_A_RUN):
+        names = selected[start : start + MODELS_A_RUN]
+        result |= dict.fromkeys(names, {name: folders[name] for name in names})
+    return result
+
+
+@pytest.fixture(scope="session")
+def compiled() -> Compiled:
+    return Compiled()
+
+
+@pytest.fixture(scope="session")
+def runner():
+    runner = IsolatedRunner()
+    yield runner
+    runner.stop()

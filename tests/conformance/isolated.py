@@ -1,0 +1,70 @@
+"""Runs cases in a process of their own, so that a kernel that crashes costs only its case."""
+
+import multiprocessing
+import pathlib
+import signal
+
+SECONDS_A_CASE = 120
+
+
+class IsolatedRunner:
+    """A process that runs one case after the other; where one kills it or takes too long, a new process takes over."""
+
+    def __init__(self):
+        self._process = None
+
+    def run(self, folder: pathlib.Path, cache: pathlib.Path) -> str | None:
+        """Why the case fails, or None."""
+        if self._process is None:
+            self._start()
+        self._pipe.send((folder, cache))
+        try:
+            if self._pipe.poll(SECONDS_A_CASE):
+                return self._pipe.recv()
+            why = f"takes longer than {SECONDS_A_CASE} s"
+        except EOFError:
+            self._process.join()
+            why = f"the run ends with {_ending(self._process.exitcode)}"
+        self.stop()
+        return why
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._process = None
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+
+def _ending(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"status {code}"
+
+
+def _serve(pipe) -> None:
+    while True:
+        try:
+            folder, cache = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(_run_case(folder, cache))
+
+
+def _run_case(folder: pathlib.Path, cache: pathlib.Path) -> str | None:
+    from onnx.backend.test.runner import Runner
+
+    import onnx2halide.backend
+    import suite
+
+    try:
+        prepared = onnx2halide.backend.prepare(folder / "model.onnx", "CPU", cache=cache, name=folder.name)
+        for inputs, expected in suite.data_sets(folder):
+            Runner.assert_similar_outputs(expected, prepared.run(inputs), **suite.tolerances(folder))
+    except Exception as error:  # whatever it is, it is this case's result
+        return f"{type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,36 @@
+"""The list of cases that are known to fail, each with its reason; and where a run notes what became of each case."""
+
+import pathlib
+import re
+
+import suite
+
+LIST = pathlib.Path(__file__).with_name("unsupported.txt")
+OUTCOMES = suite.BUILD / "outcomes"
+
+
+def listed() -> dict[str, str]:
+    lines = LIST.read_text().splitlines() if LIST.exists() else []
+    return dict(line.split("\t", 1) for line in lines)
+
+
+def write_list(reasons: dict[str, str]) -> None:
+    LIST.write_text("".join(f"{case}\t{reason}\n" for case, reason in sorted(reasons.items())))
+
+
+def note(case: str, error: str | None) -> None:
+    OUTCOMES.mkdir(parents=True, exist_ok=True)
+    (OUTCOMES / case).write_text(error or "")
+
+
+def reason(error: str) -> str:
+    """An error in a few words: without the model's and the nodes' names."""
+    operators = re.findall(r"\((\w+)\): unsupported operator", error)
+    if operators:
+        return f"unsupported operator{'s' if len(set(operators)) > 1 else ''} " + ", ".join(sorted(set(operators)))
+    if "Mismatched elements" in error:
+        return "wrong result"
+    text = " ".join(error.split())
+    text = re.sub(r"^\w+\.onnx: ", "", text)
+    text = re.sub(r"node '[^']*' \(([\w.]+)\)", r"\1", text)
+    return text[:120]
