@@ -1,0 +1,179 @@
+#include "ops/conv.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/conv_packed.h"
+#include "ops/conv_transpose.h"
+#include "ops/conv_weights.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+Conv::Conv(const Node& node) : NodeGenerator(node), group_(node.integer("group", 1)) {
+    if (group_ < 1) throw CompileError("group is {}, expected 1 or more", group_);
+}
+
+std::vector<TensorType> Conv::infer() const {
+    const TensorType& data = in(0);
+    if (!is_float(data.element)) throw CompileError("element type {} is not supported", info(data.element).name);
+    const Dim wanted = inputs_per_group() * group_;
+    if (prove_equal(data.shape.at(1), wanted) == Proof::no) {
+        throw CompileError("input has {} channels, not a multiple of {} groups", data.shape[1].text(), group_);
+    }
+    std::vector<Dim> shape = {data.shape[0], channels()};
+    for (const WindowAxis& axis : window())
+        shape.push_back(axis.output);
+    return {TensorType(data.element, shape)};
+}
+
+std::vector<int64_t> Conv::kernel() const {
+    const std::vector<Dim>& weights = in(1).shape;
+    if (weights.size() != in(0).rank())
+        throw CompileError("weights have rank {}, expected {}", weights.size(), in(0).rank());
+    if (prove_equal(weights[1], inputs_per_group()) == Proof::no) {
+        throw CompileError("weights are for {} input channels in each group, expected {}", weights[1].text(),
+                           inputs_per_group().text());
+    }
+    std::vector<int64_t> kernel;
+    for (size_t i = 2; i < weights.size(); ++i) {
+        if (!weights[i].constant())
+            throw CompileError("the kernel's shape {} must be known at compile time", shape_text(weights));
+        kernel.push_back(*weights[i].constant());
+    }
+    const std::vector<int64_t> declared = node_.integers("kernel_shape", kernel);
+    if (declared != kernel) {
+        throw CompileError("kernel_shape is {}, the weights have {}", fmt::join(declared, "x"), fmt::join(kernel, "x"));
+    }
+    return kernel;
+}
+
+Coordinates Conv::weight_at(const Channel& channel, const Tap& tap) const {
+    Coordinates at = {channel.number, tap.channel.empty() ? "0" : tap.channel};
+    for (const std::string& place : tap.kernel)
+        at.push_back(place.empty() ? "0" : place);
+    return at;
+}
+
+std::vector<Dim> Conv::reduction_extents() const {
+    std::vector<Dim> extents;
+    const std::vector<int64_t> kernel = this->kernel();
+    for (auto size = kernel.rbegin(); size != kernel.rend(); ++size) {
+        if (*size != 1) extents.push_back(*size);
+    }
+    if (!inputs_per_group().is(1)) extents.insert(extents.begin(), inputs_per_group());
+    return extents;
+}
+
+Conv::Tap Conv::tap(const std::string& rdom) const {
+    const std::vector<int64_t> kernel = this->kernel();
+    const size_t loops = reduction_extents().size();
+    Tap tap{"", Coordinates(kernel.size()), {}};
+    for (size_t i = 0; i < loops; ++i)
+        tap.reduction.push_back(KernelSource::axis(rdom, i));
+    auto next = tap.reduction.begin();
+    if (!inputs_per_group().is(1)) tap.channel = *next++;
+    for (size_t i = kernel.size(); i-- > 0;) {
+        if (kernel[i] != 1) tap.kernel[i] = *next++;
+    }
+    return tap;
+}
+
+Conv::Channel Conv::channel(KernelSource& source, const std::string& c) const {
+    if (group_ == 1) return {c, "", c};
+    const std::string size = source.dim(channels_per_group());
+    if (sums_by_group()) {
+        const std::string group = source.var("g");
+        return {fmt::format("{} * {} + {}", group, size, c), group, c};
+    }
+    return {c, channels_per_group().is(1) ? c : fmt::format("{} / {}", c, size), fmt::format("{} % {}", c, size)};
+}
+
+std::string Conv::sum_call(const std::string& sum, const Coordinates& at, const std::string& group) const {
+    std::string call = KernelSource::call(sum, out(0), at);
+    if (!sums_by_group()) return call;
+    call.pop_back();
+    return fmt::format("{}, {})", call, group);
+}
+
+std::string Conv::bias(KernelSource& source, const Channel& channel) const {
+    if (!has_input(2)) return KernelSource::literal(0.0, out(0).element);
+    return source.read(input(2), {bias_at(source, channel)});
+}
+
+bool Conv::has_input_func() const {
+    const Window window = this->window();
+    return is_narrow_float(in(0).element) ||
+           std::any_of(window.begin(), window.end(), [](const WindowAxis& axis) { return axis.reaches_outside(); });
+}
+
+void Conv::define_input_func(KernelSource& source) const {
+    const std::string func = source.func(output(0)->name + "_input");
+    source.keep(output(0), input_role, func);
+    const Coordinates at = source.vars(in(0).rank());
+    const std::string element = read_padded(source, input(0), window(), at, KernelSource::literal(0.0, in(0).element));
+    source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), at), element));
+}
+
+std::string Conv::input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const {
+    if (channel.group.empty()) return tap.channel.empty() ? "0" : tap.channel;
+    if (inputs_per_group().is(1)) return channel.group;
+    return fmt::format("{} * {} + {}", channel.group, source.dim(inputs_per_group()), tap.channel);
+}
+
+std::string Conv::input_element(KernelSource& source, const Channel& channel, const Tap& tap) const {
+    const Window window = this->window();
+    Coordinates at = source.vars(in(0).rank());
+    at[1] = input_channel(source, channel, tap);
+    for (size_t i = 0; i < window.size(); ++i)
+        at[i + 2] = window[i].tap(source, at[i + 2], tap.kernel[i]);
+    return has_input_func() ? KernelSource::call(source.kept(output(0), input_role), in(0), at)
+                            : source.read(input(0), at);
+}
+
+void Conv::algorithm(KernelSource& source) const {
+    if (has_input_func()) define_input_func(source);
+    const std::vector<Dim> extents = reduction_extents();
+    const std::string taps = extents.empty() ? "" : source.rdom("k", extents);
+    const std::string sum = source.func(output(0)->name + "_sum");
+    source.keep(output(0), taps_role, taps);
+    source.keep(output(0), sum_role, sum);
+
+    const Coordinates at = source.vars(out(0).rank());
+    const Channel channel = this->channel(source, at[1]);
+    const Tap tap = this->tap(taps);
+    const std::string call = sum_call(sum, at, channel.group), initial = bias(source, channel);
+    const std::string product =
+        fmt::format("{} * {}", source.read(input(1), weight_at(channel, tap)), input_element(source, channel, tap));
+    if (extents.empty()) {
+        source.line(fmt::format("{} = {} + {};", call, initial, product));
+    } else {
+        source.line(fmt::format("{} = {};", call, initial));
+        source.line(fmt::format("{} += {};", call, product));
+    }
+
+    if (!sums_by_group()) {
+        source.define(output(0), at, call);
+        return;
+    }
+    Coordinates in_group = at;
+    const std::string size = source.dim(channels_per_group());
+    in_group[1] = fmt::format("{} % {}", at[1], size);
+    source.define(output(0), at, sum_call(sum, in_group, fmt::format("{} / {}", at[1], size)));
+}
+
+Dim Conv::flops() const { return out(0).elements() * product(reduction_extents()) * 2; }
+
+std::vector<Operator> conv_operators() {
+    return {
+        {"Conv", 1, make<Conv>},
+        {"ConvTranspose", 1, make<ConvTranspose>},
+        {"PackedConv", 1, make<PackedConv>, "onnx2halide"},
+        {"PackConvWeights", 1, make<PackConvWeights>, "onnx2halide"},
+        {"PackConvBias", 1, make<PackConvBias>, "onnx2halide"},
+    };
+}
+
+} // namespace onnx2halide

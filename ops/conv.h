@@ -1,0 +1,62 @@
+#pragma once
+
+#include "ops/node_generator.h"
+#include "ops/window.h"
+
+namespace onnx2halide {
+
+/// A convolution (ONNX's Conv) with weights as ONNX has them: each output element is a bias plus the products of the
+/// weights and the window of inputs under it. Forms with other weights derive from it.
+class Conv : public NodeGenerator {
+public:
+    explicit Conv(const Node& node);
+
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+    Dim flops() const override;
+
+protected:
+    /// Text of an output channel's number, of its group and of its place in the group.
+    struct Channel {
+        std::string number, group, in_group;
+    };
+    /// Text of a tap: the input channel within the group, empty where there is one alone, and a place along each kernel
+    /// axis.
+    struct Tap {
+        std::string channel;
+        Coordinates kernel;                 // empty where the kernel is 1
+        std::vector<std::string> reduction; // the RDom's variables, innermost first
+    };
+
+    int64_t group_;
+
+    /// Output channels.
+    virtual Dim channels() const { return in(1).shape.at(0); }
+    virtual std::vector<int64_t> kernel() const;
+    /// Whether the sum has the group as its last dimension, so that no vector of channels crosses groups.
+    virtual bool sums_by_group() const { return false; }
+    virtual Coordinates weight_at(const Channel& channel, const Tap& tap) const;
+    virtual std::string bias_at(KernelSource&, const Channel& channel) const { return channel.number; }
+
+    Window window() const { return read_window(node_, in(0).shape, kernel()); }
+    Dim channels_per_group() const { return floor_div(channels(), group_); }
+    Dim inputs_per_group() const { return floor_div(in(0).shape.at(1), group_); }
+    /// The variables of the node's RDom; there is none where each output has one product.
+    Tap tap(const std::string& rdom) const;
+    std::string sum_call(const std::string& sum, const Coordinates& at, const std::string& group) const;
+
+    // Names that the algorithm keeps for the schedule, all under output 0.
+    static constexpr const char *sum_role = "sum", *taps_role = "taps", *input_role = "input";
+    /// Whether input elements are not read where they are: beyond an edge, or float16 that is widened once.
+    bool has_input_func() const;
+
+private:
+    Channel channel(KernelSource& source, const std::string& c) const;
+    std::vector<Dim> reduction_extents() const;
+    std::string bias(KernelSource& source, const Channel& channel) const;
+    std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const;
+    std::string input_element(KernelSource& source, const Channel& channel, const Tap& tap) const;
+    void define_input_func(KernelSource& source) const;
+};
+
+} // namespace onnx2halide

@@ -1,0 +1,101 @@
+#include "ops/conv_packed.h"
+
+#include <fmt/format.h>
+
+#include "ops/conv_schedule.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// An extent for choosing numbers: the least that it can be.
+int64_t least(const Dim& extent) { return std::max<int64_t>(1, extent.lower_bound().value_or(1)); }
+
+/// An extent for estimating work.
+int64_t estimate(const Dim& extent) { return extent.constant().value_or(1); }
+
+} // namespace
+
+PackedConv::PackedConv(const Node& node)
+    : Conv(node), form_(weight_form(node)), output_channels_(node.integer("output_channels")) {}
+
+Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const {
+    Coordinates at;
+    for (const std::string& place : tap.kernel)
+        at.push_back(place.empty() ? "0" : place);
+    if (form_ == WeightForm::depthwise) {
+        at.push_back(channel.number);
+        return at;
+    }
+    const std::string block = in(1).shape.back().text();
+    at.insert(at.begin(), fmt::format("{} / {}", channel.in_group, block));
+    if (form_ == WeightForm::grouped) at.insert(at.begin(), channel.group);
+    at.push_back(tap.channel.empty() ? "0" : tap.channel);
+    // Where blocks divide groups the channel's number will do.
+    at.push_back(fmt::format("{} % {}", sums_by_group() ? channel.in_group : channel.number, block));
+    return at;
+}
+
+std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) const {
+    // Sums are computed for whole blocks of channels; a packed bias has elements for them.
+    const bool enough = form_ == WeightForm::depthwise || channels_per_group().is(0) ||
+                        floor_mod(channels_per_group(), in(1).shape.back()).is(0) ||
+                        (form_ == WeightForm::dense && !(in(2).shape[0] == channels()));
+    return enough ? channel.number : fmt::format("min({}, {})", channel.number, source.dim(channels() - 1));
+}
+
+ConvLoops PackedConv::loops() const {
+    const Window window = this->window();
+    const TensorType &data = in(0), &result = out(0);
+    const bool is_depthwise = form_ == WeightForm::depthwise;
+    ConvLoops loops{};
+    loops.element = is_narrow_float(result.element) ? ElementType::float32 : result.element;
+    loops.shares_inputs = !is_depthwise;
+    loops.groups = is_depthwise ? 1 : group_;
+    loops.whole_group = sums_by_group();
+    loops.channels = output_channels_ / loops.groups;
+    loops.max_lanes = is_depthwise ? loops.channels : estimate(in(1).shape.back());
+    loops.inner_products = is_depthwise ? window.back().kernel : estimate(inputs_per_group());
+    loops.products = estimate(inputs_per_group());
+    loops.images = estimate(result.shape[0]);
+    for (const WindowAxis& axis : window)
+        loops.products *= axis.kernel;
+    for (size_t i = 0; i + 2 < window.size(); ++i)
+        loops.images *= estimate(window[i].output);
+    loops.width = least(window.back().output);
+    loops.height = window.size() > 1 ? least(window[window.size() - 2].output) : 1;
+    const WindowAxis& strip_axis = loops.height > 1 ? window[window.size() - 2] : window.back();
+    if (copies_input()) {
+        loops.input_row_elements =
+            estimate(data.shape[1]) * strip_axis.stride * (loops.height > 1 ? estimate(window.back().input) : 1);
+        loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
+    }
+    loops.input_pixel_bytes = window.back().stride * estimate(data.shape[1]) * info(loops.element).bytes;
+    loops.input_elements = estimate(data.elements());
+    loops.weight_elements = estimate(in(1).elements());
+    return loops;
+}
+
+Loops PackedConv::input_loops(KernelSource& source) const {
+    const Coordinates names = source.vars(in(0).rank());
+    Loops loops{source.kept(output(0), input_role), {}, in(0).extents(), in(0).element};
+    for (const int axis : in(0).layout)
+        loops.vars.push_back(names[axis]);
+    return loops;
+}
+
+void PackedConv::schedule(KernelSource& source) const {
+    const TensorType& result = out(0);
+    const bool is_direct =
+        !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
+    if (!is_direct) return NodeGenerator::schedule(source);
+    DirectConv conv;
+    conv.output = source.output_loops();
+    conv.sum = source.kept(output(0), sum_role);
+    conv.reduction = tap(source.kept(output(0), taps_role)).reduction;
+    if (copies_input()) conv.input = input_loops(source);
+    conv.loops = loops();
+    schedule_direct_conv(source, conv);
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "ops/conv.h"
+#include "ops/conv_tile.h"
+#include "ops/conv_weights.h"
+
+namespace onnx2halide {
+
+/// A convolution whose weights were packed at compile time (see WeightForm), with channels innermost. Attributes: those
+/// of Conv, `form` and `output_channels`.
+class PackedConv : public Conv {
+public:
+    explicit PackedConv(const Node& node);
+    void schedule(KernelSource& source) const override;
+    LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
+
+protected:
+    Dim channels() const override { return output_channels_; }
+    std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
+    bool sums_by_group() const override {
+        return form_ == WeightForm::grouped && !floor_mod(channels_per_group(), in(1).shape.back()).is(0);
+    }
+    Coordinates weight_at(const Channel& channel, const Tap& tap) const override;
+    std::string bias_at(KernelSource& source, const Channel& channel) const override;
+
+private:
+    WeightForm form_;
+    int64_t output_channels_;
+
+    /// Whether a strip of the input is copied. Depthwise sums use each element a few times only: a condition at the
+    /// edges costs less.
+    bool copies_input() const { return has_input_func() && form_ != WeightForm::depthwise; }
+    ConvLoops loops() const;
+    Loops input_loops(KernelSource& source) const;
+};
+
+} // namespace onnx2halide

@@ -1,0 +1,125 @@
+#include "ops/conv_tile.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace onnx2halide {
+
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Whether so many pixels' elements of one channel do not fit in the first-level cache beside each other: 8 lines share
+/// an address modulo 4 KB.
+bool thrashes(const ConvLoops& loops, int pixels) {
+    constexpr int64_t line = 64, sets = 64, ways = 8;
+    if (loops.input_pixel_bytes % line != 0) return false;
+    return pixels > ways * sets / std::gcd(loops.input_pixel_bytes / line, sets);
+}
+
+/// Two multiply-adds and two loads start in a cycle; a sum can be added to again after 4 cycles; the second-level cache
+/// gives 24 bytes a cycle.
+double tile_cycles(const ConvLoops& loops, const ConvTile& tile) {
+    constexpr double level2_bytes = 24, level1_weights = 16384;
+    const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;
+    const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
+    double step = std::max({sums, loads, 8}) / 2.0 + 0.02 * loads;
+    const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
+    if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
+        step = std::max(step, weight_bytes / level2_bytes);
+    if (thrashes(loops, pixels)) step += pixels;
+    const double prologue_and_epilogue = 1.5 * sums + 20;
+    return static_cast<double>(loops.products) * step + prologue_and_epilogue;
+}
+
+/// Whether sums, weights and an input fit in the registers. A single pixel takes each weight from memory once. Tiles of
+/// a depthwise convolution are small, so that few of them lie at the edges of the image.
+bool fits(const ConvLoops& loops, const ConvTile& tile, int registers) {
+    constexpr int depthwise_pixels = 8;
+    const int pixels = tile.pixels * tile.tile_rows;
+    if (!loops.shares_inputs) return pixels <= depthwise_pixels && tile.vectors == 1;
+    const int weights = pixels == 1 ? 0 : tile.vectors;
+    return pixels * tile.vectors + weights + 1 <= registers;
+}
+
+int choose_lanes(const ConvLoops& loops, const Target& target) {
+    const auto lanes = std::min<int64_t>(target.lanes(loops.element), loops.max_lanes);
+    // Depthwise weights have no zeros behind the last channel, so a vector may not go beyond it.
+    const auto channels = static_cast<uint64_t>(loops.channels);
+    return static_cast<int>(
+        std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels)));
+}
+
+} // namespace
+
+ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
+    const int lanes = choose_lanes(loops, target);
+    const auto max_vectors =
+        std::min<int64_t>(8, loops.shares_inputs ? ceil_div(loops.channels, lanes) : loops.channels / lanes);
+    const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
+    ConvTile best{lanes, loops.whole_group ? whole : 1, 1, 1, 0};
+    best.cycles = std::llround(tile_cycles(loops, best));
+    double best_cycles = INFINITY;
+    for (ConvTile tile{lanes, best.vectors, 1, 1, 0}; tile.vectors <= max_vectors; ++tile.vectors) {
+        // Channels of one group share their inputs.
+        if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
+        for (tile.pixels = 1; tile.pixels <= std::min<int64_t>(loops.width, target.vector_registers); ++tile.pixels) {
+            const int64_t max_rows =
+                tile.pixels == loops.width ? std::min<int64_t>(loops.height, target.vector_registers) : 1;
+            for (tile.tile_rows = 1; tile.tile_rows <= max_rows && fits(loops, tile, target.vector_registers);
+                 ++tile.tile_rows) {
+                const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
+                                      ceil_div(loops.channels, lanes * tile.vectors);
+                const double one = tile_cycles(loops, tile), all = one * static_cast<double>(tiles);
+                if (all < best_cycles) {
+                    best_cycles = all;
+                    best = tile;
+                    best.cycles = std::llround(one);
+                }
+            }
+        }
+    }
+    return best;
+}
+
+ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
+    constexpr double task_overhead = 300, copy_cycles = 0.3, least_parallel_cycles = 30000;
+    // How much a machine with so many threads counts.
+    constexpr struct { int threads, weight; } machines[] = {{1, 8}, {2, 8}, {4, 4}, {8, 3}, {16, 2}, {32, 1}, {64, 1}};
+
+    const bool by_rows = loops.height > 1;
+    const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
+    const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
+    const int64_t channel_tiles = ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
+    const bool channels_outermost =
+        loops.shares_inputs && loops.weight_elements > loops.input_elements && channel_tiles > 1;
+    const double all_cycles =
+        static_cast<double>(tile.cycles * tiles_across * ceil_div(length, step) * channel_tiles * loops.images);
+    if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
+
+    ConvWalk best{static_cast<int>(length), channels_outermost, true};
+    double best_score = 0;
+    for (int64_t strip = length; strip >= step; --strip) {
+        if (strip != length && strip % step != 0) continue;
+        const int64_t strips = ceil_div(length, strip);
+        double task = static_cast<double>(tile.cycles * tiles_across * ceil_div(strip, step)) + task_overhead;
+        if (!channels_outermost) {
+            task *= static_cast<double>(channel_tiles);
+            task += copy_cycles * static_cast<double>(loops.input_row_elements * (strip + loops.halo_rows));
+        }
+        const int64_t tasks = strips * loops.images * (channels_outermost ? channel_tiles : 1);
+        double score = 0;
+        for (const auto& [threads, weight] : machines) {
+            score += weight * all_cycles / threads / (static_cast<double>(ceil_div(tasks, threads)) * task);
+        }
+        if (score > best_score * 1.001) {
+            best_score = score;
+            best.strip = static_cast<int>(strip);
+        }
+    }
+    return best;
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+/// ONNX's ConvTranspose: each output element gathers the inputs that a convolution's gradient would have scattered to
+/// it.
+class ConvTranspose : public NodeGenerator {
+public:
+    explicit ConvTranspose(const Node& node);
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+    Dim flops() const override;
+
+private:
+    struct Axis {
+        int64_t kernel, stride, dilation;
+        Dim pad_begin, input, output;
+
+        /// Taps that can meet an output element: every stride-th where they are not dilated.
+        int64_t taps() const { return dilation == 1 ? (kernel + stride - 1) / stride : kernel; }
+    };
+    /// Where one tap of an axis reads, and the condition under which it counts.
+    struct Place {
+        std::string kernel, input, condition;
+    };
+
+    int64_t group_;
+
+    std::vector<Axis> axes() const;
+    Axis axis(size_t i) const;
+    Place place(KernelSource& source, const Axis& axis, const std::string& at, const std::string& tap) const;
+    Dim channels_per_group() const { return in(1).shape.at(1); }
+    Dim inputs_per_group() const { return floor_div(in(0).shape.at(1), group_); }
+};
+
+} // namespace onnx2halide

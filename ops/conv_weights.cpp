@@ -1,0 +1,94 @@
+#include "ops/conv_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include <fmt/format.h>
+
+namespace onnx2halide {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> form_names = {"dense", "grouped", "depthwise"};
+
+} // namespace
+
+std::string_view name(WeightForm form) { return form_names.at(static_cast<size_t>(form)); }
+
+WeightForm weight_form(const Node& node) {
+    const auto found = std::find(form_names.begin(), form_names.end(), node.string("form"));
+    if (found == form_names.end()) throw CompileError("form is '{}'", node.string("form"));
+    return static_cast<WeightForm>(found - form_names.begin());
+}
+
+WeightForm weight_form(int64_t group, const Dim& inputs_per_group) {
+    if (group == 1) return WeightForm::dense;
+    return inputs_per_group.is(1) ? WeightForm::depthwise : WeightForm::grouped;
+}
+
+int64_t block_of_group(WeightForm form, int64_t channels_per_group) {
+    if (form != WeightForm::grouped) return weight_block;
+    return std::min<int64_t>(weight_block, std::bit_ceil(static_cast<uint64_t>(channels_per_group)));
+}
+
+PackConvWeights::PackConvWeights(const Node& node)
+    : NodeGenerator(node), form_(weight_form(node)), group_(node.integer("group", 1)),
+      block_(node.integer("block", weight_block)) {}
+
+std::vector<TensorType> PackConvWeights::infer() const {
+    const TensorType& weights = in(0);
+    const ElementType element = is_narrow_float(weights.element) ? ElementType::float32 : weights.element;
+    std::vector<Dim> shape(weights.shape.begin() + 2, weights.shape.end());
+    if (form_ == WeightForm::depthwise) {
+        shape.push_back(weights.shape[0]);
+        return {TensorType(element, shape)};
+    }
+    shape.insert(shape.begin(), ceil_div(floor_div(weights.shape[0], group_), block_));
+    if (form_ == WeightForm::grouped) shape.insert(shape.begin(), group_);
+    shape.push_back(weights.shape[1]);
+    shape.push_back(block_);
+    return {TensorType(element, shape)};
+}
+
+void PackConvWeights::algorithm(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    source.define(output(0), at,
+                  form_ == WeightForm::depthwise ? depthwise_element(source, at) : blocked_element(source, at));
+}
+
+std::string PackConvWeights::depthwise_element(KernelSource& source, const Coordinates& at) const {
+    Coordinates from = {at.back(), "0"};
+    from.insert(from.end(), at.begin(), at.end() - 1);
+    return source.read(input(0), from);
+}
+
+std::string PackConvWeights::blocked_element(KernelSource& source, const Coordinates& at) const {
+    // Extents come from the types, not from attributes: the same text then serves weights of any size.
+    const std::vector<Dim>& packed = out(0).shape;
+    const bool grouped = form_ == WeightForm::grouped;
+    const size_t first = grouped ? 1 : 0;
+    const Dim channels = grouped ? floor_div(in(0).shape[0], packed[0]) : in(0).shape[0];
+    const std::string in_group = fmt::format("{} * {} + {}", at[first], source.dim(packed.back()), at.back());
+    const std::string held = fmt::format("min({}, {})", in_group, source.dim(channels - 1));
+    Coordinates from = {grouped ? fmt::format("{} * {} + {}", at[0], source.dim(channels), held) : held,
+                        at[at.size() - 2]};
+    from.insert(from.end(), at.begin() + first + 1, at.end() - 2);
+    return fmt::format("select({} < {}, {}, {})", in_group, source.dim(channels), source.read(input(0), from),
+                       KernelSource::literal(0.0, out(0).element));
+}
+
+std::vector<TensorType> PackConvBias::infer() const {
+    return {TensorType(in(0).element, {ceil_div(in(0).shape.at(0), weight_block) * weight_block})};
+}
+
+void PackConvBias::algorithm(KernelSource& source) const {
+    const Coordinates at = source.vars(1);
+    const Dim& channels = in(0).shape[0];
+    const std::string element = source.read(input(0), {fmt::format("min({}, {})", at[0], source.dim(channels - 1))});
+    source.define(output(0), at,
+                  fmt::format("select({} < {}, {}, {})", at[0], source.dim(channels), element,
+                              KernelSource::literal(0.0, in(0).element)));
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+/// The orders in which PackedConv reads weights. A block is a fixed number of output channels, zero where there are no
+/// more.
+enum class WeightForm {
+    dense,     // [channels / block, kernel…, input channels, block]
+    grouped,   // [groups, channels of a group / block, kernel…, input channels of a group, block]
+    depthwise, // [kernel…, channels]
+};
+
+/// The form that a node's attribute `form` names.
+WeightForm weight_form(const Node& node);
+/// The form for a convolution with these channels.
+WeightForm weight_form(int64_t group, const Dim& inputs_per_group);
+std::string_view name(WeightForm form);
+
+/// Output channels in a block: the same for every element type and machine, so that one set of weights serves every
+/// schedule; fewer where a group has fewer.
+constexpr int64_t weight_block = 16;
+int64_t block_of_group(WeightForm form, int64_t channels_per_group);
+
+/// A convolution's weights [channels, input channels of a group, kernel…] in a form that PackedConv reads, float16
+/// widened.
+class PackConvWeights : public NodeGenerator {
+public:
+    explicit PackConvWeights(const Node& node);
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+
+private:
+    WeightForm form_;
+    int64_t group_, block_;
+
+    std::string depthwise_element(KernelSource& source, const Coordinates& at) const;
+    std::string blocked_element(KernelSource& source, const Coordinates& at) const;
+};
+
+/// A bias with zeros after it, up to a whole block.
+class PackConvBias : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+};
+
+} // namespace onnx2halide

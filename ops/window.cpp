@@ -1,0 +1,120 @@
+#include "ops/window.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace onnx2halide {
+
+namespace {
+
+/// Padding of auto_pad SAME_UPPER or SAME_LOWER: the outputs are the inputs divided by the stride, and an odd pad more
+/// goes to that end.
+void pad_same(WindowAxis& axis, bool upper) {
+    axis.output = ceil_div(axis.input, axis.stride);
+    const Dim total = max((axis.output - 1) * axis.stride + axis.span() - axis.input, Dim(0));
+    const Dim less = floor_div(total, 2);
+    axis.pad_begin = upper ? less : total - less;
+    axis.pad_end = total - axis.pad_begin;
+}
+
+void count_outputs(WindowAxis& axis, Rounding rounding) {
+    const Dim padded = axis.input + axis.pad_begin;
+    const Dim room = padded + axis.pad_end - axis.span();
+    if (room.upper_bound() && *room.upper_bound() < 0) {
+        throw CompileError("kernel spans {} elements, the padded input has {}", axis.span(),
+                           (room + axis.span()).text());
+    }
+    if (rounding == Rounding::down) {
+        axis.output = floor_div(room, axis.stride) + 1;
+    } else {
+        // A window that would start behind the input's last element is left out.
+        axis.output = min(ceil_div(room, axis.stride), floor_div(padded - 1, axis.stride)) + 1;
+    }
+}
+
+} // namespace
+
+bool WindowAxis::reaches_before() const { return prove_less_equal(pad_begin, 0) != Proof::yes; }
+
+bool WindowAxis::reaches_after() const {
+    return prove_less_equal((output - 1) * stride + span() - pad_begin, input) != Proof::yes;
+}
+
+std::string WindowAxis::tap(KernelSource& source, const std::string& at, const std::string& tap) const {
+    std::string text = stride == 1 ? at : fmt::format("{} * {}", at, stride);
+    if (!tap.empty()) text += dilation == 1 ? fmt::format(" + {}", tap) : fmt::format(" + {} * {}", tap, dilation);
+    if (const auto pad = pad_begin.constant()) {
+        if (*pad != 0) text += fmt::format(" {} {}", *pad > 0 ? '-' : '+', std::abs(*pad));
+    } else {
+        text += " - " + source.dim(pad_begin);
+    }
+    return text;
+}
+
+std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name, size_t axes) {
+    const std::vector<int64_t> values = node.integers(name, std::vector<int64_t>(axes, 1));
+    if (values.size() != axes) throw CompileError("{} has {} values, expected {}", name, values.size(), axes);
+    for (const int64_t value : values) {
+        if (value < 1) throw CompileError("{} has the value {}, expected 1 or more", name, value);
+    }
+    return values;
+}
+
+Window read_window(const Node& node, const std::vector<Dim>& input, const std::vector<int64_t>& kernel,
+                   Rounding rounding) {
+    if (input.size() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", input.size());
+    const size_t axes = input.size() - 2;
+    if (kernel.size() != axes) throw CompileError("kernel_shape has {} values, expected {}", kernel.size(), axes);
+    const std::vector<int64_t> strides = spatial_attribute(node, "strides", axes);
+    const std::vector<int64_t> dilations = spatial_attribute(node, "dilations", axes);
+    const std::string auto_pad = node.string("auto_pad", "NOTSET");
+    std::vector<int64_t> pads(axes * 2, 0);
+    if (auto_pad == "NOTSET" || auto_pad.empty()) {
+        pads = node.integers("pads", pads);
+        if (pads.size() != axes * 2) throw CompileError("pads has {} values, expected {}", pads.size(), axes * 2);
+    } else if (auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") {
+        throw CompileError("auto_pad is '{}', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER", auto_pad);
+    }
+    Window window;
+    for (size_t i = 0; i < axes; ++i) {
+        WindowAxis axis{kernel[i], strides[i], dilations[i], pads[i], pads[axes + i], input[i + 2], 0};
+        if (axis.kernel < 1) throw CompileError("kernel_shape has the value {}, expected 1 or more", axis.kernel);
+        if (auto_pad.starts_with("SAME")) {
+            pad_same(axis, auto_pad == "SAME_UPPER");
+        } else {
+            count_outputs(axis, rounding);
+        }
+        window.push_back(axis);
+    }
+    return window;
+}
+
+std::string outside(KernelSource& source, const Window& window, const Coordinates& at) {
+    std::vector<std::string> conditions;
+    for (size_t i = 0; i < window.size(); ++i) {
+        if (window[i].reaches_before()) conditions.push_back(at[i] + " < 0");
+        if (window[i].reaches_after())
+            conditions.push_back(fmt::format("{} >= {}", at[i], source.dim(window[i].input)));
+    }
+    return fmt::format("{}", fmt::join(conditions, " || "));
+}
+
+std::string held_inside(KernelSource& source, const WindowAxis& axis, const std::string& at) {
+    const std::string last = source.dim(axis.input - 1);
+    if (axis.reaches_before())
+        return axis.reaches_after() ? fmt::format("clamp({}, 0, {})", at, last) : fmt::format("max({}, 0)", at);
+    return axis.reaches_after() ? fmt::format("min({}, {})", at, last) : at;
+}
+
+std::string read_padded(KernelSource& source, const Value* value, const Window& window, Coordinates at,
+                        const std::string& fill) {
+    const std::string condition = outside(source, window, {at.begin() + 2, at.end()});
+    for (size_t i = 0; i < window.size(); ++i) {
+        if (window[i].reaches_outside())
+            at[i + 2] = held_inside(source, window[i], fmt::format("likely({})", at[i + 2]));
+    }
+    const std::string element = source.read(value, at);
+    return condition.empty() ? element : fmt::format("select({}, {}, {})", condition, fill, element);
+}
+
+} // namespace onnx2halide

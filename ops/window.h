@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/kernel_source.h"
+
+namespace onnx2halide {
+
+/// How a window slides along one spatial axis of a convolution or a pool.
+struct WindowAxis {
+    int64_t kernel = 1, stride = 1, dilation = 1;
+    Dim pad_begin, pad_end;
+    Dim input, output; // extents
+
+    /// Elements from the first tap to the last, both included.
+    int64_t span() const { return (kernel - 1) * dilation + 1; }
+    /// Whether a tap may lie before or after the input's elements; true where that is not known.
+    bool reaches_before() const;
+    bool reaches_after() const;
+    bool reaches_outside() const { return reaches_before() || reaches_after(); }
+    /// The input's coordinate under a tap: `x * 2 + k.y - 1`; the tap is empty where the kernel is 1.
+    std::string tap(KernelSource& source, const std::string& at, const std::string& tap) const;
+};
+
+/// The axes of a window, in ONNX's order.
+using Window = std::vector<WindowAxis>;
+
+enum class Rounding { down, up };
+
+/// The window that a node's strides, dilations, pads and auto_pad give over an input of shape N × C × spatial.
+/// Throws CompileError where an attribute does not fit the number of spatial axes.
+Window read_window(const Node& node, const std::vector<Dim>& input, const std::vector<int64_t>& kernel,
+                   Rounding rounding = Rounding::down);
+
+/// A spatial attribute (strides, dilations) with one value an axis, ones where it is missing.
+std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name, size_t axes);
+
+/// An element of `value` at coordinates that may lie outside of it along the window's axes; there it is `fill`.
+/// `select(x < 0 || x >= 56, 0.0f, image(c, clamp(likely(x), 0, 55), y, n))`
+std::string read_padded(KernelSource& source, const Value* value, const Window& window, Coordinates at,
+                        const std::string& fill);
+
+/// `x < 0 || x >= 56` for every axis along which taps reach outside, empty where none does.
+std::string outside(KernelSource& source, const Window& window, const Coordinates& at);
+/// The coordinate held inside the axis: `clamp(x, 0, 55)`.
+std::string held_inside(KernelSource& source, const WindowAxis& axis, const std::string& at);
+
+} // namespace onnx2halide
