@@ -44,7 +44,8 @@ std::string slot(size_t i) {
 }
 
 std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
-    return ObjectCache::key("kernel " + job.target, job.file.preamble + generator.text);
+    static const std::string functions = read_text(ONNX2HALIDE_GENERATORS_DIR "/onnx2halide_generators.h");
+    return ObjectCache::key("kernel " + job.target, functions + job.file.preamble + generator.text);
 }
 
 std::string object_name(const GeneratorClass& generator) {
@@ -142,8 +143,8 @@ private:
             source += fmt::format("\nnamespace {0} {{\n{1}}}\n{2}{0}::{3}, {0})\n", slot(i), body, registration_mark, generator.name);
         }
         write_file(folder / "generators.cpp", source);
-        // The flags are those of the precompiled Halide.h.
-        ProcessResult result = run_process({"g++", "-std=c++17", "-O0", "-fno-rtti", "-fPIC", "-I" ONNX2HALIDE_GENERATORS_DIR, "-c",
+        // The flags are those of the precompiled header.
+        ProcessResult result = run_process({"g++", "-std=c++17", "-O0", "-fno-rtti", "-fPIC", "-I" ONNX2HALIDE_GENERATORS_DIR, "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-c",
                                             (folder / "generators.cpp").string(), "-o", (folder / "generators.o").string()});
         if (result.status != 0) return result;
         return run_process({"g++", "-fuse-ld=mold", (folder / "generators.o").string(), "-o", (folder / "generators").string(), ONNX2HALIDE_GENERATOR_MAIN,

@@ -2,34 +2,12 @@
 #include <fmt/ranges.h>
 
 #include "compiler/emit/emit.h"
-#include "ops/onnx_functions.h"
 
 namespace onnx2halide {
 
 namespace {
 
-constexpr std::string_view preamble = R"(#include "Halide.h"
-
-#include <initializer_list>
-#include <limits>
-
-using namespace Halide;
-
-namespace {
-
-/// Fixes the extents of a buffer that lies densely in memory, innermost first.
-template <typename B>
-void dense(B& buffer, std::initializer_list<Expr> extents) {
-    Expr stride = 1;
-    int i = 0;
-    for (const Expr& extent : extents) {
-        buffer.dim(i++).set_bounds(0, extent).set_stride(stride);
-        stride = stride * extent;
-    }
-}
-
-}  // namespace
-)";
+constexpr std::string_view preamble = "#include \"onnx2halide_generators.h\"\n";
 
 std::string work_text(const Dim& flops) {
     const auto count = flops.constant();
@@ -55,9 +33,9 @@ std::string emit_banner(const Program& program, const EmitOptions& options, cons
 }
 
 std::string emit_generators(const Program& program, const EmitOptions& options) {
-    std::string classes;
-    for (const Kernel& kernel : program.kernels) classes += class_comment(kernel) + kernel.source.text(options.schedule);
-    return emit_banner(program, options, "// ") + "\n" + std::string(preamble) + onnx_functions(classes) + classes;
+    std::string text = emit_banner(program, options, "// ") + "\n" + std::string(preamble);
+    for (const Kernel& kernel : program.kernels) text += class_comment(kernel) + kernel.source.text(options.schedule);
+    return text;
 }
 
 }  // namespace onnx2halide

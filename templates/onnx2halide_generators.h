@@ -1,97 +1,92 @@
-#include "ops/onnx_functions.h"
+// What every emitted generator includes: dense buffers, and Halide functions with ONNX's semantics.
+#pragma once
 
-#include <set>
-#include <vector>
+#include "Halide.h"
 
-#include <fmt/format.h>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
 
-namespace onnx2halide {
+using namespace Halide;
 
-namespace {
+/// Fixes the extents of a buffer that lies densely in memory, innermost first.
+template <typename B>
+void dense(B& buffer, std::initializer_list<Expr> extents) {
+    Expr stride = 1;
+    int i = 0;
+    for (const Expr& extent : extents) {
+        buffer.dim(i++).set_bounds(0, extent).set_stride(stride);
+        stride = stride * extent;
+    }
+}
 
-struct Function {
-    std::string_view name;
-    std::string_view text;
-};
+/// Functions that differ from Halide's (NaN, infinities, the rounding of integer division), and operators that are more than one call.
+/// They take and give the type in which kernels compute: float for float16.
+namespace onnx {
 
-/// Each stands after those that it calls.
-constexpr Function functions[] = {
-    {"magnitude_bits", R"(
 // Halide tells LLVM that results of arithmetic are never NaN or infinite, and it drops tests for them. It does not see through their bits.
 inline Expr magnitude_bits(Expr x) {
     return x.type().bits() == 64 ? reinterpret<uint64_t>(x) & Expr(uint64_t(INT64_MAX)) : reinterpret<uint32_t>(x) & Expr(uint32_t(INT32_MAX));
 }
-)"},
-    {"infinity_bits", R"(
+
 inline Expr infinity_bits(Expr x) {
     return x.type().bits() == 64 ? Expr(uint64_t(0x7ff0000000000000)) : Expr(uint32_t(0x7f800000));
 }
-)"},
-    {"is_nan", R"(
+
 inline Expr is_nan(Expr x) {
     return onnx::magnitude_bits(x) > onnx::infinity_bits(x);
 }
-)"},
-    {"is_inf", R"(
+
 inline Expr is_inf(Expr x) {
     return onnx::magnitude_bits(x) == onnx::infinity_bits(x);
 }
-)"},
-    {"max", R"(
+
 // NaN where an operand is; Halide's max drops it.
 inline Expr max(Expr a, Expr b) {
     if (!a.type().is_float()) return Halide::max(a, b);
     return select(onnx::is_nan(a), a, onnx::is_nan(b), b, Halide::max(a, b));
 }
-)"},
-    {"min", R"(
+
 // NaN where an operand is; Halide's min drops it.
 inline Expr min(Expr a, Expr b) {
     if (!a.type().is_float()) return Halide::min(a, b);
     return select(onnx::is_nan(a), a, onnx::is_nan(b), b, Halide::min(a, b));
 }
-)"},
-    {"clip", R"(
+
 // `highest` where the interval is empty.
 inline Expr clip(Expr x, Expr lowest, Expr highest) {
     Expr clipped = Halide::min(Halide::max(x, lowest), highest);
     return x.type().is_float() ? select(onnx::is_nan(x), x, clipped) : clipped;
 }
-)"},
-    {"abs", R"(
+
 // Halide's abs of an int is unsigned.
 inline Expr abs(Expr x) {
     return x.type().is_int() ? cast(x.type(), Halide::abs(x)) : x.type().is_uint() ? x : Halide::abs(x);
 }
-)"},
-    {"sign", R"(
+
 inline Expr sign(Expr x) {
     Expr sign = cast(x.type(), select(x > 0, 1, x < 0, -1, 0));
     return x.type().is_float() ? select(onnx::is_nan(x), x, sign) : sign;
 }
-)"},
-    {"exp", R"(
+
 // Halide's vectorised exp knows no NaN, and is wrong where its argument does not fit an int.
 inline Expr exp(Expr x) {
     if (x.type().bits() == 64) return Halide::exp(x);
     return select(onnx::is_nan(x), x, Halide::exp(clamp(x, -128.0f, 128.0f)));
 }
-)"},
-    {"log", R"(
+
 // Halide's vectorised log takes NaN and infinity for numbers.
 inline Expr log(Expr x) {
     if (x.type().bits() == 64) return Halide::log(x);
     return select(onnx::is_nan(x) || (onnx::is_inf(x) && x > 0), x, Halide::log(x));
 }
-)"},
-    {"erf", R"(
+
 inline Expr erf(Expr x) {
     if (!x.type().is_float()) return cast(x.type(), Halide::erf(cast<float>(x)));
     if (x.type().bits() == 64) return Internal::Call::make(Float(64), "erf", {x}, Internal::Call::PureExtern);
     return select(onnx::is_nan(x), x, Halide::erf(clamp(x, -6.0f, 6.0f)));
 }
-)"},
-    {"tanh", R"(
+
 // Halide's tanh does not vectorise. This quotient of polynomials is within 4e-7 of it up to 9 and exceeds 1 at 9.5.
 inline Expr tanh(Expr x) {
     if (x.type().bits() == 64) return Halide::tanh(x);
@@ -100,95 +95,78 @@ inline Expr tanh(Expr x) {
     Expr q = (((7.7764825e-7f * z + 3.2856213e-4f) * z + 2.5876951e-2f) * z + 0.4671433f) * z + 1.0f;
     return select(onnx::is_nan(x), x, clamp(y * p / q, -1.0f, 1.0f));
 }
-)"},
-    {"sigmoid", R"(
+
 inline Expr sigmoid(Expr x) {
     return 1 / (1 + onnx::exp(-x));
 }
-)"},
-    {"relu", R"(
+
 inline Expr relu(Expr x) {
     return onnx::max(x, cast(x.type(), 0));
 }
-)"},
-    {"leaky_relu", R"(
+
 inline Expr leaky_relu(Expr x, Expr alpha) {
     return select(x < 0, alpha * x, x);
 }
-)"},
-    {"thresholded_relu", R"(
+
 inline Expr thresholded_relu(Expr x, Expr alpha) {
     return select(x > alpha || onnx::is_nan(x), x, cast(x.type(), 0));
 }
-)"},
-    {"elu", R"(
+
 inline Expr elu(Expr x, Expr alpha) {
     return select(x > 0 || onnx::is_nan(x), x, alpha * (Halide::exp(Halide::min(x, 0)) - 1));
 }
-)"},
-    {"selu", R"(
+
 inline Expr selu(Expr x, Expr alpha, Expr gamma) {
     return gamma * onnx::elu(x, alpha);
 }
-)"},
-    {"celu", R"(
+
 inline Expr celu(Expr x, Expr alpha) {
     return select(x > 0 || onnx::is_nan(x), x, alpha * (Halide::exp(Halide::min(x, 0) / alpha) - 1));
 }
-)"},
-    {"softplus", R"(
+
 // log(1 + exp(x)), without overflow.
 inline Expr softplus(Expr x) {
     return onnx::max(x, cast(x.type(), 0)) + Halide::log(1 + Halide::exp(-Halide::abs(x)));
 }
-)"},
-    {"mish", R"(
+
 // x * tanh(log(1 + e)), which is x * ((1 + e)^2 - 1) / ((1 + e)^2 + 1).
 inline Expr mish(Expr x) {
     Expr e = Halide::exp(Halide::min(x, 20)), n = e * (e + 2);
     return select(x > 20, x, x * (n / (n + 2)));
 }
-)"},
-    {"gelu", R"(
+
 inline Expr gelu(Expr x) {
     return 0.5f * x * (1 + onnx::erf(x * cast(x.type(), Expr(0.7071067811865476))));
 }
-)"},
-    {"gelu_tanh", R"(
+
 inline Expr gelu_tanh(Expr x) {
     Expr cubic = x + cast(x.type(), Expr(0.044715)) * x * x * x;
     return 0.5f * x * (1 + onnx::tanh(cast(x.type(), Expr(0.7978845608028654)) * cubic));
 }
-)"},
-    {"swish", R"(
+
 inline Expr swish(Expr x, Expr alpha) {
     return x / (1 + onnx::exp(-alpha * x));
 }
-)"},
-    {"hard_sigmoid", R"(
+
 inline Expr hard_sigmoid(Expr x, Expr alpha, Expr beta) {
     Expr y = alpha * x + beta;
     return select(onnx::is_nan(y), y, clamp(y, 0, 1));
 }
-)"},
-    {"hard_swish", R"(
+
 inline Expr hard_swish(Expr x) {
     return select(x > 3 || onnx::is_nan(x), x, x < -3, cast(x.type(), 0), x * (x + 3) / 6);
 }
-)"},
-    {"shrink", R"(
+
 inline Expr shrink(Expr x, Expr bias, Expr lambd) {
     return cast(x.type(), select(x < -lambd, x + bias, x > lambd, x - bias, 0));
 }
-)"},
-    {"div", R"(
+
 // Integers round towards zero; Halide's division leaves a remainder that is never negative.
 inline Expr div(Expr a, Expr b) {
     if (!a.type().is_int()) return a / b;
     return a / b + cast(a.type(), select(a < 0 && a % b != 0, select(b < 0, -1, 1), 0));
 }
-)"},
-    {"fmod", R"(
+
 // The remainder of a division that rounds towards zero has the sign of a.
 inline Expr fmod(Expr a, Expr b) {
     if (!a.type().is_float()) {
@@ -201,16 +179,14 @@ inline Expr fmod(Expr a, Expr b) {
     Expr undefined = onnx::is_nan(a) || onnx::is_inf(a) || onnx::is_nan(b) || b == 0;
     return select(undefined, Internal::make_const(a.type(), std::nan("")), onnx::is_inf(b), a, remainder);
 }
-)"},
-    {"mod", R"(
+
 // The remainder of a division that rounds down has the sign of b.
 inline Expr mod(Expr a, Expr b) {
     if (a.type().is_uint()) return a % b;
     Expr r = onnx::fmod(a, b);
     return select((r < 0 && b > 0) || (r > 0 && b < 0), r + b, r);
 }
-)"},
-    {"pow", R"(
+
 // Halide's vectorised pow knows neither NaN nor infinity. An integer base is raised in double, the exponent's type does not matter.
 inline Expr pow(Expr x, Expr y) {
     if (!x.type().is_float()) return cast(x.type(), Halide::pow(cast<double>(x), cast<double>(y)));
@@ -223,37 +199,17 @@ inline Expr pow(Expr x, Expr y) {
     Expr odd = Halide::abs(y % 2) == 1;
     return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y), Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
 }
-)"},
-    {"shift_left", R"(
+
 // Shifting by all bits or more, or by a negative number, leaves none.
 inline Expr shift_left(Expr x, Expr count) {
     Expr last = cast(UInt(x.type().bits()), x.type().bits() - 1), n = cast(last.type(), count);
     return select(n <= last, x << Halide::min(n, last), cast(x.type(), 0));
 }
-)"},
-    {"shift_right", R"(
+
 // Shifting by all bits or more, or by a negative number, leaves the sign alone.
 inline Expr shift_right(Expr x, Expr count) {
     Expr last = cast(UInt(x.type().bits()), x.type().bits() - 1), n = cast(last.type(), count);
     return x.type().is_int() ? x >> Halide::min(n, last) : select(n <= last, x >> Halide::min(n, last), cast(x.type(), 0));
 }
-)"},
-};
 
-bool calls(std::string_view text, std::string_view name) {
-    return text.find(fmt::format("onnx::{}(", name)) != std::string_view::npos;
-}
-
-} // namespace
-
-std::string onnx_functions(std::string_view text) {
-    // Callees stand before their callers, so from the last to the first every caller is known.
-    std::string definitions;
-    for (size_t i = std::size(functions); i-- > 0;) {
-        const auto& [name, definition] = functions[i];
-        if (calls(text, name) || calls(definitions, name)) definitions.insert(0, definition);
-    }
-    return definitions.empty() ? "" : fmt::format("\nnamespace onnx {{\n{}\n}}  // namespace onnx\n", definitions);
-}
-
-} // namespace onnx2halide
+}  // namespace onnx
