@@ -28,7 +28,8 @@ constexpr std::string_view reserved_words[] = {
     "float16_t", "bfloat16_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "size_t", "std",
     "dense", "TailStrategy", "MemoryType", "call", "apply", "create", "inputs", "outputs", "natural_vector", "add_input", "add_output",
     // the emitted C
-    "session", "steps", "place", "values", "weights", "arena", "dims", "options", "batch_size_t", "status",
+    "session", "steps", "place", "bind", "shapes", "open", "open_dims", "values", "weights", "arena", "dims", "options", "status", "handle", "code",
+    "description", "TENSORS", "STEP", "VIEW", "T", "floor_div", "floor_mod", "min_dim", "max_dim", "onnx",
 };
 
 }  // namespace

@@ -112,7 +112,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     const int parallel = options.parallel > 0 ? options.parallel : default_parallel();
     std::vector<Unit> units;
     for (const fs::path& path : models) {
-        units.push_back({path, identifier(options.name.empty() ? path.stem().string() : options.name), {}, ""});
+        units.push_back({path, Names().unique(options.name.empty() ? path.stem().string() : options.name), {}, ""});
     }
     for_each_sound(units, [&](Unit& unit) {
         unit.model = load_model(unit.path, {options.dims, options.until});

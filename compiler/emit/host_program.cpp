@@ -41,6 +41,9 @@ public:
     HostProgram(const Program& program, const EmitOptions& options) : program_(program), options_(options), graph_(*program.graph) {
         for (const Kernel& kernel : program.kernels) names_.reserve(kernel.name + "_kernel");
         for (const auto& [symbol, dim] : graph_.symbols) names_.reserve(symbol);
+        for (const char* suffix : {"", "_create", "_run", "_run_values", "_error", "_destroy", "_inputs", "_outputs", "_weights"}) {
+            names_.reserve(program.name + suffix);
+        }
         for (const Value* tensor : program.tensors) tensor_names_[tensor] = names_.unique(tensor->name);
     }
 
