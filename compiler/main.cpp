@@ -33,6 +33,8 @@ int run(int argc, char** argv) {
     add_build_command(app, invocation);
     add_inspect_command(app, invocation);
     add_ops_command(app, invocation);
+    add_run_command(app, invocation);
+    add_verify_command(app, invocation);
     app.footer("`onnx2halide MODEL.onnx` is short for `onnx2halide compile MODEL.onnx`.\n"
                "Exit status: 0 done; 1 the model or its data is at fault; 2 usage; 3 a fault of onnx2halide.");
     try {

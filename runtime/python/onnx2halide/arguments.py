@@ -19,7 +19,7 @@ def parser(command: str, description: str) -> argparse.ArgumentParser:
     result.add_argument("--target", default="host", help="Halide target; default: host")
     result.add_argument("--schedule", default="default", help="default, or naive")
     result.add_argument("--threads", type=int, default=1, help="threads of a run; 0: one a core; default: 1")
-    result.add_argument("--python", help=argparse.SUPPRESS)  # the compiler has read it
+    result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")
     return result
 
 
