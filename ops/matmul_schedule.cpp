@@ -66,10 +66,10 @@ std::string schedule_tasks(KernelSource& source, const MatmulLoops& matmul, cons
     return task;
 }
 
-void schedule_wide(KernelSource& source, const MatmulLoops& matmul) {
-    if (matmul.wide.empty()) return;
-    source.schedule(fmt::format("{0}.compute_root().vectorize({0}.args()[0], {1});", matmul.wide,
-                                source.target().lanes(matmul.element)));
+void schedule_wide(KernelSource& source, const Loops& wide) {
+    if (wide.vars.empty()) return;
+    source.schedule(wide.func + ".compute_root();");
+    schedule_loops(source, wide);
 }
 
 } // namespace
@@ -134,7 +134,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
                          prove_less_equal(row_tiles, column_tiles) != Proof::yes;
     const std::string &inner_tile = by_rows ? x_tile : y_tile, &outer_tile = by_rows ? y_tile : x_tile;
 
-    schedule_wide(source, matmul);
+    schedule_wide(source, matmul.wide);
     source.schedule("// rows * vectors sums, the vectors of B and an element of A fit in the registers.");
     const std::string width = fmt::format("int({}) * {}", source.param("vectors", tile.vectors), lanes);
     const Directives registers = {fmt::format("vectorize({}, {})", x, lanes), unroll(x), unroll(y)};

@@ -121,7 +121,11 @@ void MatrixProduct::schedule(KernelSource& source) const {
     matmul.sum = source.kept(output(0), sum_role);
     matmul.step = source.kept(output(0), step_role);
     if (form == Form::tiled && !b_is_packed()) matmul.panels = source.kept(output(0), panels_role);
-    if (form == Form::tiled && is_narrow_float(in(0).element)) matmul.wide = source.kept(output(0), wide_role);
+    if (form == Form::tiled && is_narrow_float(in(0).element)) {
+        matmul.wide = {source.kept(output(0), wide_role), {}, in(0).extents(), sum_type()};
+        const Coordinates at = source.vars(in(0).rank());
+        for (const int axis : in(0).layout) matmul.wide.vars.push_back(at[axis]);
+    }
     matmul.element = sum_type();
     if (column_axis()) matmul.column = vars[*column_axis()];
     if (row_axis()) matmul.row = vars[*row_axis()];

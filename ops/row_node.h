@@ -1,0 +1,92 @@
+#pragma once
+
+#include "ops/node_generator.h"
+#include "ops/reduction.h"
+#include "ops/row_schedule.h"
+
+namespace onnx2halide {
+
+class RowText;
+
+/// A node whose results depend on their row: the elements of input 0 along some of its axes. Stages are computed of
+/// each row first, such as its maximum and sum.
+class RowNode : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    void schedule(KernelSource& source) const override;
+
+protected:
+    friend class RowText;
+
+    struct Stage {
+        std::string role;
+        RowStage::Kind kind;
+    };
+    /// The stages that the algorithm defines, in order.
+    virtual std::vector<Stage> stages() const = 0;
+    /// Axes that run within a row.
+    virtual std::vector<size_t> row_axes() const = 0;
+
+    // How rows are numbered: by the other axes, unless a class says otherwise.
+
+    /// Vars, innermost first, and their extents.
+    virtual Loops row_numbers(KernelSource& source) const;
+    /// The number of the row that a result at `at` belongs to.
+    virtual Coordinates row_of(const Coordinates& at) const;
+    /// Extents of a row, innermost first, and the place of the input's element at a step of an RDom over them.
+    virtual std::vector<Dim> row_extents() const { return reduction().reduced_extents(in(0)); }
+    virtual Coordinates step_place(KernelSource& source, const std::string& rdom) const;
+    /// Whether a row is a set of loops of output 0.
+    virtual bool rows_are_loops() const { return true; }
+
+    Dim row_length() const { return product(row_extents()); }
+    ElementType compute_element() const;
+
+private:
+    Reduction reduction() const;
+    std::vector<size_t> numbering_axes() const;
+};
+
+/// Writes the stages of a row node's algorithm. Terms and results may refer to the stages before them.
+class RowText {
+public:
+    /// Declares the RDom over a row.
+    RowText(KernelSource& source, const RowNode& node);
+
+    /// The input's element at a place of the result, and at a step of the reduction.
+    const std::string& element() const { return element_; }
+    const std::string& step() const { return step_; }
+    const Coordinates& at() const { return at_; }
+    const Coordinates& step_at() const { return step_at_; }
+
+    /// Defines a stage and returns its Func.
+    std::string sum(const std::string& role, const std::string& term);
+    /// `combine` is an expression of the value so far, `{0}`, and the term, `{1}`.
+    std::string reduce(const std::string& role, const std::string& identity, const std::string& term,
+                       fmt::string_view combine);
+    std::string number(const std::string& role, const std::string& expression);
+    std::string elements(const std::string& role, const std::string& expression);
+    /// The mean of a term over the row, by stages `sum_role` and `role`.
+    std::string mean(const std::string& role, const std::string& sum_role, const std::string& term);
+
+    /// A number stage of this row, in other stages, and of the row of a result.
+    std::string of_row(const std::string& func) const;
+    std::string of_result(const std::string& func) const;
+    /// An elements stage at a place.
+    std::string place(const std::string& func, const Coordinates& at) const;
+
+    /// The row's length as a number to compute with.
+    std::string length() const;
+
+private:
+    std::string stage(const std::string& role);
+
+    KernelSource& source_;
+    const RowNode& node_;
+    Coordinates at_, step_at_;
+    std::vector<std::string> numbers_;
+    std::string element_, step_;
+};
+
+} // namespace onnx2halide

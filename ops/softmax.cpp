@@ -1,0 +1,134 @@
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ops/normalise.h"
+#include "ops/row_node.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// An operator over one axis or, before opset 13, over all axes from one on, as if the tensor were a matrix.
+class AxisOperator : public RowNode {
+public:
+    explicit AxisOperator(const Node& node)
+        : RowNode(node), takes_rest_(node.version < 13), axis_(node.integer("axis", takes_rest_ ? 1 : -1)) {}
+
+    std::vector<TensorType> infer() const override {
+        if (!is_float(in(0).element)) throw CompileError("element type {} is not supported", info(in(0).element).name);
+        row_axes(); // checks the axis
+        return {TensorType(in(0).element, in(0).shape)};
+    }
+
+protected:
+    std::vector<size_t> row_axes() const override {
+        const size_t rank = in(0).rank();
+        // Coercion to a matrix allows an axis behind the last: rows of one element.
+        if (takes_rest_ && axis_ == static_cast<int64_t>(rank)) return {};
+        const size_t first = normalised_axis(axis_, rank);
+        std::vector<size_t> axes(takes_rest_ ? rank - first : 1);
+        std::iota(axes.begin(), axes.end(), first);
+        return axes;
+    }
+
+    /// Defines the stage of the row's largest element. NaN is no such: it reaches the results through their sum.
+    std::string largest(RowText& row) const {
+        return row.reduce("max", lowest_literal(compute_element()), row.step(), "max({}, {})");
+    }
+
+private:
+    bool takes_rest_;
+    int64_t axis_;
+};
+
+/// exp(x) over the row's sum of exp(x), computed without overflow.
+class Softmax : public AxisOperator {
+public:
+    using AxisOperator::AxisOperator;
+
+    Dim flops() const override { return out(0).elements() * 5; }
+
+    void algorithm(KernelSource& source) const override {
+        RowText row(source, *this);
+        const std::string max = largest(row);
+        const std::string exp = row.elements("exp", fmt::format("exp({} - {})", row.element(), row.of_result(max)));
+        const std::string sum = row.sum("sum", row.place(exp, row.step_at()));
+        source.define(output(0), row.at(), fmt::format("{} / {}", row.place(exp, row.at()), row.of_result(sum)));
+    }
+
+protected:
+    std::vector<Stage> stages() const override {
+        return {
+            {"max", RowStage::Kind::reduction}, {"exp", RowStage::Kind::elements}, {"sum", RowStage::Kind::reduction}};
+    }
+};
+
+/// The logarithm of Softmax.
+class LogSoftmax : public AxisOperator {
+public:
+    using AxisOperator::AxisOperator;
+
+    Dim flops() const override { return out(0).elements() * 5; }
+
+    void algorithm(KernelSource& source) const override {
+        RowText row(source, *this);
+        const std::string max = largest(row);
+        const std::string sum = row.sum("sum", fmt::format("exp({} - {})", row.step(), row.of_row(max)));
+        const std::string offset = row.number("log", fmt::format("log({})", row.of_row(sum)));
+        source.define(output(0), row.at(),
+                      fmt::format("{} - {} - {}", row.element(), row.of_result(max), row.of_result(offset)));
+    }
+
+protected:
+    std::vector<Stage> stages() const override {
+        return {
+            {"max", RowStage::Kind::reduction}, {"sum", RowStage::Kind::reduction}, {"log", RowStage::Kind::number}};
+    }
+};
+
+/// 1 at the first of the row's largest elements, 0 elsewhere.
+class Hardmax : public AxisOperator {
+public:
+    using AxisOperator::AxisOperator;
+
+    void algorithm(KernelSource& source) const override {
+        RowText row(source, *this);
+        const std::string max = largest(row), length = source.dim(row_length());
+        const std::string first = row.reduce(
+            "first", fmt::format("Expr({})", length),
+            fmt::format("select({} == {}, {}, {})", row.step(), row.of_row(max), index(source, row.step_at()), length),
+            "min({}, {})");
+        source.define(output(0), row.at(),
+                      fmt::format("cast<{}>({} == {})", KernelSource::compute_type(compute_element()),
+                                  index(source, row.at()), row.of_result(first)));
+    }
+
+protected:
+    std::vector<Stage> stages() const override {
+        return {{"max", RowStage::Kind::reduction}, {"first", RowStage::Kind::reduction}};
+    }
+
+private:
+    /// The row-major place of an element in its row.
+    std::string index(KernelSource& source, const Coordinates& at) const {
+        std::string index;
+        for (const size_t axis : row_axes()) {
+            index = index.empty() ? at[axis]
+                                  : fmt::format("({}) * {} + {}", index, source.dim(in(0).shape[axis]), at[axis]);
+        }
+        return index.empty() ? "0" : index;
+    }
+};
+
+} // namespace
+
+std::vector<Operator> softmax_operators() {
+    return {
+        {"Softmax", 1, make<Softmax>},
+        {"LogSoftmax", 1, make<LogSoftmax>},
+        {"Hardmax", 1, make<Hardmax>},
+    };
+}
+
+} // namespace onnx2halide
