@@ -146,13 +146,15 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
         throw CompileError("{}: {}", model.file, error.what());
     }
     Inspection result{model.file, model.sha256, graph.opset};
-    for (const Value* input : graph.inputs) result.inputs.emplace_back(input->name, input->type->text());
-    for (const Value* output : graph.outputs) result.outputs.emplace_back(output->name, output->type->text());
+    for (const Value* input : graph.inputs) result.inputs.emplace_back(input->name, *input->type);
+    for (const Value* output : graph.outputs) result.outputs.emplace_back(output->name, *output->type);
     for (const auto& [symbol, dim] : graph.symbols) result.open_dims.push_back(symbol);
     Dim flops;
     for (const auto& node : graph.nodes()) {
-        const Value* first = node->outputs.empty() ? nullptr : node->outputs[0];
-        result.nodes.push_back({node->index, node->op_type, first ? first->name : "", first ? first->type->text() : ""});
+        InspectedNode& inspected = result.nodes.emplace_back(InspectedNode{node->index, node->op_type, {}});
+        for (const Value* output : node->outputs) {
+            if (output) inspected.outputs.emplace_back(output->name, *output->type);
+        }
         flops += make_generator(*node)->flops();
     }
     result.flops = flops.text();

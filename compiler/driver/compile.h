@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/graph/tensor_type.h"
+
 namespace onnx2halide {
 
 struct CompileOptions {
@@ -39,14 +41,15 @@ std::vector<CompileResult> compile_models(const std::vector<std::filesystem::pat
 
 struct InspectedNode {
     int index;
-    std::string op_type, result, type;
+    std::string op_type;
+    std::vector<std::pair<std::string, TensorType>> outputs;  // those that are asked for, by name
 };
 
 /// What `inspect` tells of a model, without building anything.
 struct Inspection {
     std::string file, sha256;
     int opset = 0;
-    std::vector<std::pair<std::string, std::string>> inputs, outputs;  // name and type
+    std::vector<std::pair<std::string, TensorType>> inputs, outputs;  // by name
     std::vector<std::string> open_dims;
     std::vector<InspectedNode> nodes;                        // as the model has them
     std::vector<std::pair<std::string, std::string>> steps;  // kernel and FLOPs

@@ -24,16 +24,37 @@ onnx::inliner::FunctionIdVector expandable_operators(const onnx::ModelProto& mod
     return {found.begin(), found.end()};
 }
 
+/// Expands every call of one function operator. False where ONNX's inliner cannot, as with some omitted inputs: the model stays as it was, and
+/// the nodes are reported as unsupported.
+bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
+    onnx::ModelProto expanded = model;
+    const auto set = onnx::inliner::FunctionIdSet::Create({id});
+    try {
+        onnx::inliner::InlineSelectedFunctions(expanded, *set, nullptr);
+    } catch (const std::exception&) {
+        return false;
+    }
+    model = std::move(expanded);
+    return true;
+}
+
 }  // namespace
 
 void inline_functions(onnx::ModelProto& model) {
     if (model.functions_size() > 0) onnx::inliner::InlineLocalFunctions(model);
     // A body may call further function operators; the standard nests them three deep at most.
+    std::set<onnx::inliner::FunctionId> refused;
     for (int depth = 0; depth < 8; ++depth) {
-        auto operators = expandable_operators(model);
-        if (operators.empty()) return;
-        const auto set = onnx::inliner::FunctionIdSet::Create(std::move(operators));
-        onnx::inliner::InlineSelectedFunctions(model, *set, nullptr);
+        bool has_expanded = false;
+        for (const onnx::inliner::FunctionId& id : expandable_operators(model)) {
+            if (refused.contains(id)) continue;
+            if (expand(model, id)) {
+                has_expanded = true;
+            } else {
+                refused.insert(id);
+            }
+        }
+        if (!has_expanded) return;
     }
 }
 

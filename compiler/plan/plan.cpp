@@ -58,7 +58,8 @@ KernelSource write_kernel(const Group& group, const std::vector<const Value*>& e
             throw CompileError("{}: {}", node->label(), error.what());
         }
     }
-    make_generator(*group.anchor)->schedule(source);
+    const auto anchor = make_generator(*group.anchor);
+    is_known(*group.anchor) ? anchor->NodeGenerator::schedule(source) : anchor->schedule(source);
     return source;
 }
 

@@ -1,0 +1,92 @@
+"""Our types and shapes against those of ONNX's own shape inference, on every model of the backend suite and of the model folder."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import onnx
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "conformance"))
+import suite  # noqa: E402
+
+MODELS = ROOT.parent / "shared" / "models"
+
+# ONNX's names of element types, as ours.
+ELEMENTS = {
+    onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.DOUBLE: "float64", onnx.TensorProto.FLOAT16: "float16", onnx.TensorProto.BFLOAT16: "bfloat16",
+    onnx.TensorProto.BOOL: "bool", **{getattr(onnx.TensorProto, f"{kind}{bits}"): f"{kind}{bits}".lower() for kind in ("INT", "UINT") for bits in (8, 16, 32, 64)},
+}
+
+
+def onnx_types(path: pathlib.Path) -> dict[str, tuple[str, list]]:
+    """Element type and shape (None: not known) of every value that ONNX's inference knows."""
+    model = onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=True)
+    types = {}
+    for info in [*model.graph.value_info, *model.graph.output]:
+        tensor = info.type.tensor_type
+        if info.type.HasField("tensor_type") and tensor.HasField("shape") and tensor.elem_type in ELEMENTS:
+            types[info.name] = ELEMENTS[tensor.elem_type], [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+    return types
+
+
+def our_types(paths: list[pathlib.Path], dims: list[str] = []) -> list[dict | None]:
+    """What `inspect` says of each model, by value; nothing of those that it does not support."""
+    result = subprocess.run([ROOT / "build" / "onnx2halide", "inspect", "--json", *dims, *paths], capture_output=True, text=True)
+    assert result.returncode in (0, 1), result.stderr
+    text = result.stdout
+    lines = [json.loads(text)] if len(paths) == 1 and text else [json.loads(line) for line in text.splitlines()]
+    return lines
+
+
+def disagreements(ours: dict, theirs: dict[str, tuple[str, list]]) -> tuple[list[str], int]:
+    """What differs, and the number of values that both know."""
+    different, compared = [], 0
+    for node in ours["nodes"]:
+        for value in node["outputs"]:
+            if value["name"] not in theirs:
+                continue
+            element, shape = theirs[value["name"]]
+            compared += 1
+            same = element == value["element"] and len(shape) == len(value["shape"])
+            same = same and all(b is None or isinstance(a, str) or a == b for a, b in zip(value["shape"], shape))
+            if not same:
+                different.append(f"{ours['file']}: {value['name']} is {value['element']} {value['shape']}, ONNX says {element} {shape}")
+    return different, compared
+
+
+def test_backend_suite(tmp_path):
+    # Links, because `inspect` tells models apart by their files' names.
+    paths = []
+    for name, folder in suite.cases().items():
+        link = tmp_path / f"{name}.onnx"
+        link.symlink_to(folder / "model.onnx")
+        paths.append(link)
+    different, compared = [], 0
+    for i in range(0, len(paths), 256):
+        for ours in our_types(paths[i : i + 256]):
+            found, count = disagreements(ours, onnx_types(tmp_path / ours["file"]))
+            different += found
+            compared += count
+    assert different == []
+    assert compared > 2000  # else the comparison has lost its object
+
+
+@pytest.mark.parametrize("folder", sorted(MODELS.iterdir() if MODELS.exists() else [], key=lambda path: path.name), ids=lambda path: path.name)
+def test_models(folder):
+    path = folder / "model.onnx"
+    if not path.exists():
+        pytest.skip("not a model's folder")
+    types = our_types([path])
+    if not types:
+        pytest.skip("not supported yet, or with dims that must be given")
+    different, compared = disagreements(types[0], onnx_types(path))
+    assert different == [] and compared > 0
+
+
+if not MODELS.exists():
+
+    def test_models_are_there():
+        pytest.skip(f"{MODELS} is absent")
