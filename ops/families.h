@@ -21,6 +21,7 @@ std::vector<Operator> normalise_operators();
 std::vector<Operator> shape_operators();
 std::vector<Operator> reshape_operators();
 std::vector<Operator> movement_operators();
+std::vector<Operator> slice_operators();
 std::vector<Operator> concat_operators();
 std::vector<Operator> pad_operators();
 std::vector<Operator> gather_operators();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/axis_operand.h"
 #include "ops/families.h"
 #include "ops/relayout.h"
 
@@ -88,10 +89,21 @@ private:
     }
 
     std::optional<std::vector<Dim>> given_sizes() const {
+        if (is_known_at_run_time(node_, 1)) return declared_sizes();
         if (has_input(1) && node_.version > 1) return dims(1);
         if (!has_input(1) && !node_.has("split")) return std::nullopt;
         const std::vector<int64_t> sizes = has_input(1) ? integers(1) : node_.integers("split");
         return std::vector<Dim>(sizes.begin(), sizes.end());
+    }
+
+    std::vector<Dim> declared_sizes() const {
+        std::vector<Dim> sizes;
+        for (const Value* part : node_.outputs) {
+            const bool is_declared = part && part->declared && part->declared->rank() > axis();
+            if (!is_declared || !part->declared->shape[axis()].constant()) dims(1);
+            sizes.push_back(part->declared->shape[axis()]);
+        }
+        return sizes;
     }
 
     std::vector<Dim> equal_sizes(int64_t count) const {
@@ -108,81 +120,6 @@ private:
             throw CompileError("axis of extent {} cannot be split into {} parts", extent.text(), count);
         return sizes;
     }
-};
-
-/// Slice: what it takes is given by attributes before version 10 and by inputs since.
-class Slice : public AxisMapNode {
-public:
-    using AxisMapNode::AxisMapNode;
-
-    std::vector<TensorType> infer() const override {
-        std::vector<Dim> shape = in(0).shape;
-        for (const Cut& cut : cuts())
-            shape[cut.axis] = cut.extent;
-        return {TensorType(in(0).element, std::move(shape))};
-    }
-
-protected:
-    AxisMap map(size_t) const override {
-        AxisMap map = plain_map(in(0).rank());
-        for (const Cut& cut : cuts()) {
-            map[cut.axis].offset = cut.start;
-            map[cut.axis].step = cut.step;
-        }
-        return map;
-    }
-
-private:
-    /// What is taken along one axis: `extent` elements, from `start`, `step` apart.
-    struct Cut {
-        size_t axis;
-        Dim start, extent;
-        int64_t step;
-    };
-
-    std::vector<Cut> cuts() const {
-        const bool attributes = node_.version < 10;
-        const std::vector<Dim> starts = attributes ? to_dims(node_.integers("starts")) : dims(1);
-        const std::vector<Dim> ends = attributes ? to_dims(node_.integers("ends")) : dims(2);
-        std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
-        std::iota(axes.begin(), axes.end(), 0);
-        axes = attributes ? node_.integers("axes", axes) : has_input(3) ? integers(3) : axes;
-        if (has_input(4)) steps = integers(4);
-        if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-            throw CompileError("starts, ends, axes and steps have {}, {}, {} and {} values, expected as many of each",
-                               starts.size(), ends.size(), axes.size(), steps.size());
-        }
-        std::vector<Cut> cuts;
-        for (size_t i = 0; i < starts.size(); ++i)
-            cuts.push_back(cut(normalised_axis(axes[i], in(0).rank()), starts[i], ends[i], steps[i]));
-        return cuts;
-    }
-
-    Cut cut(size_t axis, const Dim& start, const Dim& end, int64_t step) const {
-        const Dim& extent = in(0).shape[axis];
-        if (step == 0) throw CompileError("step is 0 along axis {}", axis);
-        if (extent.is(0)) return {axis, 0, 0, step};
-        const Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
-        const Dim first = max(min(place(start, extent), high), Dim(0)),
-                  behind = max(min(place(end, extent), high), low);
-        const Dim count = step > 0 ? ceil_div(behind - first, step) : ceil_div(first - behind, -step);
-        return {axis, first, max(count, Dim(0)), step};
-    }
-
-    /// A start or end that counts from the axis's end where it is negative. INT64_MAX and the like, which mean an end
-    /// of the axis, take no part in any arithmetic.
-    static Dim place(const Dim& given, const Dim& extent) {
-        if (const auto number = given.constant()) {
-            if (*number >= Dim::unbounded) return extent;
-            if (*number <= -Dim::unbounded) return -1;
-            return *number < 0 ? extent + *number : *number;
-        }
-        if (prove_less_equal(0, given) == Proof::yes) return given;
-        if (prove_less_equal(given, -1) == Proof::yes) return extent + given;
-        throw CompileError("starts or ends has {}, which may be negative or not", given.text());
-    }
-
-    static std::vector<Dim> to_dims(const std::vector<int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
 };
 
 /// Tile: repeats are input 1 or, in version 1, the number for one axis.
@@ -226,7 +163,6 @@ std::vector<Operator> movement_operators() {
     return {
         {"Transpose", 1, make<Transpose>},
         {"Split", 1, make<Split>},
-        {"Slice", 1, make<Slice>},
         {"Tile", 1, make<Tile>},
         {"Relayout", 1, make<Relayout>, Relayout::domain},
     };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/axis_map.h"
+#include "ops/axis_operand.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -33,6 +34,68 @@ public:
         mode_ = *row;
     }
 
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(in(0).rank());
+        const bool is_empty =
+            std::any_of(in(0).shape.begin(), in(0).shape.end(), [](const Dim& extent) { return extent.is(0); });
+        if (is_empty || at.empty()) {
+            source.store(output(0), at, is_empty ? fill(source) : source.element(input(0), at));
+            return;
+        }
+        Coordinates from;
+        std::vector<Extension> extensions;
+        for (size_t axis = 0; axis < at.size(); ++axis) {
+            extensions.push_back(extension(source, axis, at[axis]));
+            from.push_back(extensions.back().from);
+        }
+        std::vector<std::string> bounds;
+        for (const int axis : in(0).layout)
+            bounds.push_back(fmt::format("{{{}, {}}}", extensions[axis].first, extensions[axis].extent));
+        const std::string whole = inside(source), extended = source.func(input(0)->name + "_extended");
+        source.line(fmt::format("{} = BoundaryConditions::{}({}, {}{{{}}});", extended, mode_.boundary, whole,
+                                is_constant() ? fill(source) + ", " : "", fmt::join(bounds, ", ")));
+        source.store(output(0), at, KernelSource::call(extended, in(0), from));
+    }
+
+protected:
+    /// How an axis of the input is extended, as text.
+    struct Extension {
+        std::string from;          // the coordinate in the extended input
+        std::string first, extent; // of what is extended; `Expr()` where nothing is
+    };
+    virtual Extension extension(KernelSource& source, size_t axis, const std::string& at) const = 0;
+
+    /// The input as a Func or a buffer.
+    virtual std::string inside(KernelSource& source) const {
+        return is_literal(input(0)) ? copied(source, source.vars(in(0).rank())) : source.name(input(0));
+    }
+
+    /// A Func whose elements are the input's at these coordinates.
+    std::string copied(KernelSource& source, const Coordinates& from) const {
+        const std::string func = source.func(input(0)->name + "_inside");
+        source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), source.vars(in(0).rank())),
+                                source.element(input(0), from)));
+        return func;
+    }
+
+    bool is_constant() const { return mode_.name == "constant"; }
+
+private:
+    /// The element that constant mode adds, of the stored type.
+    std::string fill(KernelSource& source) const {
+        if (has_input(2)) return source.element(input(2), Coordinates(in(2).rank(), "0"));
+        return cast_text(KernelSource::literal(static_cast<double>(node_.real("value", 0)), ElementType::float32),
+                         in(0).element);
+    }
+
+    PadMode mode_;
+};
+
+/// A PadNode that knows how many elements it adds.
+class GivenPad : public PadNode {
+public:
+    using PadNode::PadNode;
+
     std::vector<TensorType> infer() const override {
         std::vector<Dim> shape = in(0).shape;
         const std::vector<Ends> pads = this->pads();
@@ -44,24 +107,6 @@ public:
         return {TensorType(in(0).element, std::move(shape))};
     }
 
-    void algorithm(KernelSource& source) const override {
-        const Coordinates at = source.vars(in(0).rank());
-        const bool is_empty =
-            std::any_of(in(0).shape.begin(), in(0).shape.end(), [](const Dim& extent) { return extent.is(0); });
-        if (is_empty || in(0).rank() == 0) {
-            source.store(output(0), at, is_empty ? fill(source) : source.element(input(0), at));
-            return;
-        }
-        const std::string extended = source.func(input(0)->name + "_extended");
-        source.line(fmt::format("{} = BoundaryConditions::{}({}, {}{{{}}});", extended, mode_.boundary, inside(source),
-                                mode_.name == "constant" ? fill(source) + ", " : "", fmt::join(bounds(source), ", ")));
-        Coordinates from = at;
-        const std::vector<Ends> pads = this->pads();
-        for (size_t i = 0; i < from.size(); ++i)
-            from[i] = shifted(source, at[i], -pads[i].begin);
-        source.store(output(0), at, KernelSource::call(extended, in(0), from));
-    }
-
 protected:
     /// Elements added at both ends of an axis.
     struct Ends {
@@ -69,6 +114,13 @@ protected:
     };
     /// For each of the input's axes.
     virtual std::vector<Ends> pads() const = 0;
+
+    Extension extension(KernelSource& source, size_t axis, const std::string& at) const override {
+        const auto [begin, end] = pads()[axis];
+        if (begin.is(0) && end.is(0)) return {at, "Expr()", "Expr()"};
+        const Dim cut = max(-begin, Dim(0)), left = in(0).shape[axis] - cut - max(-end, Dim(0));
+        return {shifted(source, at, -begin), source.dim(cut), source.dim(left)};
+    }
 
     std::vector<size_t> named_axes(const std::vector<int64_t>& names) const {
         std::vector<size_t> axes;
@@ -82,46 +134,12 @@ protected:
         std::iota(axes.begin(), axes.end(), 0);
         return axes;
     }
-
-private:
-    /// The element that constant mode adds, of the stored type.
-    std::string fill(KernelSource& source) const {
-        if (has_input(2)) return source.element(input(2), Coordinates(in(2).rank(), "0"));
-        return cast_text(KernelSource::literal(static_cast<double>(node_.real("value", 0)), ElementType::float32),
-                         in(0).element);
-    }
-
-    /// The input as a Func.
-    std::string inside(KernelSource& source) const {
-        if (!is_literal(input(0))) return source.name(input(0));
-        const std::string func = source.func(input(0)->name + "_inside");
-        const Coordinates at = source.vars(in(0).rank());
-        source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), at), source.element(input(0), at)));
-        return func;
-    }
-
-    /// First coordinate and extent of what is extended, along the axes in memory order; undefined along those that are
-    /// not padded.
-    std::vector<std::string> bounds(KernelSource& source) const {
-        std::vector<std::string> bounds;
-        const std::vector<Ends> pads = this->pads();
-        for (const int axis : in(0).layout) {
-            const auto& [begin, end] = pads[axis];
-            const Dim cut = max(-begin, Dim(0)), left = in(0).shape[axis] - cut - max(-end, Dim(0));
-            const bool padded = !begin.is(0) || !end.is(0);
-            bounds.push_back(padded ? fmt::format("{{{}, {}}}", source.dim(cut), source.dim(left))
-                                    : "{Expr(), Expr()}");
-        }
-        return bounds;
-    }
-
-    PadMode mode_;
 };
 
 /// Pad: pads are an attribute before version 11 and input 1 since.
-class Pad : public PadNode {
+class Pad : public GivenPad {
 public:
-    using PadNode::PadNode;
+    using GivenPad::GivenPad;
 
 protected:
     std::vector<Ends> pads() const override {
@@ -143,16 +161,54 @@ private:
     }
 };
 
-/// CenterCropPad: brings axes to the extents of input 1, half of what is missing or too much at each end, the odd one
-/// at the last.
-class CenterCropPad : public PadNode {
+/// Pad whose pads or axes are known only at run time, and whose output's shape the model declares.
+class PadAtRunTime : public PadNode {
 public:
     using PadNode::PadNode;
 
+    std::vector<TensorType> infer() const override {
+        return {TensorType(in(0).element, shape_operand(is_known_at_run_time(node_, 1) ? 1 : 3))};
+    }
+
+protected:
+    Extension extension(KernelSource& source, size_t axis, const std::string& at) const override {
+        const Value* axes = has_input(3) ? input(3) : nullptr;
+        const std::string extent = source.dim(in(0).shape[axis]);
+        const auto begin = AxisOperand::part(input(1), axes, 0, 2).at(source, axis, in(0).rank(), 0, "begin_" + at);
+        if (!begin) return {at, "Expr()", "Expr()"};
+        const std::string from = fmt::format("{} - {}", at, *begin);
+        if (is_constant()) return {from, "0", extent};
+        const auto end = AxisOperand::part(input(1), axes, 1, 2).at(source, axis, in(0).rank(), 0, "end_" + at);
+        const std::string first = fmt::format("max(-{}, 0)", *begin);
+        return {from, first, fmt::format("{} - {} - max(-{}, 0)", extent, first, *end)};
+    }
+
+    /// Halide cannot know that what is extended lies inside of the input.
+    std::string inside(KernelSource& source) const override {
+        if (is_constant()) return PadNode::inside(source);
+        const Coordinates at = source.vars(in(0).rank());
+        Coordinates held;
+        for (size_t i = 0; i < at.size(); ++i)
+            held.push_back(fmt::format("clamp({}, 0, {})", at[i], source.dim(in(0).shape[i] - 1)));
+        return copied(source, held);
+    }
+};
+
+std::unique_ptr<NodeGenerator> make_pad(const Node& node) {
+    const bool at_run_time = is_known_at_run_time(node, 1) || is_known_at_run_time(node, 3);
+    return node.version >= 11 && at_run_time ? make<PadAtRunTime>(node) : make<Pad>(node);
+}
+
+/// CenterCropPad: brings axes to the extents of input 1, half of what is missing or too much at each end, the odd one
+/// at the last.
+class CenterCropPad : public GivenPad {
+public:
+    using GivenPad::GivenPad;
+
 protected:
     std::vector<Ends> pads() const override {
-        const std::vector<Dim>& wanted = dims(1);
         const std::vector<size_t> axes = node_.has("axes") ? named_axes(node_.integers("axes")) : all_axes();
+        const std::vector<Dim> wanted = is_known_at_run_time(node_, 1) ? declared(axes) : dims(1);
         if (wanted.size() != axes.size())
             throw CompileError("shape has {} values, expected {}", wanted.size(), axes.size());
         std::vector<Ends> pads(in(0).rank());
@@ -163,10 +219,19 @@ protected:
         }
         return pads;
     }
+
+private:
+    std::vector<Dim> declared(const std::vector<size_t>& axes) const {
+        const std::vector<Dim> shape = shape_operand(1);
+        std::vector<Dim> extents;
+        for (const size_t axis : axes)
+            extents.push_back(shape.at(axis));
+        return extents;
+    }
 };
 
 } // namespace
 
-std::vector<Operator> pad_operators() { return {{"Pad", 1, make<Pad>}, {"CenterCropPad", 18, make<CenterCropPad>}}; }
+std::vector<Operator> pad_operators() { return {{"Pad", 1, make_pad}, {"CenterCropPad", 18, make<CenterCropPad>}}; }
 
 } // namespace onnx2halide

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/axis_map.h"
+#include "ops/axis_operand.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -197,6 +198,20 @@ protected:
     }
 };
 
+/// Squeeze or Unsqueeze whose axes are known only at run time: the model declares the shape.
+class DeclaredReshape : public ReshapeNode {
+public:
+    using ReshapeNode::ReshapeNode;
+
+protected:
+    std::vector<Dim> shape() const override { return shape_operand(1); }
+};
+
+template <typename T>
+std::unique_ptr<NodeGenerator> make_single_axes(const Node& node) {
+    return node.version >= 13 && is_known_at_run_time(node, 1) ? make<DeclaredReshape>(node) : make<T>(node);
+}
+
 /// A node that adds or removes axes of extent 1, which are an attribute before version 13 and input 1 since.
 class SingleAxesNode : public AxisMapNode {
 public:
@@ -349,8 +364,12 @@ protected:
 
 std::vector<Operator> reshape_operators() {
     return {
-        {"Reshape", 1, make<Reshape>},     {"Flatten", 1, make<Flatten>},   {"Squeeze", 1, make<Squeeze>},
-        {"Unsqueeze", 1, make<Unsqueeze>}, {"Identity", 1, make<Identity>}, {"Dropout", 1, make<Dropout>},
+        {"Reshape", 1, make<Reshape>},
+        {"Flatten", 1, make<Flatten>},
+        {"Squeeze", 1, make_single_axes<Squeeze>},
+        {"Unsqueeze", 1, make_single_axes<Unsqueeze>},
+        {"Identity", 1, make<Identity>},
+        {"Dropout", 1, make<Dropout>},
         {"Expand", 8, make<Expand>},
     };
 }

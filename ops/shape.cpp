@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/axis_operand.h"
 #include "ops/families.h"
 #include "ops/known_elements.h"
 #include "ops/node_generator.h"
@@ -128,7 +129,7 @@ private:
     Constant element_;
 };
 
-/// Range: its arguments must be known, as they decide its extent.
+/// Range: its arguments decide its extent; where one is known only at run time, the model must declare that.
 class Range : public GivenNode {
 public:
     using GivenNode::GivenNode;
@@ -137,8 +138,8 @@ public:
 
     std::vector<std::optional<KnownElements>> known() const override {
         const auto elements = out(0).elements().constant();
-        if (!elements || *elements > static_cast<int64_t>(KnownElements::limit) || is_narrow_float(in(0).element))
-            return {};
+        const bool is_given = known_input(0) && known_input(2) && !is_narrow_float(in(0).element);
+        if (!is_given || !elements || *elements > static_cast<int64_t>(KnownElements::limit)) return {};
         KnownElements known;
         for (int64_t i = 0; i < *elements; ++i) {
             if (is_float(in(0).element)) {
@@ -160,6 +161,9 @@ public:
 
 private:
     Dim count() const {
+        for (size_t i = 0; i < 3; ++i) {
+            if (is_known_at_run_time(node_, i)) return shape_operand(i).at(0);
+        }
         if (is_float(in(0).element)) {
             const double start = reals(0).at(0), limit = reals(1).at(0), delta = reals(2).at(0);
             if (delta == 0) throw CompileError("delta is 0");

@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ops/axis_map.h"
+#include "ops/axis_operand.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Slice: what it takes is given by attributes before version 10 and by inputs since.
+class Slice : public AxisMapNode {
+public:
+    using AxisMapNode::AxisMapNode;
+
+    std::vector<TensorType> infer() const override {
+        std::vector<Dim> shape = in(0).shape;
+        for (const Cut& cut : cuts())
+            shape[cut.axis] = cut.extent;
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+protected:
+    AxisMap map(size_t) const override {
+        AxisMap map = plain_map(in(0).rank());
+        for (const Cut& cut : cuts()) {
+            map[cut.axis].offset = cut.start;
+            map[cut.axis].step = cut.step;
+        }
+        return map;
+    }
+
+private:
+    /// What is taken along one axis: `extent` elements, from `start`, `step` apart.
+    struct Cut {
+        size_t axis;
+        Dim start, extent;
+        int64_t step;
+    };
+
+    std::vector<Cut> cuts() const {
+        const bool attributes = node_.version < 10;
+        const std::vector<Dim> starts = attributes ? to_dims(node_.integers("starts")) : dims(1);
+        const std::vector<Dim> ends = attributes ? to_dims(node_.integers("ends")) : dims(2);
+        std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
+        std::iota(axes.begin(), axes.end(), 0);
+        axes = attributes ? node_.integers("axes", axes) : has_input(3) ? integers(3) : axes;
+        if (has_input(4)) steps = integers(4);
+        if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+            throw CompileError("starts, ends, axes and steps have {}, {}, {} and {} values, expected as many of each",
+                               starts.size(), ends.size(), axes.size(), steps.size());
+        }
+        std::vector<Cut> cuts;
+        for (size_t i = 0; i < starts.size(); ++i)
+            cuts.push_back(cut(normalised_axis(axes[i], in(0).rank()), starts[i], ends[i], steps[i]));
+        return cuts;
+    }
+
+    Cut cut(size_t axis, const Dim& start, const Dim& end, int64_t step) const {
+        const Dim& extent = in(0).shape[axis];
+        if (step == 0) throw CompileError("step is 0 along axis {}", axis);
+        if (extent.is(0)) return {axis, 0, 0, step};
+        const Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+        const Dim first = max(min(place(start, extent), high), Dim(0)),
+                  behind = max(min(place(end, extent), high), low);
+        const Dim count = step > 0 ? ceil_div(behind - first, step) : ceil_div(first - behind, -step);
+        return {axis, first, max(count, Dim(0)), step};
+    }
+
+    /// A start or end that counts from the axis's end where it is negative. INT64_MAX and the like, which mean an end
+    /// of the axis, take no part in any arithmetic.
+    static Dim place(const Dim& given, const Dim& extent) {
+        if (const auto number = given.constant()) {
+            if (*number >= Dim::unbounded) return extent;
+            if (*number <= -Dim::unbounded) return -1;
+            return *number < 0 ? extent + *number : *number;
+        }
+        if (prove_less_equal(0, given) == Proof::yes) return given;
+        if (prove_less_equal(given, -1) == Proof::yes) return extent + given;
+        throw CompileError("starts or ends has {}, which may be negative or not", given.text());
+    }
+
+    static std::vector<Dim> to_dims(const std::vector<int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
+};
+
+/// Slice where something of what it takes is known only at run time, and the model declares how much it is.
+class SliceAtRunTime : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        size_t unknown = 1;
+        while (!is_known_at_run_time(node_, unknown))
+            ++unknown;
+        return {TensorType(in(0).element, shape_operand(unknown))};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        Coordinates from;
+        for (size_t axis = 0; axis < at.size(); ++axis)
+            from.push_back(place(source, axis, at[axis]));
+        source.store(output(0), at, source.element(input(0), from));
+    }
+
+private:
+    /// The input's coordinate along an axis, held inside whatever the operands say.
+    std::string place(KernelSource& source, size_t axis, const std::string& at) const {
+        const size_t rank = in(0).rank();
+        const Value* axes = has_input(3) ? input(3) : nullptr;
+        const auto start = AxisOperand::part(input(1), axes, 0, 1).at(source, axis, rank, 0, "start_" + at);
+        if (!start) return at;
+        const auto step = has_input(4) ? AxisOperand::part(input(4), axes, 0, 1).at(source, axis, rank, 1, "step_" + at)
+                                       : std::nullopt;
+        const std::string extent = source.dim(in(0).shape[axis]), last = source.dim(in(0).shape[axis] - 1);
+        const std::string first = fmt::format("clamp(select({0} < 0, {0} + {1}, {0}), 0, {2})", *start, extent, last);
+        return fmt::format("clamp({} + {}{}, 0, {})", first, at, step ? " * " + *step : "", last);
+    }
+};
+
+std::unique_ptr<NodeGenerator> make_slice(const Node& node) {
+    bool at_run_time = false;
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+        at_run_time |= is_known_at_run_time(node, i);
+    return at_run_time ? make<SliceAtRunTime>(node) : make<Slice>(node);
+}
+
+} // namespace
+
+std::vector<Operator> slice_operators() { return {{"Slice", 1, make_slice}}; }
+
+} // namespace onnx2halide
