@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import json
 import os
 import pathlib
 import platform
@@ -123,7 +124,7 @@ def _processor() -> str:
 
 
 def _identifier(text: str) -> str:
-    """A C identifier, by the compiler's own rule."""
+    """Letters, digits and underscores, as a name of C functions and of files."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)
     return name if name[:1].isalpha() else "v" + name
 
@@ -179,13 +180,12 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
         if len(batch) == 1:
             command += ["--name", batch[0][1].name]
         run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
-        names = [batch[0][1].name] if len(batch) == 1 else [model.stem for model in models]
+        made = _libraries_in(folder / "out")
         messages = _messages(run.stderr, [model.name for model in models])
         results = {}
-        for (key, _), name, model in zip(batch, names, models):
-            library = folder / "out" / f"{name}.so"
-            if library.exists():
-                results[key] = _store(library, cache, key)
+        for (key, _), model in zip(batch, models):
+            if model.name in made:
+                results[key] = _store(made[model.name], cache, key)
             elif model.name in messages:
                 results[key] = CompileError(messages[model.name])
     unexplained = [item for item in batch if item[0] not in results]
@@ -212,6 +212,12 @@ def _model_files(folder: pathlib.Path, sources: list[Source]) -> list[pathlib.Pa
         file.write_bytes(source.bytes)
         files.append(file)
     return files
+
+
+def _libraries_in(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """What the compiler has left, by the models' files: a manifest tells which name it chose."""
+    manifests = [json.loads(file.read_text()) for file in folder.glob("*.json")]
+    return {manifest["model"]: folder / f"{manifest['name']}.so" for manifest in manifests}
 
 
 def _messages(text: str, files: list[str]) -> dict[str, str]:

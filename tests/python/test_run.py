@@ -1,0 +1,100 @@
+"""Model.run."""
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto
+from small_models import WEIGHTS, dense, difference_of_two, unary
+
+import onnx2halide
+
+A = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
+B = np.array([1, 1, 2], np.float32)
+
+
+@pytest.fixture(scope="module")
+def difference(own_cache):
+    return onnx2halide.compile(difference_of_two(), cache=own_cache)
+
+
+def test_inputs_by_place_and_name(difference):
+    for inputs in ([A, B], (A, B), {"b": B, "a": A}, [A.tolist(), B.tolist()], {"a": A[:, ::-1][:, ::-1], "b": B}):
+        (result,) = difference.run(inputs)
+        assert result.dtype == np.float32 and np.array_equal(result, A - B)
+
+
+def test_results_belong_to_the_caller(difference, own_cache):
+    for model, inputs in ((difference, [A, B]), (onnx2halide.compile(dense(), cache=own_cache), [A])):
+        first = model.run(inputs)[0]
+        kept = first.copy()
+        model.run([2 * array for array in inputs])
+        assert np.array_equal(first, kept)
+
+
+@pytest.mark.parametrize(
+    "inputs, error, message",
+    [
+        ([A], ValueError, "small: 1 inputs are given, expected 2"),
+        ({"a": A}, ValueError, "small: input 'b' is missing"),
+        ({"a": A, "b": B, "c": B}, ValueError, "small: no input is called 'c'; expected 'a', 'b'"),
+        (A, TypeError, "small: inputs are a list or a dict of arrays, not ndarray"),
+        ([A.astype(np.float64), B], TypeError, "small: input 'a' has elements of type float64, expected float32"),
+        ([A, A], RuntimeError, "small: input 'b' has 2 dims, expected 1"),
+        ([A, A[0, :2]], RuntimeError, "small: input 'b': dim 0 is 2, expected 3"),
+    ],
+)
+def test_inputs_that_do_not_fit(difference, inputs, error, message):
+    with pytest.raises(error) as caught:
+        difference.run(inputs)
+    assert str(caught.value) == message
+    assert np.array_equal(difference.run([A, B])[0], A - B)  # the session lives on
+
+
+def test_open_batch(own_cache):
+    model = onnx2halide.compile(dense(), cache=own_cache)
+    for batch in (1, 5, 2):
+        x = np.random.default_rng(batch).integers(-3, 3, (batch, 3)).astype(np.float32)
+        assert np.array_equal(model.run([x])[0], np.maximum(x @ WEIGHTS, 0))
+
+
+def test_all_outputs(own_cache):
+    model = onnx2halide.compile(dense(), cache=own_cache)
+    values = model.run([A], all_outputs=True)
+    assert list(values) == ["product", "scores"]
+    assert np.array_equal(values["product"], A @ WEIGHTS) and np.array_equal(values["scores"], np.maximum(A @ WEIGHTS, 0))
+
+
+@pytest.mark.parametrize("type, dtype", [(TensorProto.FLOAT16, np.float16), (TensorProto.BFLOAT16, ml_dtypes.bfloat16), (TensorProto.DOUBLE, np.float64), (TensorProto.INT8, np.int8)])
+def test_element_types(type, dtype, own_cache):
+    (result,) = onnx2halide.compile(unary("Neg", type), cache=own_cache).run([A.astype(dtype)])
+    assert result.dtype == dtype and np.array_equal(result.astype(np.float32), -A)
+
+
+def test_bools(own_cache):
+    (result,) = onnx2halide.compile(unary("Not", TensorProto.BOOL), cache=own_cache).run([A > 0])
+    assert result.dtype == bool and np.array_equal(result, A <= 0)
+
+
+def test_scalars_and_empty_tensors(own_cache):
+    scalar = onnx2halide.compile(unary("Neg", shape=()), cache=own_cache)
+    assert scalar.run([2.0])[0] == -2 and scalar.run([np.float32(3)])[0].shape == ()
+    assert onnx2halide.compile(unary("Neg", shape=(0, 3)), cache=own_cache).run([np.empty((0, 3), np.float32)])[0].shape == (0, 3)
+
+
+def test_many_threads_share_a_model(difference):
+    wrong = []
+
+    def work(seed):
+        a = np.random.default_rng(seed).normal(size=(2, 3)).astype(np.float32)
+        for _ in range(200):
+            if not np.array_equal(difference.run([a, B])[0], a - B):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
