@@ -52,7 +52,7 @@ public:
     void algorithm(KernelSource& source) const override {
         RowText row(source, *this);
         const std::string max = largest(row);
-        const std::string exp = row.elements("exp", fmt::format("exp({} - {})", row.element(), row.of_result(max)));
+        const std::string exp = row.elements("exp", fmt::format("onnx::exp({} - {})", row.element(), row.of_result(max)));
         const std::string sum = row.sum("sum", row.place(exp, row.step_at()));
         source.define(output(0), row.at(), fmt::format("{} / {}", row.place(exp, row.at()), row.of_result(sum)));
     }
@@ -74,8 +74,8 @@ public:
     void algorithm(KernelSource& source) const override {
         RowText row(source, *this);
         const std::string max = largest(row);
-        const std::string sum = row.sum("sum", fmt::format("exp({} - {})", row.step(), row.of_row(max)));
-        const std::string offset = row.number("log", fmt::format("log({})", row.of_row(sum)));
+        const std::string sum = row.sum("sum", fmt::format("onnx::exp({} - {})", row.step(), row.of_row(max)));
+        const std::string offset = row.number("log", fmt::format("onnx::log({})", row.of_row(sum)));
         source.define(output(0), row.at(),
                       fmt::format("{} - {} - {}", row.element(), row.of_result(max), row.of_result(offset)));
     }
