@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include <HalideRuntime.h>
 #include <fmt/format.h>
 
 #include "compiler/build/files.h"
@@ -35,7 +36,8 @@ uintmax_t size_limit() {
 ObjectCache::ObjectCache() : folder_(cache_folder()) {}
 
 std::string ObjectCache::key(const std::string& kind, const std::string& text) {
-    return sha256(fmt::format("{}\n{}\n{}\n{}", ONNX2HALIDE_VERSION, ONNX2HALIDE_HALIDE_DIR, kind, text));
+    return sha256(fmt::format("{}\n{}.{}.{}\n{} {}\n{}", ONNX2HALIDE_VERSION, HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, kind.size(), kind,
+                              text));
 }
 
 bool ObjectCache::fetch(const std::string& key, const fs::path& to) const {

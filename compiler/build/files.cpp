@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 std::string read_text(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
+    if (!file || fs::is_directory(path)) throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
     std::ostringstream text;
     text << file.rdbuf();
     return std::move(text).str();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "compiler/build/cache.h"
 #include "compiler/build/files.h"
 #include "compiler/build/process.h"
+#include "compiler/build/sha256.h"
 #include "compiler/graph/error.h"
 
 namespace onnx2halide {
@@ -44,8 +46,8 @@ std::string slot(size_t i) {
 }
 
 std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
-    static const std::string functions = read_text(ONNX2HALIDE_GENERATORS_DIR "/onnx2halide_generators.h");
-    return ObjectCache::key("kernel " + job.target, functions + job.file.preamble + generator.text);
+    static const std::string surroundings = sha256(read_text(ONNX2HALIDE_GENERATORS_DIR "/onnx2halide_generators.h") + read_text(ONNX2HALIDE_GENERATOR_MAIN));
+    return ObjectCache::key("kernel " + job.target, surroundings + job.file.preamble + generator.text);
 }
 
 std::string object_name(const GeneratorClass& generator) {
@@ -140,7 +142,9 @@ private:
         for (size_t i = 0; i < slice.classes.size(); ++i) {
             const GeneratorClass& generator = *slice.classes[i]->generator;
             const std::string body = generator.text.substr(0, generator.text.rfind(registration_mark));
-            source += fmt::format("\nnamespace {0} {{\n{1}}}\n{2}{0}::{3}, {0})\n", slot(i), body, registration_mark, generator.name);
+            // A person's mistakes are told where they are.
+            const std::string place = fmt::format("#line {} \"{}\"\n", generator.line, slice.job->file.name);
+            source += fmt::format("\nnamespace {0} {{\n{1}{2}}}\n{3}{0}::{4}, {0})\n", slot(i), place, body, registration_mark, generator.name);
         }
         write_file(folder / "generators.cpp", source);
         // The flags are those of the precompiled header.
@@ -207,23 +211,33 @@ std::string without_outer_comments(const std::string& preamble) {
     return fmt::format("{}\n", fmt::join(first, last, "\n"));
 }
 
+/// Where the first line at or after `position` starts that is neither empty nor a comment.
+size_t first_code(const std::string& text, size_t position) {
+    while (position < text.size() && (text[position] == '\n' || text.compare(position, 2, "//") == 0)) {
+        position = std::min(text.find('\n', position), text.size() - 1) + 1;
+    }
+    return position;
+}
+
 }  // namespace
 
-GeneratorFile split_generators(const std::string& text) {
-    GeneratorFile file;
+GeneratorFile split_generators(const std::string& name, const std::string& text) {
+    GeneratorFile file{name, "", {}};
+    std::set<std::string> names;
     size_t position = 0;
-    for (;;) {
-        const size_t start = text.find("\nclass ", position);
-        if (start == std::string::npos) break;
-        const size_t registration = text.find(registration_mark, start);
-        if (registration == std::string::npos) throw CompileError("a class of the generator file is not followed by HALIDE_REGISTER_GENERATOR");
-        const size_t name_end = text.find_first_of(",)", registration), line_end = text.find('\n', registration);
-        if (file.classes.empty()) file.preamble = text.substr(0, start + 1);
-        std::string name = text.substr(registration + registration_mark.size(), name_end - registration - registration_mark.size());
-        file.classes.push_back({std::move(name), text.substr(start + 1, line_end - start)});
-        position = line_end == std::string::npos ? text.size() : line_end;
+    for (size_t mark = text.find(registration_mark); mark != std::string::npos; mark = text.find(registration_mark, position)) {
+        const size_t name_start = mark + registration_mark.size(), last = std::min(text.find('\n', mark), text.size() - 1);
+        const std::string class_name = text.substr(name_start, text.find_first_of(",)", name_start) - name_start);
+        const size_t declared = text.find("\nclass " + class_name + " ", position);
+        if (declared > mark) throw CompileError("HALIDE_REGISTER_GENERATOR({}) does not follow its class", class_name);
+        if (!names.insert(class_name).second) throw CompileError("class {} stands twice", class_name);
+        const size_t start = file.classes.empty() ? declared + 1 : first_code(text, position);
+        if (file.classes.empty()) file.preamble = without_outer_comments(text.substr(0, start));
+        const size_t line = 1 + static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(start), '\n'));
+        file.classes.push_back({class_name, text.substr(start, last + 1 - start), line});
+        position = last;
     }
-    file.preamble = without_outer_comments(file.preamble);
+    if (text.find("\nclass ", position) != std::string::npos) throw CompileError("the last class is not followed by HALIDE_REGISTER_GENERATOR");
     return file;
 }
 

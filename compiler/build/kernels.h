@@ -10,17 +10,19 @@ namespace onnx2halide {
 /// A generator class of an emitted (or edited) NAME_generators.cpp.
 struct GeneratorClass {
     std::string name;
-    std::string text;  // with its HALIDE_REGISTER_GENERATOR
+    std::string text;  // with its HALIDE_REGISTER_GENERATOR, and what a person wrote between it and the class before
+    size_t line = 1;   // of the file, in which the text starts
 };
 
 /// What an emitted NAME_generators.cpp holds: everything before the first class, and the classes.
 struct GeneratorFile {
+    std::string name;  // as messages say it
     std::string preamble;
     std::vector<GeneratorClass> classes;
 };
 
-/// Takes a generator file apart. Throws CompileError where a class is not followed by its registration.
-GeneratorFile split_generators(const std::string& text);
+/// Takes a generator file apart. Throws CompileError where a class is not followed by its registration, or stands twice.
+GeneratorFile split_generators(const std::string& name, const std::string& text);
 
 struct KernelJob {
     GeneratorFile file;

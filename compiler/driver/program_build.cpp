@@ -59,7 +59,7 @@ public:
 
     KernelJob kernel_job() const {
         KernelJob job;
-        job.file = split_generators(generators_);
+        job.file = split_generators(build_.program.name + "_generators.cpp", generators_);
         job.target = build_.program.target.text;
         for (const std::string& kind : build_.kinds) {
             if (kind != "shared_library") job.kinds.push_back(kind);
@@ -76,9 +76,7 @@ public:
             archive();
             copy_further_outputs();
         }
-        for (const auto& file : fs::directory_iterator(folder_.path())) {
-            if (file.is_regular_file()) fs::rename(file.path(), build_.folder / file.path().filename());
-        }
+        publish();
     }
 
 private:
@@ -101,6 +99,17 @@ private:
             write_file(job.weights_source, emit_weights_object(program.name, folder_.path() / (program.name + ".weights"), program.weight_bytes));
         }
         build_archive(job);
+    }
+
+    /// Moves the files into their folder. `build` trusts a folder that has a manifest, so the old one goes first and the new one comes last.
+    void publish() const {
+        const fs::path manifest = build_.program.name + ".json";
+        fs::remove(build_.folder / manifest);
+        for (const auto& file : fs::directory_iterator(folder_.path())) {
+            const fs::path name = file.path().filename();
+            if (file.is_regular_file() && name != manifest) fs::rename(file.path(), build_.folder / name);
+        }
+        fs::rename(folder_.path() / manifest, build_.folder / manifest);
     }
 
     void copy_further_outputs() const {

@@ -12,8 +12,10 @@ namespace {
 std::string known_text(const Value* value) {
     if (!value->known) return "unknown";
     std::string text;
-    for (const Dim& dim : value->known->integers) text += (text.empty() ? "" : " ") + dim.text();
-    for (const double real : value->known->reals) text += (text.empty() ? "" : " ") + std::to_string(real);
+    for (const Dim& dim : value->known->integers)
+        text += (text.empty() ? "" : " ") + dim.text();
+    for (const double real : value->known->reals)
+        text += (text.empty() ? "" : " ") + std::to_string(real);
     return text;
 }
 
@@ -30,9 +32,11 @@ TEST_CASE("types follow from node to node, with open dims as expressions") {
         b = Cast(c) to=9
         output t, b)");
     const std::pair<const char*, const char*> rows[] = {
-        {"m", "float32[batch,3,5]"}, {"f", "float32[batch,15]"}, {"t", "float32[15,batch]"}, {"c", "float32[(batch * 2),3,5]"}, {"b", "bool[(batch * 2),3,5]"},
+        {"m", "float32[batch,3,5]"},       {"f", "float32[batch,15]"},     {"t", "float32[15,batch]"},
+        {"c", "float32[(batch * 2),3,5]"}, {"b", "bool[(batch * 2),3,5]"},
     };
-    for (const auto& [name, type] : rows) CHECK(type_text(*graph->find(name)->type) == type);
+    for (const auto& [name, type] : rows)
+        CHECK(type_text(*graph->find(name)->type) == type);
 }
 
 TEST_CASE("elements of small tensors are tracked") {
@@ -50,7 +54,8 @@ TEST_CASE("elements of small tensors are tracked") {
         f = Cast(three) to=1
         output p, d, n, f)");
     const std::pair<const char*, const char*> rows[] = {
-        {"s", "batch 12"}, {"n", "batch"}, {"d", "(batch * 3) 36"}, {"q", "3 -1"}, {"p", "3 (batch * 4)"}, {"f", "3.000000"}, {"r", "unknown"},
+        {"s", "batch 12"},      {"n", "batch"},    {"d", "(batch * 3) 36"}, {"q", "3 -1"},
+        {"p", "3 (batch * 4)"}, {"f", "3.000000"}, {"r", "unknown"},
     };
     for (const auto& [name, known] : rows) {
         INFO(name);
@@ -80,9 +85,12 @@ TEST_CASE("what the model declares is checked") {
     using enum ElementType;
     CHECK_NOTHROW(infer_with(float32, {open, open}));
     CHECK_NOTHROW(infer_with(float32, {5, 3})); // batch may be 5
-    CHECK_THROWS_WITH(infer_with(float32, {open, 4}), "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 ?x4");
-    CHECK_THROWS_WITH(infer_with(float32, {open}), "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 ?");
-    CHECK_THROWS_WITH(infer_with(int32, {open, open}), "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares int32 ?x?");
+    CHECK_THROWS_WITH(infer_with(float32, {open, 4}),
+                      "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 ?x4");
+    CHECK_THROWS_WITH(infer_with(float32, {open}),
+                      "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 ?");
+    CHECK_THROWS_WITH(infer_with(int32, {open, open}),
+                      "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares int32 ?x?");
 }
 
 TEST_CASE("all nodes that cannot be honoured are told at once, and none that only follows from them") {

@@ -1,0 +1,97 @@
+#include "compiler/graph/tensor_type.h"
+
+#include <catch2/catch.hpp>
+
+namespace onnx2halide {
+
+namespace {
+
+using enum ElementType;
+
+TensorType with_layout(TensorType type, Layout layout) {
+    type.layout = std::move(layout);
+    return type;
+}
+
+} // namespace
+
+TEST_CASE("rows of the table of element types stand at their numbers") {
+    for (int i = 0; i <= static_cast<int>(int2); ++i)
+        CHECK(static_cast<int>(info(static_cast<ElementType>(i)).type) == i);
+    CHECK(info(static_cast<ElementType>(99)).type == undefined);
+    CHECK(info(static_cast<ElementType>(-1)).type == undefined);
+}
+
+TEST_CASE("kinds of element types") {
+    const auto kinds = [](ElementType type) {
+        return std::string(is_float(type) ? "float " : "") + (is_narrow_float(type) ? "narrow " : "") +
+               (is_integer(type) ? "integer " : "") + std::to_string(info(type).bytes);
+    };
+    const std::pair<ElementType, const char*> rows[] = {
+        {float32, "float 4"},         {float64, "float 8"},  {float16, "float narrow 2"},
+        {bfloat16, "float narrow 2"}, {boolean, "1"},        {uint8, "integer 1"},
+        {int8, "integer 1"},          {uint16, "integer 2"}, {int16, "integer 2"},
+        {int32, "integer 4"},         {uint32, "integer 4"}, {int64, "integer 8"},
+        {uint64, "integer 8"},        {string, "0"},         {complex64, "8"},
+        {float8e4m3fn, "1"},          {int4, "0"},
+    };
+    for (const auto& [type, expected] : rows) {
+        INFO(info(type).name);
+        CHECK(kinds(type) == expected);
+    }
+}
+
+TEST_CASE("layouts list axes innermost first") {
+    const struct {
+        size_t rank;
+        Layout row_major, channels_last;
+    } rows[] = {
+        {0, {}, {}},
+        {1, {0}, {0}},
+        {2, {1, 0}, {1, 0}},
+        {3, {2, 1, 0}, {1, 2, 0}},
+        {4, {3, 2, 1, 0}, {1, 3, 2, 0}},
+        {5, {4, 3, 2, 1, 0}, {1, 4, 3, 2, 0}},
+    };
+    for (const auto& row : rows) {
+        CHECK(row_major(row.rank) == row.row_major);
+        CHECK(channels_last(row.rank) == row.channels_last);
+    }
+}
+
+TEST_CASE("a tensor type tells its size, its memory order and its text") {
+    const Dim batch = Dim::symbol("batch");
+    TensorType type(float32, {batch, 3, 8, 4});
+    CHECK(type.text() == "float32 batchx3x8x4");
+    CHECK(type.elements().text() == "(batch * 96)");
+    CHECK(type.bytes().text() == "(batch * 384)");
+    CHECK(type.extents() == std::vector<Dim>{4, 8, 3, batch});
+    CHECK(type.is_row_major());
+    type.layout = channels_last(4);
+    CHECK(type.extents() == std::vector<Dim>{3, 4, 8, batch});
+    CHECK_FALSE(type.is_row_major());
+    CHECK(TensorType(boolean, {}).text() == "bool scalar");
+    CHECK(TensorType(boolean, {}).bytes() == Dim(1));
+}
+
+TEST_CASE("memory order is the same where axes longer than 1 follow each other alike") {
+    const TensorType image(float32, {1, 3, 8, 4}), one_channel(float32, {2, 1, 8, 4});
+    const TensorType image_last = with_layout(image, channels_last(4));
+    const struct {
+        TensorType a;
+        std::vector<int> axes;
+        TensorType b;
+        bool same;
+    } rows[] = {
+        {image, {0, 1, 2, 3}, image, true},
+        {image, {0, 1, 2, 3}, image_last, false},
+        {one_channel, {0, 1, 2, 3}, with_layout(one_channel, channels_last(4)), true},
+        {image_last, {0, 2, 3, 1}, TensorType(float32, {1, 8, 4, 3}), true}, // Transpose to NHWC moves nothing
+        {image, {0, 2, 3, 1}, TensorType(float32, {1, 8, 4, 3}), false},
+        {image, {1, 2, 3}, TensorType(float32, {3, 8, 4}), true}, // Squeeze
+    };
+    for (const auto& row : rows)
+        CHECK(same_memory_order(row.a, row.axes, row.b) == row.same);
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,121 @@
+#include <catch2/catch.hpp>
+
+#include <sstream>
+
+#include "compiler/passes/pack.h"
+#include "compiler/passes/passes.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// The nodes after pack_weights and assign_layouts without those that pack, and the results whose channels lie
+/// innermost.
+std::string laid_out(const char* text) {
+    const auto graph = parse_graph(text);
+    pack_weights(*graph, Target::parse("x86-64-linux-avx2-fma"));
+    assign_layouts(*graph);
+    std::string result;
+    std::istringstream lines(graph_text(*graph));
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find("PackConvWeights") == std::string::npos) result += line + "\n";
+    }
+    result += "channels last:";
+    for (const auto& node : graph->nodes()) {
+        if (!node->outputs[0]->type->is_row_major()) result += " " + node->outputs[0]->name;
+    }
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for the caller") {
+    const struct {
+        const char *why, *graph, *expected;
+    } rows[] = {
+        {"between the caller and a convolution", R"(
+            x = input float32[1,4,8,8]
+            w = constant float32[4,4,3,3]
+            c = Conv(x, w)
+            r = Relu(c)
+            output r)",
+         "x_channels_last = Relayout(x)\n"
+         "c = PackedConv(x_channels_last, w_packed)\n"
+         "r = Relu(c)\n"
+         "r_row_major = Relayout(r)\n"
+         "output r_row_major\n"
+         "channels last: x_channels_last c r"},
+        {"a relayout is made once for all who need it", R"(
+            x = input float32[1,4,8,8]
+            w = constant float32[4,4,1,1]
+            a = Conv(x, w)
+            b = Conv(x, w)
+            s = Add(a, b)
+            f = Flatten(s)
+            g = Neg(s)
+            output f, s, g)",
+         "x_channels_last = Relayout(x)\n"
+         "a = PackedConv(x_channels_last, w_packed)\n"
+         "b = PackedConv(x_channels_last, w_packed_2)\n"
+         "s = Add(a, b)\n"
+         "s_row_major = Relayout(s)\n"
+         "f = Flatten(s_row_major)\n"
+         "g = Neg(s)\n"
+         "g_row_major = Relayout(g)\n"
+         "output f, s_row_major, g_row_major\n"
+         "channels last: x_channels_last a b s g"},
+        {"a whole operand follows, a bias per channel is read where it is", R"(
+            x = input float32[1,4,8,8]
+            z = input float32[1,4,6,6]
+            w = constant float32[4,4,3,3]
+            b = constant float32[1,4,1,1]
+            c = Conv(x, w)
+            d = Add(c, b)
+            e = Add(d, z)
+            output e)",
+         "x_channels_last = Relayout(x)\n"
+         "c = PackedConv(x_channels_last, w_packed)\n"
+         "d = Add(c, b)\n"
+         "z_channels_last = Relayout(z)\n"
+         "e = Add(d, z_channels_last)\n"
+         "e_row_major = Relayout(e)\n"
+         "output e_row_major\n"
+         "channels last: x_channels_last c d z_channels_last e"},
+        {"without a convolution nothing moves", R"(
+            x = input float32[1,4,8,8]
+            y = Neg(x)
+            output y)",
+         "y = Neg(x)\n"
+         "output y\n"
+         "channels last:"},
+        {"a Transpose to ONNX's order of what is channels last moves nothing", R"(
+            x = input float32[1,4,8,8]
+            w = constant float32[4,4,3,3]
+            c = Conv(x, w)
+            t = Transpose(c) perm=0,2,3,1
+            output t)",
+         "x_channels_last = Relayout(x)\n"
+         "c = PackedConv(x_channels_last, w_packed)\n"
+         "t = Transpose(c)\n"
+         "output t\n"
+         "channels last: x_channels_last c"},
+        {"and one from it gives what a convolution wants", R"(
+            x = input float32[1,8,8,4]
+            w = constant float32[4,4,3,3]
+            t = Transpose(x) perm=0,3,1,2
+            c = Conv(t, w)
+            output c)",
+         "t = Transpose(x)\n"
+         "c = PackedConv(t, w_packed)\n"
+         "c_row_major = Relayout(c)\n"
+         "output c_row_major\n"
+         "channels last: t c"},
+    };
+    for (const auto& row : rows) {
+        INFO(row.why);
+        CHECK(laid_out(row.graph) == row.expected);
+    }
+}
+
+} // namespace onnx2halide

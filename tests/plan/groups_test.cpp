@@ -1,0 +1,169 @@
+#include "compiler/plan/groups.h"
+
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// One group a line: its nodes, the anchor in brackets; views belong to none.
+std::string groups_text(const Graph& graph, bool fuse = true) {
+    std::string text;
+    for (const Group& group : cut_groups(graph, fuse)) {
+        std::vector<std::string> names;
+        for (const Node* node : group.nodes)
+            names.push_back(node == group.anchor ? "[" + node->name + "]" : node->name);
+        text += fmt::format("{}\n", fmt::join(names, " "));
+    }
+    return text;
+}
+
+} // namespace
+
+TEST_CASE("pointwise nodes join what they read") {
+    const struct {
+        const char *why, *graph, *groups;
+    } rows[] = {
+        {"a chain is one kernel", R"(
+            x = input float32[2,3]
+            a = Neg(x)
+            b = Exp(a)
+            c = Abs(b)
+            output c)",
+         "a b [c]\n"},
+        {"an epilogue is scheduled by its anchor", R"(
+            x = input float32[4,8]
+            w = constant float32[8,16]
+            bias = constant float32[16]
+            m = MatMul(x, w)
+            a = Add(m, bias)
+            r = Relu(a)
+            output r)",
+         "[m] a r\n"},
+        {"branches that meet again are one kernel", R"(
+            x = input float32[2,3]
+            a = Neg(x)
+            b = Exp(x)
+            c = Add(a, b)
+            output c)",
+         "a b [c]\n"},
+        {"a node between them in the list does not come between them", R"(
+            x = input float32[2,3]
+            y = input float32[5]
+            a = Neg(x)
+            z = Exp(y)
+            b = Abs(a)
+            output b, z)",
+         "[z]\na [b]\n"},
+        {"two loop structures make two kernels", R"(
+            x = input float32[4,8]
+            w = constant float32[8,16]
+            p = MatMul(x, w)
+            q = MatMul(x, w)
+            s = Add(p, q)
+            output s)",
+         "[p]\n[q] s\n"},
+        {"a result that others read is made once", R"(
+            x = input float32[2,3]
+            a = Neg(x)
+            b = Exp(a)
+            c = Abs(a)
+            output b, c)",
+         "[a]\n[b]\n[c]\n"},
+        {"a value read twice by one node is fused", R"(
+            x = input float32[2,3]
+            a = Neg(x)
+            b = Mul(a, a)
+            output b)",
+         "a [b]\n"},
+        {"an output of the graph has memory anyway", R"(
+            x = input float32[2,3]
+            a = Neg(x)
+            b = Exp(a)
+            output a, b)",
+         "[a]\n[b]\n"},
+        {"a result that is broadcast is not computed again for each element", R"(
+            x = input float32[1,3]
+            y = input float32[2,3]
+            a = Neg(x)
+            b = Add(a, y)
+            output b)",
+         "[a]\n[b]\n"},
+        {"a node that reads other elements than its own starts a kernel", R"(
+            x = input float32[2,3]
+            a = Neg(x)
+            t = Transpose(a) perm=1,0
+            b = Exp(t)
+            output b)",
+         "[a]\n[t] b\n"},
+        {"views belong to no kernel", R"(
+            x = input float32[2,3]
+            shape = constant int64[1] 6
+            a = Neg(x)
+            r = Reshape(a, shape)
+            b = Exp(r)
+            output b)",
+         "[a]\n[b]\n"},
+        {"several results cannot be fused with", R"(
+            x = input float32[2,4]
+            a, b = Split(x) axis=1 num_outputs=2
+            c = Exp(a)
+            d = Add(c, b)
+            output d)",
+         "[a]\nc [d]\n"},
+        {"another element type is no hindrance", R"(
+            x = input float32[2,3]
+            a = Neg(x)
+            b = Cast(a) to=7
+            c = Neg(b)
+            output c)",
+         "a b [c]\n"},
+    };
+    for (const auto& row : rows) {
+        INFO(row.why);
+        CHECK(groups_text(*parse_graph(row.graph)) == row.groups);
+    }
+}
+
+TEST_CASE("without fusion every node is a kernel") {
+    const auto graph = parse_graph(R"(
+        x = input float32[2,3]
+        a = Neg(x)
+        b = Exp(a)
+        output b)");
+    CHECK(groups_text(*graph, false) == "[a]\n[b]\n");
+}
+
+TEST_CASE("layouts that differ are not fused across") {
+    const auto graph = parse_graph(R"(
+        x = input float32[1,3,4,5]
+        a = Neg(x)
+        b = Exp(a)
+        output b)");
+    graph->find("b")->type->layout = channels_last(4);
+    CHECK(groups_text(*graph) == "[a]\n[b]\n");
+}
+
+TEST_CASE("what leaves a group is what others read") {
+    const auto graph = parse_graph(R"(
+        x = input float32[2,4]
+        a, b = Split(x) axis=1 num_outputs=2
+        c = Exp(b)
+        d = Neg(c)
+        output d)");
+    std::vector<std::string> escaping;
+    for (const Group& group : cut_groups(*graph, true)) {
+        for (const Value* value : escaping_values(*graph, group))
+            escaping.push_back(value->name);
+        escaping.push_back(";");
+    }
+    CHECK(escaping == std::vector<std::string>{"a", "b", ";", "d",
+                                               ";"}); // a, which nobody reads, because a kernel must write something
+}
+
+} // namespace onnx2halide

@@ -1,0 +1,213 @@
+#include "compiler/plan/memory.h"
+
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+
+#include "compiler/plan/plan.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+Program planned(const Graph& graph) {
+    return make_program(graph, Target::parse("x86-64-linux-sse41"), {"test", true, false});
+}
+
+/// One tensor a line: where its memory is, whose it is, and when the arena's are alive.
+std::string memory_text(const Program& program) {
+    std::string text;
+    for (const Value* tensor : program.tensors) {
+        const Storage& storage = program.storage(tensor);
+        const std::string owner = storage.root == tensor ? "" : " of " + storage.root->name;
+        switch (storage.place) {
+        case Place::input:
+            text += fmt::format("{}: input {}{}\n", tensor->name, storage.index, owner);
+            break;
+        case Place::output:
+            text += fmt::format("{}: output {}{}\n", tensor->name, storage.index, owner);
+            break;
+        case Place::weight:
+            text += fmt::format("{}: weight at {}{}\n", tensor->name, storage.offset, owner);
+            break;
+        case Place::arena:
+            text += fmt::format("{}: arena at {}, steps {} to {}{}\n", tensor->name, storage.offset, storage.first_step,
+                                storage.last_step, owner);
+        }
+    }
+    return text + fmt::format("arena {}, weights {}\n", program.arena_bytes, program.weight_bytes);
+}
+
+} // namespace
+
+TEST_CASE("every tensor has a place") {
+    const struct {
+        const char *why, *graph, *memory;
+    } rows[] = {
+        {"inputs and outputs are the caller's", R"(
+            x = input float32[2,3]
+            y = Neg(x)
+            output y)",
+         "x: input 0\n"
+         "y: output 0\n"
+         "arena 0, weights 0\n"},
+        {"weights start at multiples of 64 bytes", R"(
+            x = input float32[2,3]
+            v = constant float32[3]
+            w = constant float32[2,1]
+            s = Add(x, v)
+            t = Add(x, w)
+            output s, t)",
+         "x: input 0\n"
+         "v: weight at 0\n"
+         "s: output 0\n"
+         "w: weight at 64\n"
+         "t: output 1\n"
+         "arena 0, weights 128\n"},
+        {"a result lives until its last use and its memory is used again", R"(
+            x = input float32[16,16]
+            a = Transpose(x)
+            b = Transpose(a)
+            c = Transpose(b)
+            y = Transpose(c)
+            output y)",
+         "x: input 0\n"
+         "a: arena at 0, steps 0 to 1\n"
+         "b: arena at 1024, steps 1 to 2\n"
+         "c: arena at 0, steps 2 to 3\n"
+         "y: output 0\n"
+         "arena 2048, weights 0\n"},
+        {"a pointwise step writes in place what it reads for the last time", R"(
+            x = input float32[16,16]
+            a = Transpose(x)
+            b = Transpose(a)
+            c = Add(a, b)
+            d = Transpose(b)
+            y = Transpose(c)
+            output d, y)",
+         "x: input 0\n"
+         "a: arena at 0, steps 0 to 4\n"
+         "b: arena at 1024, steps 1 to 3\n"
+         "c: arena at 0, steps 0 to 4 of a\n"
+         "d: output 0\n"
+         "y: output 1\n"
+         "arena 2048, weights 0\n"},
+        {"but not what others still read", R"(
+            x = input float32[16,16]
+            a = Transpose(x)
+            b = Exp(a)
+            d = Transpose(b)
+            y = Transpose(a)
+            output d, y)",
+         "x: input 0\n"
+         "a: arena at 0, steps 0 to 3\n"
+         "b: arena at 1024, steps 1 to 2\n"
+         "d: output 0\n"
+         "y: output 1\n"
+         "arena 2048, weights 0\n"},
+        {"nor through a view", R"(
+            x = input float32[16,16]
+            wide = constant int64[2] 8 32
+            a = Transpose(x)
+            r = Reshape(a, wide)
+            b = Exp(a)
+            d = Transpose(b)
+            y = Transpose(r)
+            output d, y)",
+         "x: input 0\n"
+         "a: arena at 0, steps 0 to 3\n"
+         "b: arena at 1024, steps 1 to 2\n"
+         "d: output 0\n"
+         "r: arena at 0, steps 0 to 3 of a\n"
+         "y: output 1\n"
+         "arena 2048, weights 0\n"},
+        {"nor what the caller gave", R"(
+            x = input float32[16,16]
+            b = Exp(x)
+            y = Transpose(b)
+            output y)",
+         "x: input 0\n"
+         "b: arena at 0, steps 0 to 1\n"
+         "y: output 0\n"
+         "arena 1024, weights 0\n"},
+        {"a view shares its owner's memory and keeps it alive", R"(
+            x = input float32[16,16]
+            wide = constant int64[2] 8 32
+            a = Transpose(x)
+            r = Reshape(a, wide)
+            b = Transpose(a)
+            y = Transpose(r)
+            z = Transpose(b)
+            output y, z)",
+         "x: input 0\n"
+         "a: arena at 0, steps 0 to 2\n"
+         "b: arena at 1024, steps 1 to 3\n"
+         "r: arena at 0, steps 0 to 2 of a\n"
+         "y: output 0\n"
+         "z: output 1\n"
+         "arena 2048, weights 0\n"},
+        {"a view of an input is the caller's", R"(
+            x = input float32[4,4]
+            flat = constant int64[1] 16
+            r = Reshape(x, flat)
+            y = Neg(r)
+            output y)",
+         "x: input 0\n"
+         "r: input 0 of x\n"
+         "y: output 0\n"
+         "arena 0, weights 0\n"},
+    };
+    for (const auto& row : rows) {
+        INFO(row.why);
+        const auto graph = parse_graph(row.graph);
+        CHECK(memory_text(planned(*graph)) == row.memory);
+    }
+}
+
+TEST_CASE("memory of an open dim is counted in its symbol and placed at run time") {
+    const auto graph = parse_graph(R"(
+        x = input float32[batch,16]
+        a = Transpose(x)
+        y = Transpose(a)
+        output y)");
+    const Program program = planned(*graph);
+    CHECK_FALSE(program.is_static());
+    CHECK(program.arena_bytes == 0);
+    CHECK(program.storage(graph->find("a")).bytes.text() == "(batch * 64)");
+    CHECK(program.arena == std::vector<size_t>{program.storage_of.at(graph->find("a"))});
+}
+
+TEST_CASE("equal kernels are made once, and steps that nobody needs not at all") {
+    const auto graph = parse_graph(R"(
+        x = input float32[16,16]
+        a = Transpose(x)
+        b = Transpose(a)
+        dead = Exp(x)
+        y = Transpose(b)
+        output y)");
+    const Program program = planned(*graph);
+    CHECK(program.kernels.size() == 1);
+    CHECK(program.kernels[0].name == "a");
+    CHECK(program.kernels[0].served == std::vector<std::string>{"b", "y"});
+    CHECK(program.steps.size() == 3);
+}
+
+TEST_CASE("tensors without elements are made by no step") {
+    const auto graph = parse_graph(R"(
+        x = input float32[0,4]
+        z = input float32[2,4]
+        a = Transpose(x)
+        b = Transpose(a)
+        c = Concat(b, z) axis=0
+        output b, c)");
+    const Program program = planned(*graph);
+    CHECK(program.steps.size() == 1);
+    CHECK(memory_text(program) == "x: input 0\n"
+                                  "z: input 1\n"
+                                  "c: output 1\n"
+                                  "b: output 0\n"
+                                  "arena 0, weights 0\n");
+}
+
+} // namespace onnx2halide

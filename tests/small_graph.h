@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/graph/graph.h"
+
+namespace onnx2halide {
+
+/// A graph for a test, from one statement a line, with inferred types:
+///
+///     x = input float32[batch,4]            # dims are numbers or symbols
+///     w = constant int64[2] 3 -1            # without numbers every element is 0.5, or 1 where the type has no half
+///     y, z = Split(x, , w) axis=1 pads=1,1  # an empty operand is an omitted one; attributes are integers, floats
+///     (1.0), output y, z                           # lists of integers, or words; Op.DOMAIN for other domains, Op-13
+///     for its version
+///
+/// A node is called like its first result.
+std::unique_ptr<Graph> parse_graph(std::string_view text);
+
+/// The nodes that a graph holds now, one a line: `y = Relu(x)`, and last `output y`. Values made by passes show under
+/// their own names.
+std::string graph_text(const Graph& graph);
+
+/// float32[batch,4], and {1,3,2,0} behind it where the layout is not row-major
+std::string type_text(const TensorType& type);
+
+/// The nodes of a graph by name.
+Node* find_node(const Graph& graph, std::string_view name);
+
+} // namespace onnx2halide
