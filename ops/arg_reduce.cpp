@@ -37,7 +37,7 @@ public:
     Dim flops() const override { return in(0).elements(); }
 
 private:
-    std::string_view better_; // > or <
+    std::string_view better_;
     bool takes_last_;
 
     size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
@@ -48,22 +48,21 @@ private:
         return {is_reduced, node_.integer("keepdims", 1) != 0};
     }
 
+    /// Whether `x`, which comes after `best`, takes its place.
     std::string is_better(const std::string& x, const std::string& best) const {
-        const std::string text = fmt::format("{} {}{} {}", x, better_, takes_last_ ? "=" : "", best);
-        if (!is_float(in(0).element)) return text;
-        return takes_last_ ? fmt::format("onnx::is_nan({}) || {}", x, text)
-                           : fmt::format("!onnx::is_nan({}) && (onnx::is_nan({}) || {})", best, x, text);
+        return takes_last_ ? fmt::format("!onnx::{}({}, {})", better_, best, x)
+                           : fmt::format("onnx::{}({}, {})", better_, x, best);
     }
 };
 
 class ArgMax : public ArgReduce {
 public:
-    explicit ArgMax(const Node& node) : ArgReduce(node, ">") {}
+    explicit ArgMax(const Node& node) : ArgReduce(node, "is_above") {}
 };
 
 class ArgMin : public ArgReduce {
 public:
-    explicit ArgMin(const Node& node) : ArgReduce(node, "<") {}
+    explicit ArgMin(const Node& node) : ArgReduce(node, "is_below") {}
 };
 
 } // namespace

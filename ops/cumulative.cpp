@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/families.h"
@@ -49,23 +51,32 @@ void Cumulative::algorithm(KernelSource& source) const {
     source.line(fmt::format("{} = {};", scan(at), term));
 
     Coordinates previous = at, next = at;
-    previous[axis()] = KernelSource::axis(source.rdom("r", {max(in(0).shape[axis()] - 1, 0)}), 0);
+    const std::string r = source.rdom("r", {max(in(0).shape[axis()] - 1, 0)});
+    source.keep(output(0), "domain", r);
+    previous[axis()] = KernelSource::axis(r, 0);
     next[axis()] = previous[axis()] + " + 1";
     source.line(fmt::format("{} {} {};", scan(next), step_, scan(previous)));
     source.define(output(0), at, scan(scanned(source, at)));
 }
 
+/// The scan of all that lies inside of one turn of the loop around its axis, row by row.
 void Cumulative::schedule(KernelSource& source) const {
-    const std::string scan = source.kept(output(0), "scan");
-    source.schedule(scan + ".compute_root();");
+    Loops scan = source.output_loops();
+    const std::string result = scan.func, along = source.vars(in(0).rank())[axis()];
+    scan.func = source.kept(output(0), "scan");
+    scan = turning_loops(scan);
+    const auto loop = std::find(scan.vars.begin(), scan.vars.end(), along);
+    const bool has_outer = loop != scan.vars.end() && loop + 1 != scan.vars.end() && !source.target().is_gpu();
+    source.schedule(has_outer ? fmt::format("{}.compute_at({}, {});", scan.func, result, *(loop + 1))
+                              : fmt::format("{}.compute_root();", scan.func));
     if (source.target().is_gpu()) return NodeGenerator::schedule(source);
-    Loops loops = source.output_loops();
-    loops.func = scan;
-    vectorise(source, turning_loops(loops));
-    loops.func = scan + ".update()";
-    const Loops turning = turning_loops(loops);
-    const bool scans_innermost = turning.vars.empty() || turning.vars[0] == source.vars(in(0).rank())[axis()];
-    if (!scans_innermost) vectorise(source, turning, true);
+    vectorise(source, scan);
+    if (loop != scan.vars.begin()) {
+        scan.func += ".update()";
+        const std::string step = KernelSource::axis(source.kept(output(0), "domain"), 0);
+        if (loop != scan.vars.end()) source.schedule(fmt::format("{}.reorder({}, {});", scan.func, scan.vars[0], step));
+        vectorise(source, scan, true);
+    }
     NodeGenerator::schedule(source);
 }
 

@@ -49,9 +49,12 @@ Loops turning_loops(const Loops& loops) {
     return turning;
 }
 
+bool is_parallel_work(const Dim& elements) {
+    return !elements.constant() || *elements.constant() >= parallel_threshold;
+}
+
 void parallelise(KernelSource& source, const Loops& loops) {
-    const auto elements = product(loops.extents).constant();
-    if (elements && *elements < parallel_threshold) return;
+    if (!is_parallel_work(product(loops.extents))) return;
     const Loops turning = turning_loops(loops);
     if (turning.vars.size() > 1) source.schedule(fmt::format("{}.parallel({});", loops.func, turning.vars.back()));
 }

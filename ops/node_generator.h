@@ -89,6 +89,8 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update = false)
 /// Makes one loop of up to `count` innermost ones where the innermost alone leaves vectors unfilled. Their elements must follow each other in all
 /// that the stage reads and writes.
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count);
+/// Whether so many elements are worth handing to several threads; yes where nobody knows how many they are.
+bool is_parallel_work(const Dim& elements);
 /// Runs the outermost loop of several in parallel, unless there is little to do.
 void parallelise(KernelSource& source, const Loops& loops);
 

@@ -41,6 +41,21 @@ inline Expr is_inf(Expr x) {
     return onnx::magnitude_bits(x) == onnx::infinity_bits(x);
 }
 
+// Whether a is the larger. NaN is above all numbers.
+inline Expr is_above(Expr a, Expr b) {
+    return a.type().is_float() ? !onnx::is_nan(b) && (onnx::is_nan(a) || a > b) : a > b;
+}
+
+// Whether a is the smaller. NaN is below all numbers.
+inline Expr is_below(Expr a, Expr b) {
+    return a.type().is_float() ? !onnx::is_nan(b) && (onnx::is_nan(a) || a < b) : a < b;
+}
+
+// The value, or NaN where the largest magnitude_bits of what it was made from are a NaN's.
+inline Expr unless_nan(Expr value, Expr bits) {
+    return select(bits > onnx::infinity_bits(value), Internal::make_const(value.type(), std::nan("")), value);
+}
+
 // NaN where an operand is; Halide's max drops it.
 inline Expr max(Expr a, Expr b) {
     if (!a.type().is_float()) return Halide::max(a, b);
@@ -164,7 +179,8 @@ inline Expr shrink(Expr x, Expr bias, Expr lambd) {
 // Integers round towards zero; Halide's division leaves a remainder that is never negative.
 inline Expr div(Expr a, Expr b) {
     if (!a.type().is_int()) return a / b;
-    return a / b + cast(a.type(), select(a < 0 && a % b != 0, select(b < 0, -1, 1), 0));
+    Expr quotient = a / b, remainder = a - quotient * b;
+    return quotient + cast(a.type(), select(a < 0 && remainder != 0, select(b < 0, -1, 1), 0));
 }
 
 // The remainder of a division that rounds towards zero has the sign of a.
@@ -198,6 +214,13 @@ inline Expr pow(Expr x, Expr y) {
     Expr power = onnx::exp(y * onnx::log(Halide::abs(x)));
     Expr odd = Halide::abs(y % 2) == 1;
     return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y), Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
+}
+
+// The weight that cubic interpolation gives to an element at a distance of 0 or more.
+inline Expr cubic(Expr distance, Expr a) {
+    Expr near = ((a + 2) * distance - (a + 3)) * distance * distance + 1;
+    Expr far = ((distance - 5) * distance + 8) * distance * a - 4 * a;
+    return select(distance <= 1, near, distance < 2, far, cast(distance.type(), 0));
 }
 
 // Shifting by all bits or more, or by a negative number, leaves none.

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/node_generator.h"
+#include "ops/reduction.h"
+
+namespace onnx2halide {
+
+/// A node that makes one element of all those along some axes: an attribute or, since opset 18 (ReduceSum since 13),
+/// input 1. Without any, all axes.
+class ReduceNode : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const final;
+    void schedule(KernelSource& source) const final;
+    bool is_pointwise() const override { return !reduction().reduces_any(); }
+    Dim flops() const override { return in(0).elements(); }
+
+protected:
+    Reduction reduction() const;
+
+    /// The type in which kernels compute, such as float64 where integers come under a root.
+    virtual ElementType type() const { return in(0).element; }
+    /// Defines the output by folds over the elements `x`, which lie at the turns of an RDom.
+    virtual void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const = 0;
+    /// Defines the output where each of its elements is made of the one element `x`.
+    virtual void map(KernelSource& source, const Coordinates& at, const std::string& x) const = 0;
+    /// Schedules the folds and the output's loops for a CPU.
+    virtual void schedule_folds(KernelSource& source, const Loops& loops) const = 0;
+
+    /// A new Func of the output's dims that starts at `identity` and takes in one term `{x}` after another by `step`,
+    /// where it is `{s}`. Returns its element of the output's place.
+    std::string fold(KernelSource& source, const std::string& role, const std::string& identity, std::string_view step,
+                     const std::string& term) const;
+    /// Defines the output by an expression of type().
+    void define(KernelSource& source, const Coordinates& at, const std::string& expression) const;
+
+    /// Whether elements that follow each other in memory become one, enough of them to fill a vector.
+    bool is_contiguous() const;
+    /// Schedules the only fold where is_contiguous(): vectors of partial results, and their lanes at the end.
+    void schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role) const;
+    /// Vectorises the output, and with it the folds that are computed inside.
+    void schedule_vectors(KernelSource& source, const Loops& loops) const;
+    /// The loop of the output in which the folds of one element, or one vector of them, are computed.
+    static std::string innermost(const Loops& loops);
+
+private:
+    std::vector<int64_t> axes() const;
+    size_t contiguous_axes() const;
+};
+
+} // namespace onnx2halide
