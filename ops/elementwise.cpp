@@ -1,5 +1,6 @@
 #include "ops/elementwise.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/args.h>
@@ -47,6 +48,32 @@ std::optional<Number> stored_integer(const Dim& number, ElementType type) {
 
 std::optional<Number> number_at(const KnownElements& known, size_t i, ElementType type) {
     return is_float(type) ? stored(known.reals[i], type) : stored(known.integers[i], type);
+}
+
+/// The axes that have more than one element, innermost first, counted from the last.
+std::vector<size_t> turning_axes(const TensorType& type) {
+    std::vector<size_t> axes;
+    for (const int axis : type.layout) {
+        if (!type.shape[axis].is(1)) axes.push_back(type.rank() - 1 - axis);
+    }
+    return axes;
+}
+
+const Dim& extent(const TensorType& type, size_t axis_from_last) {
+    return type.shape[type.rank() - 1 - axis_from_last];
+}
+
+/// How many of the result's innermost axes are also the operand's, in the same order, or are all broadcast.
+size_t common_axes(const TensorType& result, const TensorType& operand) {
+    const std::vector<size_t> axes = turning_axes(result), own = turning_axes(operand);
+    size_t same = 0, missing = 0;
+    while (same < std::min(axes.size(), own.size()) && axes[same] == own[same] &&
+           extent(result, axes[same]) == extent(operand, own[same])) {
+        ++same;
+    }
+    while (missing < axes.size() && std::find(own.begin(), own.end(), axes[missing]) == own.end())
+        ++missing;
+    return std::max(same, missing);
 }
 
 void append(KnownElements& known, const Number& number) {
@@ -121,6 +148,23 @@ void Elementwise::algorithm(KernelSource& source) const {
         elements.push_back(operand(source, i, coordinates(i, at)));
     const std::string result = expression(elements);
     gives_stored() ? source.store(output(0), at, result) : source.define(output(0), at, result);
+}
+
+void Elementwise::schedule(KernelSource& source) const {
+    if (source.target().is_gpu()) return NodeGenerator::schedule(source);
+    for (size_t i = 0; i < source.output_count(); ++i) {
+        const TensorType& result = source.outputs()[i]->checked_type();
+        Loops loops = turning_loops(source.output_loops(i));
+        // One loop stays for the threads to share.
+        size_t count = loops.vars.size() - (is_parallel_work(result.elements()) ? 1 : 0);
+        for (const auto* values : {&source.inputs(), &source.outputs()}) {
+            for (const Value* value : *values)
+                count = std::min(count, common_axes(result, value->checked_type()));
+        }
+        if (count > 1) loops = fuse_innermost(source, loops, count);
+        vectorise(source, loops);
+        parallelise(source, loops);
+    }
 }
 
 std::optional<KnownElements> Elementwise::broadcast_known(size_t operand, const std::vector<Dim>& shape) const {

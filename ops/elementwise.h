@@ -40,6 +40,8 @@ public:
     std::vector<TensorType> infer() const override;
     std::vector<std::optional<KnownElements>> known() const override;
     void algorithm(KernelSource& source) const override;
+    /// Runs through axes that all tensors have in common, or some lack, as through one.
+    void schedule(KernelSource& source) const override;
     bool is_pointwise() const override { return true; }
 
 protected:

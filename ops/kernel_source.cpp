@@ -152,7 +152,8 @@ std::string KernelSource::read_broadcast(const Value* value, const Coordinates& 
 }
 
 std::string KernelSource::element(const Value* value, const Coordinates& at) {
-    if (is_literal(value)) return cast_text(read(value, at), value->checked_type().element);
+    const ElementType type = value->checked_type().element;
+    if (is_literal(value)) return compute_type(type) == info(type).halide_name ? read(value, at) : cast_text(read(value, at), type);
     return call(name(value), value->checked_type(), at);
 }
 
