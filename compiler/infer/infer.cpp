@@ -23,10 +23,14 @@ std::optional<KnownElements> known_elements(const Constant& constant) {
     return known;
 }
 
-/// Kernels hold only types that Halide has.
-void check_element(const Value& value) {
+/// Kernels hold only types that Halide has, and count elements in 32 bits.
+void check_type(const Value& value) {
     const ElementInfo& element = info(value.checked_type().element);
     if (element.halide_name.empty()) throw CompileError("value '{}' has type {}, which is not supported", value.name, element.name);
+    const Dim elements = value.type->elements();
+    if (prove_less_equal(elements, Dim::unbounded) == Proof::no) {
+        throw CompileError("value '{}' has {} elements, expected at most {}", value.name, elements.text(), Dim::unbounded);
+    }
 }
 
 void check_declared(const Value& value) {
@@ -52,7 +56,7 @@ bool has_typed_inputs(const Node& node) {
 void infer_node(Node& node) {
     for (Value* input : node.inputs) {
         if (!input) continue;
-        check_element(*input);
+        check_type(*input);
         if (input->constant && !input->known) input->known = known_elements(*input->constant);
     }
     const auto generator = make_generator(node);
@@ -62,7 +66,7 @@ void infer_node(Node& node) {
         if (!output || output->type) continue;
         if (i >= types.size()) throw CompileError("output {} is not supported", i);
         output->type = types[i];
-        check_element(*output);
+        check_type(*output);
         check_declared(*output);
     }
     const auto known = generator->known();

@@ -51,12 +51,14 @@ std::optional<PadEffect> effect(const Node& pad) {
     return result;
 }
 
-/// Whether a node that reads a padded input may pad by itself instead: it fills with the same and counts the filling in.
+/// Whether a node that reads a padded input may pad by itself instead: it fills with the same and counts the filling in. A pool's last window, which
+/// ceil_mode adds, must not start in its own padding, and MaxPool's indices are places in its input.
 bool can_pad(const Node& node, double fill) {
     if (!node.domain.empty() || node.string("auto_pad", "NOTSET") != "NOTSET") return false;
     if (node.op_type == "Conv") return fill == 0;
-    if (node.op_type == "MaxPool") return fill == -INFINITY;
-    return node.op_type == "AveragePool" && fill == 0 && node.integer("count_include_pad", 0) == 1 && node.integer("ceil_mode", 0) == 0;
+    if (node.integer("ceil_mode", 0) != 0) return false;
+    if (node.op_type == "MaxPool") return fill == -INFINITY && !node.has_output(1);
+    return node.op_type == "AveragePool" && fill == 0 && node.integer("count_include_pad", 0) == 1;
 }
 
 void fuse(Graph& graph, Node& pad, Node& consumer, const SpatialPads& added) {

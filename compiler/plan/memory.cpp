@@ -91,8 +91,10 @@ private:
         if (found != program_.storage_of.end()) return program_.storages[found->second];
         const Value* root = viewed(value);
         if (root == value) {
-            if (!value->constant) throw std::logic_error("value '" + value->name + "' is read before it is made");
-            return new_storage(value, Place::weight, 0);
+            if (value->constant) return new_storage(value, Place::weight, 0);
+            // No step makes what has no elements.
+            if (!value->checked_type().elements().is(0)) throw std::logic_error("value '" + value->name + "' is read before it is made");
+            return new_storage(value, Place::arena, 0);
         }
         storage_of(root);
         share(value, root);
