@@ -77,11 +77,6 @@ bool same_memory(const TensorType& in, const TensorType& out) {
     return order && order == memory_order(out, all, &Segment::out);
 }
 
-TensorType with_channels_last(TensorType type) {
-    type.layout = channels_last(type.rank());
-    return type;
-}
-
 /// A node whose output has the elements of input 0 in the same row-major order, under another shape.
 class ReshapeNode : public MovementNode {
 public:
@@ -91,10 +86,8 @@ public:
     std::vector<std::optional<KnownElements>> known() const override { return {input(0)->known}; }
     bool is_view() const override { return same_memory(in(0), out(0)); }
 
-    LayoutNeed layout_need() const override {
-        return same_memory(with_channels_last(in(0)), with_channels_last(out(0))) ? LayoutNeed::any
-                                                                                  : LayoutNeed::row_major;
-    }
+    /// Where it is no view its text is right for any layout, but slow.
+    LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());

@@ -25,8 +25,8 @@ public:
 
 private:
     void visit(Node& node) {
-        if (node.inputs.empty() || !node.inputs[0]) return;
-        if (node.op_type == "Transpose" && node.domain.empty()) return set_outputs(node, transposed(node));
+        if (node.inputs.empty() || !node.inputs[0] || becomes_view(node)) return;
+        if (node.op_type == "Transpose" && node.domain.empty()) return;
         switch (make_generator(node)->layout_need()) {
             case LayoutNeed::row_major:
                 for (size_t i = 0; i < node.inputs.size(); ++i) convert(node, i, row_major(rank(node.inputs[i])));
@@ -36,6 +36,18 @@ private:
                 return set_outputs(node, channels_last(rank(node.inputs[0])));
             case LayoutNeed::any: return follow_inputs(node);
         }
+    }
+
+    /// Gives a node's output the layout in which it is its input's memory, if there is one that others know. A Transpose moves nothing then, and
+    /// a Reshape of pixels to a sequence neither.
+    static bool becomes_view(Node& node) {
+        if (!node.has_output(0)) return false;
+        for (const Layout& layout : {row_major(rank(node.outputs[0])), channels_last(rank(node.outputs[0]))}) {
+            set_outputs(node, layout);
+            if (make_generator(node)->is_view()) return true;
+        }
+        set_outputs(node, row_major(rank(node.outputs[0])));
+        return false;
     }
 
     /// A node that takes any layout works in that of its inputs: with channels innermost if any of them has.
@@ -50,18 +62,6 @@ private:
             if (input && rank(input) == result_rank && input->type->shape == node.outputs[0]->type->shape) convert(node, i, wanted);
         }
         set_outputs(node, wanted);
-    }
-
-    /// The layout with which a Transpose moves nothing, where it is one that others know.
-    static Layout transposed(const Node& node) {
-        const Value* input = node.inputs[0];
-        const size_t count = rank(input);
-        std::vector<int64_t> order(count);
-        for (size_t i = 0; i < count; ++i) order[i] = static_cast<int64_t>(count - 1 - i);
-        order = node.integers("perm", order);
-        Layout result;
-        for (const int axis : input->type->layout) result.push_back(static_cast<int>(std::find(order.begin(), order.end(), axis) - order.begin()));
-        return result == channels_last(count) ? result : row_major(count);
     }
 
     static void set_outputs(Node& node, const Layout& layout) {
