@@ -3,25 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/known_elements.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// What inference tracks of a small constant.
-std::optional<KnownElements> known_elements(const Constant& constant) {
-    if (static_cast<size_t>(constant.elements()) > KnownElements::limit) return std::nullopt;
-    KnownElements known;
-    if (is_float(constant.element)) {
-        known.reals = constant.reals();
-    } else if (is_integer(constant.element) || constant.element == ElementType::boolean) {
-        for (const int64_t element : constant.integers()) known.integers.push_back(element);
-    } else {
-        return std::nullopt;
-    }
-    return known;
-}
 
 /// Kernels hold only types that Halide has, and count elements in 32 bits.
 void check_type(const Value& value) {
