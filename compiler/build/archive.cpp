@@ -22,15 +22,19 @@ std::vector<std::string> words(const std::string& command) {
     return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// The C compiler with its flags for objects that go into archives and shared libraries.
-std::vector<std::string> compile_command(const std::string& cc, const fs::path& source, const fs::path& object, const fs::path& include) {
+/// The C compiler's command with arguments behind it.
+std::vector<std::string> with_arguments(const std::string& cc, const std::vector<std::string>& first, const std::vector<std::string>& second = {},
+                                        const std::vector<std::string>& third = {}) {
     std::vector<std::string> command = words(cc);
-    for (const std::string& flag : {std::string("-std=c11"), std::string("-O2"), std::string("-fPIC"), "-I" + include.string(), "-I" + runtime_folder.string(),
-                                    std::string("-I" ONNX2HALIDE_HALIDE_DIR "/include"), std::string("-include"), std::string("stddef.h"), std::string("-c"),
-                                    source.string(), std::string("-o"), object.string()}) {
-        command.push_back(flag);
-    }
+    for (const auto* arguments : {&first, &second, &third}) command.insert(command.end(), arguments->begin(), arguments->end());
     return command;
+}
+
+/// The C compiler with its flags for objects that go into archives and shared libraries.
+std::vector<std::string> compile_command(const std::string& cc, const std::string& optimisation, const fs::path& source, const fs::path& object,
+                                         const fs::path& include) {
+    return with_arguments(cc, {"-std=c11", optimisation, "-fPIC", "-I" + include.string(), "-I" + runtime_folder.string(), "-I" ONNX2HALIDE_HALIDE_DIR "/include",
+                               "-include", "stddef.h", "-c", source.string(), "-o", object.string()});
 }
 
 /// A source of runtime/, compiled once for each compiler and kept in the cache.
@@ -40,7 +44,7 @@ void build_runtime_source(const std::string& cc, const std::string& name, const 
     const ObjectCache cache;
     const std::string key = ObjectCache::key("runtime source", text + read_text(runtime_folder / name));
     if (cache.fetch(key, object)) return;
-    run_or_throw(compile_command(cc, runtime_folder / name, object, runtime_folder));
+    run_or_throw(compile_command(cc, "-O2", runtime_folder / name, object, runtime_folder));
     cache.store(key, object);
 }
 
@@ -71,12 +75,16 @@ std::string sibling_tool(const std::string& cc, const std::string& tool) {
     return path.empty() ? tool : path;
 }
 
-}  // namespace
+std::string build_host_program(const ArchiveJob& job) {
+    const fs::path object = job.objects / (job.name + "_host_program.o");
+    // Calls of kernels gain nothing from more, and long programs take long.
+    run_or_throw(compile_command(job.cc, "-O1", job.folder / (job.name + ".c"), object, job.folder));
+    return object.string();
+}
 
-void build_archive(const ArchiveJob& job) {
-    const fs::path host = job.objects / (job.name + "_host_program.o"), joined = job.objects / (job.name + "_joined.o");
-    run_or_throw(compile_command(job.cc, job.folder / (job.name + ".c"), host, job.folder));
-    std::vector<std::string> objects = {host.string()};
+/// Everything but the weights in one object, whose symbols are local but for the public ones.
+std::string join(const ArchiveJob& job) {
+    std::vector<std::string> objects = {build_host_program(job)};
     for (const std::string& kernel : job.kernels) objects.push_back((job.objects / (kernel + ".o")).string());
     for (const char* source : {"session.c", "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
@@ -84,36 +92,38 @@ void build_archive(const ArchiveJob& job) {
     }
     objects.push_back((job.objects / "runtime_halide.o").string());
     build_halide_runtime(job.target, objects.back());
-    if (!job.weights_source.empty()) {
-        objects.push_back((job.objects / "weights.o").string());
-        std::vector<std::string> command = words(job.cc);
-        for (const std::string& argument : {std::string("-c"), job.weights_source.string(), std::string("-o"), objects.back()}) command.push_back(argument);
-        run_or_throw(command);
-    }
+
+    const std::string joined = (job.objects / (job.name + "_joined.o")).string();
     // Without --force-group-allocation two models in one program fail on discarded COMDAT sections.
-    std::vector<std::string> link = words(job.cc);
-    for (const char* flag : {"-r", "-nostdlib", "-Wl,--force-group-allocation", "-o"}) link.push_back(flag);
-    link.push_back(joined.string());
-    link.insert(link.end(), objects.begin(), objects.end());
-    run_or_throw(link);
+    run_or_throw(with_arguments(job.cc, {"-r", "-nostdlib", "-Wl,--force-group-allocation", "-o", joined}, objects));
     std::vector<std::string> localise = {sibling_tool(job.cc, "objcopy")};
     for (const std::string& symbol : public_symbols(job.name)) localise.push_back("--keep-global-symbol=" + symbol);
-    localise.push_back(joined.string());
+    localise.push_back(joined);
     run_or_throw(localise);
+    return joined;
+}
 
-    const fs::path archive = job.folder / (job.name + ".a"), part = job.objects / (job.name + ".a");
-    run_or_throw({sibling_tool(job.cc, "ar"), "rcsD", part.string(), joined.string()});
+/// The weights have an object of their own, so that hundreds of megabytes are not linked and copied again. Its one symbol is hidden.
+std::string build_weights(const ArchiveJob& job) {
+    const std::string object = (job.objects / (job.name + "_weights.o")).string();
+    run_or_throw(with_arguments(job.cc, {"-c", job.weights_source.string(), "-o", object}));
+    return object;
+}
+
+}  // namespace
+
+void build_archive(const ArchiveJob& job) {
+    std::vector<std::string> members = {join(job)};
+    if (!job.weights_source.empty()) members.push_back(build_weights(job));
+    const fs::path archive = job.objects / (job.name + ".a"), library = job.objects / (job.name + ".so");
+    std::vector<std::string> command = {sibling_tool(job.cc, "ar"), "rcsD", archive.string()};
+    command.insert(command.end(), members.begin(), members.end());
+    run_or_throw(command);
     if (job.shared_library) {
-        const fs::path library = job.objects / (job.name + ".so");
-        std::vector<std::string> command = words(job.cc);
-        for (const std::string& argument : {std::string("-shared"), std::string("-o"), library.string(), joined.string(), std::string("-lpthread"),
-                                            std::string("-ldl"), std::string("-lm")}) {
-            command.push_back(argument);
-        }
-        run_or_throw(command);
-        write_file(job.folder / (job.name + ".so"), read_text(library));
+        run_or_throw(with_arguments(job.cc, {"-shared", "-o", library.string()}, members, {"-lpthread", "-ldl", "-lm"}));
+        move_file(library, job.folder / (job.name + ".so"));
     }
-    write_file(archive, read_text(part));
+    move_file(archive, job.folder / (job.name + ".a"));
 }
 
 }  // namespace onnx2halide

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -15,10 +14,19 @@ namespace fs = std::filesystem;
 
 std::string read_text(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file || fs::is_directory(path)) throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
-    std::ostringstream text;
-    text << file.rdbuf();
-    return std::move(text).str();
+    std::error_code error;
+    const uintmax_t size = fs::file_size(path, error);
+    if (!file || error) throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
+    std::string text(size, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(size));
+    if (static_cast<uintmax_t>(file.gcount()) != size) throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
+    return text;
+}
+
+void move_file(const fs::path& from, const fs::path& to) {
+    std::error_code error;
+    fs::rename(from, to, error);
+    if (error) write_file(to, read_text(from));  // from another file system
 }
 
 void write_file(const fs::path& path, std::string_view content) {

@@ -1,13 +1,15 @@
 #include "compiler/load/load.h"
 
-#include <fstream>
+#include <iterator>
 #include <set>
+#include <sstream>
 
 #include <fmt/ranges.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/checker.h>
 
+#include "compiler/build/files.h"
 #include "compiler/build/sha256.h"
 #include "compiler/load/cut.h"
 #include "compiler/load/functions.h"
@@ -22,9 +24,11 @@ namespace {
 
 std::string read_file(const std::filesystem::path& path) {
     if (std::filesystem::is_directory(path)) throw CompileError("is a folder, expected an ONNX model");
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw CompileError("cannot be read");
-    return {std::istreambuf_iterator<char>(file), {}};
+    try {
+        return read_text(path);
+    } catch (const std::runtime_error&) {
+        throw CompileError("cannot be read");
+    }
 }
 
 onnx::ModelProto parse(const std::string& bytes) {
@@ -39,9 +43,28 @@ onnx::ModelProto parse(const std::string& bytes) {
     return model;
 }
 
-/// The first line of what the checker says, without its C++ context.
-std::string first_line(const std::string& text) {
-    return text.substr(0, text.find('\n'));
+/// What the checker says as one phrase, with the node that it speaks of in parentheses.
+std::string checker_message(const std::string& text) {
+    const std::string mark = "==> Context: ";
+    const size_t context = text.find(mark);
+    const auto phrase = [](const std::string& lines) {
+        std::istringstream stream(lines);
+        const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+        const std::string line = fmt::format("{}", fmt::join(words, " "));
+        return line.ends_with('.') ? line.substr(0, line.size() - 1) : line;
+    };
+    if (context == std::string::npos) return phrase(text);
+    return fmt::format("{} ({})", phrase(text.substr(0, context)), phrase(text.substr(context + mark.size())));
+}
+
+/// ONNX's checker takes opsets of the future for granted.
+void check_opsets(const onnx::ModelProto& model) {
+    const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
+    for (const auto& import : model.opset_import()) {
+        const auto range = known.find(normalised_domain(import.domain()));
+        if (range == known.end() || import.version() <= range->second.second) continue;
+        throw CompileError("uses opset {} of {}, expected at most {}", import.version(), import.domain().empty() ? "ai.onnx" : import.domain(), range->second.second);
+    }
 }
 
 bool has_external_data(const onnx::ModelProto& model) {
@@ -59,8 +82,9 @@ void check(const onnx::ModelProto& model, const std::filesystem::path& path) {
     try {
         has_external_data(model) ? onnx::checker::check_model(path.string()) : onnx::checker::check_model(model);
     } catch (const std::exception& error) {
-        throw CompileError("rejected by ONNX's checker: {}", first_line(error.what()));
+        throw CompileError("rejected by ONNX's checker: {}", checker_message(error.what()));
     }
+    check_opsets(model);
 }
 
 /// Turns a checked ModelProto without functions into a Graph.
@@ -91,7 +115,7 @@ private:
         for (const auto& tensor : model_.graph().initializer()) {
             Constant constant = read_tensor(tensor, folder_);
             Value* value = graph_->value(tensor.name());
-            if (constant.element != ElementType::string && info(constant.element).bytes > 0) value->type = constant.type();
+            value->type = constant.type();
             value->constant = std::move(constant);
         }
     }
@@ -172,7 +196,7 @@ private:
         for (const auto& attribute : proto.attribute()) add_attribute(node, attribute);
         for (const auto& name : proto.input()) node.inputs.push_back(name.empty() ? nullptr : graph_->value(name));
         for (const auto& name : proto.output()) node.outputs.push_back(name.empty() ? nullptr : graph_->value(name));
-        if (node.op_type == "Constant" && node.domain.empty() && node.has("value")) {
+        if (node.op_type == "Constant" && node.domain.empty() && node.has("value") && node.has_output(0)) {
             node.outputs[0]->constant = node.tensor("value");
             node.outputs[0]->type = node.outputs[0]->constant->type();
             return;

@@ -57,19 +57,28 @@ uint64_t external_number(const onnx::TensorProto& tensor, std::string_view key, 
     return std::stoull(text);
 }
 
+/// The file that holds a tensor's elements: a plain one in the model's folder or below it.
+std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
+    const std::filesystem::path location = external_field(tensor, "location"), path = model_folder / location;
+    const auto refuse = [&](std::string_view why) { throw CompileError("initialiser '{}': external data file '{}' {}", tensor.name(), location.string(), why); };
+    if (location.is_absolute() || location.lexically_normal().string().starts_with("..")) refuse("is outside of the model's folder");
+    if (std::filesystem::is_symlink(path)) refuse("is a link, expected a plain file");
+    if (!std::filesystem::is_regular_file(path)) refuse("cannot be read");
+    try {
+        return onnx::checker::resolve_external_data_location(model_folder.string(), location.string(), tensor.name());
+    } catch (const std::exception&) {
+        refuse("is outside of the model's folder");
+    }
+    return path;
+}
+
 Bytes external_data(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder, uint64_t expected) {
     const std::filesystem::path location = external_field(tensor, "location");
-    // Refuses absolute paths, links and whatever leaves the model's folder.
-    std::filesystem::path path;
-    try {
-        path = onnx::checker::resolve_external_data_location(model_folder.string(), location.string(), tensor.name());
-    } catch (const std::exception&) {
-        throw CompileError("initialiser '{}': external data file '{}' cannot be read", tensor.name(), location.string());
-    }
-    std::ifstream file(path, std::ios::binary);
+    std::ifstream file(external_file(tensor, model_folder), std::ios::binary);
     if (!file) throw CompileError("initialiser '{}': external data file '{}' cannot be read", tensor.name(), location.string());
     const uint64_t offset = external_number(tensor, "offset", 0), length = external_number(tensor, "length", expected);
-    const uint64_t size = std::filesystem::file_size(path);
+    file.seekg(0, std::ios::end);
+    const auto size = static_cast<uint64_t>(file.tellg());
     if (offset > size || length > size - offset) {
         throw CompileError("initialiser '{}': external data file '{}' has {} bytes, expected {} at {}", tensor.name(), location.string(), size, length, offset);
     }
@@ -92,6 +101,7 @@ uint64_t bytes_of(ElementType type, uint64_t elements) {
 Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
     Constant constant;
     constant.element = static_cast<ElementType>(tensor.data_type());
+    if (info(constant.element).type == ElementType::undefined) throw CompileError("initialiser '{}' has element type {}, which ONNX does not define", tensor.name(), tensor.data_type());
     constant.shape.assign(tensor.dims().begin(), tensor.dims().end());
     uint64_t elements = 1;
     for (const int64_t dim : constant.shape) {
