@@ -18,6 +18,9 @@ using Directives = std::vector<std::string>;
 /// Work below which tasks cost more than they save.
 constexpr int64_t flops_of_a_task = 1 << 17, parallel_flops = 1 << 19;
 
+/// Tasks that keep the threads of most machines busy.
+constexpr int64_t enough_tasks = 16;
+
 std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor) {
     return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", var, outer, factor);
 }
@@ -51,19 +54,19 @@ Loops batch_loops(const MatmulLoops& matmul) {
     return batch;
 }
 
-/// Makes parallel tasks of the loop over `tiles` and the batch's around it. Returns the loop that stands around a
-/// task's work.
-std::string schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles) {
-    if (!is_worth_tasks(matmul)) return tiles;
-    std::string task = tiles;
+/// Makes parallel tasks of the batch's loops and, where those are few, of the loop over `tiles` inside of them. They are
+/// not fused: Halide splits off the tail of a loop that it can see.
+void schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles) {
+    if (!is_worth_tasks(matmul)) return;
+    const Loops batch = turning_loops(batch_loops(matmul));
     Directives directives;
-    for (const std::string& var : turning_loops(batch_loops(matmul)).vars) {
-        directives.push_back(fmt::format("fuse({}, {}, {})", task, var, source.var("task")));
-        task = "task";
+    int64_t tasks = 1;
+    for (size_t i = batch.vars.size(); i-- > 0 && tasks < enough_tasks;) {
+        directives.push_back(fmt::format("parallel({})", batch.vars[i]));
+        tasks *= batch.extents[i].constant().value_or(1);
     }
-    directives.push_back(fmt::format("parallel({})", task));
+    if (tasks < enough_tasks) directives.push_back(fmt::format("parallel({})", tiles));
     source.schedule(matmul.output.func, directives);
-    return task;
 }
 
 void schedule_wide(KernelSource& source, const Loops& wide) {
@@ -72,7 +75,7 @@ void schedule_wide(KernelSource& source, const Loops& wide) {
     schedule_loops(source, wide);
 }
 
-} // namespace
+}  // namespace
 
 void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
     const Loops loops = turning_loops(matmul.output);
@@ -109,9 +112,9 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
         "// B is read in order, a stretch of each row at a time; the sums over it stay in the nearest cache.");
     const std::string order = reorder(joined({x, y, x_tile}, batch_loops(matmul).vars));
     source.schedule(matmul.output.func, {guarded_split(x, x_tile, source.param("stretch", 1024)), order, vectors});
-    const std::string task = schedule_tasks(source, matmul, x_tile);
+    schedule_tasks(source, matmul, x_tile);
 
-    source.schedule(matmul.sum, {fmt::format("compute_at({}, {})", matmul.output.func, task), vectors});
+    source.schedule(matmul.sum, {fmt::format("compute_at({}, {})", matmul.output.func, x_tile), vectors});
     Directives sums = {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", matmul.step, outer, inner,
                                    source.param("steps", 8)),
                        reorder({inner, y, x, outer}), vectors, unroll(inner)};
@@ -127,7 +130,6 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const Loops batch = batch_loops(matmul);
 
     // With columns outermost B is read once, but a few columns do not make tasks for every thread.
-    constexpr int64_t enough_tasks = 8;
     const Dim column_tiles = ceil_div(matmul.columns, tile.vectors * lanes),
               row_tiles = ceil_div(matmul.rows, tile.rows);
     const bool by_rows = prove_less_equal(enough_tasks, column_tiles * product(batch.extents)) == Proof::no &&
@@ -142,14 +144,14 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
                     joined({guarded_split(x, x_tile, width), guarded_split(y, y_tile, source.param("rows", tile.rows)),
                             reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
                            registers));
-    const std::string task = schedule_tasks(source, matmul, outer_tile);
+    schedule_tasks(source, matmul, outer_tile);
     if (!matmul.panels.empty()) {
         const std::string place =
-            by_rows ? "compute_root()" : fmt::format("compute_at({}, {})", matmul.output.func, task);
+            by_rows ? "compute_root()" : fmt::format("compute_at({}, {})", matmul.output.func, outer_tile);
         source.schedule(fmt::format("{}.{}.vectorize(lane, {});", matmul.panels, place, lanes));
     }
     source.schedule(matmul.sum, joined({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, registers));
     source.schedule(matmul.sum + ".update()", joined({reorder({x, y, matmul.step})}, registers));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

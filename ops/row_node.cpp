@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* steps_role = "steps"; // the RDom, kept for the schedule
 
-} // namespace
+}  // namespace
 
 ElementType RowNode::compute_element() const {
     return is_narrow_float(in(0).element) ? ElementType::float32 : in(0).element;
@@ -65,8 +65,13 @@ void RowNode::schedule(KernelSource& source) const {
     rows.length = row_length();
     for (const auto& [role, kind] : stages())
         rows.stages.push_back({source.kept(output(0), role), kind});
-    const bool is_one_nest = rows_are_loops() && source.output_count() == 1 && !source.target().is_gpu();
-    is_one_nest ? schedule_row_by_row(source, rows) : schedule_stage_by_stage(source, rows);
+    const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
+    if (const auto loops = may_nest ? loops_of_rows(source, rows.output) : std::nullopt) {
+        rows.output = *loops;
+        schedule_row_by_row(source, rows);
+    } else {
+        schedule_stage_by_stage(source, rows);
+    }
 }
 
 RowText::RowText(KernelSource& source, const RowNode& node) : source_(source), node_(node) {
@@ -136,4 +141,4 @@ std::string RowText::mean(const std::string& role, const std::string& sum_role, 
     return number(role, fmt::format("{} / {}", of_row(total), length()));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

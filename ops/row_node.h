@@ -37,8 +37,8 @@ protected:
     /// Extents of a row, innermost first, and the place of the input's element at a step of an RDom over them.
     virtual std::vector<Dim> row_extents() const { return reduction().reduced_extents(in(0)); }
     virtual Coordinates step_place(KernelSource& source, const std::string& rdom) const;
-    /// Whether a row is a set of loops of output 0.
-    virtual bool rows_are_loops() const { return true; }
+    /// The loops of output 0 such that a row is a set of them, splitting one where that is needed; nothing where it cannot be.
+    virtual std::optional<Loops> loops_of_rows(KernelSource&, const Loops& output) const { return output; }
 
     Dim row_length() const { return product(row_extents()); }
     ElementType compute_element() const;

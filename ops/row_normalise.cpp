@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -154,7 +154,6 @@ public:
     }
 
 protected:
-    bool rows_are_loops() const override { return false; }
     std::vector<size_t> row_axes() const override { return axes_from(1, in(0).rank()); }
 
     Loops row_numbers(KernelSource& source) const override {
@@ -183,6 +182,18 @@ protected:
 
     std::string result(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         return scaled(source, x, input(1), input(2), {node_.version < 21 ? group(at) : at[1]}, in(0).element);
+    }
+
+    std::optional<Loops> loops_of_rows(KernelSource& source, const Loops& output) const override {
+        if (!channels().constant()) return std::nullopt;
+        const std::string c = source.vars(in(0).rank())[1], group = source.var("group");
+        source.schedule(fmt::format("{0}.split({1}, {2}, {1}, {3}, TailStrategy::RoundUp);", output.func, c, group, channels().text()));
+        Loops loops = output;
+        const auto place = std::find(loops.vars.begin(), loops.vars.end(), c) - loops.vars.begin();
+        loops.extents[place] = channels();
+        loops.vars.insert(loops.vars.begin() + place + 1, group);
+        loops.extents.insert(loops.extents.begin() + place + 1, groups_);
+        return loops;
     }
 
 private:
@@ -245,7 +256,7 @@ private:
     int64_t p_;
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> row_normalise_operators() {
     return {
@@ -258,4 +269,4 @@ std::vector<Operator> row_normalise_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

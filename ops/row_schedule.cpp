@@ -59,28 +59,55 @@ std::string schedule_rows(KernelSource& source, const RowLoops& rows, const std:
     return row;
 }
 
+/// A row's innermost loops, whose elements follow each other in memory, as one loop: so many that vectors which are not filled
+/// at its end do not count.
+struct FusedLoop {
+    std::string var;
+    Dim extent;
+    Directives directives;  // that make it
+};
+
+FusedLoop fuse_row(KernelSource& source, const RowLoops& rows, const Loops& loops, const std::string& name) {
+    const Loops all = turning_loops(rows.output), inside = part(rows, true);
+    const int lanes = source.target().lanes(rows.numbers.element);
+    FusedLoop fused{loops.vars[0], loops.extents[0], {}};
+    for (size_t i = 1; i < loops.vars.size() && i < inside.vars.size() && all.vars[i] == inside.vars[i]; ++i) {
+        const auto extent = fused.extent.constant();
+        if (!extent || *extent % (4 * lanes) == 0 || *extent >= 16 * lanes) break;
+        fused.directives.push_back(fmt::format("fuse({}, {}, {})", fused.var, loops.vars[i], name));
+        fused.var = name;
+        fused.extent *= loops.extents[i];
+    }
+    return fused;
+}
+
 /// Vectors run along a row and become one number at its end. Four of them add up side by side.
 void schedule_sums(KernelSource& source, const RowLoops& rows, const std::string& update) {
     const Loops steps = turning_loops(rows.steps);
     if (steps.vars.empty()) return;
-    const int lanes = filled(steps.extents[0], 4 * source.target().lanes(rows.numbers.element));
-    source.schedule(
-        fmt::format("{}.atomic().vectorize({}, {}, TailStrategy::GuardWithIf);", update, steps.vars[0], lanes));
+    FusedLoop step = fuse_row(source, rows, steps, source.rvar("k_row"));
+    const int lanes = filled(step.extent, 4 * source.target().lanes(rows.numbers.element));
+    step.directives.push_back("atomic()");
+    step.directives.push_back(fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", step.var, lanes));
+    source.schedule(update, step.directives);
 }
 
 /// Vectors run along a row.
 void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
-    const int lanes = source.target().lanes(rows.numbers.element), width = filled(inside.extents[0], lanes);
-    const std::string vectors =
-        fmt::format("vectorize({}, {}, {})", inside.vars[0], width, tail_strategy(inside.extents[0], width, true));
+    FusedLoop fused = fuse_row(source, rows, inside, source.var("place"));
+    const int width = filled(fused.extent, source.target().lanes(rows.numbers.element));
+    Directives vectors = fused.directives;
+    vectors.push_back(fmt::format("vectorize({}, {}, {})", fused.var, width, tail_strategy(fused.extent, width, true)));
     Directives order = inside.vars;
     order.insert(order.end(), outside.vars.begin(), outside.vars.end());
-    source.schedule(rows.output.func, {fmt::format("reorder({})", fmt::join(order, ", ")), vectors});
+    Directives directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
+    directives.insert(directives.end(), vectors.begin(), vectors.end());
+    source.schedule(rows.output.func, directives);
     const std::string place =
         fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, outside.vars));
     for (const auto& [func, kind] : rows.stages) {
-        Directives directives = {place};
-        if (kind == RowStage::Kind::elements) directives.push_back(vectors);
+        directives = {place};
+        if (kind == RowStage::Kind::elements) directives.insert(directives.end(), vectors.begin(), vectors.end());
         source.schedule(func, directives);
         if (kind == RowStage::Kind::reduction) schedule_sums(source, rows, func + ".update()");
     }
@@ -130,7 +157,7 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
     }
 }
 
-} // namespace
+}  // namespace
 
 void schedule_row_by_row(KernelSource& source, const RowLoops& rows) {
     const Loops inside = part(rows, true), outside = part(rows, false), all = turning_loops(rows.output);
@@ -159,4 +186,4 @@ void schedule_stage_by_stage(KernelSource& source, const RowLoops& rows) {
         schedule_loops(source, source.output_loops(i));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -52,15 +52,17 @@ public:
     void algorithm(KernelSource& source) const override {
         RowText row(source, *this);
         const std::string max = largest(row);
-        const std::string exp = row.elements("exp", fmt::format("onnx::exp({} - {})", row.element(), row.of_result(max)));
+        const std::string exp =
+            row.elements("exp", fmt::format("onnx::exp({} - {})", row.element(), row.of_result(max)));
         const std::string sum = row.sum("sum", row.place(exp, row.step_at()));
-        source.define(output(0), row.at(), fmt::format("{} / {}", row.place(exp, row.at()), row.of_result(sum)));
+        const std::string factor = row.number("factor", fmt::format("1 / {}", row.of_row(sum)));
+        source.define(output(0), row.at(), fmt::format("{} * {}", row.place(exp, row.at()), row.of_result(factor)));
     }
 
 protected:
     std::vector<Stage> stages() const override {
         return {
-            {"max", RowStage::Kind::reduction}, {"exp", RowStage::Kind::elements}, {"sum", RowStage::Kind::reduction}};
+            {"max", RowStage::Kind::reduction}, {"exp", RowStage::Kind::elements}, {"sum", RowStage::Kind::reduction}, {"factor", RowStage::Kind::number}};
     }
 };
 
@@ -121,7 +123,7 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> softmax_operators() {
     return {
@@ -131,4 +133,4 @@ std::vector<Operator> softmax_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide
