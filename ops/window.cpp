@@ -40,6 +40,33 @@ bool WindowAxis::reaches_after() const {
     return prove_less_equal((output - 1) * stride + span() - pad_begin, input) != Proof::yes;
 }
 
+bool WindowAxis::always_meets_input() const {
+    return prove_less_equal(pad_begin, span() - 1) == Proof::yes &&
+           prove_less_equal((output - 1) * stride - pad_begin, input - 1) == Proof::yes;
+}
+
+std::string WindowAxis::taps_inside(KernelSource& source, const std::string& at) const {
+    if (!reaches_outside()) return "";
+    const std::string first = tap(source, at, "");
+    const std::string end = reaches_after() ? taps_until(source, input, first) : std::to_string(kernel);
+    if (!reaches_before()) return end;
+    const std::string missing = dilation == 1 ? fmt::format("max(-({}), 0)", first)
+                                              : fmt::format("max({} - ({}), 0) / {}", dilation - 1, first, dilation);
+    return fmt::format("({} - {})", end, missing);
+}
+
+std::string WindowAxis::taps_inside_pads(KernelSource& source, const std::string& at) const {
+    const Dim end = input + pad_end;
+    const bool is_whole = prove_less_equal((output - 1) * stride + span() - pad_begin, end) == Proof::yes;
+    return is_whole ? "" : taps_until(source, end, tap(source, at, ""));
+}
+
+/// Taps before `end`, for a window whose first tap is at `first`.
+std::string WindowAxis::taps_until(KernelSource& source, const Dim& end, const std::string& first) const {
+    if (dilation == 1) return fmt::format("min({} - ({}), {})", source.dim(end), first, kernel);
+    return fmt::format("min(({} - ({})) / {}, {})", source.dim(end + dilation - 1), first, dilation, kernel);
+}
+
 std::string WindowAxis::tap(KernelSource& source, const std::string& at, const std::string& tap) const {
     std::string text = stride == 1 ? at : fmt::format("{} * {}", at, stride);
     if (!tap.empty()) text += dilation == 1 ? fmt::format(" + {}", tap) : fmt::format(" + {} * {}", tap, dilation);

@@ -20,8 +20,17 @@ struct WindowAxis {
     bool reaches_before() const;
     bool reaches_after() const;
     bool reaches_outside() const { return reaches_before() || reaches_after(); }
+    /// Whether every window has an element of the input under it.
+    bool always_meets_input() const;
+    /// The number of taps inside of the input, or of the input with its pads, for the output at a coordinate; empty
+    /// where it is the whole kernel everywhere.
+    std::string taps_inside(KernelSource& source, const std::string& at) const;
+    std::string taps_inside_pads(KernelSource& source, const std::string& at) const;
     /// The input's coordinate under a tap: `x * 2 + k.y - 1`; the tap is empty where the kernel is 1.
     std::string tap(KernelSource& source, const std::string& at, const std::string& tap) const;
+
+private:
+    std::string taps_until(KernelSource& source, const Dim& end, const std::string& first) const;
 };
 
 /// The axes of a window, in ONNX's order.

@@ -1,0 +1,181 @@
+#include "ops/pool.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+constexpr PoolFormula max_formula = {"lowest", "max({a}, {x})", "{a}"};
+constexpr PoolFormula average_formula = {"0", "{a} + {x}", "{a} / {count}"};
+constexpr PoolFormula lp_formulas[] = {
+    {"0", "{a} + abs({x})", "{a}"},
+    {"0", "{a} + {x} * {x}", "sqrt({a})"},
+    {"0", "{a} + pow(abs({x}), {p})", "pow({a}, 1.0f / {p})"},
+};
+
+/// Kernels of up to so many taps are unrolled.
+constexpr int64_t unrolled_taps = 16;
+/// Vectors of channels that one turn over a whole image adds to: additions of one vector wait for each other.
+constexpr int global_vectors = 4;
+
+std::unique_ptr<NodeGenerator> make_max_pool(const Node& node) {
+    if (node.has_output(1)) return std::make_unique<MaxPoolWithIndices>(node);
+    return std::make_unique<WindowPool>(node);
+}
+
+} // namespace
+
+const PoolFormula& pool_formula(std::string_view op_type, int64_t p) {
+    if (op_type.ends_with("MaxPool")) return max_formula;
+    if (op_type.ends_with("AveragePool")) return average_formula;
+    return lp_formulas[p == 1 ? 0 : p == 2 ? 1 : 2];
+}
+
+std::string Pool::initial() const {
+    const ElementType type = out(0).element;
+    if (formula().initial == "0") return KernelSource::literal(0.0, type);
+    if (is_float(type)) return KernelSource::literal(-std::numeric_limits<double>::infinity(), type);
+    return fmt::format("Expr(std::numeric_limits<{}>::min())", KernelSource::compute_type(type));
+}
+
+std::string Pool::fill_in(std::string_view text, const std::string& accumulator, const std::string& element,
+                          const std::string& count) const {
+    return fmt::format(fmt::runtime(text), fmt::arg("a", accumulator), fmt::arg("x", element), fmt::arg("count", count),
+                       fmt::arg("p", fmt::format("{}.0f", power())));
+}
+
+void Pool::algorithm(KernelSource& source) const {
+    const std::string taps = source.rdom("k", reduction_extents());
+    const std::string result = source.func(output(0)->name + "_of_taps");
+    source.keep(output(0), taps_role, taps);
+    source.keep(output(0), result_role, result);
+    const Coordinates at = source.vars(out(0).rank());
+    const std::string call = KernelSource::call(result, out(0), at);
+    source.line(fmt::format("{} = {};", call, initial()));
+    source.line(fmt::format("{} = {};", call, fill_in(formula().combine, call, element(source, taps, initial()), "")));
+    source.define(output(0), at, fill_in(formula().finish, call, "", count(source)));
+}
+
+void Pool::schedule(KernelSource& source) const {
+    const TensorType& result = out(0);
+    const bool by_channels =
+        !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
+    if (!by_channels) return NodeGenerator::schedule(source);
+    const std::vector<Dim> extents = reduction_extents();
+    const std::string& taps = source.kept(output(0), taps_role);
+    std::vector<std::string> reduction;
+    for (size_t i = 0; i < extents.size(); ++i)
+        reduction.push_back(KernelSource::axis(taps, i));
+    const auto count = product(extents).constant();
+    schedule_channels(source, reduction, count && *count <= unrolled_taps);
+}
+
+void Pool::schedule_channels(KernelSource& source, const std::vector<std::string>& reduction, bool unrolled) const {
+    const Loops loops = source.output_loops();
+    const std::string &c = loops.vars[0], tile = source.var(c + "o"), &sum = source.kept(output(0), result_role);
+    const int lanes = source.target().lanes(is_narrow_float(loops.element) ? ElementType::float32 : loops.element);
+    const int64_t channels = loops.extents[0].constant().value_or(1);
+    if (lanes == 1 || channels < lanes) return parallelise(source, loops);
+    const int vectors = unrolled ? 1 : static_cast<int>(std::min<int64_t>(global_vectors, channels / lanes));
+    const std::string vectorised =
+        fmt::format("vectorize({}, {}){}", c, lanes, vectors > 1 ? fmt::format(".unroll({})", c) : "");
+    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::ShiftInwards).{};", loops.func, c, tile, c,
+                                lanes * vectors, vectorised));
+    source.schedule(fmt::format("{}.compute_at({}, {}).{};", sum, loops.func, tile, vectorised));
+    const std::string unroll = unrolled ? fmt::format(".unroll({})", fmt::join(reduction, ").unroll(")) : "";
+    source.schedule(
+        fmt::format("{}.update().reorder({}, {}).{}{};", sum, c, fmt::join(reduction, ", "), vectorised, unroll));
+    Loops tiles = loops;
+    tiles.vars[0] = tile;
+    tiles.extents[0] = (channels + lanes * vectors - 1) / (lanes * vectors);
+    if (is_parallel_work(flops()))
+        source.schedule(fmt::format("{}.parallel({});", loops.func,
+                                    turning_loops(tiles).vars.empty() ? tile : turning_loops(tiles).vars.back()));
+}
+
+WindowPool::WindowPool(const Node& node) : Pool(node) {
+    if (!node.has("kernel_shape")) throw CompileError("kernel_shape is missing");
+}
+
+Window WindowPool::window() const {
+    const bool up = node_.integer("ceil_mode", 0) != 0;
+    return read_window(node_, in(0).shape, node_.integers("kernel_shape"), up ? Rounding::up : Rounding::down);
+}
+
+std::vector<TensorType> WindowPool::infer() const {
+    const TensorType& data = in(0);
+    const bool takes_integers = node_.op_type == "MaxPool";
+    if (!is_float(data.element) && !(takes_integers && is_integer(data.element))) {
+        throw CompileError("element type {} is not supported", info(data.element).name);
+    }
+    std::vector<Dim> shape = {data.shape.at(0), data.shape.at(1)};
+    for (const WindowAxis& axis : window())
+        shape.push_back(axis.output);
+    return {TensorType(data.element, shape)};
+}
+
+std::vector<Dim> WindowPool::reduction_extents() const {
+    std::vector<Dim> extents;
+    for (const int64_t size : node_.integers("kernel_shape"))
+        extents.insert(extents.begin(), size);
+    return extents;
+}
+
+Coordinates WindowPool::under(KernelSource& source, const std::string& taps) const {
+    const Window window = this->window();
+    Coordinates at = source.vars(in(0).rank());
+    for (size_t i = 0; i < window.size(); ++i)
+        at[i + 2] = window[i].tap(source, at[i + 2], KernelSource::axis(taps, window.size() - 1 - i));
+    return at;
+}
+
+std::string WindowPool::element(KernelSource& source, const std::string& taps, const std::string& fill) const {
+    const Window window = this->window();
+    Coordinates at = under(source, taps);
+    const auto meets_input = [](const WindowAxis& axis) { return axis.dilation == 1 && axis.always_meets_input(); };
+    if (node_.op_type != "MaxPool" || !std::all_of(window.begin(), window.end(), meets_input))
+        return read_padded(source, input(0), window, at, fill);
+    // The nearest element of the input is under the window too: to take it twice changes no maximum.
+    for (size_t i = 0; i < window.size(); ++i) {
+        if (window[i].reaches_outside())
+            at[i + 2] = held_inside(source, window[i], fmt::format("likely({})", at[i + 2]));
+    }
+    return source.read(input(0), at);
+}
+
+std::string WindowPool::count(KernelSource& source) const {
+    const Window window = this->window();
+    const Coordinates at = source.vars(in(0).rank());
+    const bool pads_count = node_.integer("count_include_pad", 0) != 0;
+    int64_t whole = 1;
+    std::vector<std::string> partial;
+    for (size_t i = 0; i < window.size(); ++i) {
+        const std::string taps =
+            pads_count ? window[i].taps_inside_pads(source, at[i + 2]) : window[i].taps_inside(source, at[i + 2]);
+        taps.empty() ? void(whole *= window[i].kernel) : partial.push_back(taps);
+    }
+    const std::string type = KernelSource::compute_type(out(0).element);
+    if (partial.empty()) return KernelSource::literal(static_cast<double>(whole), out(0).element);
+    if (whole != 1) partial.push_back(std::to_string(whole));
+    return fmt::format("cast<{}>({})", type, fmt::join(partial, " * "));
+}
+
+std::vector<Operator> pool_operators() {
+    return {
+        {"MaxPool", 1, make_max_pool},
+        {"AveragePool", 1, make<WindowPool>},
+        {"LpPool", 2, make<WindowPool>},
+        {"GlobalMaxPool", 1, make<GlobalPool>},
+        {"GlobalAveragePool", 1, make<GlobalPool>},
+        {"GlobalLpPool", 2, make<GlobalPool>},
+        {"MaxUnpool", 9, make<MaxUnpool>},
+    };
+}
+
+} // namespace onnx2halide

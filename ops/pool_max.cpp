@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include "ops/pool.h"
+
+namespace onnx2halide {
+
+std::vector<TensorType> MaxPoolWithIndices::infer() const {
+    const TensorType values = WindowPool::infer().at(0);
+    return {values, TensorType(ElementType::int64, values.shape)};
+}
+
+/// The place of an input element in the whole tensor. With storage_order 1 the last two axes count the other way.
+std::string MaxPoolWithIndices::index(KernelSource& source, const Coordinates& at) const {
+    const std::vector<Dim>& shape = in(0).shape;
+    std::vector<size_t> order;
+    for (size_t i = 0; i < at.size(); ++i)
+        order.push_back(i);
+    if (node_.integer("storage_order", 0) != 0) std::reverse(order.begin() + 2, order.end());
+    std::string text = fmt::format("cast<int64_t>({})", at[0]);
+    for (size_t i = 1; i < order.size(); ++i)
+        text = fmt::format("({}) * {} + {}", text, source.dim(shape[order[i]]), at[order[i]]);
+    return text;
+}
+
+void MaxPoolWithIndices::algorithm(KernelSource& source) const {
+    const Window window = this->window();
+    const std::string taps = source.rdom("k", reduction_extents());
+    const std::string best = source.func(output(0)->name + "_of_taps");
+    source.keep(output(0), taps_role, taps);
+    source.keep(output(0), result_role, best);
+    const Coordinates at = source.vars(out(0).rank()), under = this->under(source, taps);
+    const std::string call = KernelSource::call(best, out(0), at);
+    const std::string value = read_padded(source, input(0), window, under, initial());
+    const std::string outside = onnx2halide::outside(source, window, {under.begin() + 2, under.end()});
+
+    source.line(fmt::format("{} = Tuple({}, Expr(int64_t(-1)));", call, initial()));
+    source.line("{");
+    source.line(fmt::format("    Expr value = {}, best = {}[0], index = {}[1];", value, call, call));
+    // The first of equal elements counts, and the first of all even where it is the least number.
+    source.line(fmt::format("    Expr is_better = {}(index < 0 || value > best);",
+                            outside.empty() ? "" : fmt::format("!({}) && ", outside)));
+    source.line(fmt::format("    {} = Tuple(select(is_better, value, best), select(is_better, {}, index));", call,
+                            index(source, under)));
+    source.line("}");
+    if (has_output(0)) source.define(output(0), at, call + "[0]");
+    source.store(output(1), at, call + "[1]");
+}
+
+} // namespace onnx2halide

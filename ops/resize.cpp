@@ -1,0 +1,382 @@
+#include "ops/resize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Where an output element lies in the input. In the texts {x} is its coordinate, {scale} the axis's, {in} the input's
+/// extent, {width} the output's before rounding, {out} after it; {begin} and {end} are the region of interest.
+struct Transformation {
+    std::string_view name, place;
+    std::string_view of_one = ""; // where the output has one element
+};
+constexpr Transformation transformations[] = {
+    {"asymmetric", "{x} / {scale}"},
+    {"half_pixel", "({x} + 0.5f) / {scale} - 0.5f"},
+    {"half_pixel_symmetric", "{in} / 2 * (1 - {out} / {width}) + ({x} + 0.5f) / {scale} - 0.5f"},
+    {"pytorch_half_pixel", "({x} + 0.5f) / {scale} - 0.5f", "Expr(-0.5)"},
+    {"tf_half_pixel_for_nn", "({x} + 0.5f) / {scale}"},
+    {"align_corners", "{x} * ({in} - 1) / ({width} - 1)", "Expr(0.0)"},
+    {"tf_crop_and_resize", "{begin} * ({in} - 1) + {x} * ({end} - {begin}) * ({in} - 1) / ({width} - 1)",
+     "({begin} + {end}) * ({in} - 1) / 2"},
+};
+
+struct Rounding {
+    std::string_view name, text;
+};
+constexpr Rounding roundings[] = {
+    {"round_prefer_floor", "ceil({} - 0.5f)"},
+    {"round_prefer_ceil", "floor({} + 0.5f)"},
+    {"floor", "floor({})"},
+    {"ceil", "ceil({})"},
+};
+
+template <typename Row, size_t count>
+const Row& row(const Row (&rows)[count], const std::string& attribute, const std::string& name) {
+    const auto found = std::find_if(std::begin(rows), std::end(rows), [&](const Row& row) { return row.name == name; });
+    if (found == std::end(rows)) throw CompileError("{} is '{}'", attribute, name);
+    return *found;
+}
+
+std::string double_text(double number) { return KernelSource::literal(number, ElementType::float64); }
+
+std::string double_text(const Dim& dim, KernelSource& source) {
+    const auto number = dim.constant();
+    return number ? double_text(static_cast<double>(*number)) : fmt::format("cast<double>({})", source.dim(dim));
+}
+
+/// floor(extent · scale), in float as the standard's own inference has it.
+Dim scaled(const Dim& extent, double scale) {
+    if (const auto number = extent.constant())
+        return static_cast<int64_t>(std::floor(static_cast<float>(*number) * static_cast<float>(scale)));
+    // A fraction with a small denominator: 2, 1/2, 3/4
+    for (int64_t denominator = 1; denominator <= 16; ++denominator) {
+        const double numerator = scale * static_cast<double>(denominator);
+        if (std::abs(numerator - std::round(numerator)) < 1e-6)
+            return floor_div(extent * std::llround(numerator), denominator);
+    }
+    throw CompileError("dimension {} is scaled by {} and must be known at compile time", extent.text(), scale);
+}
+
+} // namespace
+
+Resize::Resize(const Node& node)
+    : NodeGenerator(node), mode_(node.string("mode", "nearest")),
+      transformation_(node.string("coordinate_transformation_mode", "half_pixel")),
+      nearest_mode_(node.string("nearest_mode", "round_prefer_floor")), antialias_(node.integer("antialias", 0) != 0),
+      exclude_outside_(node.integer("exclude_outside", 0) != 0) {
+    if (node.op_type == "Upsample" || node.version < 11) {
+        transformation_ = "asymmetric";
+        nearest_mode_ = "floor";
+    }
+    if (mode_ == "bilinear") mode_ = "linear";
+    if (mode_ != "nearest" && mode_ != "linear" && mode_ != "cubic")
+        throw CompileError("mode is '{}', expected nearest, linear or cubic", mode_);
+    if (is_nearest() && antialias_) throw CompileError("antialias is 1, expected 0 with mode nearest");
+    row(transformations, "coordinate_transformation_mode", transformation_);
+    row(roundings, "nearest_mode", nearest_mode_);
+}
+
+std::vector<double> Resize::scales() const {
+    if (node_.has("scales")) {
+        const std::vector<float> values = node_.reals("scales");
+        return {values.begin(), values.end()};
+    }
+    const size_t place = node_.version < 11 ? 1 : 2;
+    return has_input(place) && !in(place).elements().is(0) ? reals(place) : std::vector<double>();
+}
+
+std::vector<Dim> Resize::sizes() const {
+    return has_input(3) && !in(3).elements().is(0) ? dims(3) : std::vector<Dim>();
+}
+
+std::vector<size_t> Resize::resized_axes() const {
+    std::vector<size_t> result;
+    for (const int64_t axis : node_.integers("axes", {}))
+        result.push_back(normalised_axis(axis, in(0).rank()));
+    for (size_t i = 0; result.size() < in(0).rank() && !node_.has("axes"); ++i)
+        result.push_back(i);
+    return result;
+}
+
+std::vector<Resize::Axis> Resize::all_axes() const {
+    const std::vector<double> scales = this->scales();
+    const std::vector<Dim> sizes = scales.empty() ? this->sizes() : std::vector<Dim>();
+    const std::vector<size_t> numbers = resized_axes();
+    const size_t given = scales.empty() ? sizes.size() : scales.size();
+    if (given != numbers.size())
+        throw CompileError("{} has {} values, expected {}", scales.empty() ? "sizes" : "scales", given, numbers.size());
+    std::vector<Axis> axes;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+        const Dim& extent = in(0).shape[numbers[i]];
+        if (!scales.empty() && !(scales[i] > 0))
+            throw CompileError("scales has the value {}, expected one above 0", scales[i]);
+        axes.push_back(scales.empty() ? Axis{numbers[i], extent, sizes[i]}
+                                      : Axis{numbers[i], extent, scaled(extent, scales[i]), scales[i]});
+    }
+    if (scales.empty()) keep_aspect_ratio(axes);
+    if (crops()) read_roi(axes);
+    return axes;
+}
+
+void Resize::keep_aspect_ratio(std::vector<Axis>& axes) const {
+    const std::string policy = node_.string("keep_aspect_ratio_policy", "stretch");
+    if (policy == "stretch") return;
+    if (policy != "not_larger" && policy != "not_smaller")
+        throw CompileError("keep_aspect_ratio_policy is '{}'", policy);
+    std::optional<double> common;
+    for (const Axis& axis : axes) {
+        if (!axis.input.constant() || !axis.output.constant())
+            throw CompileError("keep_aspect_ratio_policy needs dimensions that are known at compile time");
+        const double scale = static_cast<double>(*axis.output.constant()) / static_cast<double>(*axis.input.constant());
+        common = !common ? scale : policy == "not_larger" ? std::min(*common, scale) : std::max(*common, scale);
+    }
+    for (Axis& axis : axes) {
+        axis.scale = common.value();
+        axis.output = static_cast<int64_t>(axis.scale * static_cast<double>(*axis.input.constant()) + 0.5);
+    }
+}
+
+void Resize::read_roi(std::vector<Axis>& axes) const {
+    const std::vector<double> roi = reals(1);
+    if (roi.size() != axes.size() * 2)
+        throw CompileError("roi has {} values, expected {}", roi.size(), axes.size() * 2);
+    for (size_t i = 0; i < axes.size(); ++i) {
+        axes[i].roi_begin = roi[i];
+        axes[i].roi_end = roi[axes.size() + i];
+    }
+}
+
+std::vector<Resize::Axis> Resize::axes() const {
+    std::vector<Axis> axes = all_axes();
+    std::erase_if(axes, [](const Axis& axis) {
+        const bool is_whole = axis.roi_begin == 0 && axis.roi_end == 1;
+        return axis.output == axis.input && (axis.scale == 0 || axis.scale == 1) && is_whole;
+    });
+    return axes;
+}
+
+std::vector<TensorType> Resize::infer() const {
+    const TensorType& data = in(0);
+    if (!is_nearest() && !is_float(data.element) && !is_integer(data.element)) {
+        throw CompileError("element type {} is not supported with mode {}", info(data.element).name, mode_);
+    }
+    std::vector<Dim> shape = data.shape;
+    for (const Axis& axis : all_axes())
+        shape[axis.axis] = axis.output;
+    return {TensorType(data.element, shape)};
+}
+
+std::string Resize::scale(KernelSource& source, const Axis& axis) const {
+    if (axis.scale != 0) return double_text(axis.scale);
+    if (const auto factor = exact_div(axis.output, axis.input); factor && factor->constant())
+        return double_text(*factor, source);
+    return fmt::format("({} / {})", double_text(axis.output, source), double_text(axis.input, source));
+}
+
+std::string Resize::width(KernelSource& source, const Axis& axis) const {
+    if (axis.scale == 0) return double_text(axis.output, source);
+    const auto extent = axis.input.constant();
+    return extent ? double_text(axis.scale * static_cast<double>(*extent))
+                  : fmt::format("({} * {})", double_text(axis.input, source), scale(source, axis));
+}
+
+std::string Resize::place(KernelSource& source, const Axis& axis, const std::string& at) const {
+    const Transformation& transformation = row(transformations, "", transformation_);
+    const auto extent = axis.input.constant();
+    const bool is_one = axis.scale == 0 || !extent ? axis.output.is(1) : axis.scale * static_cast<double>(*extent) == 1;
+    const std::string_view text =
+        is_one && !transformation.of_one.empty() ? transformation.of_one : transformation.place;
+    return fmt::format(fmt::runtime(text), fmt::arg("x", fmt::format("cast<double>({})", at)),
+                       fmt::arg("scale", scale(source, axis)), fmt::arg("in", double_text(axis.input, source)),
+                       fmt::arg("out", double_text(axis.output, source)), fmt::arg("width", width(source, axis)),
+                       fmt::arg("begin", double_text(axis.roi_begin)), fmt::arg("end", double_text(axis.roi_end)));
+}
+
+std::optional<int64_t> Resize::repetition(const Axis& axis) const {
+    const auto factor = exact_div(axis.output, axis.input);
+    if (!factor || !factor->constant() || (axis.scale != 0 && axis.scale != static_cast<double>(*factor->constant())))
+        return std::nullopt;
+    const bool halves = transformation_.find("half_pixel") != std::string::npos &&
+                        transformation_ != "tf_half_pixel_for_nn" && !axis.output.is(1);
+    const bool floors = transformation_ == "asymmetric" && nearest_mode_ == "floor";
+    return floors || (halves && nearest_mode_.starts_with("round")) ? factor->constant() : std::nullopt;
+}
+
+std::string Resize::nearest(KernelSource& source, const Axis& axis, const std::string& at) const {
+    if (const auto times = repetition(axis)) return fmt::format("{} / {}", at, *times);
+    const std::string rounded =
+        fmt::format(fmt::runtime(row(roundings, "", nearest_mode_).text), place(source, axis, at));
+    return table(source, axis, "nearest", at,
+                 fmt::format("clamp(cast<int>({}), 0, {})", rounded, source.dim(axis.input - 1))) +
+           fmt::format("({})", at);
+}
+
+std::string Resize::table(KernelSource& source, const Axis& axis, const std::string& role, const std::string& arguments,
+                          const std::string& text) const {
+    const std::string full_role = fmt::format("{}_{}", source.vars(out(0).rank())[axis.axis], role);
+    const std::string func = source.func(fmt::format("{}_{}", output(0)->name, full_role));
+    source.keep(output(0), full_role, func);
+    source.line(fmt::format("{}({}) = {};", func, arguments, text));
+    if (!source.target().is_gpu()) source.schedule(fmt::format("{}.compute_root();", func));
+    return func;
+}
+
+void Resize::copy_nearest(KernelSource& source, const std::vector<Axis>& axes) const {
+    const Coordinates at = source.vars(out(0).rank());
+    Coordinates from = at;
+    for (const Axis& axis : axes)
+        from[axis.axis] = nearest(source, axis, at[axis.axis]);
+    const std::string outside = this->outside(source, axes);
+    if (outside.empty()) {
+        source.store(output(0), at, source.element(input(0), from));
+    } else {
+        source.define(output(0), at,
+                      fmt::format("select({}, {}, {})", outside,
+                                  result_of(float_text(node_.real("extrapolation_value", 0.0f), false)),
+                                  source.read(input(0), from)));
+    }
+}
+
+int64_t Resize::first_tap(const Axis& axis) const {
+    double shrunk = 1;
+    if (antialias_) {
+        if (axis.scale == 0 && !(axis.input.constant() && axis.output.constant())) {
+            throw CompileError("antialias needs dimensions that are known at compile time");
+        }
+        const double scale = axis.scale != 0 ? axis.scale
+                                             : static_cast<double>(*axis.output.constant()) /
+                                                   static_cast<double>(*axis.input.constant());
+        shrunk = std::min(scale, 1.0);
+    }
+    return static_cast<int64_t>(std::floor(-(mode_ == "linear" ? 1 : 2) / shrunk)) + 1;
+}
+
+std::string Resize::filter(const std::string& distance) const {
+    if (mode_ == "linear") return fmt::format("max(1 - {}, 0.0f)", distance);
+    return fmt::format("onnx::cubic({}, {})", distance, double_text(node_.real("cubic_coeff_a", -0.75f)));
+}
+
+void Resize::define_tables(KernelSource& source, const Axis& axis) const {
+    const std::string at = source.vars(out(0).rank())[axis.axis], tap = source.var("t");
+    const std::string place =
+        fmt::format("{}({})", table(source, axis, "place", at, this->place(source, axis, at)), at);
+    const int64_t before = first_tap(axis);
+    const std::string whole = fmt::format("cast<int>(floor({}))", place);
+    const std::string first = fmt::format(
+        "{}({})", table(source, axis, "first", at, before == 0 ? whole : fmt::format("{} - {}", whole, -before)), at);
+    std::string distance = fmt::format("abs({} + {} - {})", first, tap, place);
+    if (antialias_ && before < (mode_ == "linear" ? 0 : -1))
+        distance += fmt::format(" * min({}, 1.0f)", scale(source, axis));
+    std::string weight = filter(distance);
+    if (exclude_outside_)
+        weight = fmt::format("select({0} + {1} < 0 || {0} + {1} >= {2}, Expr(0.0), {3})", first, tap,
+                             source.dim(axis.input), weight);
+    if (exclude_outside_ || antialias_) {
+        const std::string raw = table(source, axis, "weight_of_tap", fmt::format("{}, {}", tap, at), weight);
+        const std::string all = source.rdom("k", {taps(axis)});
+        weight = fmt::format("{0}({1}, {2}) / sum({0}({3}, {2}))", raw, tap, at, KernelSource::axis(all, 0));
+    }
+    const ElementType type = is_float(out(0).element) ? out(0).element : ElementType::float32;
+    table(source, axis, "weight", fmt::format("{}, {}", tap, at),
+          fmt::format("cast<{}>({})", KernelSource::compute_type(type), weight));
+}
+
+std::string Resize::outside(KernelSource& source, const std::vector<Axis>& axes) const {
+    std::vector<std::string> conditions;
+    for (const Axis& axis : axes) {
+        if (!crops()) continue;
+        const std::string place = this->place(source, axis, source.vars(out(0).rank())[axis.axis]);
+        conditions.push_back(fmt::format("{0} < 0.0 || {0} > {1}", place, double_text(axis.input - 1, source)));
+    }
+    return fmt::format("{}", fmt::join(conditions, " || "));
+}
+
+std::string Resize::result_of(const std::string& sum) const {
+    const ElementType type = out(0).element;
+    if (is_float(type)) return fmt::format("cast<{}>({})", KernelSource::compute_type(type), sum);
+    return fmt::format("saturating_cast<{}>(round({}))", info(type).halide_name, sum);
+}
+
+void Resize::interpolate(KernelSource& source, const std::vector<Axis>& axes) const {
+    for (const Axis& axis : axes)
+        define_tables(source, axis);
+    std::vector<Dim> extents;
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
+        extents.push_back(taps(*axis));
+    const std::string domain = source.rdom("k", extents), sum = source.func(output(0)->name + "_sum");
+    source.keep(output(0), "taps", domain);
+    source.keep(output(0), "sum", sum);
+    const Coordinates at = source.vars(out(0).rank());
+    Coordinates from = at;
+    std::string product;
+    for (size_t i = 0; i < axes.size(); ++i) {
+        const std::string tap = KernelSource::axis(domain, axes.size() - 1 - i), &x = at[axes[i].axis];
+        const auto table = [&](const char* role) -> const std::string& {
+            return source.kept(output(0), fmt::format("{}_{}", x, role));
+        };
+        from[axes[i].axis] =
+            fmt::format("clamp({}({}) + {}, 0, {})", table("first"), x, tap, source.dim(axes[i].input - 1));
+        product += fmt::format("{}({}, {}) * ", table("weight"), tap, x);
+    }
+    const ElementType type = is_float(out(0).element) ? out(0).element : ElementType::float32;
+    const std::string element = source.read(input(0), from), call = KernelSource::call(sum, out(0), at);
+    source.line(fmt::format("{} = {};", call, KernelSource::literal(0.0, type)));
+    source.line(fmt::format("{} += {}{};", call, product,
+                            is_float(out(0).element) ? element : fmt::format("cast<float>({})", element)));
+    const std::string outside = this->outside(source, axes);
+    const std::string extrapolation = float_text(node_.real("extrapolation_value", 0.0f), false);
+    source.define(
+        output(0), at,
+        result_of(outside.empty() ? call : fmt::format("select({}, Expr({}), {})", outside, extrapolation, call)));
+}
+
+void Resize::algorithm(KernelSource& source) const {
+    const std::vector<Axis> axes = this->axes();
+    is_nearest() || axes.empty() ? copy_nearest(source, axes) : interpolate(source, axes);
+}
+
+void Resize::schedule(KernelSource& source) const {
+    const size_t count = axes().size();
+    const int lanes = source.target().lanes(out(0).element);
+    const auto innermost = source.output_loops().extents[0].constant();
+    const bool sums = !is_nearest() && count > 0;
+    if (!sums || source.target().is_gpu() || lanes == 1 || (innermost && *innermost < lanes))
+        return NodeGenerator::schedule(source);
+    const Loops loops = source.output_loops();
+    const std::string &x = loops.vars[0], tile = source.var(x + "o"), &sum = source.kept(output(0), "sum");
+    const bool whole = innermost && *innermost % lanes == 0;
+    std::vector<std::string> taps;
+    for (size_t i = 0; i < count; ++i)
+        taps.push_back(KernelSource::axis(source.kept(output(0), "taps"), i));
+    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::{}).vectorize({});", loops.func, x, tile, x,
+                                lanes,
+                                whole       ? "RoundUp"
+                                : innermost ? "ShiftInwards"
+                                            : "GuardWithIf",
+                                x));
+    source.schedule(fmt::format("{}.compute_at({}, {}).vectorize({});", sum, loops.func, tile, x));
+    source.schedule(fmt::format("{}.update().reorder({}, {}).vectorize({}).unroll({});", sum, x, fmt::join(taps, ", "),
+                                x, taps[0]));
+    if (loops.vars.size() > 1) parallelise(source, loops);
+}
+
+Dim Resize::flops() const {
+    Dim flops = out(0).elements();
+    if (is_nearest()) return flops;
+    for (const Axis& axis : axes())
+        flops *= taps(axis);
+    return flops * 2;
+}
+
+std::vector<Operator> resize_operators() { return {{"Resize", 10, make<Resize>}, {"Upsample", 7, make<Resize>}}; }
+
+} // namespace onnx2halide

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+/// Resize and Upsample: each output element from the input elements around the place that it has in the input, axis by
+/// axis.
+class Resize : public NodeGenerator {
+public:
+    explicit Resize(const Node& node);
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override;
+    Dim flops() const override;
+
+private:
+    /// An axis that is resized, or cropped.
+    struct Axis {
+        size_t axis;
+        Dim input, output;
+        double scale = 0; // 0: output / input
+        double roi_begin = 0, roi_end = 1;
+    };
+    std::string mode_, transformation_, nearest_mode_;
+    bool antialias_, exclude_outside_;
+
+    // Inputs: their places differ between versions.
+    std::vector<double> scales() const;
+    std::vector<Dim> sizes() const;
+    std::vector<size_t> resized_axes() const;
+
+    std::vector<Axis> all_axes() const;
+    void keep_aspect_ratio(std::vector<Axis>& axes) const;
+    void read_roi(std::vector<Axis>& axes) const;
+    /// Those along which the result is not the input.
+    std::vector<Axis> axes() const;
+    bool crops() const { return transformation_ == "tf_crop_and_resize"; }
+    bool is_nearest() const { return mode_ == "nearest"; }
+
+    // Text of an axis, whose coordinate is `at`: places are doubles, as those who compare with the standard have them.
+    std::string scale(KernelSource& source, const Axis& axis) const;
+    std::string width(KernelSource& source, const Axis& axis) const;
+    std::string place(KernelSource& source, const Axis& axis, const std::string& at) const;
+    std::string nearest(KernelSource& source, const Axis& axis, const std::string& at) const;
+    std::string filter(const std::string& distance) const;
+    /// The step of a repetition of each element, where the axis is one.
+    std::optional<int64_t> repetition(const Axis& axis) const;
+
+    // Taps of an interpolated axis: so many from the first, counted from the element before the place.
+    int64_t first_tap(const Axis& axis) const;
+    int64_t taps(const Axis& axis) const { return 2 - 2 * first_tap(axis); }
+
+    /// Defines a Func of an axis's coordinate and, for weights, a tap; they are computed once a run.
+    std::string table(KernelSource& source, const Axis& axis, const std::string& role, const std::string& arguments,
+                      const std::string& text) const;
+    void define_tables(KernelSource& source, const Axis& axis) const;
+    void interpolate(KernelSource& source, const std::vector<Axis>& axes) const;
+    void copy_nearest(KernelSource& source, const std::vector<Axis>& axes) const;
+    std::string outside(KernelSource& source, const std::vector<Axis>& axes) const;
+    std::string result_of(const std::string& sum) const;
+};
+
+} // namespace onnx2halide
