@@ -1,5 +1,8 @@
 #include "ops/known_elements.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace onnx2halide {
 
 namespace {
@@ -19,6 +22,10 @@ std::optional<KnownElements> known_elements(const Constant& constant) {
     KnownElements known;
     if (is_float(constant.element)) {
         known.reals = constant.reals();
+        // As literals they would make whatever reads them undefined: Halide's arithmetic counts on finite numbers where
+        // LLVM sees that they are not. From memory they pass.
+        const auto is_finite = [](double number) { return std::isfinite(number); };
+        if (!std::all_of(known.reals.begin(), known.reals.end(), is_finite)) return std::nullopt;
     } else if (is_integer(constant.element) || constant.element == ElementType::boolean) {
         const std::vector<int64_t> elements = constant.integers();
         known.integers.assign(elements.begin(), elements.end());

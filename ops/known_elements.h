@@ -8,7 +8,7 @@
 
 namespace onnx2halide {
 
-/// What inference tracks of a constant; nothing where it has too many elements, or ones that are no numbers.
+/// What inference tracks of a constant; nothing where it has too many elements, or ones that are not finite numbers.
 std::optional<KnownElements> known_elements(const Constant& constant);
 
 /// The dims as numbers, nothing where a symbol is among them.
