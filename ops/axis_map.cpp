@@ -16,8 +16,8 @@ std::string coordinate_text(KernelSource& source, const AxisSource& from, const 
     if (!from.axis) return source.dim(from.offset);
     std::string text = at[*from.axis];
     if (from.period) text = fmt::format("{} % {}", text, source.dim(*from.period));
-    if (from.step == -1) return fmt::format("{} - {}", source.dim(from.offset), text);
-    if (from.step != 1) text = fmt::format("{} * {}", text, from.step);
+    if (std::abs(from.step) != 1) text = fmt::format("{} * {}", text, std::abs(from.step));
+    if (from.step < 0) return fmt::format("{} - {}", source.dim(from.offset), text);
     return shifted(source, text, from.offset);
 }
 

@@ -21,7 +21,7 @@ public:
         const size_t axis = this->axis();
         shape[axis] = 0;
         for (size_t i = 0; i < node_.inputs.size(); ++i) {
-            check_fits(in(i), shape, axis);
+            check_fits(i, axis);
             shape[axis] += in(i).shape[axis];
         }
         return {TensorType(in(0).element, std::move(shape))};
@@ -85,13 +85,14 @@ private:
 
     size_t axis() const { return normalised_axis(node_.integer("axis", 1), in(0).rank()); }
 
-    static void check_fits(const TensorType& piece, const std::vector<Dim>& shape, size_t axis) {
-        bool fits = piece.rank() == shape.size();
-        for (size_t i = 0; fits && i < shape.size(); ++i)
-            fits = i == axis || prove_equal(piece.shape[i], shape[i]) != Proof::no;
+    void check_fits(size_t i, size_t axis) const {
+        const std::vector<Dim>&shape = in(i).shape, &first = in(0).shape;
+        bool fits = shape.size() == first.size();
+        for (size_t k = 0; fits && k < shape.size(); ++k)
+            fits = k == axis || prove_equal(shape[k], first[k]) != Proof::no;
         if (!fits)
-            throw CompileError("an input has shape {}, expected {} but for axis {}", shape_text(piece.shape),
-                               shape_text(shape), axis);
+            throw CompileError("input {} has shape {}, expected {} but for axis {}", i, shape_text(shape),
+                               shape_text(first), axis);
     }
 
     std::vector<Piece> pieces() const {

@@ -23,6 +23,7 @@ public:
     using AxisMapNode::AxisMapNode;
 
     std::vector<TensorType> infer() const override {
+        place();
         return {TensorType(in(0).element, gathered_shape(in(0).shape, axis(), in(1).shape))};
     }
 
@@ -37,6 +38,7 @@ protected:
     }
 
 private:
+    /// Throws CompileError where it lies outside.
     Dim place() const {
         const Dim &extent = in(0).shape[axis()], &index = dims(1).at(0);
         if (prove_less_equal(-extent, index) == Proof::no || prove_less_equal(extent, index) == Proof::yes) {
