@@ -65,6 +65,8 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     for (ConvTile tile{lanes, best.vectors, 1, 1, 0}; tile.vectors <= max_vectors; ++tile.vectors) {
         // Channels of one group share their inputs.
         if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
+        // Behind the last channel there are weights for the rest of a vector, not for further vectors.
+        if (loops.channels % lanes != 0 && whole % tile.vectors != 0) continue;
         for (tile.pixels = 1; tile.pixels <= std::min<int64_t>(loops.width, target.vector_registers); ++tile.pixels) {
             const int64_t max_rows =
                 tile.pixels == loops.width ? std::min<int64_t>(loops.height, target.vector_registers) : 1;
