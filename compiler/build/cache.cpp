@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <HalideRuntime.h>
+#include <HalideRuntime.h>
 #include <fmt/format.h>
 
 #include "compiler/build/files.h"
