@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <HalideRuntime.h>
-#include <HalideRuntime.h>
 #include <fmt/format.h>
 
 #include "compiler/build/files.h"
