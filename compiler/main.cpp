@@ -23,7 +23,7 @@ std::vector<std::string> words_of(int argc, char** argv, const CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-    CLI::App app("Compiles ONNX models ahead of time into static libraries, by way of Halide generators that people can read");
+    CLI::App app("Compiles ONNX models ahead of time into static libraries, by way of Halide generators that people can read", "onnx2halide");
     app.require_subcommand(0, 1);
     app.set_version_flag("--version", "onnx2halide " ONNX2HALIDE_VERSION);
     Invocation invocation;
@@ -57,6 +57,10 @@ int main(int argc, char** argv) {
         clear_progress();
         fmt::print(stderr, "{}\n", error.what());
         return exit_model_at_fault;
+    } catch (const UsageError& error) {
+        clear_progress();
+        fmt::print(stderr, "{}\nRun with --help for more information.\n", error.what());
+        return exit_usage;
     } catch (const std::exception& error) {
         clear_progress();
         fmt::print(stderr, "onnx2halide: internal error: {}\n", error.what());

@@ -8,6 +8,7 @@
 #include "compiler/build/cache.h"
 #include "compiler/build/files.h"
 #include "compiler/build/process.h"
+#include "compiler/graph/error.h"
 
 namespace onnx2halide {
 
@@ -110,7 +111,25 @@ std::string build_weights(const ArchiveJob& job) {
     return object;
 }
 
+/// The processor that a C compiler's name for its machine starts with, by Halide's name for it.
+constexpr std::pair<std::string_view, std::string_view> processors[] = {{"x86-64-", "x86_64"}, {"x86-32-", "i"}, {"arm-64-", "aarch64"}, {"arm-32-", "arm"}};
+
 }  // namespace
+
+void check_c_compiler(const std::string& cc, const std::string& target) {
+    std::string machine;
+    try {
+        machine = run_process(with_arguments(cc, {"-dumpmachine"})).output;
+    } catch (const std::runtime_error& error) {
+        throw UsageError("--cc: {}", error.what());
+    }
+    machine = machine.substr(0, machine.find('\n'));
+    for (const auto& [halide_name, c_name] : processors) {
+        if (target.starts_with(halide_name) && !machine.starts_with(c_name)) {
+            throw UsageError("--cc: {} compiles for {}, expected a compiler for target {}", cc, machine, target);
+        }
+    }
+}
 
 void build_archive(const ArchiveJob& job) {
     std::vector<std::string> members = {join(job)};

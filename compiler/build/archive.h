@@ -17,6 +17,9 @@ struct ArchiveJob {
     std::string cc = "gcc";                // compiles the host program, links and archives
 };
 
+/// Throws UsageError where the C compiler cannot be started or makes objects for another processor than the target's.
+void check_c_compiler(const std::string& cc, const std::string& target);
+
 /// Compiles the host program and links it with its kernels and a Halide runtime of their own into one object in NAME.a, whose symbols are local
 /// but for the model's public names.
 void build_archive(const ArchiveJob& job);

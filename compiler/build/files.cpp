@@ -46,9 +46,10 @@ void write_file(const fs::path& path, std::string_view content) {
 }
 
 TemporaryFolder::TemporaryFolder(const fs::path& parent) {
-    fs::create_directories(parent);
+    std::error_code error;
+    fs::create_directories(parent, error);
     std::string name = (parent / "onnx2halide-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error(fmt::format("no folder can be made in {}", parent.string()));
+    if (error || !mkdtemp(name.data())) throw std::runtime_error(fmt::format("no folder can be made in {}", parent.string()));
     path_ = name;
 }
 

@@ -26,6 +26,9 @@ void add_verify_command(CLI::App& app, Invocation& invocation);
 /// Numbers for open dims from `--dim NAME=NUMBER`. Throws CLI::ValidationError.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
 
+/// Accepts targets that Halide knows.
+CLI::Validator is_target();
+
 /// A progress line on a terminal, nothing in a pipe; `clear_progress` removes it.
 void show_progress(const std::string& what, size_t done, size_t total);
 void clear_progress();

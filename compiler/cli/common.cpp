@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/cli/commands.h"
+#include "ops/target.h"
 
 namespace onnx2halide {
 
@@ -18,9 +19,22 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
         const char* end = text.data() + text.size();
         const auto parsed = equals == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument} : std::from_chars(text.data() + equals + 1, end, number);
         if (parsed.ec != std::errc() || parsed.ptr != end || number < 0) throw CLI::ValidationError("--dim", fmt::format("'{}', expected NAME=NUMBER", text));
-        dims[text.substr(0, equals)] = number;
+        const auto [dim, is_new] = dims.try_emplace(text.substr(0, equals), number);
+        if (!is_new && dim->second != number) throw CLI::ValidationError("--dim", fmt::format("'{}' is given twice, as {} and {}", dim->first, dim->second, number));
     }
     return dims;
+}
+
+CLI::Validator is_target() {
+    const auto why_not = [](const std::string& text) -> std::string {
+        try {
+            Target::parse(text);
+            return "";
+        } catch (const CompileError&) {
+            return fmt::format("'{}' is not a target that Halide knows", text);
+        }
+    };
+    return {why_not, "TARGET"};
 }
 
 void show_progress(const std::string& what, size_t done, size_t total) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/build/archive.h"
 #include "compiler/build/files.h"
 #include "compiler/driver/fold_programs.h"
 #include "compiler/driver/program_build.h"
@@ -42,6 +43,15 @@ void for_each_sound(std::vector<Unit>& units, const Stage& stage) {
             const std::string text = error.what();
             unit.error = text.starts_with(prefix) ? text : prefix + text;
         }
+    }
+}
+
+/// One model's files must not overwrite another's.
+void refuse_same_names(const std::vector<Unit>& units) {
+    std::map<std::string, fs::path> paths;
+    for (const Unit& unit : units) {
+        const auto [known, is_new] = paths.try_emplace(unit.name, unit.path);
+        if (!is_new) throw UsageError("two models would be called '{}': {} and {}", unit.name, known->second.string(), unit.path.string());
     }
 }
 
@@ -114,6 +124,8 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     for (const fs::path& path : models) {
         units.push_back({path, Names().unique(options.name.empty() ? path.stem().string() : options.name), {}, ""});
     }
+    refuse_same_names(units);
+    if (!options.sources_only) check_c_compiler(options.cc, target.text);
     for_each_sound(units, [&](Unit& unit) {
         unit.model = load_model(unit.path, {options.dims, options.until});
         infer_types(*unit.model.graph);

@@ -18,4 +18,12 @@ public:
         : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
+/// A fault of the command line, told in the same form.
+class UsageError : public std::runtime_error {
+public:
+    template <typename... Args>
+    explicit UsageError(fmt::format_string<Args...> format, Args&&... args)
+        : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
+};
+
 }  // namespace onnx2halide

@@ -10,13 +10,20 @@ namespace onnx2halide {
 
 namespace {
 
+bool can_be_counted(const TensorType& type) {
+    try {
+        return prove_less_equal(type.elements(), Dim::unbounded) != Proof::no;
+    } catch (const CompileError&) {
+        return false;
+    }
+}
+
 /// Kernels hold only types that Halide has, and count elements in 32 bits.
 void check_type(const Value& value) {
     const ElementInfo& element = info(value.checked_type().element);
     if (element.halide_name.empty()) throw CompileError("value '{}' has type {}, which is not supported", value.name, element.name);
-    const Dim elements = value.type->elements();
-    if (prove_less_equal(elements, Dim::unbounded) == Proof::no) {
-        throw CompileError("value '{}' has {} elements, expected at most {}", value.name, elements.text(), Dim::unbounded);
+    if (!can_be_counted(*value.type)) {
+        throw CompileError("value '{}' has shape {}, expected at most {} elements", value.name, shape_text(value.type->shape), Dim::unbounded);
     }
 }
 
@@ -63,6 +70,7 @@ void infer_node(Node& node) {
 }
 
 void infer_types(Graph& graph) {
+    for (const Value* input : graph.inputs) check_type(*input);
     std::vector<std::string> errors;
     for (const auto& node : graph.nodes()) {
         if (!has_typed_inputs(*node)) continue;
@@ -76,7 +84,9 @@ void infer_types(Graph& graph) {
         }
     }
     for (const Value* output : graph.outputs) {
-        if (errors.empty() && !output->type) errors.push_back(fmt::format("output '{}' is made by no node", output->name));
+        if (!errors.empty()) break;
+        if (!output->type) throw CompileError("output '{}' is made by no node", output->name);
+        check_type(*output);
     }
     if (errors.size() == 1) throw CompileError(errors[0]);
     if (!errors.empty()) throw CompileError("{} nodes cannot be compiled:\n  {}", errors.size(), fmt::join(errors, "\n  "));

@@ -57,6 +57,13 @@ std::string checker_message(const std::string& text) {
     return fmt::format("{} ({})", phrase(text.substr(0, context)), phrase(text.substr(context + mark.size())));
 }
 
+/// A node without a name is called like its first result, in the checker's messages as in ours.
+void name_nodes(onnx::GraphProto& graph) {
+    for (auto& node : *graph.mutable_node()) {
+        if (node.name().empty() && node.output_size() > 0) node.set_name(node.output(0));
+    }
+}
+
 /// ONNX's checker takes opsets of the future for granted.
 void check_opsets(const onnx::ModelProto& model) {
     const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
@@ -261,6 +268,7 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
     try {
         const std::string bytes = read_file(path);
         onnx::ModelProto proto = parse(bytes);
+        name_nodes(*proto.mutable_graph());
         check(proto, path);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
         inline_functions(proto);

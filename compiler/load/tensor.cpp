@@ -59,9 +59,9 @@ uint64_t external_number(const onnx::TensorProto& tensor, std::string_view key, 
 
 /// The file that holds a tensor's elements: a plain one in the model's folder or below it.
 std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
-    const std::filesystem::path location = external_field(tensor, "location"), path = model_folder / location;
+    const std::filesystem::path location = external_field(tensor, "location"), normal = location.lexically_normal(), path = model_folder / location;
     const auto refuse = [&](std::string_view why) { throw CompileError("initialiser '{}': external data file '{}' {}", tensor.name(), location.string(), why); };
-    if (location.is_absolute() || location.lexically_normal().string().starts_with("..")) refuse("is outside of the model's folder");
+    if (location.is_absolute() || (!normal.empty() && *normal.begin() == "..")) refuse("is outside of the model's folder");
     if (std::filesystem::is_symlink(path)) refuse("is a link, expected a plain file");
     if (!std::filesystem::is_regular_file(path)) refuse("cannot be read");
     try {

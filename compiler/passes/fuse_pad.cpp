@@ -31,6 +31,9 @@ std::optional<std::vector<int64_t>> known_numbers(const Value* value) {
 std::optional<double> filling(const Node& pad) {
     if (pad.version < 11) return pad.real("value", 0.0f);
     if (!pad.has_input(2)) return 0;
+    // Inference does not track -inf, with which MaxPool's input is filled.
+    const auto& constant = pad.inputs[2]->constant;
+    if (constant && is_float(constant->element) && constant->elements() == 1) return constant->reals()[0];
     const auto& known = pad.inputs[2]->known;
     if (!known || known->reals.size() != 1) return std::nullopt;
     return known->reals[0];

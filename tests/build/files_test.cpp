@@ -28,6 +28,13 @@ TEST_CASE("a file that cannot be written leaves nothing behind") {
     CHECK(fs::is_empty(folder.path()));
 }
 
+TEST_CASE("a folder that cannot be made") {
+    const TemporaryFolder folder(fs::temp_directory_path());
+    write_file(folder.path() / "file", "x");
+    const fs::path below = folder.path() / "file" / "below";
+    CHECK_THROWS_WITH(TemporaryFolder(below), fmt::format("no folder can be made in {}", below.string()));
+}
+
 TEST_CASE("a temporary folder goes with everything in it") {
     const TemporaryFolder parent(fs::temp_directory_path());
     fs::path path;

@@ -108,7 +108,7 @@ TEST_CASE("all nodes that cannot be honoured are told at once, and none that onl
 
 TEST_CASE("a type that kernels cannot hold") {
     CHECK_THROWS_WITH(parse_graph("x = input complex64[2]\n y = Neg(x)\n output y"),
-                      "node 'y' (Neg): value 'x' has type complex64, which is not supported");
+                      "value 'x' has type complex64, which is not supported");
 }
 
 TEST_CASE("an output that no node makes") {
@@ -117,7 +117,7 @@ TEST_CASE("an output that no node makes") {
 
 TEST_CASE("tensors with more elements than kernels can count") {
     CHECK_THROWS_WITH(parse_graph("x = input float32[65536,65536]\n y = Neg(x)\n output y"),
-                      "node 'y' (Neg): value 'x' has 4294967296 elements, expected at most 2147483647");
+                      "value 'x' has shape 65536x65536, expected at most 2147483647 elements");
 }
 
 } // namespace onnx2halide
