@@ -1,0 +1,150 @@
+/*
+ * onnx2halide: digits.onnx (opset 17, sha256 a31ed1b05dbdb944), target x86-64-linux-avx2-f16c-fma
+ * again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
+ */
+#include "session.h"
+#include "digits.h"
+
+extern const unsigned char digits_weights[];
+
+/* The kernels: 0, or Halide's error. The session comes first. */
+int conv1_relu1_kernel(void *session, halide_buffer_t *image_channels_last, halide_buffer_t *norm1_Add_2, halide_buffer_t *norm1_Mul_packed, halide_buffer_t *relu1);
+int conv2_relu2_kernel(void *session, halide_buffer_t *relu1, halide_buffer_t *conv2_B, halide_buffer_t *conv2_W_packed, halide_buffer_t *relu2);
+int pool_kernel(void *session, halide_buffer_t *relu2, halide_buffer_t *pool_2);
+int pool_row_major_kernel(void *session, halide_buffer_t *pool, halide_buffer_t *pool_row_major_2);
+int dense_2_kernel(void *session, halide_buffer_t *flat, halide_buffer_t *dense_W_packed, halide_buffer_t *dense_B, halide_buffer_t *dense_3);
+int probabilities_kernel(void *session, halide_buffer_t *dense_2, halide_buffer_t *probabilities_2);
+
+/* Every tensor. */
+enum {
+    image,
+    image_channels_last,
+    norm1_Add_2,
+    norm1_Mul_packed,
+    relu1,
+    conv2_B,
+    conv2_W_packed,
+    relu2,
+    pool,
+    pool_row_major,
+    flat,
+    dense_W_packed,
+    dense_B,
+    dense_2,
+    probabilities,
+    TENSORS
+};
+
+static const int64_t input_0_dims[] = {1, 1, 8, 8};
+const onnx2halide_port digits_inputs[] = {
+    {"image", 1, 4, input_0_dims},
+    {NULL, 0, 0, NULL},
+};
+static const int64_t output_0_dims[] = {1, 10};
+const onnx2halide_port digits_outputs[] = {
+    {"probabilities", 1, 2, output_0_dims},
+    {NULL, 0, 0, NULL},
+};
+
+/* Shapes of the inputs, then of the outputs, outermost dim first. */
+static void shapes(const int64_t *open, int64_t *dims) {
+    (void)open, (void)dims;
+    dims[0] = 1;
+    dims[1] = 1;
+    dims[2] = 8;
+    dims[3] = 8;
+    dims[4] = 1;
+    dims[5] = 10;
+}
+
+/* Sets up every tensor: its place, type and extents, innermost first. */
+static int place(onnx2halide_session *session) {
+    onnx2halide_tensor(session, image, NULL, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){8, 8, 1, 1});
+    onnx2halide_tensor(session, image_channels_last, NULL, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){1, 8, 8, 1});
+    onnx2halide_tensor(session, norm1_Add_2, session->weights + 0, (struct halide_type_t){halide_type_float, 32, 1}, 1, (const int64_t[]){16});
+    onnx2halide_tensor(session, norm1_Mul_packed, session->weights + 64, (struct halide_type_t){halide_type_float, 32, 1}, 5, (const int64_t[]){16, 1, 3, 3, 1});
+    onnx2halide_tensor(session, relu1, session->arena + 8192, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){16, 8, 8, 1});
+    onnx2halide_tensor(session, conv2_B, session->weights + 640, (struct halide_type_t){halide_type_float, 32, 1}, 1, (const int64_t[]){32});
+    onnx2halide_tensor(session, conv2_W_packed, session->weights + 768, (struct halide_type_t){halide_type_float, 32, 1}, 5, (const int64_t[]){16, 16, 3, 3, 2});
+    onnx2halide_tensor(session, relu2, session->arena + 0, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){32, 8, 8, 1});
+    onnx2halide_tensor(session, pool, session->arena + 8192, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){32, 4, 4, 1});
+    onnx2halide_tensor(session, pool_row_major, session->arena + 0, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){4, 4, 32, 1});
+    onnx2halide_tensor(session, flat, session->arena + 0, (struct halide_type_t){halide_type_float, 32, 1}, 2, (const int64_t[]){512, 1});
+    onnx2halide_tensor(session, dense_W_packed, session->weights + 19200, (struct halide_type_t){halide_type_float, 32, 1}, 3, (const int64_t[]){16, 512, 1});
+    onnx2halide_tensor(session, dense_B, session->weights + 51968, (struct halide_type_t){halide_type_float, 32, 1}, 1, (const int64_t[]){10});
+    onnx2halide_tensor(session, dense_2, session->arena + 2048, (struct halide_type_t){halide_type_float, 32, 1}, 2, (const int64_t[]){10, 1});
+    onnx2halide_tensor(session, probabilities, NULL, (struct halide_type_t){halide_type_float, 32, 1}, 2, (const int64_t[]){10, 1});
+    return 0;
+}
+
+/* Points inputs and outputs, and what shares their memory, at the caller's. */
+static void bind(onnx2halide_session *session) {
+    (void)session;
+    T(image)->host = (uint8_t *)(uintptr_t)session->input_data[0];
+    T(image_channels_last)->host = (uint8_t *)(uintptr_t)session->input_data[0];
+    T(probabilities)->host = session->output_data[0];
+}
+
+/* The model, a line a kernel. */
+static int steps(onnx2halide_session *session) {
+    (void)session;
+    /* PackedConv conv1, Relu relu1 */
+    STEP(conv1_relu1, T(image_channels_last), T(norm1_Add_2), T(norm1_Mul_packed), T(relu1));
+    /* PackedConv conv2, Relu relu2 */
+    STEP(conv2_relu2, T(relu1), T(conv2_B), T(conv2_W_packed), T(relu2));
+    /* MaxPool pool */
+    STEP(pool, T(relu2), T(pool));
+    /* Relayout pool_row_major */
+    STEP(pool_row_major, T(pool), T(pool_row_major));
+    /* PackedMatMul dense */
+    STEP(dense_2, T(flat), T(dense_W_packed), T(dense_B), T(dense_2));
+    /* Softmax probabilities */
+    STEP(probabilities, T(dense_2), T(probabilities));
+    return 0;
+}
+
+static const onnx2halide_model description = {
+    .name = "digits",
+    .session_bytes = sizeof(onnx2halide_session),
+    .input_count = 1,
+    .output_count = 1,
+    .tensor_count = TENSORS,
+    .dim_count = 46,
+    .open_count = 0,
+    .inputs = digits_inputs,
+    .outputs = digits_outputs,
+    .open_dims = NULL,
+    .arena_bytes = 12288,
+    .scratch_bytes = DIGITS_SCRATCH_SIZE,
+    .weights = digits_weights,
+    .weight_bytes = 52032,
+    .weights_id = "9060aa84444b0508992889c0887a13ca",
+    .uses_device = 0,
+    .shapes = shapes,
+    .place = place,
+    .bind = bind,
+    .steps = steps,
+};
+
+int digits_create(digits **session, const onnx2halide_options *options) {
+    return onnx2halide_create((onnx2halide_session **)session, &description, options);
+}
+
+int digits_run(digits *handle, const float *image, float *probabilities) {
+    onnx2halide_session *session = (onnx2halide_session *)handle;
+    session->input_data[0] = image;
+    session->output_data[0] = probabilities;
+    return onnx2halide_run(session);
+}
+
+int digits_run_values(digits *handle, const onnx2halide_value *inputs, onnx2halide_value *outputs) {
+    return onnx2halide_run_values((onnx2halide_session *)handle, inputs, outputs);
+}
+
+const char *digits_error(const digits *handle) {
+    return onnx2halide_error((const onnx2halide_session *)handle);
+}
+
+void digits_destroy(digits *handle) {
+    onnx2halide_destroy((onnx2halide_session *)handle);
+}

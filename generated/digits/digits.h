@@ -1,0 +1,109 @@
+/*
+ * onnx2halide: digits.onnx (opset 17, sha256 a31ed1b05dbdb944), target x86-64-linux-avx2-f16c-fma
+ * again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
+ */
+#ifndef DIGITS_H
+#define DIGITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef ONNX2HALIDE_TYPES
+#define ONNX2HALIDE_TYPES
+
+/* What a run may return; 0 is success. NAME_error tells the rest. */
+enum {
+    ONNX2HALIDE_BAD_ARGUMENT = 1, /* a null pointer, a wrong shape or type, an arena that is too small */
+    ONNX2HALIDE_NO_MEMORY = 2,
+    ONNX2HALIDE_NO_WEIGHTS = 3,   /* the weights file is missing or belongs to another model */
+    ONNX2HALIDE_FAILED = 4        /* a kernel or its device failed */
+};
+
+/* Kinds of value. */
+enum { ONNX2HALIDE_TENSOR = 0, ONNX2HALIDE_SEQUENCE = 1, ONNX2HALIDE_MAP = 2, ONNX2HALIDE_OPTIONAL = 3 };
+
+/* One input or output of run_values. A zero-initialised value is an output that the session shall provide. */
+typedef struct onnx2halide_value {
+    int32_t kind;        /* ONNX2HALIDE_TENSOR … */
+    int32_t type;        /* of the elements: ONNX's TensorProto.DataType */
+    int64_t rank;        /* number of dims */
+    const int64_t *dims; /* outermost first */
+    void *data;          /* elements, row-major, of any alignment. Outputs: the caller's buffer, or NULL for the session's */
+    size_t size;         /* bytes at data */
+    struct onnx2halide_value *items; /* of a sequence, map or optional */
+    int64_t count;                   /* of items */
+} onnx2halide_value;
+
+/* One string of a tensor of strings: data points to an array of these. */
+typedef struct onnx2halide_string {
+    const char *text;
+    size_t length;
+} onnx2halide_string;
+
+/* What a model says of one of its inputs or outputs. */
+typedef struct onnx2halide_port {
+    const char *name;    /* as in the ONNX file */
+    int32_t type;        /* ONNX's TensorProto.DataType */
+    int32_t rank;
+    const int64_t *dims; /* -1 where the model leaves a dim open */
+} onnx2halide_port;
+
+/* Zero-initialise, set size to sizeof(onnx2halide_options), then whatever differs from the defaults. */
+typedef struct onnx2halide_options {
+    size_t size;
+    int threads;         /* 0: one a core */
+    void *arena;         /* 64-byte aligned memory of arena_size bytes, or NULL: the session allocates it */
+    size_t arena_size;   /* at least NAME_ARENA_SIZE + (threads - 1) * NAME_SCRATCH_SIZE */
+    const char *weights; /* path of NAME.weights where the model was compiled with --weights file; NULL: in the working folder */
+} onnx2halide_options;
+
+#endif
+
+/* image: float32 1x1x8x8 */
+#define DIGITS_IMAGE_RANK 4
+#define DIGITS_IMAGE_SHAPE {1, 1, 8, 8}
+#define DIGITS_IMAGE_ELEMENTS 64
+/* probabilities: float32 1x10 */
+#define DIGITS_PROBABILITIES_RANK 2
+#define DIGITS_PROBABILITIES_SHAPE {1, 10}
+#define DIGITS_PROBABILITIES_ELEMENTS 10
+
+enum { DIGITS_INPUTS = 1, DIGITS_OUTPUTS = 1 };
+
+/* Bytes of a session's arena with one thread: its tensors, and the scratch memory of its kernels. */
+#define DIGITS_ARENA_SIZE 12288
+/* Bytes that each further thread adds. */
+#define DIGITS_SCRATCH_SIZE 0
+
+/* Names, types and shapes of the inputs and outputs, in the model's order; a row without a name ends each table. */
+extern const onnx2halide_port digits_inputs[];
+extern const onnx2halide_port digits_outputs[];
+
+/* One session: its own memory, and the model's weights, which all sessions share. One thread at a time may use it. */
+typedef struct digits digits;
+
+/* Makes a session; options may be NULL. Returns 0, or a code and leaves *session NULL: digits_error(NULL) tells why, in this thread. */
+int digits_create(digits **session, const onnx2halide_options *options);
+
+/* Runs the model on tensors of the shapes above, row-major. Returns 0, or a code: digits_error tells why. Allocates nothing. */
+int digits_run(digits *session, const float *image, float *probabilities);
+
+/* Runs the model on DIGITS_INPUTS values and sets DIGITS_OUTPUTS values. An output without a buffer of its own points into the session
+ * until its next run. Returns 0, or a code: digits_error tells why. */
+int digits_run_values(digits *session, const onnx2halide_value *inputs, onnx2halide_value *outputs);
+
+/* Why the last call on this session failed, or with NULL why create did, in this thread. Never NULL. */
+const char *digits_error(const digits *session);
+
+/* Frees a session; NULL is allowed. */
+void digits_destroy(digits *session);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

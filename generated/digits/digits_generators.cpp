@@ -1,0 +1,254 @@
+// onnx2halide: digits.onnx (opset 17, sha256 a31ed1b05dbdb944), target x86-64-linux-avx2-f16c-fma
+// again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
+
+#include "onnx2halide_generators.h"
+
+// conv1, relu1: float32 1x16x8x8   19 kFLOP
+class conv1_relu1 : public Halide::Generator<conv1_relu1> {
+public:
+    GeneratorParam<int> vectors{"vectors", 2};
+    GeneratorParam<int> pixels{"pixels", 4};
+
+    Input<Buffer<float, 4>> image_channels_last{"image_channels_last"};  // 1, 8, 8, 1
+    Input<Buffer<float, 1>> norm1_Add_2{"norm1_Add_2"};  // 16
+    Input<Buffer<float, 5>> norm1_Mul_packed{"norm1_Mul_packed"};  // 16, 1, 3, 3, 1
+    Output<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
+
+    void generate() {
+        dense(image_channels_last, {1, 8, 8, 1});
+        dense(norm1_Add_2, {16});
+        dense(norm1_Mul_packed, {16, 1, 3, 3, 1});
+        dense(relu1, {16, 8, 8, 1});
+
+        // Node 0  norm1 = PackedConv(image_channels_last, norm1_Mul_packed, norm1_Add_2)
+        norm1_input(c, x, y, n) = select(y < 0 || y >= 8 || x < 0 || x >= 8, Expr(0.0f), image_channels_last(c, clamp(likely(x), 0, 7), clamp(likely(y), 0, 7), n));
+        k = RDom(0, 3, 0, 3);
+        norm1_sum(c, x, y, n) = norm1_Add_2(c);
+        norm1_sum(c, x, y, n) += norm1_Mul_packed(c % 16, 0, k.x, k.y, c / 16) * norm1_input(0, x + k.x - 1, y + k.y - 1, n);
+        norm1(c, x, y, n) = norm1_sum(c, x, y, n);
+
+        // Node 2  relu1 = Relu(norm1)
+        relu1(c, x, y, n) = onnx::relu(norm1(c, x, y, 0));
+    }
+
+    void schedule() {
+        if (using_autoscheduler()) return;
+        // 8 sums, 2 weights and 1 input fit in 16 registers.
+        relu1.split(c, co, c, 8 * int(vectors), TailStrategy::ShiftInwards);
+        relu1.split(x, xo, x, pixels, TailStrategy::ShiftInwards);
+        relu1.reorder(c, x, xo, y, co, n);
+        relu1.vectorize(c, 8);
+        relu1.unroll(c).unroll(x);
+        norm1_sum.compute_at(relu1, xo).vectorize(c, 8).unroll(c).unroll(x);
+        norm1_sum.update().reorder(c, x, k.x, k.y).vectorize(c, 8).unroll(c).unroll(x);
+        norm1_input.compute_at(relu1, n).unroll(c);
+    }
+
+private:
+    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"}, xo{"xo"};
+    RDom k;
+    Func norm1_input{"norm1_input"}, norm1_sum{"norm1_sum"}, norm1{"norm1"};
+};
+HALIDE_REGISTER_GENERATOR(conv1_relu1, conv1_relu1)
+
+// conv2, relu2: float32 1x32x8x8   592 kFLOP
+class conv2_relu2 : public Halide::Generator<conv2_relu2> {
+public:
+    GeneratorParam<int> vectors{"vectors", 2};
+    GeneratorParam<int> pixels{"pixels", 4};
+
+    Input<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
+    Input<Buffer<float, 1>> conv2_B{"conv2_B"};  // 32
+    Input<Buffer<float, 5>> conv2_W_packed{"conv2_W_packed"};  // 16, 16, 3, 3, 2
+    Output<Buffer<float, 4>> relu2{"relu2"};  // 32, 8, 8, 1
+
+    void generate() {
+        dense(relu1, {16, 8, 8, 1});
+        dense(conv2_B, {32});
+        dense(conv2_W_packed, {16, 16, 3, 3, 2});
+        dense(relu2, {32, 8, 8, 1});
+
+        // Node 3  conv2 = PackedConv(relu1, conv2_W_packed, conv2_B)
+        conv2_input(c, x, y, n) = select(y < 0 || y >= 8 || x < 0 || x >= 8, Expr(0.0f), relu1(c, clamp(likely(x), 0, 7), clamp(likely(y), 0, 7), n));
+        k = RDom(0, 16, 0, 3, 0, 3);
+        conv2_sum(c, x, y, n) = conv2_B(c);
+        conv2_sum(c, x, y, n) += conv2_W_packed(c % 16, k.x, k.y, k.z, c / 16) * conv2_input(k.x, x + k.y - 1, y + k.z - 1, n);
+        conv2(c, x, y, n) = conv2_sum(c, x, y, n);
+
+        // Node 4  relu2 = Relu(conv2)
+        relu2(c, x, y, n) = onnx::relu(conv2(c, x, y, 0));
+    }
+
+    void schedule() {
+        if (using_autoscheduler()) return;
+        // 8 sums, 2 weights and 1 input fit in 16 registers.
+        relu2.split(c, co, c, 8 * int(vectors), TailStrategy::ShiftInwards);
+        relu2.split(x, xo, x, pixels, TailStrategy::ShiftInwards);
+        relu2.reorder(c, x, xo, y, co, n);
+        relu2.vectorize(c, 8);
+        relu2.unroll(c).unroll(x);
+        conv2_sum.compute_at(relu2, xo).vectorize(c, 8).unroll(c).unroll(x);
+        conv2_sum.update().reorder(c, x, k.x, k.y, k.z).vectorize(c, 8).unroll(c).unroll(x).unroll(k.x, 4);
+        conv2_input.compute_at(relu2, n).vectorize(c, 8, TailStrategy::GuardWithIf);
+    }
+
+private:
+    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"}, xo{"xo"};
+    RDom k;
+    Func conv2_input{"conv2_input"}, conv2_sum{"conv2_sum"}, conv2{"conv2"};
+};
+HALIDE_REGISTER_GENERATOR(conv2_relu2, conv2_relu2)
+
+// pool: float32 1x32x4x4   2 kFLOP
+class pool : public Halide::Generator<pool> {
+public:
+    Input<Buffer<float, 4>> relu2{"relu2"};  // 32, 8, 8, 1
+    Output<Buffer<float, 4>> pool_2{"pool_2"};  // 32, 4, 4, 1
+
+    void generate() {
+        dense(relu2, {32, 8, 8, 1});
+        dense(pool_2, {32, 4, 4, 1});
+
+        // Node 5  pool = MaxPool(relu2)
+        k = RDom(0, 2, 0, 2);
+        pool_of_taps(c, x, y, n) = Expr(-std::numeric_limits<float>::infinity());
+        pool_of_taps(c, x, y, n) = max(pool_of_taps(c, x, y, n), relu2(c, x * 2 + k.x, y * 2 + k.y, n));
+        pool_2(c, x, y, n) = pool_of_taps(c, x, y, n);
+    }
+
+    void schedule() {
+        if (using_autoscheduler()) return;
+        pool_2.split(c, co, c, 8, TailStrategy::ShiftInwards).vectorize(c, 8);
+        pool_of_taps.compute_at(pool_2, co).vectorize(c, 8);
+        pool_of_taps.update().reorder(c, k.x, k.y).vectorize(c, 8).unroll(k.x).unroll(k.y);
+    }
+
+private:
+    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"};
+    RDom k;
+    Func pool_of_taps{"pool_of_taps"};
+};
+HALIDE_REGISTER_GENERATOR(pool, pool)
+
+// pool_row_major: float32 1x32x4x4
+class pool_row_major : public Halide::Generator<pool_row_major> {
+public:
+    GeneratorParam<int> c_side{"c_side", 8};
+    GeneratorParam<int> x_side{"x_side", 4};
+
+    Input<Buffer<float, 4>> pool{"pool"};  // 32, 4, 4, 1
+    Output<Buffer<float, 4>> pool_row_major_2{"pool_row_major_2"};  // 4, 4, 32, 1
+
+    void generate() {
+        dense(pool, {32, 4, 4, 1});
+        dense(pool_row_major_2, {4, 4, 32, 1});
+
+        // Node 6  pool_row_major = Relayout(pool)
+        pool_row_major_2(x, y, c, n) = pool(c, x, y, 0);
+    }
+
+    void schedule() {
+        if (using_autoscheduler()) return;
+        // Tiles are transposed in registers: memory is read along c and written along x.
+        pool_row_major_2.tile(x, c, x_tile, c_tile, x_in, c_in, x_side, c_side, TailStrategy::GuardWithIf);
+        pool_row_major_2.reorder(c_in, x_in, x_tile, c_tile, y);
+        pool_row_major_2.vectorize(c_in).unroll(x_in);
+    }
+
+private:
+    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, x_in{"x_in"}, c_in{"c_in"}, x_tile{"x_tile"}, c_tile{"c_tile"};
+};
+HALIDE_REGISTER_GENERATOR(pool_row_major, pool_row_major)
+
+// dense: float32 1x10   10 kFLOP
+class dense_2 : public Halide::Generator<dense_2> {
+public:
+    GeneratorParam<int> vectors{"vectors", 2};
+    GeneratorParam<int> rows{"rows", 1};
+
+    Input<Buffer<float, 2>> flat{"flat"};  // 512, 1
+    Input<Buffer<float, 3>> dense_W_packed{"dense_W_packed"};  // 16, 512, 1
+    Input<Buffer<float, 1>> dense_B{"dense_B"};  // 10
+    Output<Buffer<float, 2>> dense_3{"dense_3"};  // 10, 1
+
+    void generate() {
+        dense(flat, {512, 1});
+        dense(dense_W_packed, {16, 512, 1});
+        dense(dense_B, {10});
+        dense(dense_3, {10, 1});
+
+        // Node 7  dense = PackedMatMul(flat, dense_W_packed, dense_B)
+        k = RDom(0, 512);
+        dense_sum(x, y) = Expr(0.0f);
+        dense_sum(x, y) += flat(k.x, y) * dense_W_packed(x % 16, k.x, 0);
+        dense_3(x, y) = dense_sum(x, y) + dense_B(x);
+    }
+
+    void schedule() {
+        if (using_autoscheduler()) return;
+        // rows * vectors sums, the vectors of B and an element of A fit in the registers.
+        dense_3.split(x, x_tile, x, int(vectors) * 8, TailStrategy::GuardWithIf)
+            .split(y, y_tile, y, rows, TailStrategy::GuardWithIf)
+            .reorder(x, y, y_tile, x_tile)
+            .vectorize(x, 8)
+            .unroll(x)
+            .unroll(y);
+        dense_sum.compute_at(dense_3, y_tile)
+            .vectorize(x, 8)
+            .unroll(x)
+            .unroll(y);
+        dense_sum.update().reorder(x, y, k.x)
+            .vectorize(x, 8)
+            .unroll(x)
+            .unroll(y);
+    }
+
+private:
+    Var y{"y"}, x{"x"}, x_tile{"x_tile"}, y_tile{"y_tile"};
+    RDom k;
+    Func dense_sum{"dense_sum"};
+};
+HALIDE_REGISTER_GENERATOR(dense_2, dense_2)
+
+// probabilities: float32 1x10
+class probabilities : public Halide::Generator<probabilities> {
+public:
+    Input<Buffer<float, 2>> dense_2{"dense_2"};  // 10, 1
+    Output<Buffer<float, 2>> probabilities_2{"probabilities_2"};  // 10, 1
+
+    void generate() {
+        dense(dense_2, {10, 1});
+        dense(probabilities_2, {10, 1});
+
+        // Node 8  probabilities = Softmax(dense)
+        k = RDom(0, 10);
+        probabilities_max(y) = Expr(-std::numeric_limits<float>::infinity());
+        probabilities_max(y) = max(probabilities_max(y), dense_2(k.x, y));
+        probabilities_exp(x, y) = onnx::exp(dense_2(x, y) - probabilities_max(y));
+        probabilities_sum(y) = Expr(0.0f);
+        probabilities_sum(y) += probabilities_exp(k.x, y);
+        probabilities_factor(y) = 1 / probabilities_sum(y);
+        probabilities_2(x, y) = probabilities_exp(x, y) * probabilities_factor(y);
+    }
+
+    void schedule() {
+        if (using_autoscheduler()) return;
+        probabilities_max.compute_root();
+        probabilities_max.update().atomic()
+            .vectorize(k.x, 8, TailStrategy::GuardWithIf);
+        probabilities_exp.compute_root();
+        probabilities_exp.vectorize(x, 8, TailStrategy::GuardWithIf);
+        probabilities_sum.compute_root();
+        probabilities_sum.update().atomic()
+            .vectorize(k.x, 8, TailStrategy::GuardWithIf);
+        probabilities_factor.compute_root();
+        probabilities_2.vectorize(x, 8, TailStrategy::GuardWithIf);
+    }
+
+private:
+    Var y{"y"}, x{"x"};
+    RVar k_row{"k_row"};
+    RDom k;
+    Func probabilities_max{"probabilities_max"}, probabilities_exp{"probabilities_exp"}, probabilities_sum{"probabilities_sum"}, probabilities_factor{"probabilities_factor"};
+};
+HALIDE_REGISTER_GENERATOR(probabilities, probabilities)
