@@ -183,7 +183,7 @@ protected:
 
     std::string expression(std::span<const std::string> operands) const override {
         const bool has_own = is_integer(in(0).element) && !row_.integer_text.empty();
-        return formula(has_own ? row_.integer_text : row_.text, operands, node_);
+        return strict(formula(has_own ? row_.integer_text : row_.text, operands, node_));
     }
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {
@@ -208,7 +208,7 @@ protected:
     ElementType result_type() const override { return ElementType::boolean; }
 
     std::string expression(std::span<const std::string> operands) const override {
-        return formula(row_.text, operands, node_);
+        return strict(formula(row_.text, operands, node_));
     }
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {

@@ -167,6 +167,11 @@ void Elementwise::schedule(KernelSource& source) const {
     }
 }
 
+std::string Elementwise::strict(const std::string& expression) const {
+    const bool is_call = expression.starts_with("onnx::");
+    return is_float(in(0).element) && !is_call ? fmt::format("strict_float({})", expression) : expression;
+}
+
 std::optional<KnownElements> Elementwise::broadcast_known(size_t operand, const std::vector<Dim>& shape) const {
     const KnownElements* known = known_input(operand);
     const auto extents = numbers(in(operand).shape);

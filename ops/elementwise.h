@@ -63,6 +63,9 @@ protected:
     }
     /// An element of the output from those of the operands, as text.
     virtual std::string expression(std::span<const std::string> operands) const = 0;
+    /// An expression that adds, multiplies or compares operands, as IEEE says where they are floats: Halide would else
+    /// let LLVM reassociate it and drop what meets an infinity that it knows of.
+    std::string strict(const std::string& expression) const;
     /// Whether `expression` has the type in which the output is stored, not that in which kernels compute.
     virtual bool gives_stored() const { return false; }
     /// The same for elements that inference knows; nothing where it cannot tell.

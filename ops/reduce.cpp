@@ -182,11 +182,12 @@ protected:
 
     void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         const std::string zero = KernelSource::literal(0.0, type());
-        const std::string largest = fold(source, "max", lowest_literal(type()), "{s} = max({s}, {x})", x);
+        const std::string largest = fold(source, "max", lowest_literal(type()), "{s} = strict_float(max({s}, {x}))", x);
         const std::string shift = KernelSource::call(source.func(output(0)->name + "_shift"), out(0), at);
         source.line(fmt::format("{} = select(onnx::is_inf({}), {}, {});", shift, largest, zero, largest));
-        const std::string sum = fold(source, "sum", zero, "{s} += onnx::exp({x})", fmt::format("{} - {}", x, shift));
-        define(source, at, fmt::format("onnx::log({}) + {}", sum, shift));
+        const std::string sum =
+            fold(source, "sum", zero, "{s} += onnx::exp({x})", fmt::format("strict_float({} - {})", x, shift));
+        define(source, at, fmt::format("strict_float(onnx::log({}) + {})", sum, shift));
     }
 
     void map(KernelSource& source, const Coordinates& at, const std::string& x) const override {

@@ -49,7 +49,7 @@ constexpr Formula formulas[] = {
     {"Abs", 1, Takes::numbers, "onnx::abs({x})", magnitude, std::fabs},
     {"Neg", 1, Takes::numbers, "-{x}", negated, negated_real},
     {"Sign", 9, Takes::numbers, "onnx::sign({x})", sign},
-    {"Reciprocal", 1, Takes::floats, "1 / {x}", nullptr, reciprocal},
+    {"Reciprocal", 1, Takes::floats, "strict_float(1 / {x})", nullptr, reciprocal},
     {"Floor", 1, Takes::floats, "floor({x})", nullptr, std::floor},
     {"Ceil", 1, Takes::floats, "ceil({x})", nullptr, std::ceil},
     {"Round", 11, Takes::floats, "round({x})", nullptr, std::nearbyint},
@@ -83,7 +83,7 @@ constexpr Formula formulas[] = {
     {"Swish", 24, Takes::floats, "onnx::swish({x}, {alpha})"},
     {"HardSwish", 14, Takes::floats, "onnx::hard_swish({x})"},
     {"Softplus", 1, Takes::floats, "onnx::softplus({x})"},
-    {"Softsign", 1, Takes::floats, "{x} / (1 + abs({x}))"},
+    {"Softsign", 1, Takes::floats, "strict_float({x} / (1 + abs({x})))"},
     {"Mish", 18, Takes::floats, "onnx::mish({x})"},
     {"Shrink", 9, Takes::numbers, "onnx::shrink({x}, {bias}, {lambd})"},
     // Tests.

@@ -54,7 +54,8 @@ protected:
         for (const std::string& next : operands.subspan(1)) {
             result = fmt::format(fmt::runtime(fold_.text), fmt::arg("a", result), fmt::arg("b", next));
         }
-        return is_mean() ? fmt::format("({}) / {}", result, operands.size()) : result;
+        if (operands.size() == 1) return result;
+        return strict(is_mean() ? fmt::format("({}) / {}", result, operands.size()) : result);
     }
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {

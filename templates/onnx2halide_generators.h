@@ -21,7 +21,8 @@ void dense(B& buffer, std::initializer_list<Expr> extents) {
 }
 
 /// Functions that differ from Halide's (NaN, infinities, the rounding of integer division), and operators that are more than one call.
-/// They take and give the type in which kernels compute: float for float16.
+/// They take and give the type in which kernels compute: float for float16. Arithmetic is strict, as IEEE says: Halide would else
+/// let LLVM reassociate it and drop what meets an infinity that it knows of.
 namespace onnx {
 
 // Halide tells LLVM that results of arithmetic are never NaN or infinite, and it drops tests for them. It does not see through their bits.
@@ -112,7 +113,7 @@ inline Expr tanh(Expr x) {
 }
 
 inline Expr sigmoid(Expr x) {
-    return 1 / (1 + onnx::exp(-x));
+    return strict_float(1 / (1 + onnx::exp(-x)));
 }
 
 inline Expr relu(Expr x) {
@@ -120,7 +121,7 @@ inline Expr relu(Expr x) {
 }
 
 inline Expr leaky_relu(Expr x, Expr alpha) {
-    return select(x < 0, alpha * x, x);
+    return strict_float(select(x < 0, alpha * x, x));
 }
 
 inline Expr thresholded_relu(Expr x, Expr alpha) {
@@ -128,52 +129,52 @@ inline Expr thresholded_relu(Expr x, Expr alpha) {
 }
 
 inline Expr elu(Expr x, Expr alpha) {
-    return select(x > 0 || onnx::is_nan(x), x, alpha * (Halide::exp(Halide::min(x, 0)) - 1));
+    return strict_float(select(x > 0 || onnx::is_nan(x), x, alpha * (Halide::exp(Halide::min(x, 0)) - 1)));
 }
 
 inline Expr selu(Expr x, Expr alpha, Expr gamma) {
-    return gamma * onnx::elu(x, alpha);
+    return strict_float(gamma * onnx::elu(x, alpha));
 }
 
 inline Expr celu(Expr x, Expr alpha) {
-    return select(x > 0 || onnx::is_nan(x), x, alpha * (Halide::exp(Halide::min(x, 0) / alpha) - 1));
+    return strict_float(select(x > 0 || onnx::is_nan(x), x, alpha * (Halide::exp(Halide::min(x, 0) / alpha) - 1)));
 }
 
 // log(1 + exp(x)), without overflow.
 inline Expr softplus(Expr x) {
-    return onnx::max(x, cast(x.type(), 0)) + Halide::log(1 + Halide::exp(-Halide::abs(x)));
+    return strict_float(onnx::max(x, cast(x.type(), 0)) + Halide::log(1 + Halide::exp(-Halide::abs(x))));
 }
 
 // x * tanh(log(1 + e)), which is x * ((1 + e)^2 - 1) / ((1 + e)^2 + 1).
 inline Expr mish(Expr x) {
     Expr e = Halide::exp(Halide::min(x, 20)), n = e * (e + 2);
-    return select(x > 20, x, x * (n / (n + 2)));
+    return strict_float(select(x > 20, x, x * (n / (n + 2))));
 }
 
 inline Expr gelu(Expr x) {
-    return 0.5f * x * (1 + onnx::erf(x * cast(x.type(), Expr(0.7071067811865476))));
+    return strict_float(0.5f * x * (1 + onnx::erf(x * cast(x.type(), Expr(0.7071067811865476)))));
 }
 
 inline Expr gelu_tanh(Expr x) {
     Expr cubic = x + cast(x.type(), Expr(0.044715)) * x * x * x;
-    return 0.5f * x * (1 + onnx::tanh(cast(x.type(), Expr(0.7978845608028654)) * cubic));
+    return strict_float(0.5f * x * (1 + onnx::tanh(cast(x.type(), Expr(0.7978845608028654)) * cubic)));
 }
 
 inline Expr swish(Expr x, Expr alpha) {
-    return x / (1 + onnx::exp(-alpha * x));
+    return strict_float(x / (1 + onnx::exp(-alpha * x)));
 }
 
 inline Expr hard_sigmoid(Expr x, Expr alpha, Expr beta) {
-    Expr y = alpha * x + beta;
+    Expr y = strict_float(alpha * x + beta);
     return select(onnx::is_nan(y), y, clamp(y, 0, 1));
 }
 
 inline Expr hard_swish(Expr x) {
-    return select(x > 3 || onnx::is_nan(x), x, x < -3, cast(x.type(), 0), x * (x + 3) / 6);
+    return strict_float(select(x > 3 || onnx::is_nan(x), x, x < -3, cast(x.type(), 0), x * (x + 3) / 6));
 }
 
 inline Expr shrink(Expr x, Expr bias, Expr lambd) {
-    return cast(x.type(), select(x < -lambd, x + bias, x > lambd, x - bias, 0));
+    return cast(x.type(), strict_float(select(x < -lambd, x + bias, x > lambd, x - bias, 0)));
 }
 
 // Integers round towards zero; Halide's division leaves a remainder that is never negative.
@@ -191,7 +192,7 @@ inline Expr fmod(Expr a, Expr b) {
     }
     // In double the quotient of floats is exact enough to be cut off at the right place.
     Expr x = cast<double>(a), y = cast<double>(b);
-    Expr remainder = cast(a.type(), x - y * trunc(x / y));
+    Expr remainder = cast(a.type(), strict_float(x - y * trunc(x / y)));
     Expr undefined = onnx::is_nan(a) || onnx::is_inf(a) || onnx::is_nan(b) || b == 0;
     return select(undefined, Internal::make_const(a.type(), std::nan("")), onnx::is_inf(b), a, remainder);
 }
@@ -200,7 +201,7 @@ inline Expr fmod(Expr a, Expr b) {
 inline Expr mod(Expr a, Expr b) {
     if (a.type().is_uint()) return a % b;
     Expr r = onnx::fmod(a, b);
-    return select((r < 0 && b > 0) || (r > 0 && b < 0), r + b, r);
+    return strict_float(select((r < 0 && b > 0) || (r > 0 && b < 0), r + b, r));
 }
 
 // Halide's vectorised pow knows neither NaN nor infinity. An integer base is raised in double, the exponent's type does not matter.
@@ -211,7 +212,7 @@ inline Expr pow(Expr x, Expr y) {
     if (n && *n == std::trunc(*n) && std::abs(*n) <= 16) return Halide::pow(x, int(*n));
     if (n && *n == 0.5) return sqrt(x);
     if (x.type().bits() == 64) return Halide::pow(x, y);
-    Expr power = onnx::exp(y * onnx::log(Halide::abs(x)));
+    Expr power = onnx::exp(strict_float(y * onnx::log(Halide::abs(x))));
     Expr odd = Halide::abs(y % 2) == 1;
     return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y), Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
 }
