@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr PoolFormula max_formula = {"lowest", "max({a}, {x})", "{a}"};
+constexpr PoolFormula max_formula = {"first", "max({a}, {x})", "{a}"};
 constexpr PoolFormula average_formula = {"0", "{a} + {x}", "{a} / {count}"};
 constexpr PoolFormula lp_formulas[] = {
     {"0", "{a} + abs({x})", "{a}"},
@@ -37,11 +37,17 @@ const PoolFormula& pool_formula(std::string_view op_type, int64_t p) {
     return lp_formulas[p == 1 ? 0 : p == 2 ? 1 : 2];
 }
 
-std::string Pool::initial() const {
+std::string Pool::neutral() const {
     const ElementType type = out(0).element;
     if (formula().initial == "0") return KernelSource::literal(0.0, type);
-    if (is_float(type)) return KernelSource::literal(-std::numeric_limits<double>::infinity(), type);
-    return fmt::format("Expr(std::numeric_limits<{}>::min())", KernelSource::compute_type(type));
+    return fmt::format("Expr(std::numeric_limits<{}>::lowest())", KernelSource::compute_type(type));
+}
+
+Coordinates Pool::taps(const std::string& rdom) const {
+    Coordinates taps;
+    for (size_t i = 0; i < reduction_extents().size(); ++i)
+        taps.push_back(KernelSource::axis(rdom, i));
+    return taps;
 }
 
 std::string Pool::fill_in(std::string_view text, const std::string& accumulator, const std::string& element,
@@ -57,8 +63,10 @@ void Pool::algorithm(KernelSource& source) const {
     source.keep(output(0), result_role, result);
     const Coordinates at = source.vars(out(0).rank());
     const std::string call = KernelSource::call(result, out(0), at);
-    source.line(fmt::format("{} = {};", call, initial()));
-    source.line(fmt::format("{} = {};", call, fill_in(formula().combine, call, element(source, taps, initial()), "")));
+    const bool starts_with_first = formula().initial == "first";
+    const Coordinates first(reduction_extents().size(), "0");
+    source.line(fmt::format("{} = {};", call, starts_with_first ? element(source, first) : neutral()));
+    source.line(fmt::format("{} = {};", call, fill_in(formula().combine, call, element(source, this->taps(taps)), "")));
     source.define(output(0), at, fill_in(formula().finish, call, "", count(source)));
 }
 
@@ -68,15 +76,11 @@ void Pool::schedule(KernelSource& source) const {
         !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
     if (!by_channels) return NodeGenerator::schedule(source);
     const std::vector<Dim> extents = reduction_extents();
-    const std::string& taps = source.kept(output(0), taps_role);
-    std::vector<std::string> reduction;
-    for (size_t i = 0; i < extents.size(); ++i)
-        reduction.push_back(KernelSource::axis(taps, i));
     const auto count = product(extents).constant();
-    schedule_channels(source, reduction, count && *count <= unrolled_taps);
+    schedule_channels(source, taps(source.kept(output(0), taps_role)), count && *count <= unrolled_taps);
 }
 
-void Pool::schedule_channels(KernelSource& source, const std::vector<std::string>& reduction, bool unrolled) const {
+void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction, bool unrolled) const {
     const Loops loops = source.output_loops();
     const std::string &c = loops.vars[0], tile = source.var(c + "o"), &sum = source.kept(output(0), result_role);
     const int lanes = source.target().lanes(is_narrow_float(loops.element) ? ElementType::float32 : loops.element);
@@ -127,20 +131,20 @@ std::vector<Dim> WindowPool::reduction_extents() const {
     return extents;
 }
 
-Coordinates WindowPool::under(KernelSource& source, const std::string& taps) const {
+Coordinates WindowPool::under(KernelSource& source, const Coordinates& taps) const {
     const Window window = this->window();
     Coordinates at = source.vars(in(0).rank());
     for (size_t i = 0; i < window.size(); ++i)
-        at[i + 2] = window[i].tap(source, at[i + 2], KernelSource::axis(taps, window.size() - 1 - i));
+        at[i + 2] = window[i].tap(source, at[i + 2], taps[window.size() - 1 - i]);
     return at;
 }
 
-std::string WindowPool::element(KernelSource& source, const std::string& taps, const std::string& fill) const {
+std::string WindowPool::element(KernelSource& source, const Coordinates& taps) const {
     const Window window = this->window();
     Coordinates at = under(source, taps);
     const auto meets_input = [](const WindowAxis& axis) { return axis.dilation == 1 && axis.always_meets_input(); };
     if (node_.op_type != "MaxPool" || !std::all_of(window.begin(), window.end(), meets_input))
-        return read_padded(source, input(0), window, at, fill);
+        return read_padded(source, input(0), window, at, neutral());
     // The nearest element of the input is under the window too: to take it twice changes no maximum.
     for (size_t i = 0; i < window.size(); ++i) {
         if (window[i].reaches_outside())

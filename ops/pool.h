@@ -30,8 +30,9 @@ protected:
 
     /// Extents of the elements behind one output element, innermost first.
     virtual std::vector<Dim> reduction_extents() const = 0;
-    /// The element under a tap. `fill` stands for elements outside of the input.
-    virtual std::string element(KernelSource& source, const std::string& taps, const std::string& fill) const = 0;
+    /// The element under a tap, whose places along the axes come innermost first; outside of the input, one that
+    /// changes nothing.
+    virtual std::string element(KernelSource& source, const Coordinates& taps) const = 0;
     /// How many elements there are, as text of the type in which the node computes.
     virtual std::string count(KernelSource& source) const = 0;
 
@@ -39,10 +40,12 @@ protected:
     int64_t power() const { return node_.has("p") && node_.version > 1 ? node_.integer("p") : 2; }
     std::string fill_in(std::string_view text, const std::string& accumulator, const std::string& element,
                         const std::string& count) const;
-    /// The least value of the type in which the node computes, or 0.
-    std::string initial() const;
+    /// What changes no result: 0, or the least finite number.
+    std::string neutral() const;
+    /// The variables of the node's RDom.
+    Coordinates taps(const std::string& rdom) const;
     /// Vectors of channels, each with its accumulators in registers. `unrolled` taps are all unrolled.
-    void schedule_channels(KernelSource& source, const std::vector<std::string>& reduction, bool unrolled) const;
+    void schedule_channels(KernelSource& source, const Coordinates& reduction, bool unrolled) const;
 };
 
 /// MaxPool, AveragePool and LpPool: the elements under a window.
@@ -53,12 +56,12 @@ public:
 
 protected:
     std::vector<Dim> reduction_extents() const override;
-    std::string element(KernelSource& source, const std::string& taps, const std::string& fill) const override;
+    std::string element(KernelSource& source, const Coordinates& taps) const override;
     std::string count(KernelSource& source) const override;
 
     Window window() const;
     /// The input's coordinates under a tap.
-    Coordinates under(KernelSource& source, const std::string& taps) const;
+    Coordinates under(KernelSource& source, const Coordinates& taps) const;
 };
 
 /// MaxPool with its second output: where in the input each maximum lies.
@@ -80,7 +83,7 @@ public:
 
 protected:
     std::vector<Dim> reduction_extents() const override;
-    std::string element(KernelSource& source, const std::string& taps, const std::string& fill) const override;
+    std::string element(KernelSource& source, const Coordinates& taps) const override;
     std::string count(KernelSource& source) const override;
 };
 

@@ -20,10 +20,10 @@ std::vector<Dim> GlobalPool::reduction_extents() const {
     return extents;
 }
 
-std::string GlobalPool::element(KernelSource& source, const std::string& taps, const std::string&) const {
+std::string GlobalPool::element(KernelSource& source, const Coordinates& taps) const {
     Coordinates at = source.vars(in(0).rank());
     for (size_t i = 2; i < at.size(); ++i)
-        at[i] = KernelSource::axis(taps, at.size() - 1 - i);
+        at[i] = taps[at.size() - 1 - i];
     return source.read(input(0), at);
 }
 

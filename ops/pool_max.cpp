@@ -28,12 +28,13 @@ void MaxPoolWithIndices::algorithm(KernelSource& source) const {
     const std::string best = source.func(output(0)->name + "_of_taps");
     source.keep(output(0), taps_role, taps);
     source.keep(output(0), result_role, best);
-    const Coordinates at = source.vars(out(0).rank()), under = this->under(source, taps);
+    const Coordinates at = source.vars(out(0).rank()), under = this->under(source, this->taps(taps));
     const std::string call = KernelSource::call(best, out(0), at);
-    const std::string value = read_padded(source, input(0), window, under, initial());
+    const std::string zero = KernelSource::literal(int64_t{0}, out(0).element);
+    const std::string value = read_padded(source, input(0), window, under, zero);
     const std::string outside = onnx2halide::outside(source, window, {under.begin() + 2, under.end()});
 
-    source.line(fmt::format("{} = Tuple({}, Expr(int64_t(-1)));", call, initial()));
+    source.line(fmt::format("{} = Tuple({}, Expr(int64_t(-1)));", call, zero));
     source.line("{");
     source.line(fmt::format("    Expr value = {}, best = {}[0], index = {}[1];", value, call, call));
     // The first of equal elements counts, and the first of all even where it is the least number.

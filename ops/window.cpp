@@ -69,7 +69,8 @@ std::string WindowAxis::taps_until(KernelSource& source, const Dim& end, const s
 
 std::string WindowAxis::tap(KernelSource& source, const std::string& at, const std::string& tap) const {
     std::string text = stride == 1 ? at : fmt::format("{} * {}", at, stride);
-    if (!tap.empty()) text += dilation == 1 ? fmt::format(" + {}", tap) : fmt::format(" + {} * {}", tap, dilation);
+    if (!tap.empty() && tap != "0")
+        text += dilation == 1 ? fmt::format(" + {}", tap) : fmt::format(" + {} * {}", tap, dilation);
     if (const auto pad = pad_begin.constant()) {
         if (*pad != 0) text += fmt::format(" {} {}", *pad > 0 ? '-' : '+', std::abs(*pad));
     } else {

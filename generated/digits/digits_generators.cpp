@@ -111,7 +111,7 @@ public:
 
         // Node 5  pool = MaxPool(relu2)
         k = RDom(0, 2, 0, 2);
-        pool_of_taps(c, x, y, n) = Expr(-std::numeric_limits<float>::infinity());
+        pool_of_taps(c, x, y, n) = relu2(c, x * 2, y * 2, n);
         pool_of_taps(c, x, y, n) = max(pool_of_taps(c, x, y, n), relu2(c, x * 2 + k.x, y * 2 + k.y, n));
         pool_2(c, x, y, n) = pool_of_taps(c, x, y, n);
     }
