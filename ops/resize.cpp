@@ -195,10 +195,13 @@ std::string Resize::place(KernelSource& source, const Axis& axis, const std::str
     const bool is_one = axis.scale == 0 || !extent ? axis.output.is(1) : axis.scale * static_cast<double>(*extent) == 1;
     const std::string_view text =
         is_one && !transformation.of_one.empty() ? transformation.of_one : transformation.place;
-    return fmt::format(fmt::runtime(text), fmt::arg("x", fmt::format("cast<double>({})", at)),
-                       fmt::arg("scale", scale(source, axis)), fmt::arg("in", double_text(axis.input, source)),
-                       fmt::arg("out", double_text(axis.output, source)), fmt::arg("width", width(source, axis)),
-                       fmt::arg("begin", double_text(axis.roi_begin)), fmt::arg("end", double_text(axis.roi_end)));
+    const std::string place =
+        fmt::format(fmt::runtime(text), fmt::arg("x", fmt::format("cast<double>({})", at)),
+                    fmt::arg("scale", scale(source, axis)), fmt::arg("in", double_text(axis.input, source)),
+                    fmt::arg("out", double_text(axis.output, source)), fmt::arg("width", width(source, axis)),
+                    fmt::arg("begin", double_text(axis.roi_begin)), fmt::arg("end", double_text(axis.roi_end)));
+    // A division must not become a product: where it is exact, a place is an element's own.
+    return fmt::format("strict_float({})", place);
 }
 
 std::optional<int64_t> Resize::repetition(const Axis& axis) const {
@@ -295,7 +298,7 @@ std::string Resize::outside(KernelSource& source, const std::vector<Axis>& axes)
     for (const Axis& axis : axes) {
         if (!crops()) continue;
         const std::string place = this->place(source, axis, source.vars(out(0).rank())[axis.axis]);
-        conditions.push_back(fmt::format("{0} < 0.0 || {0} > {1}", place, double_text(axis.input - 1, source)));
+        conditions.push_back(fmt::format("{0} < 0 || {0} > {1}", place, double_text(axis.input - 1, source)));
     }
     return fmt::format("{}", fmt::join(conditions, " || "));
 }
