@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/einsum.h"
 #include "ops/families.h"
 #include "ops/matmul_packed.h"
 #include "ops/matrix_product.h"
@@ -104,6 +105,7 @@ std::vector<Operator> matmul_operators() {
     return {
         {"MatMul", 1, make<MatMul>},
         {"Gemm", 1, make<Gemm>},
+        {"Einsum", 12, make_einsum},
         {"PackedMatMul", 1, make<PackedMatMul>, "onnx2halide"},
         {"PackMatMulWeights", 1, make<PackMatMulWeights>, "onnx2halide"},
     };
