@@ -72,6 +72,9 @@ class Model:
         self._finalizer = weakref.finalize(self, self._function("destroy", None, ctypes.c_void_p), self._session)
         self.inputs, self._input_types = self._ports("inputs")
         self.outputs, self._output_types = self._ports("outputs")
+        # Filled anew by each run; made once, because a small model runs for less time than making them takes.
+        self._input_values, self._output_values = (_CValue * len(self.inputs))(), (_CValue * len(self.outputs))()
+        self._shapes = [None] * len(self.inputs)  # for which the input values stand
         self._lock = threading.Lock()
         self._with_all_values = with_all_values
 
@@ -102,17 +105,21 @@ class Model:
         return self._all_values
 
     def _run(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        inputs, outputs = (_CValue * len(self.inputs))(), (_CValue * len(self.outputs))()
-        for value, array, type in zip(inputs, arrays, self._input_types):
-            dims = (ctypes.c_int64 * array.ndim)(*array.shape)
-            value.type, value.rank, value.dims, value.data, value.size = type, array.ndim, dims, array.ctypes.data, array.nbytes
+        for i, array in enumerate(arrays):
+            value = self._input_values[i]
+            if array.shape != self._shapes[i]:
+                dims = (ctypes.c_int64 * array.ndim)(*array.shape)
+                value.type, value.rank, value.dims, value.size = self._input_types[i], array.ndim, dims, array.nbytes
+                self._shapes[i] = array.shape
+            value.data = array.ctypes.data
+        # Outputs of known shape are written to where the caller finds them; of others the session makes one that is copied.
         results = [None if None in port.shape else np.empty(port.shape, port.dtype) for port in self.outputs]
-        for value, array in zip(outputs, results):
-            if array is not None:
-                value.data, value.size = array.ctypes.data, array.nbytes
-        if self._run_values(self._session, inputs, outputs) != 0:
+        for value, array in zip(self._output_values, results):
+            value.data, value.size = (None, 0) if array is None else (array.ctypes.data, array.nbytes)
+        if self._run_values(self._session, self._input_values, self._output_values) != 0:
             raise RuntimeError(self._error(self._session).decode(errors="replace"))
-        return [_copy(value, port.dtype) if array is None else array for value, array, port in zip(outputs, results, self.outputs)]
+        values = zip(self._output_values, results, self.outputs)
+        return [_copy(value, port.dtype) if array is None else array for value, array, port in values]
 
     def _arrays(self, inputs: Sequence | Mapping) -> list[np.ndarray]:
         """An array of the right dtype, row-major, for each input of the model."""
