@@ -54,8 +54,10 @@ static int map_weights(onnx2halide_session *session, const char *path) {
     struct stat status;
     const size_t id_bytes = strlen(model->weights_id), expected = model->weight_bytes + id_bytes;
     int code = 0;
-    if (fstat(file, &status) != 0 || (size_t)status.st_size != expected) {
-        code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' has not the %zu bytes of this model", path, expected);
+    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+        code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' is not a plain file", path);
+    } else if ((size_t)status.st_size != expected) {
+        code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' has %zu bytes, expected %zu", path, (size_t)status.st_size, expected);
     } else {
         void *mapping = mmap(NULL, expected, PROT_READ, MAP_PRIVATE, file, 0);
         if (mapping == MAP_FAILED) {
@@ -336,8 +338,12 @@ int onnx2halide_run_values(onnx2halide_session *session, const onnx2halide_value
     for (int i = 0; i < model->input_count && code == 0; ++i) code = check_input(session, &model->inputs[i], &inputs[i]);
     if (code == 0) code = bind_dims(session, inputs);
     for (int i = 0; i < model->input_count && code == 0; ++i) {
-        const int is_empty = element_count(inputs[i].dims, model->inputs[i].rank) == 0;
-        session->input_data[i] = is_empty ? empty : inputs[i].data;
+        const onnx2halide_port *port = &model->inputs[i];
+        const size_t bytes = element_bytes(port->type) * (size_t)element_count(inputs[i].dims, port->rank);
+        session->input_data[i] = bytes == 0 ? empty : inputs[i].data;
+        if (inputs[i].data && inputs[i].size < bytes) {
+            code = onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' needs %zu bytes, its data has %zu", port->name, bytes, inputs[i].size);
+        }
     }
     if (code == 0) code = bind_outputs(session, outputs);
     return code != 0 ? code : onnx2halide_run(session);

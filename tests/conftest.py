@@ -1,0 +1,17 @@
+"""What the tests of the compiler as a program share."""
+
+import subprocess
+
+import pytest
+from paths import COMPILER
+
+
+@pytest.fixture
+def onnx2halide(tmp_path):
+    """Runs the compiler in the test's folder."""
+
+    def run(*words, **options) -> subprocess.CompletedProcess:
+        options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 300} | options
+        return subprocess.run([COMPILER, *map(str, words)], **options)
+
+    return run

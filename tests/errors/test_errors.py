@@ -1,0 +1,255 @@
+"""Bad input to the compiler: the whole message, the exit status, and nothing left in the output folder."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+from make_models import FLOAT, chain, model, node, with_external_weight
+from onnx import TensorProto, helper
+
+DIGITS = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "digits" / "digits.onnx"
+
+
+def refused(onnx2halide, tmp_path, words, status, message):
+    """Runs `compile`, which must end with this status and message and leave nothing behind."""
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+    done = onnx2halide("compile", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", message)
+    (tmp_path / "out").is_dir() and (tmp_path / "out").rmdir()  # which fails unless it is empty
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
+
+
+# ---- Files that are no models ----
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "is not an ONNX model, or is truncated"),
+        (b"# not a model\n" * 20, "is not an ONNX model, or is truncated"),
+        (np.random.default_rng(0).bytes(5000), "is not an ONNX model, or is truncated"),
+        (DIGITS.read_bytes()[: DIGITS.stat().st_size // 2], "is not an ONNX model, or is truncated"),
+        (DIGITS.read_bytes()[:-1], "is not an ONNX model, or is truncated"),
+        (TensorProto(name="t", data_type=1, dims=[1], float_data=[1]).SerializeToString(), "is not an ONNX model, or is truncated"),
+    ],
+    ids=["empty", "text", "random", "half", "one byte short", "a tensor"],
+)
+def test_no_model(onnx2halide, tmp_path, content, message):
+    (tmp_path / "tiny.onnx").write_bytes(content)
+    refused(onnx2halide, tmp_path, ["tiny.onnx", "-o", "out"], 1, f"tiny.onnx: {message}\n")
+
+
+def test_folder_and_missing_file(onnx2halide, tmp_path):
+    (tmp_path / "tiny.onnx").mkdir()
+    refused(onnx2halide, tmp_path, ["tiny.onnx", "-o", "out"], 1, "tiny.onnx: is a folder, expected an ONNX model\n")
+    refused(onnx2halide, tmp_path, ["none.onnx", "-o", "out"], 1, "none.onnx: cannot be read\n")
+
+
+# ---- Models that cannot be compiled ----
+
+X, Y = ("x", FLOAT, [2, 3]), ("y", FLOAT, [2, 3])
+OPEN = ("y", FLOAT, [None, None])
+
+
+def raw_weight(**fields) -> list[TensorProto]:
+    return [TensorProto(**{"name": "w", "data_type": FLOAT, "dims": [4]} | fields)]
+
+
+def adding(weights) -> object:
+    return model([node("Add", "x w", "y")], [("x", FLOAT, [4])], [("y", FLOAT, [4])], weights)
+
+
+MODELS = {
+    # What ONNX's checker rejects
+    "cycle": (
+        model([node("Add", "x b", "a"), node("Neg", "a", "b")], [X], [("b", FLOAT, [2, 3])]),
+        "rejected by ONNX's checker: Nodes in a graph must be topologically sorted, however input 'b' of node: name: a OpType: Add is not output of any previous nodes",
+    ),
+    "name twice": (
+        model([node("Neg", "x", "y"), node("Abs", "x", "y")], [X], [Y]),
+        "rejected by ONNX's checker: Graph must be in single static assignment (SSA) form, however 'y' has been used as output names multiple times",
+    ),
+    "unknown attribute": (
+        model([node("Neg", "x", "y", name="negate", foo=1)], [X], [Y]),
+        "rejected by ONNX's checker: Unrecognized attribute: foo for operator Neg (Bad node spec for node. Name: negate OpType: Neg)",
+    ),
+    "too many inputs": (
+        model([node("Neg", "x x", "y")], [X], [Y]),
+        "rejected by ONNX's checker: Node(y) with schema(::Neg:13) has input size 2 not in range [min=1, max=1] (Bad node spec for node. Name: y OpType: Neg)",
+    ),
+    "weights too short": (
+        adding(raw_weight(raw_data=b"\0" * 10)),
+        "rejected by ONNX's checker: TensorProto (tensor name: w) raw_data size (10 bytes) is too small for the declared shape and type (16 bytes required)",
+    ),
+    "weights too long": (adding(raw_weight(raw_data=b"\0" * 20)), "initialiser 'w' has 20 bytes, expected 16"),
+    "weights of a negative size": (adding(raw_weight(dims=[-4], float_data=[1])), "rejected by ONNX's checker: Negative dimension value (tensor name: w)"),
+    "future opset": (model([node("Neg", "x", "y")], [X], [Y], opset=999), "uses opset 999 of ai.onnx, expected at most 28"),
+    # Operators and types
+    "one unsupported operator": (model([node("Det", "x", "y")], [("x", FLOAT, [2, 2])], [("y", FLOAT, [])]), "node 'y' (Det): unsupported operator (version 22)"),
+    "several unsupported operators": (
+        model(
+            [node("Neg", "x", "a"), node("Det", "a", "b"), node("Fancy", "b", "c", domain="com.example", name="/layer/fancy"), node("Det", "c", "y")],
+            [("x", FLOAT, [2, 2])],
+            [("y", FLOAT, [])],
+        ),
+        "3 nodes are unsupported:\n"
+        "  node 'b' (Det): unsupported operator (version 22)\n"
+        "  node '/layer/fancy' (com.example.Fancy): unsupported operator (version 1)\n"
+        "  node 'y' (Det): unsupported operator (version 22)",
+    ),
+    "complex numbers": (chain("Identity", type=TensorProto.COMPLEX64), "value 'x' has type complex64, which is not supported"),
+    "strings": (chain("Identity", type=TensorProto.STRING), "value 'x' has type string, which is not supported"),
+    "a string constant": (
+        model([node("Identity", "s", "y")], [], [("y", TensorProto.STRING, [1])], [helper.make_tensor("s", TensorProto.STRING, [1], [b"text"])]),
+        "node 'y' (Identity): value 's' has type string, which is not supported",
+    ),
+    "a type that ONNX lacks": (adding(raw_weight(data_type=77, raw_data=b"\0" * 16)), "initialiser 'w' has element type 77, which ONNX does not define"),
+    "types that differ": (
+        model([node("Add", "x z", "y")], [X, ("z", TensorProto.INT32, [2, 3])], [Y]),
+        "node 'y' (Add): input 1 has type int32, expected float32 as input 0",
+    ),
+    # Dims that cannot be
+    "declared dims": (model([node("Neg", "x", "y")], [X], [("y", FLOAT, [2, 4])]), "node 'y' (Neg): output 'y' is float32 2x3, but the model declares float32 2x4"),
+    "declared rank": (model([node("Neg", "x", "y")], [X], [("y", FLOAT, [2, 3, 1])]), "node 'y' (Neg): output 'y' is float32 2x3, but the model declares float32 2x3x1"),
+    "declared type": (
+        model([node("Neg", "x", "y")], [X], [("y", TensorProto.DOUBLE, [2, 3])]),
+        "node 'y' (Neg): output 'y' is float32 2x3, but the model declares float64 2x3",
+    ),
+    "declared inside": (
+        model([node("Neg", "x", "a"), node("Abs", "a", "y")], [X], [Y], value_info=[("a", FLOAT, [2, 5])]),
+        "node 'a' (Neg): output 'a' is float32 2x3, but the model declares float32 2x5",
+    ),
+    "reshape": (
+        model([node("Reshape", "x shape", "y")], [X], [OPEN], {"shape": np.array([4, 2])}),
+        "node 'y' (Reshape): input of shape 2x3 cannot be reshaped to 4x2",
+    ),
+    "reshape with -1": (
+        model([node("Reshape", "x shape", "y")], [X], [OPEN], {"shape": np.array([4, -1])}),
+        "node 'y' (Reshape): input of shape 2x3 cannot be reshaped to 4x-1",
+    ),
+    "broadcast": (model([node("Add", "x z", "y")], [X, ("z", FLOAT, [4])], [OPEN]), "node 'y' (Add): shapes 2x3 and 4 cannot be broadcast together"),
+    "several at once": (
+        model([node("Add", "x z", "a"), node("Neg", "a", "b"), node("Softmax", "x", "c", axis=5)], [X, ("z", FLOAT, [4])], [("b", *OPEN[1:]), ("c", *OPEN[1:])]),
+        "2 nodes cannot be compiled:\n"
+        "  node 'a' (Add): shapes 2x3 and 4 cannot be broadcast together\n"
+        "  node 'c' (Softmax): axis is 5, expected one in [-2, 1]",
+    ),
+    "too large to index": (chain("Neg", shape=(1 << 16, 1 << 16)), "value 'x' has shape 65536x65536, expected at most 2147483647 elements"),
+    "too large for 64 bits": (
+        chain("Neg", shape=(1 << 40, 1 << 40)),
+        "value 'x' has shape 1099511627776x1099511627776, expected at most 2147483647 elements",
+    ),
+    "shape that comes at run time": (
+        model([node("Reshape", "x shape", "y")], [X, ("shape", TensorProto.INT64, [2])], [OPEN]),
+        "node 'y' (Reshape): input 1 ('shape') must be known before run time",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model(onnx2halide, tmp_path, name):
+    bad, message = MODELS[name]
+    (tmp_path / "tiny.onnx").write_bytes(bad.SerializeToString())
+    refused(onnx2halide, tmp_path, ["tiny.onnx", "-o", "out"], 1, f"tiny.onnx: {message}\n")
+    inspected = onnx2halide("inspect", "tiny.onnx")
+    assert (inspected.returncode, inspected.stdout, inspected.stderr) == (1, "", f"tiny.onnx: {message}\n")
+
+
+def test_bad_model_stops_no_other(onnx2halide, tmp_path):
+    (tmp_path / "good.onnx").write_bytes(chain("Neg").SerializeToString())
+    (tmp_path / "bad.onnx").write_bytes(b"")
+    done = onnx2halide("compile", "bad.onnx", "good.onnx", "-o", "out")
+    assert (done.returncode, done.stderr) == (1, "bad.onnx: is not an ONNX model, or is truncated\n")
+    assert {path.name.split(".")[0].split("_")[0] for path in (tmp_path / "out").iterdir()} == {"good"}
+
+
+# ---- External data ----
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"location": "none.bin"}, "external data file 'none.bin' cannot be read"),
+        ({"location": "short.bin"}, "external data file 'short.bin' has 10 bytes, expected 16 at 0"),
+        ({"location": "whole.bin", "offset": 8}, "external data file 'whole.bin' has 16 bytes, expected 16 at 8"),
+        ({"location": "whole.bin", "length": 8}, "has 8 bytes, expected 16"),
+        ({"location": "whole.bin", "length": "many"}, "external data's length is 'many', expected a number"),
+        ({"location": "../outside.bin"}, "external data file '../outside.bin' is outside of the model's folder"),
+        ({"location": "sub/../../outside.bin"}, "external data file 'sub/../../outside.bin' is outside of the model's folder"),
+        ({"location": "/etc/passwd"}, "external data file '/etc/passwd' is outside of the model's folder"),
+        ({"location": "link.bin"}, "external data file 'link.bin' is a link, expected a plain file"),
+        ({"location": "."}, "external data file '.' cannot be read"),
+        ({"location": None}, "external data file '' cannot be read"),
+    ],
+    ids=lambda value: str(value.get("location")) if isinstance(value, dict) else "",
+)
+def test_external_data(onnx2halide, tmp_path, fields, message):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (tmp_path / "outside.bin").write_bytes(b"\0" * 16)
+    (folder / "short.bin").write_bytes(b"\0" * 10)
+    (folder / "whole.bin").write_bytes(b"\0" * 16)
+    (folder / "link.bin").symlink_to(folder / "whole.bin")
+    (folder / "tiny.onnx").write_bytes(with_external_weight(**fields).SerializeToString())
+    separator = " " if message.startswith("has ") else ": "
+    refused(onnx2halide, tmp_path, ["models/tiny.onnx", "-o", "out"], 1, f"tiny.onnx: initialiser 'w'{separator}{message}\n")
+
+
+# ---- The command line ----
+
+HELP = "Run with --help for more information.\n"
+IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
+
+
+@pytest.mark.parametrize(
+    "words, status, message",
+    [
+        ([], 1, "tiny.onnx: the model leaves dims open that must be given, with numbers for N: --dim 'height=N' --dim 'width=N'\n"),
+        (["--dim", "height=8"], 1, "tiny.onnx: the model leaves dims open that must be given, with numbers for N: --dim 'width=N'\n"),
+        (["--dim", "depth=8"], 1, "tiny.onnx: --dim depth=8: the model leaves no dim of that name open; open are: batch, height, width\n"),
+        (["--dim", "height=8", "--dim", "width=7"], 1, "tiny.onnx: node 'y' (Add): shapes batchx3x8x7 and 8 cannot be broadcast together\n"),
+        (["--dim", "height"], 2, "--dim: 'height', expected NAME=NUMBER\n" + HELP),
+        (["--dim", "height=tall"], 2, "--dim: 'height=tall', expected NAME=NUMBER\n" + HELP),
+        (["--dim", "height=-1"], 2, "--dim: 'height=-1', expected NAME=NUMBER\n" + HELP),
+        (["--dim", "height=99999999999999999999"], 2, "--dim: 'height=99999999999999999999', expected NAME=NUMBER\n" + HELP),
+        (["--dim", "height=1", "--dim", "height=2"], 2, "--dim: 'height' is given twice, as 1 and 2\n" + HELP),
+        (["--target", "z80"], 2, "--target: 'z80' is not a target that Halide knows\n" + HELP),
+        (["--cc", "no-such-compiler"], 2, "--cc: no-such-compiler cannot be started: No such file or directory\n" + HELP),
+        (["--emit", "poem"], 2, "--emit: poem not in {shared_library,stmt_html,assembly,llvm_assembly,schedule}\n" + HELP),
+        (["--schedule", "fast"], 2, "--schedule: fast not in {default,naive}\n" + HELP),
+        (["--weights", "cloud"], 2, "--weights: cloud not in {embed,file}\n" + HELP),
+        (["-j", "0"], 2, "-j: Value 0 not in range 1 to 1024\n" + HELP),
+        (["--bogus"], 2, "The following argument was not expected: --bogus\n" + HELP),
+        (["other/tiny.onnx"], 2, "two models would be called 'tiny': tiny.onnx and other/tiny.onnx\n" + HELP),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_command_line(onnx2halide, tmp_path, words, status, message):
+    images = model([node("Add", "x w", "y")], [IMAGES], [("y", FLOAT, [None] * 4)], {"w": np.zeros(8, np.float32)})
+    (tmp_path / "tiny.onnx").write_bytes(images.SerializeToString())
+    refused(onnx2halide, tmp_path, ["tiny.onnx", *words, "-o", "out"], status, message)
+
+
+def test_usage(onnx2halide, tmp_path):
+    refused(onnx2halide, tmp_path, [], 2, "MODEL is required\n" + HELP)
+    (tmp_path / "tiny.onnx").write_bytes(chain("Neg").SerializeToString())
+    refused(onnx2halide, tmp_path, ["tiny.onnx", "-o", "tiny.onnx"], 1, "tiny.onnx: no folder can be made in tiny.onnx\n")
+    assert onnx2halide("--help").returncode == 0
+    assert onnx2halide("ops", "--bogus").returncode == 2
+
+
+def test_compiler_of_another_processor(onnx2halide, tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(chain("Neg").SerializeToString())
+    target = "arm-64-linux" if os.uname().machine == "x86_64" else "x86-64-linux"
+    done = onnx2halide("tiny.onnx", "--target", target, "-o", "out")
+    assert done.returncode == 2
+    assert done.stderr.startswith("--cc: gcc compiles for ")
+    assert done.stderr.endswith(f", expected a compiler for target {target}\n" + HELP)
+    assert onnx2halide("tiny.onnx", "--target", target, "--sources-only", "-o", "out").returncode == 0
+
+
+def test_build_of_what_was_not_compiled(onnx2halide, tmp_path):
+    for folder, message in (("none", "none: cannot be read\n"), (".", ".: holds no manifest (NAME.json) of a compiled model\n")):
+        done = onnx2halide("build", folder)
+        assert (done.returncode, done.stderr) == (1, message)

@@ -1,0 +1,26 @@
+import pathlib
+import subprocess
+
+import make_models
+import pytest
+from paths import COMPILER
+
+MODELS = {"layer": make_models.layer, "open_batch": lambda: make_models.layer("batch"), "image": make_models.image}
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """The folder of a model that is compiled once: compiled("layer"), compiled("image", "--target", "host-opencl", name="image_device")."""
+    folders = {}
+
+    def compile(model: str, *flags: str, name: str | None = None) -> pathlib.Path:
+        key = (model, flags, name)
+        if key not in folders:
+            folder = tmp_path_factory.mktemp(name or model)
+            file = folder / f"{name or model}.onnx"
+            file.write_bytes(MODELS[model]().SerializeToString())
+            subprocess.run([COMPILER, file, "-o", folder, *flags], check=True)
+            folders[key] = folder
+        return folders[key]
+
+    return compile

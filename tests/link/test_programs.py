@@ -1,0 +1,127 @@
+"""Users' programs: compiled against emitted headers, linked with emitted archives, and run."""
+
+import ctypes
+import itertools
+import os
+import pathlib
+import shutil
+import subprocess
+
+import make_models
+import numpy as np
+import pytest
+from paths import COMPILER, PROGRAMS, ROOT
+from link_programs import WARNINGS, archive, link, numbers, reference, run
+
+HALIDE = next((ROOT / "build" / "venv" / "lib").glob("python3*/site-packages/halide"))
+
+X = (np.arange(12, dtype=np.float32) % 5).reshape(4, 3)
+PICTURE = (np.arange(3 * 56 * 56, dtype=np.float32) % 13 / 13).reshape(1, 3, 56, 56)
+
+
+def expected_features():
+    return reference(make_models.image(), picture=PICTURE)
+
+
+@pytest.mark.parametrize("standard", ["c99", "c11", "c17", "c++11", "c++20"])
+@pytest.mark.parametrize("order", [("layer", "image"), ("image", "layer")], ids=" ".join)
+def test_two_models(compiled, tmp_path, standard, order):
+    """Headers without warnings in C and C++, archives in either order, both models right in one process."""
+    program = link("two_models.c", [compiled(name) for name in order], tmp_path / "program", standard)
+    results = numbers(run(program))
+    expected = np.concatenate([reference(make_models.layer(), x=X), expected_features()])
+    assert np.allclose(results, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_header_may_be_included_twice_and_with_another(compiled, tmp_path):
+    text = '#include "image.h"\n#include "layer.h"\n#include "image.h"\nint main(void) { return IMAGE_INPUTS - LAYER_INPUTS; }\n'
+    for standard, suffix in (("c99", "c"), ("c++11", "cpp")):
+        source = tmp_path / f"main.{suffix}"
+        source.write_text(text)
+        folders = [f"-I{compiled(name)}" for name in ("image", "layer")]
+        subprocess.run(["gcc" if suffix == "c" else "g++", f"-std={standard}", *WARNINGS, *folders, "-c", source, "-o", tmp_path / "main.o"], check=True)
+
+
+def test_only_the_models_own_names_are_public(compiled):
+    lines = run("nm", "--extern-only", "--defined-only", archive(compiled("image"))).splitlines()
+    names = {line.split()[-1] for line in lines if len(line.split()) == 3}
+    public = {f"image_{suffix}" for suffix in ("create", "run", "run_values", "error", "destroy", "inputs", "outputs")}
+    assert public <= names <= public | {"image_weights"}
+
+
+def own_kernel(folder: pathlib.Path) -> pathlib.Path:
+    """A kernel that a user builds with Halide, its runtime in the same archive."""
+    generator = folder / "generator"
+    library = HALIDE / "lib64"
+    sources = [PROGRAMS / "brighten_generator.cpp", HALIDE / "share" / "Halide" / "tools" / "GenGen.cpp"]
+    if not sources[1].exists():
+        sources[1] = library / "libHalide_GenGen.a"
+    flags = ["-std=c++17", "-fno-rtti", f"-I{HALIDE}/include", f"-L{library}", f"-Wl,-rpath,{library}"]
+    subprocess.run(["g++", *flags, *sources, "-lHalide", "-o", generator], check=True)
+    subprocess.run([generator, "-g", "brighten", "-o", folder, "-e", "static_library,c_header", "target=host"], check=True)
+    return folder / "brighten.a"
+
+
+def test_devices_and_own_kernels_in_one_program(compiled, tmp_path):
+    """A CPU and an OpenCL build of one model and a user's own Halide kernel, in any order of linking."""
+    kernel = own_kernel(tmp_path)
+    parts = [compiled("image"), compiled("image", "--target", "host-opencl", name="image_device"), kernel]
+    options = [f"-I{tmp_path}", "-isystem", f"{HALIDE}/include"]
+    for order in itertools.permutations(parts):
+        program = link("own_kernel.cpp", list(order), tmp_path / "program", "c++17", options)
+        assert np.allclose(numbers(run(program)), expected_features(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="pkg-config is not installed")
+def test_pkg_config(compiled, tmp_path):
+    moved = tmp_path / "moved"
+    shutil.copytree(compiled("layer"), moved)
+    environment = os.environ | {"PKG_CONFIG_PATH": str(moved)}
+    flags = run("pkg-config", "--cflags", "--libs", "layer", env=environment).split()
+    program = tmp_path / "program"
+    subprocess.run(["gcc", "-std=c99", *WARNINGS, PROGRAMS / "weights_file.c", "-o", program, *flags], check=True)
+    assert run(program).startswith("create: 0 \nrun: 0\n")
+
+
+def test_shared_library(tmp_path):
+    (tmp_path / "layer.onnx").write_bytes(make_models.layer().SerializeToString())
+    subprocess.run([COMPILER, tmp_path / "layer.onnx", "-o", tmp_path, "--emit", "shared_library"], check=True)
+    library = ctypes.CDLL(str(tmp_path / "layer.so"))
+    library.layer_error.restype = ctypes.c_char_p
+    session, y = ctypes.c_void_p(), np.zeros((4, 5), np.float32)
+    assert library.layer_create(ctypes.byref(session), None) == 0
+    x = np.ascontiguousarray(X)
+    assert library.layer_run(session, x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p)) == 0
+    assert library.layer_run(session, None, None) == 1
+    assert library.layer_error(session) == b"layer: input 'x' is a null pointer"
+    library.layer_destroy(session)
+    assert np.allclose(y.ravel(), reference(make_models.layer(), x=X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_allocates_nothing(compiled, tmp_path, threads):
+    program = link("allocations.c", [compiled("image")], tmp_path / "program", "gnu11")
+    allocations, scratch = (int(word) for word in run(program, str(threads)).split() if word.isdigit())
+    assert allocations == 0
+    assert scratch > 0  # or the test says nothing about scratch memory
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sessions_in_threads(compiled, tmp_path, threads):
+    run(link("two_threads.c", [compiled("image")], tmp_path / "program", "gnu11"), str(threads))
+
+
+def test_missing_device(compiled, tmp_path):
+    """An error code and a message, twice, and a clean end."""
+    program = link("device_missing.c", [compiled("image", "--target", "host-opencl")], tmp_path / "program")
+    nothing = tmp_path / "vendors"
+    nothing.mkdir()
+    lines = run(program, env=os.environ | {"OCL_ICD_VENDORS": str(nothing)}).splitlines()
+    assert lines and all(line.split()[1] == "4" and "image: " in line for line in lines), lines
+
+
+@pytest.mark.skipif(pathlib.Path("/dev/nvidia0").exists(), reason="this machine has a GPU")
+def test_missing_gpu(compiled, tmp_path):
+    program = link("device_missing.c", [compiled("image", "--target", "host-cuda")], tmp_path / "program")
+    lines = run(program).splitlines()
+    assert lines and all(line.split()[1] == "4" and "image: " in line for line in lines), lines

@@ -1,0 +1,65 @@
+"""Small models for tests, some of them wrong."""
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+FLOAT = TensorProto.FLOAT
+
+
+def node(op: str, inputs: str, outputs: str, **attributes):
+    """A node of names that are separated by spaces."""
+    return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=22, value_info=()) -> ModelProto:
+    """Ports are (name, type, shape), initialisers arrays by name or TensorProtos."""
+    ports = ([helper.make_tensor_value_info(*port) for port in ports] for ports in (inputs, outputs, value_info))
+    inputs, outputs, value_info = ports
+    if isinstance(initializers, dict):
+        initializers = [numpy_helper.from_array(np.asarray(array), name) for name, array in initializers.items()]
+    graph = helper.make_graph(nodes, "small", inputs, outputs, list(initializers), value_info=value_info)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.example", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def chain(*ops: str, shape=(2, 3), type=FLOAT) -> ModelProto:
+    """x goes through operators of one input, the last result is y."""
+    names = ["x", *(f"v{i}" for i in range(1, len(ops))), "y"]
+    nodes = [node(op, names[i], names[i + 1]) for i, op in enumerate(ops)]
+    return model(nodes, [("x", type, shape)], [("y", type, shape)])
+
+
+def with_external_weight(location, offset=None, length=None) -> ModelProto:
+    """y = x + w, where w is four floats in a file."""
+    weight = TensorProto(name="w", data_type=FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        if value is not None:
+            weight.external_data.add(key=key, value=str(value))
+    return model([node("Add", "x w", "y")], [("x", FLOAT, [4])], [("y", FLOAT, [4])], [weight])
+
+
+def layer(rows=4, name="x") -> ModelProto:
+    """y = Relu(x A) B: two steps with a tensor of the session's own between them."""
+    nodes = [node("MatMul", f"{name} A", "product"), node("Relu", "product", "hidden"), node("MatMul", "hidden B", "y")]
+    weights = {"A": _random(3, 8), "B": _random(8, 5)}
+    return model(nodes, [(name, FLOAT, [rows, 3])], [("y", FLOAT, [rows, 5])], weights)
+
+
+def image() -> ModelProto:
+    """A small convolutional network, large enough for its kernels to ask for scratch memory and to run in parallel."""
+    nodes = [
+        node("Conv", "picture W1 B1", "c1", pads=[1, 1, 1, 1]),
+        node("Relu", "c1", "r1"),
+        node("Conv", "r1 W2", "c2", pads=[1, 1, 1, 1]),
+        node("Add", "c2 c1", "sum"),
+        node("Relu", "sum", "r2"),
+        node("GlobalAveragePool", "r2", "mean"),
+        node("Flatten", "mean", "flat"),
+        node("Gemm", "flat W3 B3", "features"),
+    ]
+    weights = {"W1": _random(32, 3, 3, 3), "B1": _random(32), "W2": _random(32, 32, 3, 3) / 8, "W3": _random(32, 10), "B3": _random(10)}
+    return model(nodes, [("picture", FLOAT, [1, 3, 56, 56])], [("features", FLOAT, [1, 10])], weights)
+
+
+def _random(*shape):
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)

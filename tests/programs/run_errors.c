@@ -1,0 +1,122 @@
+/* What a session of the model `layer` (x: float32 4x3 -> y: float32 4x5) says when it is called wrongly, a line a case. */
+#include "layer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 4, IN = 3, OUT = 5 };
+
+static const int64_t in_dims[] = {ROWS, IN};
+
+static void tell(const char *what, int code, const layer *session) {
+    printf("%s: %d %s\n", what, code, layer_error(session));
+}
+
+/* One create that fails. */
+static void create(const char *what, onnx2halide_options options) {
+    layer *session = (layer *)&options; /* must become null */
+    const int code = layer_create(&session, &options);
+    tell(what, code, NULL);
+    if (session) printf("%s: the session is not null\n", what);
+}
+
+static void creations(void) {
+    const onnx2halide_options good = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
+    unsigned char *arena = aligned_alloc(64, LAYER_ARENA_SIZE + 64);
+    onnx2halide_options options = good;
+    options.size = 8;
+    create("options.size", options);
+    options = good;
+    options.arena = arena;
+    options.arena_size = LAYER_ARENA_SIZE - 1;
+    create("arena one byte short", options);
+    options.arena_size = 0;
+    create("arena without size", options);
+    options.arena = arena + 1;
+    options.arena_size = LAYER_ARENA_SIZE;
+    create("arena unaligned", options);
+    tell("no place for the session", layer_create(NULL, NULL), NULL);
+    options = good;
+    options.arena = arena;
+    options.arena_size = LAYER_ARENA_SIZE;
+    layer *session;
+    tell("arena of the right size", layer_create(&session, &options), NULL);
+    layer_destroy(session);
+    layer_destroy(NULL);
+    free(arena);
+}
+
+static float x[ROWS * IN], y[ROWS * OUT], expected[ROWS * OUT];
+
+static onnx2halide_value tensor(int32_t type, int64_t rank, const int64_t *dims, void *data, size_t size) {
+    onnx2halide_value value;
+    memset(&value, 0, sizeof value);
+    value.type = type;
+    value.rank = rank;
+    value.dims = dims;
+    value.data = data;
+    value.size = size;
+    return value;
+}
+
+static void run_values(const char *what, layer *session, onnx2halide_value input, onnx2halide_value output) {
+    tell(what, layer_run_values(session, &input, &output), session);
+}
+
+static void runs(layer *session) {
+    tell("null input", layer_run(session, NULL, y), session);
+    tell("null output", layer_run(session, x, NULL), session);
+
+    const onnx2halide_value in = tensor(1, 2, in_dims, x, sizeof x), out = tensor(0, 0, NULL, y, sizeof y);
+    const int64_t wide[] = {ROWS, IN + 1}, negative[] = {-1, IN};
+    onnx2halide_value wrong = in;
+    wrong.data = NULL;
+    run_values("values: null data", session, wrong, out);
+    wrong = in;
+    wrong.kind = ONNX2HALIDE_SEQUENCE;
+    run_values("values: a sequence", session, wrong, out);
+    wrong = in;
+    wrong.type = 11;
+    run_values("values: element type", session, wrong, out);
+    wrong = in;
+    wrong.rank = 3;
+    run_values("values: rank", session, wrong, out);
+    wrong = in;
+    wrong.dims = NULL;
+    run_values("values: no dims", session, wrong, out);
+    wrong = in;
+    wrong.dims = wide;
+    run_values("values: dim", session, wrong, out);
+    wrong.dims = negative;
+    run_values("values: negative dim", session, wrong, out);
+    wrong = in;
+    wrong.size -= 1;
+    run_values("values: data too short", session, wrong, out);
+    wrong = out;
+    wrong.size -= 1;
+    run_values("values: output too small", session, in, wrong);
+    onnx2halide_value none = out;
+    tell("values: no inputs", layer_run_values(session, NULL, &none), session);
+    tell("values: no outputs", layer_run_values(session, &in, NULL), session);
+
+    /* After all that the session works, with the caller's buffer and with its own. */
+    memset(y, 0, sizeof y);
+    run_values("values", session, in, out);
+    printf("right: %d\n", memcmp(y, expected, sizeof y) == 0);
+    onnx2halide_value own = tensor(0, 0, NULL, NULL, 0);
+    tell("values: the session's buffer", layer_run_values(session, &in, &own), session);
+    printf("right: %d\n", own.data && own.size == sizeof y && memcmp(own.data, expected, sizeof y) == 0);
+    printf("type %d, rank %d, dims %d %d\n", (int)own.type, (int)own.rank, (int)own.dims[0], (int)own.dims[1]);
+}
+
+int main(void) {
+    for (int i = 0; i < ROWS * IN; ++i) x[i] = (float)(i % 7) - 3;
+    creations();
+    layer *session;
+    tell("create", layer_create(&session, NULL), NULL);
+    tell("run", layer_run(session, x, expected), session);
+    runs(session);
+    layer_destroy(session);
+    return 0;
+}
