@@ -1,5 +1,6 @@
 #include "compiler/build/archive.h"
 
+#include <future>
 #include <sstream>
 
 #include <Halide.h>
@@ -79,7 +80,7 @@ std::string sibling_tool(const std::string& cc, const std::string& tool) {
 std::string build_host_program(const ArchiveJob& job) {
     const fs::path object = job.objects / (job.name + "_host_program.o");
     // Calls of kernels gain nothing from more, and long programs take long.
-    run_or_throw(compile_command(job.cc, "-O1", job.folder / (job.name + ".c"), object, job.folder));
+    run_or_throw(compile_command(job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), object, job.folder));
     return object.string();
 }
 
@@ -132,8 +133,10 @@ void check_c_compiler(const std::string& cc, const std::string& target) {
 }
 
 void build_archive(const ArchiveJob& job) {
+    std::future<std::string> weights;
+    if (!job.weights_source.empty()) weights = std::async(std::launch::async, build_weights, std::cref(job));
     std::vector<std::string> members = {join(job)};
-    if (!job.weights_source.empty()) members.push_back(build_weights(job));
+    if (weights.valid()) members.push_back(weights.get());
     const fs::path archive = job.objects / (job.name + ".a"), library = job.objects / (job.name + ".so");
     std::vector<std::string> command = {sibling_tool(job.cc, "ar"), "rcsD", archive.string()};
     command.insert(command.end(), members.begin(), members.end());

@@ -14,6 +14,7 @@ struct ArchiveJob {
     std::string target;
     std::filesystem::path weights_source;  // assembler text that embeds the weights; empty: none
     bool shared_library = false;           // NAME.so beside NAME.a
+    bool runs_once = false;                // the host program is then not optimised
     std::string cc = "gcc";                // compiles the host program, links and archives
 };
 

@@ -36,6 +36,7 @@ ProgramBuild plan_fold(const FoldProgram& fold, size_t number, const std::filesy
     build.emit.model_file = "fold program";
     build.folder = folder;
     build.kinds = {"shared_library"};
+    build.runs_once = true;
     return build;
 }
 

@@ -93,6 +93,7 @@ private:
         for (const Kernel& kernel : program.kernels) job.kernels.push_back(kernel.name);
         job.target = program.target.text;
         job.cc = build_.cc;
+        job.runs_once = build_.runs_once;
         job.shared_library = std::find(build_.kinds.begin(), build_.kinds.end(), "shared_library") != build_.kinds.end();
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
             job.weights_source = objects() / "weights.s";

@@ -17,6 +17,7 @@ struct ProgramBuild {
     std::filesystem::path folder;     // gets the files when all of them are whole
     std::vector<std::string> kinds;   // --emit: shared_library, assembly, stmt_html, schedule
     bool sources_only = false;
+    bool runs_once = false;           // to compile it fast matters more than to run it fast
     std::string cc = "gcc";
     std::string error;                // set where it cannot be built; nothing is left in the folder then
 };
