@@ -24,16 +24,31 @@ onnx::inliner::FunctionIdVector expandable_operators(const onnx::ModelProto& mod
     return {found.begin(), found.end()};
 }
 
-/// Expands every call of one function operator. False where ONNX's inliner cannot, as with some omitted inputs: the model stays as it was, and
-/// the nodes are reported as unsupported.
+/// ONNX's inliner looks the types of a call's inputs up in value_info, where it misses constants and the empty name of an omitted input, for
+/// which an empty type stands.
+void declare_constants(onnx::GraphProto& graph) {
+    for (const auto& constant : graph.initializer()) {
+        auto& info = *graph.add_value_info();
+        info.set_name(constant.name());
+        auto& type = *info.mutable_type()->mutable_tensor_type();
+        type.set_elem_type(constant.data_type());
+        for (const int64_t dim : constant.dims()) type.mutable_shape()->add_dim()->set_dim_value(dim);
+    }
+    graph.add_value_info()->mutable_type();
+}
+
+/// Expands every call of one function operator. False where ONNX's inliner cannot: the model stays as it was, and the nodes are reported as
+/// unsupported.
 bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     onnx::ModelProto expanded = model;
+    declare_constants(*expanded.mutable_graph());
     const auto set = onnx::inliner::FunctionIdSet::Create({id});
     try {
         onnx::inliner::InlineSelectedFunctions(expanded, *set, nullptr);
     } catch (const std::exception&) {
         return false;
     }
+    *expanded.mutable_graph()->mutable_value_info() = model.graph().value_info();
     model = std::move(expanded);
     return true;
 }
