@@ -28,6 +28,7 @@ std::vector<Operator> gather_operators();
 std::vector<Operator> scatter_operators();
 std::vector<Operator> rearrange_operators();
 std::vector<Operator> resize_operators();
+std::vector<Operator> col2im_operators();
 std::vector<Operator> internal_operators();
 
 }  // namespace onnx2halide

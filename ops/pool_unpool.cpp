@@ -10,10 +10,8 @@ std::vector<Dim> MaxUnpool::unpooled_shape() const {
     if (shape.size() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", shape.size());
     const size_t axes = shape.size() - 2;
     const std::vector<int64_t> kernel = node_.integers("kernel_shape"),
-                               strides = spatial_attribute(node_, "strides", axes);
-    const std::vector<int64_t> pads = node_.integers("pads", std::vector<int64_t>(axes * 2, 0));
+                               strides = spatial_attribute(node_, "strides", axes), pads = spatial_pads(node_, axes);
     if (kernel.size() != axes) throw CompileError("kernel_shape has {} values, expected {}", kernel.size(), axes);
-    if (pads.size() != axes * 2) throw CompileError("pads has {} values, expected {}", pads.size(), axes * 2);
     std::vector<Dim> result = {shape[0], shape[1]};
     for (size_t i = 0; i < axes; ++i)
         result.push_back((shape[i + 2] - 1) * strides[i] - pads[i] - pads[axes + i] + kernel[i]);

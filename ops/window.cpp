@@ -88,6 +88,12 @@ std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name
     return values;
 }
 
+std::vector<int64_t> spatial_pads(const Node& node, size_t axes) {
+    const std::vector<int64_t> pads = node.integers("pads", std::vector<int64_t>(axes * 2, 0));
+    if (pads.size() != axes * 2) throw CompileError("pads has {} values, expected {}", pads.size(), axes * 2);
+    return pads;
+}
+
 Window read_window(const Node& node, const std::vector<Dim>& input, const std::vector<int64_t>& kernel,
                    Rounding rounding) {
     if (input.size() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", input.size());
@@ -98,8 +104,7 @@ Window read_window(const Node& node, const std::vector<Dim>& input, const std::v
     const std::string auto_pad = node.string("auto_pad", "NOTSET");
     std::vector<int64_t> pads(axes * 2, 0);
     if (auto_pad == "NOTSET" || auto_pad.empty()) {
-        pads = node.integers("pads", pads);
-        if (pads.size() != axes * 2) throw CompileError("pads has {} values, expected {}", pads.size(), axes * 2);
+        pads = spatial_pads(node, axes);
     } else if (auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") {
         throw CompileError("auto_pad is '{}', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER", auto_pad);
     }

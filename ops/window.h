@@ -45,6 +45,8 @@ Window read_window(const Node& node, const std::vector<Dim>& input, const std::v
 
 /// A spatial attribute (strides, dilations) with one value an axis, ones where it is missing.
 std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name, size_t axes);
+/// The attribute pads: the begin of every axis, then the end of every axis; zeros where it is missing.
+std::vector<int64_t> spatial_pads(const Node& node, size_t axes);
 
 /// An element of `value` at coordinates that may lie outside of it along the window's axes; there it is `fill`.
 /// `select(x < 0 || x >= 56, 0.0f, image(c, clamp(likely(x), 0, 55), y, n))`

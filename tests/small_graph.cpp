@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "compiler/infer/infer.h"
+#include "ops/node_generator.h"
 
 namespace onnx2halide {
 
@@ -200,6 +201,22 @@ std::string type_text(const TensorType& type) {
         extents.push_back(dim.text());
     const std::string text = fmt::format("{}[{}]", info(type.element).name, fmt::join(extents, ","));
     return type.is_row_major() ? text : fmt::format("{}{{{}}}", text, fmt::join(type.layout, ","));
+}
+
+std::string statements(std::string_view text) {
+    const auto graph = parse_graph(text);
+    const Value* result = graph->outputs.at(0);
+    KernelSource source(Target::parse("x86-64-linux-avx2-fma"), "kernel", {result}, {result});
+    make_generator(*result->producer)->algorithm(source);
+    const std::string all = source.text();
+    // Between the buffers' extents and the schedule.
+    const size_t begin = all.find("\n\n", all.find("dense(")), end = all.find("    }\n", begin);
+    std::string lines;
+    for (size_t i = begin + 2; i < end; ++i) {
+        if (all[i] == ' ' && (lines.empty() || lines.back() == '\n')) continue;
+        lines += all[i];
+    }
+    return lines;
 }
 
 Node* find_node(const Graph& graph, std::string_view name) {

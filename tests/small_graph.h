@@ -29,4 +29,7 @@ std::string type_text(const TensorType& type);
 /// The nodes of a graph by name.
 Node* find_node(const Graph& graph, std::string_view name);
 
+/// The statements that the node which makes the first output writes, one a line.
+std::string statements(std::string_view text);
+
 } // namespace onnx2halide

@@ -13,23 +13,6 @@ struct Row {
 
 const TensorType& result_type(const Graph& graph) { return graph.outputs.at(0)->checked_type(); }
 
-/// The statements that the node which makes the first output writes, one a line.
-std::string statements(const char* text) {
-    const auto graph = parse_graph(text);
-    const Value* result = graph->outputs.at(0);
-    KernelSource source(Target::parse("x86-64-linux-avx2-fma"), "kernel", {result}, {result});
-    make_generator(*result->producer)->algorithm(source);
-    const std::string all = source.text();
-    // Between the buffers' extents and the schedule.
-    const size_t begin = all.find("\n\n", all.find("dense(")), end = all.find("    }\n", begin);
-    std::string lines;
-    for (size_t i = begin + 2; i < end; ++i) {
-        if (all[i] == ' ' && (lines.empty() || lines.back() == '\n')) continue;
-        lines += all[i];
-    }
-    return lines;
-}
-
 } // namespace
 
 TEST_CASE("shapes of what moves elements") {
