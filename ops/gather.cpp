@@ -40,7 +40,7 @@ protected:
 private:
     /// Throws CompileError where it lies outside.
     Dim place() const {
-        const Dim &extent = in(0).shape[axis()], &index = dims(1).at(0);
+        const Dim &extent = in(0).shape[axis()], &index = single_dim(1);
         if (prove_less_equal(-extent, index) == Proof::no || prove_less_equal(extent, index) == Proof::yes) {
             throw CompileError("index is {}, expected one in [-{}, {})", index.text(), extent.text(), extent.text());
         }

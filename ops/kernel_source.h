@@ -44,6 +44,8 @@ public:
     std::string var(const std::string& name);
     /// The same for an RVar, such as one that splits a reduction.
     std::string rvar(const std::string& name);
+    /// A new name for an Expr that the algorithm's text declares itself.
+    std::string local(const std::string& hint) { return new_name(hint); }
     /// A new Func whose name starts with `hint`, such as conv1_sum.
     std::string func(const std::string& hint);
     /// A new RDom over [0, extent) in each dimension, innermost first. Its variables are r.x, r.y, r.z, r.w, or r[4]… (see `axis`).

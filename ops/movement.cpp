@@ -152,7 +152,9 @@ private:
     std::vector<Dim> repeats() const {
         if (node_.version >= 6) return dims(1);
         std::vector<Dim> repeats(in(0).rank(), 1);
-        repeats[normalised_axis(integers(2).at(0), repeats.size())] = integers(1).at(0);
+        const auto axis = single_dim(2).constant();
+        if (!axis) throw CompileError("axis must be known at compile time, it is {}", single_dim(2).text());
+        repeats[normalised_axis(*axis, repeats.size())] = single_dim(1);
         return repeats;
     }
 };

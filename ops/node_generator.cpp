@@ -113,6 +113,11 @@ const std::vector<Dim>& NodeGenerator::dims(size_t i) const {
     return known->integers;
 }
 
+const Dim& NodeGenerator::single_dim(size_t i) const {
+    check_single(i, dims(i).size());
+    return dims(i)[0];
+}
+
 std::vector<int64_t> NodeGenerator::integers(size_t i) const {
     // A constant may have more elements than inference tracks.
     if (input(i)->constant) return input(i)->constant->integers();
@@ -131,11 +136,25 @@ std::vector<double> NodeGenerator::reals(size_t i) const {
     return known->reals;
 }
 
-std::vector<Dim> NodeGenerator::shape_operand(size_t i) const {
+double NodeGenerator::single_real(size_t i) const {
+    const std::vector<double> elements = reals(i);
+    check_single(i, elements.size());
+    return elements[0];
+}
+
+void NodeGenerator::check_single(size_t i, size_t elements) const {
+    if (elements != 1) throw CompileError("input {} ('{}') has {} elements, expected 1", i, input(i)->name, elements);
+}
+
+std::vector<Dim> NodeGenerator::shape_operand(size_t i, std::optional<size_t> rank) const {
     const auto& declared = output(0)->declared;
     const auto is_number = [](const Dim& dim) { return dim.constant().has_value(); };
     const bool is_declared = declared && std::all_of(declared->shape.begin(), declared->shape.end(), is_number);
-    return !known_input(i) && is_declared ? declared->shape : dims(i);
+    if (known_input(i) || !is_declared) return dims(i);
+    if (rank && declared->rank() != *rank) {
+        throw CompileError("output '{}' is declared with rank {}, expected {}", output(0)->name, declared->rank(), *rank);
+    }
+    return declared->shape;
 }
 
 const KnownElements* NodeGenerator::known_input(size_t i) const {

@@ -65,18 +65,25 @@ protected:
 
     /// Elements of an integer input as dims. Throws CompileError where they are not known before run time.
     const std::vector<Dim>& dims(size_t i) const;
-    /// The same as numbers. Throws where a symbol is among them.
+    /// The one element of an integer input. Throws CompileError where it is not known or not alone.
+    const Dim& single_dim(size_t i) const;
+    /// Elements as numbers. Throws where a symbol is among them.
     std::vector<int64_t> integers(size_t i) const;
     /// Elements of a float input; throws where they are not known.
     std::vector<double> reals(size_t i) const;
+    /// The one element of a float input. Throws CompileError where it is not known or not alone.
+    double single_real(size_t i) const;
     /// The shape of output 0 as input i gives it or, where that is not known before run time, as the model declares it. Throws CompileError
-    /// where it is known from neither.
-    std::vector<Dim> shape_operand(size_t i) const;
+    /// where it is known from neither, or the model declares another rank.
+    std::vector<Dim> shape_operand(size_t i, std::optional<size_t> rank = {}) const;
     /// The elements where they are known, else null.
     const KnownElements* known_input(size_t i) const;
 
     /// An axis in [0, rank) from one in [-rank, rank). Throws CompileError outside of it.
     static size_t normalised_axis(int64_t axis, size_t rank);
+
+private:
+    void check_single(size_t i, size_t elements) const;
 };
 
 /// The loops that have more than one turn.

@@ -167,7 +167,7 @@ public:
     using PadNode::PadNode;
 
     std::vector<TensorType> infer() const override {
-        return {TensorType(in(0).element, shape_operand(is_known_at_run_time(node_, 1) ? 1 : 3))};
+        return {TensorType(in(0).element, shape_operand(is_known_at_run_time(node_, 1) ? 1 : 3, in(0).rank()))};
     }
 
 protected:
@@ -222,10 +222,10 @@ protected:
 
 private:
     std::vector<Dim> declared(const std::vector<size_t>& axes) const {
-        const std::vector<Dim> shape = shape_operand(1);
+        const std::vector<Dim> shape = shape_operand(1, in(0).rank());
         std::vector<Dim> extents;
         for (const size_t axis : axes)
-            extents.push_back(shape.at(axis));
+            extents.push_back(shape[axis]);
         return extents;
     }
 };

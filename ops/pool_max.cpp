@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/pool.h"
@@ -36,12 +38,14 @@ void MaxPoolWithIndices::algorithm(KernelSource& source) const {
 
     source.line(fmt::format("{} = Tuple({}, Expr(int64_t(-1)));", call, zero));
     source.line("{");
-    source.line(fmt::format("    Expr value = {}, best = {}[0], index = {}[1];", value, call, call));
+    const std::string element = source.local("value"), so_far = source.local("best");
+    const std::string place = source.local("index"), is_better = source.local("is_better");
+    source.line(fmt::format("    Expr {} = {}, {} = {}[0], {} = {}[1];", element, value, so_far, call, place, call));
     // The first of equal elements counts, and the first of all even where it is the least number.
-    source.line(fmt::format("    Expr is_better = {}(index < 0 || value > best);",
-                            outside.empty() ? "" : fmt::format("!({}) && ", outside)));
-    source.line(fmt::format("    {} = Tuple(select(is_better, value, best), select(is_better, {}, index));", call,
-                            index(source, under)));
+    source.line(fmt::format("    Expr {} = {}({} < 0 || {} > {});", is_better,
+                            outside.empty() ? "" : fmt::format("!({}) && ", outside), place, element, so_far));
+    source.line(fmt::format("    {0} = Tuple(select({1}, {2}, {3}), select({1}, {4}, {5}));", call, is_better, element,
+                            so_far, index(source, under), place));
     source.line("}");
     if (has_output(0)) source.define(output(0), at, call + "[0]");
     source.store(output(1), at, call + "[1]");

@@ -157,7 +157,7 @@ private:
         if (!has_input(1)) return "0";
         if (!known_input(1))
             return fmt::format("cast<int32_t>({})", source.element(input(1), Coordinates(in(1).rank(), "0")));
-        return source.dim(max(min(dims(1).at(0), Dim(Dim::unbounded)), Dim(-Dim::unbounded)));
+        return source.dim(max(min(single_dim(1), Dim(Dim::unbounded)), Dim(-Dim::unbounded)));
     }
 };
 

@@ -318,12 +318,10 @@ class Dropout : public Identity {
 public:
     explicit Dropout(const Node& node) : Identity(node) {
         if (node.version < 12 || !has_input(2)) return;
-        const KnownElements* training = known_input(2);
-        if (!training) throw CompileError("training_mode must be known at compile time");
-        if (training->integers.at(0).is(0)) return;
-        const std::vector<double> ratio = has_input(1) ? reals(1) : std::vector<double>{0.5};
-        if (ratio.at(0) != 0)
-            throw CompileError("training_mode is true and the ratio {}, expected inference", ratio[0]);
+        if (!known_input(2)) throw CompileError("training_mode must be known at compile time");
+        if (single_dim(2).is(0)) return;
+        const double ratio = has_input(1) ? single_real(1) : 0.5;
+        if (ratio != 0) throw CompileError("training_mode is true and the ratio {}, expected inference", ratio);
     }
 
     std::vector<TensorType> infer() const override {

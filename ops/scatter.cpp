@@ -11,10 +11,10 @@ namespace onnx2halide {
 namespace {
 
 /// How a scattered element meets the one that is there, {a}; it is {b}.
-struct Reduction {
+struct ScatterFormula {
     std::string_view name, formula, float_formula;
 };
-constexpr Reduction reductions[] = {
+constexpr ScatterFormula reductions[] = {
     {"none", "{b}", "{b}"},
     {"add", "{a} + {b}", "{a} + {b}"},
     {"mul", "{a} * {b}", "{a} * {b}"},
@@ -28,7 +28,7 @@ public:
     explicit ScatterNode(const Node& node) : MovementNode(node) {
         const std::string name = node.string("reduction", "none");
         const auto row = std::find_if(std::begin(reductions), std::end(reductions),
-                                      [&](const Reduction& each) { return each.name == name; });
+                                      [&](const ScatterFormula& each) { return each.name == name; });
         if (row == std::end(reductions))
             throw CompileError("reduction is '{}', expected none, add, mul, min or max", name);
         reduction_ = *row;
@@ -85,7 +85,7 @@ private:
         parallelise(source, loops);
     }
 
-    Reduction reduction_;
+    ScatterFormula reduction_;
 };
 
 /// ScatterElements, which was Scatter: each index replaces one coordinate of its own place.

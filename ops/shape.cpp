@@ -143,10 +143,10 @@ public:
         KnownElements known;
         for (int64_t i = 0; i < *elements; ++i) {
             if (is_float(in(0).element)) {
-                const double element = reals(0).at(0) + static_cast<double>(i) * reals(2).at(0);
+                const double element = single_real(0) + static_cast<double>(i) * single_real(2);
                 known.reals.push_back(in(0).element == ElementType::float32 ? static_cast<float>(element) : element);
             } else {
-                known.integers.push_back(dims(0).at(0) + dims(2).at(0) * i);
+                known.integers.push_back(single_dim(0) + single_dim(2) * i);
             }
         }
         return {known};
@@ -162,14 +162,14 @@ public:
 private:
     Dim count() const {
         for (size_t i = 0; i < 3; ++i) {
-            if (is_known_at_run_time(node_, i)) return shape_operand(i).at(0);
+            if (is_known_at_run_time(node_, i)) return shape_operand(i, 1)[0];
         }
         if (is_float(in(0).element)) {
-            const double start = reals(0).at(0), limit = reals(1).at(0), delta = reals(2).at(0);
+            const double start = single_real(0), limit = single_real(1), delta = single_real(2);
             if (delta == 0) throw CompileError("delta is 0");
             return static_cast<int64_t>(std::max(std::ceil((limit - start) / delta), 0.0));
         }
-        const Dim &start = dims(0).at(0), &limit = dims(1).at(0), &delta = dims(2).at(0);
+        const Dim &start = single_dim(0), &limit = single_dim(1), &delta = single_dim(2);
         if (delta.is(0)) throw CompileError("delta is 0");
         const bool falls = prove_less_equal(delta, 0) == Proof::yes;
         return max(falls ? ceil_div(start - limit, -delta) : ceil_div(limit - start, delta), Dim(0));
@@ -224,9 +224,8 @@ private:
     size_t axis() const { return normalised_axis(node_.integer("axis", -1), in(0).rank() + 1); }
 
     Dim depth() const {
-        if (const KnownElements* known = known_input(1))
-            return known->reals.empty() ? known->integers.at(0) : Dim(static_cast<int64_t>(known->reals[0]));
-        return shape_operand(1).at(axis());
+        if (known_input(1)) return is_float(in(1).element) ? Dim(static_cast<int64_t>(single_real(1))) : single_dim(1);
+        return shape_operand(1, in(0).rank() + 1)[axis()];
     }
 };
 

@@ -95,7 +95,7 @@ public:
         size_t unknown = 1;
         while (!is_known_at_run_time(node_, unknown))
             ++unknown;
-        return {TensorType(in(0).element, shape_operand(unknown))};
+        return {TensorType(in(0).element, shape_operand(unknown, in(0).rank()))};
     }
 
     void algorithm(KernelSource& source) const override {

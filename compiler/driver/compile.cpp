@@ -150,14 +150,17 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
 
 Inspection inspect(const fs::path& path, const CompileOptions& options) {
     const Target target = Target::parse(options.target);
-    Model model = load_model(path, {options.dims});
+    Model model = load_model(path, {options.dims, {}});
     Graph& graph = *model.graph;
     try {
         infer_types(graph);
     } catch (const CompileError& error) {
         throw CompileError("{}: {}", model.file, error.what());
     }
-    Inspection result{model.file, model.sha256, graph.opset};
+    Inspection result;
+    result.file = model.file;
+    result.sha256 = model.sha256;
+    result.opset = graph.opset;
     for (const Value* input : graph.inputs) result.inputs.emplace_back(input->name, *input->type);
     for (const Value* output : graph.outputs) result.outputs.emplace_back(output->name, *output->type);
     for (const auto& [symbol, dim] : graph.symbols) result.open_dims.push_back(symbol);

@@ -8,7 +8,7 @@ from prepare import MODELS_A_RUN, Compiled
 def batches(request) -> dict[str, dict]:
     """The cases that are compiled with each selected one. Every worker of the run cuts them alike."""
     folders = suite.cases()
-    selected = [item.callspec.params["case"] for item in request.session.items if "case" in getattr(item, "fixturenames", ())]
+    selected = [item.callspec.params["case"] for item in request.session.items if "batches" in getattr(item, "fixturenames", ())]
     result = {}
     for start in range(0, len(selected), MODELS_A_RUN):
         names = selected[start : start + MODELS_A_RUN]

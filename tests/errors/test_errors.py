@@ -140,6 +140,14 @@ MODELS = {
         chain("Neg", shape=(1 << 40, 1 << 40)),
         "value 'x' has shape 1099511627776x1099511627776, expected at most 2147483647 elements",
     ),
+    "operand of no elements": (
+        model([node("Range", "start limit delta", "y")], [], [("y", FLOAT, [None])], {name: np.zeros(0 if name == "delta" else (), np.float32) for name in ("start", "limit", "delta")}),
+        "node 'y' (Range): input 2 ('delta') has 0 elements, expected 1",
+    ),
+    "declared rank where the shape comes at run time": (
+        model([node("CenterCropPad", "x shape", "y", axes=[1])], [X, ("shape", TensorProto.INT64, [1])], [("y", FLOAT, [4])]),
+        "node 'y' (CenterCropPad): output 'y' is declared with rank 1, expected 2",
+    ),
     "shape that comes at run time": (
         model([node("Reshape", "x shape", "y")], [X, ("shape", TensorProto.INT64, [2])], [OPEN]),
         "node 'y' (Reshape): input 1 ('shape') must be known before run time",
