@@ -6,8 +6,13 @@ namespace onnx2halide {
 
 Target Target::parse(const std::string& text) {
     const std::string resolved = text.empty() ? "host" : text;
-    if (!Halide::Target::validate_target_string(resolved)) throw CompileError("target '{}' is not one that Halide knows", text);
+    if (!Halide::Target::validate_target_string(resolved)) throw CompileError("'{}' is not a target that Halide knows", text);
     const Halide::Target halide(resolved);
+    const bool is_processor = halide.arch == Halide::Target::X86 || halide.arch == Halide::Target::ARM;
+    const bool is_gpu = halide.has_feature(Halide::Target::OpenCL) || halide.has_feature(Halide::Target::CUDA);
+    if (!is_processor || halide.os != Halide::Target::Linux || halide.has_gpu_feature() != is_gpu) {
+        throw CompileError("'{}' is not supported, expected Linux on x86 or ARM, and of GPUs opencl or cuda", text);
+    }
     Target target;
     target.text = halide.to_string();
     target.vector_bytes = halide.natural_vector_size(Halide::UInt(8));

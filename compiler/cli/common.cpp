@@ -30,8 +30,8 @@ CLI::Validator is_target() {
         try {
             Target::parse(text);
             return "";
-        } catch (const CompileError&) {
-            return fmt::format("'{}' is not a target that Halide knows", text);
+        } catch (const CompileError& error) {
+            return error.what();
         }
     };
     return {why_not, "TARGET"};

@@ -41,7 +41,7 @@ public:
     HostProgram(const Program& program, const EmitOptions& options) : program_(program), options_(options), graph_(*program.graph) {
         for (const Kernel& kernel : program.kernels) names_.reserve(kernel.name + "_kernel");
         for (const auto& [symbol, dim] : graph_.symbols) names_.reserve(symbol);
-        for (const char* suffix : {"", "_create", "_run", "_run_values", "_error", "_destroy", "_inputs", "_outputs", "_weights"}) {
+        for (const char* suffix : {"", "_create", "_run", "_run_values", "_error", "_destroy", "_inputs", "_outputs"}) {
             names_.reserve(program.name + suffix);
         }
         for (const Value* tensor : program.tensors) tensor_names_[tensor] = names_.unique(tensor->name);
@@ -52,7 +52,7 @@ public:
                                                {"BANNER", emit_banner(program_, options_, " * ")},
                                                {"NAME", program_.name},
                                                {"MACRO", macro_name(program_.name)},
-                                               {"WEIGHTS", has_embedded_weights() ? fmt::format("\nextern const unsigned char {}_weights[];\n", program_.name) : ""},
+                                               {"WEIGHTS", has_embedded_weights() ? fmt::format("\nextern const unsigned char onnx2halide_{}_weights[];\n", program_.name) : ""},
                                                {"KERNELS", kernel_declarations()},
                                                {"TENSORS", tensor_list()},
                                                {"PORTS", ports()},
@@ -67,7 +67,7 @@ public:
                                                {"OPEN_COUNT", fmt::to_string(graph_.symbols.size())},
                                                {"OPEN_DIMS_POINTER", graph_.symbols.empty() ? "NULL" : "open_dims"},
                                                {"ARENA_BYTES", fmt::to_string(program_.arena_bytes)},
-                                               {"WEIGHTS_POINTER", has_embedded_weights() ? program_.name + "_weights" : "NULL"},
+                                               {"WEIGHTS_POINTER", has_embedded_weights() ? "onnx2halide_" + program_.name + "_weights" : "NULL"},
                                                {"WEIGHT_BYTES", fmt::to_string(program_.weight_bytes)},
                                                {"WEIGHTS_ID", options_.weights_id},
                                                {"USES_DEVICE", program_.target.is_gpu() ? "1" : "0"},

@@ -5,7 +5,7 @@
 #include "session.h"
 #include "digits.h"
 
-extern const unsigned char digits_weights[];
+extern const unsigned char onnx2halide_digits_weights[];
 
 /* The kernels: 0, or Halide's error. The session comes first. */
 int conv1_relu1_kernel(void *session, halide_buffer_t *image_channels_last, halide_buffer_t *norm1_Add_2, halide_buffer_t *norm1_Mul_packed, halide_buffer_t *relu1);
@@ -116,7 +116,7 @@ static const onnx2halide_model description = {
     .open_dims = NULL,
     .arena_bytes = 12288,
     .scratch_bytes = DIGITS_SCRATCH_SIZE,
-    .weights = digits_weights,
+    .weights = onnx2halide_digits_weights,
     .weight_bytes = 52032,
     .weights_id = "9060aa84444b0508992889c0887a13ca",
     .uses_device = 0,

@@ -223,6 +223,10 @@ IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
         (["--dim", "height=99999999999999999999"], 2, "--dim: 'height=99999999999999999999', expected NAME=NUMBER\n" + HELP),
         (["--dim", "height=1", "--dim", "height=2"], 2, "--dim: 'height' is given twice, as 1 and 2\n" + HELP),
         (["--target", "z80"], 2, "--target: 'z80' is not a target that Halide knows\n" + HELP),
+        *(
+            (["--target", target], 2, f"--target: '{target}' is not supported, expected Linux on x86 or ARM, and of GPUs opencl or cuda\n" + HELP)
+            for target in ("x86-64-windows", "wasm-32-wasmrt", "x86-64-linux-vulkan", "hexagon-32-noos")
+        ),
         (["--cc", "no-such-compiler"], 2, "--cc: no-such-compiler cannot be started: No such file or directory\n" + HELP),
         (["--emit", "poem"], 2, "--emit: poem not in {shared_library,stmt_html,assembly,llvm_assembly,schedule}\n" + HELP),
         (["--schedule", "fast"], 2, "--schedule: fast not in {default,naive}\n" + HELP),

@@ -38,7 +38,7 @@ TEST_CASE("`host` is resolved, so that what is emitted tells its target") {
 }
 
 TEST_CASE("a target that Halide does not know") {
-    CHECK_THROWS_WITH(Target::parse("x87"), "target 'x87' is not one that Halide knows");
+    CHECK_THROWS_WITH(Target::parse("x87"), "'x87' is not a target that Halide knows");
     CHECK_THROWS_AS(Target::parse("x87"), CompileError);
 }
 
