@@ -23,7 +23,9 @@ std::vector<std::string> words_of(int argc, char** argv, const CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-    CLI::App app("Compiles ONNX models ahead of time into static libraries, by way of Halide generators that people can read", "onnx2halide");
+    CLI::App app(
+        "Compiles ONNX models ahead of time into static libraries, by way of Halide generators that people can read",
+        "onnx2halide");
     app.require_subcommand(0, 1);
     app.set_version_flag("--version", "onnx2halide " ONNX2HALIDE_VERSION);
     Invocation invocation;

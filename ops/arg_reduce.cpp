@@ -65,8 +65,8 @@ public:
     explicit ArgMin(const Node& node) : ArgReduce(node, "is_below") {}
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> arg_reduce_operators() { return {{"ArgMax", 1, make<ArgMax>}, {"ArgMin", 1, make<ArgMin>}}; }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -61,19 +61,17 @@ size_t contiguous_loops(const AxisMap& map, const TensorType& in, const TensorTy
     return std::min(read.size(), written.size());
 }
 
-} // namespace
+}  // namespace
 
 AxisMap plain_map(size_t rank, size_t first) {
     AxisMap map(rank);
-    for (size_t i = 0; i < rank; ++i)
-        map[i].axis = first + i;
+    for (size_t i = 0; i < rank; ++i) map[i].axis = first + i;
     return map;
 }
 
 Loops loops_over(const std::string& func, const TensorType& type, const Coordinates& at) {
     Loops loops{func, {}, type.extents(), type.element};
-    for (const int axis : type.layout)
-        loops.vars.push_back(at[axis]);
+    for (const int axis : type.layout) loops.vars.push_back(at[axis]);
     return loops;
 }
 
@@ -168,4 +166,4 @@ bool AxisMapNode::is_view() const {
     return axes && same_memory_order(in(0), *axes, out(0));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -16,10 +16,10 @@ public:
 
 /// Where one coordinate of an input comes from: offset + step * (coordinate of the output % period).
 struct AxisSource {
-    std::optional<size_t> axis; // of the output; without one the coordinate is `offset`
+    std::optional<size_t> axis;  // of the output; without one the coordinate is `offset`
     Dim offset = 0;
     int64_t step = 1;
-    std::optional<Dim> period; // none: the output's coordinate as it is
+    std::optional<Dim> period;  // none: the output's coordinate as it is
 
     bool is_plain() const { return axis && offset.is(0) && step == 1 && !period; }
 };
@@ -58,4 +58,4 @@ private:
     std::optional<KnownElements> known_output(size_t i) const;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

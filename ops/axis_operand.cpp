@@ -46,4 +46,4 @@ bool is_known_at_run_time(const Node& node, size_t input) {
     return node.has_input(input) && !node.inputs[input]->known && !node.inputs[input]->constant;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

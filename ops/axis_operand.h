@@ -9,8 +9,8 @@ namespace onnx2halide {
 /// Integers that a node takes for some axes of a tensor, such as where to start, and that are known only at run time.
 struct AxisOperand {
     const Value* values;
-    const Value* axes; // to which they belong; null: to axes 0, 1, …
-    size_t first;      // of the values that count
+    const Value* axes;  // to which they belong; null: to axes 0, 1, …
+    size_t first;       // of the values that count
     size_t count;
 
     /// The axes and values that inputs `values` and `axes` hold, cut in as many parts of which this is one.
@@ -28,4 +28,4 @@ private:
 /// Whether the node has this input and its elements are known only at run time.
 bool is_known_at_run_time(const Node& node, size_t input);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

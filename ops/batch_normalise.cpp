@@ -10,7 +10,7 @@ namespace {
 /// The attributes that every version of BatchNormalization has, and where the parameters of an element stand.
 struct BatchParameters {
     double epsilon, momentum;
-    bool is_spatial; // parameters per channel; else per channel and place, as opsets before 9 allow
+    bool is_spatial;  // parameters per channel; else per channel and place, as opsets before 9 allow
 
     explicit BatchParameters(const Node& node)
         : epsilon(node.real("epsilon", 1e-5f)), momentum(node.real("momentum", 0.9f)),
@@ -98,8 +98,7 @@ protected:
 
     std::vector<size_t> row_axes() const override {
         std::vector<size_t> axes = {0};
-        for (size_t axis = 2; axis < in(0).rank() && parameters_.is_spatial; ++axis)
-            axes.push_back(axis);
+        for (size_t axis = 2; axis < in(0).rank() && parameters_.is_spatial; ++axis) axes.push_back(axis);
         return axes;
     }
 
@@ -137,8 +136,8 @@ std::unique_ptr<NodeGenerator> make_batch_normalization(const Node& node) {
     return trains(node) ? make<BatchTraining>(node) : make<BatchNormalization>(node);
 }
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> batch_normalise_operators() { return {{"BatchNormalization", 1, make_batch_normalization}}; }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -24,7 +24,7 @@ struct Arithmetic {
     std::string_view text;
     Integers integers = nullptr;
     Reals reals = nullptr;
-    std::string_view integer_text = ""; // where integers have a formula of their own
+    std::string_view integer_text = "";  // where integers have a formula of their own
 };
 
 /// An operator that compares two elements.
@@ -72,8 +72,7 @@ std::optional<Dim> power(const Dim& a, const Dim& b) {
     const auto exponent = b.constant();
     if (!exponent || *exponent < 0 || *exponent > 8) return std::nullopt;
     Dim result = 1;
-    for (int64_t i = 0; i < *exponent; ++i)
-        result *= a;
+    for (int64_t i = 0; i < *exponent; ++i) result *= a;
     return result;
 }
 
@@ -146,8 +145,7 @@ protected:
     std::vector<Dim> shape() const override {
         if (node_.version >= 7) return Elementwise::shape();
         const std::vector<Dim>&result = in(0).shape, &other = in(1).shape;
-        for (size_t i = 0; i < other.size(); ++i)
-            check_extent(result, first_axis(1) + i, other[i]);
+        for (size_t i = 0; i < other.size(); ++i) check_extent(result, first_axis(1) + i, other[i]);
         return result;
     }
 
@@ -266,7 +264,7 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> binary_operators() {
     std::vector<Operator> rows = {{"Mod", 10, make<Mod>}, {"BitShift", 11, make<BitShift>}};
@@ -274,9 +272,8 @@ std::vector<Operator> binary_operators() {
         const auto maker = row.op == "Pow" ? make<Pow> : row.op == "PRelu" ? make<PRelu> : make<ArithmeticNode>;
         rows.push_back({row.op, row.since, maker});
     }
-    for (const Test& row : tests)
-        rows.push_back({row.op, row.since, make<TestNode>});
+    for (const Test& row : tests) rows.push_back({row.op, row.since, make<TestNode>});
     return rows;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -115,10 +115,10 @@ protected:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> cast_operators() {
     return {{"Cast", 1, make<Cast>}, {"CastLike", 15, make<Cast>}, {"BitCast", 26, make<BitCast>}};
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -34,7 +34,7 @@ private:
     struct Axis {
         int64_t stride, dilation;
         Dim pad_begin;
-        Dim last; // place of the last element of the image with its pads
+        Dim last;  // place of the last element of the image with its pads
 
         /// The number of blocks whose extent is known, or is known at run time as this text.
         Dim blocks(const Dim& extent) const { return floor_div(last - (extent - 1) * dilation, stride) + 1; }
@@ -180,8 +180,8 @@ void Col2Im::algorithm(KernelSource& source) const {
     source.define(output(0), at, sum);
 }
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> col2im_operators() { return {{"Col2Im", 18, make<Col2Im>}}; }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -68,8 +68,7 @@ public:
         const Loops last = source.output_loops(0);
         const bool has_epilogue = last.func != source.name(output(0));
         const bool at_root = !has_epilogue || !compute_within(source, turning_loops(last));
-        for (const Piece& piece : pieces())
-            schedule_piece(source, piece, at_root);
+        for (const Piece& piece : pieces()) schedule_piece(source, piece, at_root);
         for (size_t i = has_epilogue ? 0 : 1; i < source.output_count(); ++i)
             schedule_loops(source, source.output_loops(i));
     }
@@ -79,8 +78,8 @@ private:
     struct Piece {
         const Value* value;
         Dim offset, extent;
-        size_t number;    // of its update
-        std::string role; // under which its coordinate along the axis is kept
+        size_t number;     // of its update
+        std::string role;  // under which its coordinate along the axis is kept
     };
 
     size_t axis() const { return normalised_axis(node_.integer("axis", 1), in(0).rank()); }
@@ -153,8 +152,8 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> concat_operators() { return {{"Concat", 1, make<Concat>}}; }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -24,8 +24,7 @@ std::vector<TensorType> Conv::infer() const {
         throw CompileError("input has {} channels, not a multiple of {} groups", data.shape[1].text(), group_);
     }
     std::vector<Dim> shape = {data.shape[0], channels()};
-    for (const WindowAxis& axis : window())
-        shape.push_back(axis.output);
+    for (const WindowAxis& axis : window()) shape.push_back(axis.output);
     return {TensorType(data.element, shape)};
 }
 
@@ -52,8 +51,7 @@ std::vector<int64_t> Conv::kernel() const {
 
 Coordinates Conv::weight_at(const Channel& channel, const Tap& tap) const {
     Coordinates at = {channel.number, tap.channel.empty() ? "0" : tap.channel};
-    for (const std::string& place : tap.kernel)
-        at.push_back(place.empty() ? "0" : place);
+    for (const std::string& place : tap.kernel) at.push_back(place.empty() ? "0" : place);
     return at;
 }
 
@@ -71,8 +69,7 @@ Conv::Tap Conv::tap(const std::string& rdom) const {
     const std::vector<int64_t> kernel = this->kernel();
     const size_t loops = reduction_extents().size();
     Tap tap{"", Coordinates(kernel.size()), {}};
-    for (size_t i = 0; i < loops; ++i)
-        tap.reduction.push_back(KernelSource::axis(rdom, i));
+    for (size_t i = 0; i < loops; ++i) tap.reduction.push_back(KernelSource::axis(rdom, i));
     auto next = tap.reduction.begin();
     if (!inputs_per_group().is(1)) tap.channel = *next++;
     for (size_t i = kernel.size(); i-- > 0;) {
@@ -127,8 +124,7 @@ std::string Conv::input_element(KernelSource& source, const Channel& channel, co
     const Window window = this->window();
     Coordinates at = source.vars(in(0).rank());
     at[1] = input_channel(source, channel, tap);
-    for (size_t i = 0; i < window.size(); ++i)
-        at[i + 2] = window[i].tap(source, at[i + 2], tap.kernel[i]);
+    for (size_t i = 0; i < window.size(); ++i) at[i + 2] = window[i].tap(source, at[i + 2], tap.kernel[i]);
     return has_input_func() ? KernelSource::call(source.kept(output(0), input_role), in(0), at)
                             : source.read(input(0), at);
 }
@@ -176,4 +172,4 @@ std::vector<Operator> conv_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

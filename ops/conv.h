@@ -24,8 +24,8 @@ protected:
     /// axis.
     struct Tap {
         std::string channel;
-        Coordinates kernel;                 // empty where the kernel is 1
-        std::vector<std::string> reduction; // the RDom's variables, innermost first
+        Coordinates kernel;                  // empty where the kernel is 1
+        std::vector<std::string> reduction;  // the RDom's variables, innermost first
     };
 
     int64_t group_;
@@ -59,4 +59,4 @@ private:
     void define_input_func(KernelSource& source) const;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -14,15 +14,14 @@ int64_t least(const Dim& extent) { return std::max<int64_t>(1, extent.lower_boun
 /// An extent for estimating work.
 int64_t estimate(const Dim& extent) { return extent.constant().value_or(1); }
 
-} // namespace
+}  // namespace
 
 PackedConv::PackedConv(const Node& node)
     : Conv(node), form_(weight_form(node)), output_channels_(node.integer("output_channels")) {}
 
 Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const {
     Coordinates at;
-    for (const std::string& place : tap.kernel)
-        at.push_back(place.empty() ? "0" : place);
+    for (const std::string& place : tap.kernel) at.push_back(place.empty() ? "0" : place);
     if (form_ == WeightForm::depthwise) {
         at.push_back(channel.number);
         return at;
@@ -58,10 +57,8 @@ ConvLoops PackedConv::loops() const {
     loops.inner_products = is_depthwise ? window.back().kernel : estimate(inputs_per_group());
     loops.products = estimate(inputs_per_group());
     loops.images = estimate(result.shape[0]);
-    for (const WindowAxis& axis : window)
-        loops.products *= axis.kernel;
-    for (size_t i = 0; i + 2 < window.size(); ++i)
-        loops.images *= estimate(window[i].output);
+    for (const WindowAxis& axis : window) loops.products *= axis.kernel;
+    for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
     loops.width = least(window.back().output);
     loops.height = window.size() > 1 ? least(window[window.size() - 2].output) : 1;
     const WindowAxis& strip_axis = loops.height > 1 ? window[window.size() - 2] : window.back();
@@ -79,8 +76,7 @@ ConvLoops PackedConv::loops() const {
 Loops PackedConv::input_loops(KernelSource& source) const {
     const Coordinates names = source.vars(in(0).rank());
     Loops loops{source.kept(output(0), input_role), {}, in(0).extents(), in(0).element};
-    for (const int axis : in(0).layout)
-        loops.vars.push_back(names[axis]);
+    for (const int axis : in(0).layout) loops.vars.push_back(names[axis]);
     return loops;
 }
 
@@ -98,4 +94,4 @@ void PackedConv::schedule(KernelSource& source) const {
     schedule_direct_conv(source, conv);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -34,4 +34,4 @@ private:
     Loops input_loops(KernelSource& source) const;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -179,8 +179,8 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 void schedule_direct_conv(KernelSource& source, const DirectConv& conv) { Writer(source, conv).write(); }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

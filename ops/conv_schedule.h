@@ -11,10 +11,10 @@ namespace onnx2halide {
 /// What the schedule of a direct convolution on a CPU works on. Channels are the innermost loop, the batch the
 /// outermost.
 struct DirectConv {
-    Loops output;    // of the group's last Func
-    std::string sum; // the Func of the sums; with `loops.whole_group`, its last dimension is the group
-    std::vector<std::string> reduction; // variables of the sum's RDom, innermost first
-    Loops input;                        // of the Func of padded or widened inputs; no vars where there is none
+    Loops output;     // of the group's last Func
+    std::string sum;  // the Func of the sums; with `loops.whole_group`, its last dimension is the group
+    std::vector<std::string> reduction;  // variables of the sum's RDom, innermost first
+    Loops input;                         // of the Func of padded or widened inputs; no vars where there is none
     ConvLoops loops;
 };
 
@@ -22,4 +22,4 @@ struct DirectConv {
 /// runs on each tile.
 void schedule_direct_conv(KernelSource& source, const DirectConv& conv);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

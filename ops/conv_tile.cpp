@@ -52,7 +52,7 @@ int choose_lanes(const ConvLoops& loops, const Target& target) {
         std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels)));
 }
 
-} // namespace
+}  // namespace
 
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     const int lanes = choose_lanes(loops, target);
@@ -124,4 +124,4 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     return best;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -9,37 +9,37 @@ namespace onnx2halide {
 
 /// What the loops of a direct convolution run over, for choosing a schedule's numbers.
 struct ConvLoops {
-    ElementType element; // in which it computes
-    int64_t channels;    // output channels of a group
-    int64_t max_lanes;   // channels that may share a vector
+    ElementType element;  // in which it computes
+    int64_t channels;     // output channels of a group
+    int64_t max_lanes;    // channels that may share a vector
     int64_t groups = 1;
-    bool whole_group = false;   // whether a tile must have all channels of a group
-    bool shares_inputs = true;  // whether all channels of a group read the same inputs; false for depthwise
-    int64_t products;           // of one output element
-    int64_t inner_products;     // turns of the innermost reduction loop
-    int64_t width, height;      // of the output; the least where it is not known
-    int64_t images = 1;         // planes and batch
-    int64_t input_row_elements; // of the input under one output row, copied where edges or types need it; 0 where it is
-                                // read in place
-    int64_t halo_rows = 0;      // input rows that neighbouring strips both copy
-    int64_t input_pixel_bytes;  // from the input of a pixel to that of the next
+    bool whole_group = false;    // whether a tile must have all channels of a group
+    bool shares_inputs = true;   // whether all channels of a group read the same inputs; false for depthwise
+    int64_t products;            // of one output element
+    int64_t inner_products;      // turns of the innermost reduction loop
+    int64_t width, height;       // of the output; the least where it is not known
+    int64_t images = 1;          // planes and batch
+    int64_t input_row_elements;  // of the input under one output row, copied where edges or types need it; 0 where it
+                                 // is read in place
+    int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
+    int64_t input_pixel_bytes;   // from the input of a pixel to that of the next
     int64_t input_elements, weight_elements;
 };
 
 /// A tile of sums that stays in registers.
 struct ConvTile {
-    int lanes, vectors;    // channels: vectors of so many lanes
-    int pixels, tile_rows; // along x and y
-    int64_t cycles;        // estimated, of one tile
+    int lanes, vectors;     // channels: vectors of so many lanes
+    int pixels, tile_rows;  // along x and y
+    int64_t cycles;         // estimated, of one tile
 };
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
 
 /// How the tiles are walked.
 struct ConvWalk {
-    int strip;               // rows (pixels where there is one row) of a parallel task
-    bool channels_outermost; // weights are read once, the input again for each tile of channels
+    int strip;                // rows (pixels where there is one row) of a parallel task
+    bool channels_outermost;  // weights are read once, the input again for each tile of channels
     bool parallel;
 };
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

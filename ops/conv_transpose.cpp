@@ -20,7 +20,7 @@ int64_t value_or(const std::vector<int64_t>& values, size_t i, int64_t otherwise
     return i < values.size() ? values[i] : otherwise;
 }
 
-} // namespace
+}  // namespace
 
 ConvTranspose::ConvTranspose(const Node& node) : NodeGenerator(node), group_(node.integer("group", 1)) {
     if (group_ < 1) throw CompileError("group is {}, expected 1 or more", group_);
@@ -59,8 +59,7 @@ ConvTranspose::Axis ConvTranspose::axis(size_t i) const {
 
 std::vector<ConvTranspose::Axis> ConvTranspose::axes() const {
     std::vector<Axis> result;
-    for (size_t i = 0; i + 2 < in(0).rank(); ++i)
-        result.push_back(axis(i));
+    for (size_t i = 0; i + 2 < in(0).rank(); ++i) result.push_back(axis(i));
     return result;
 }
 
@@ -75,8 +74,7 @@ std::vector<TensorType> ConvTranspose::infer() const {
                            data.shape[1].text());
     }
     std::vector<Dim> shape = {data.shape[0], channels_per_group() * group_};
-    for (const Axis& axis : axes())
-        shape.push_back(axis.output);
+    for (const Axis& axis : axes()) shape.push_back(axis.output);
     return {TensorType(data.element, shape)};
 }
 
@@ -112,8 +110,7 @@ ConvTranspose::Place ConvTranspose::place(KernelSource& source, const Axis& axis
 void ConvTranspose::algorithm(KernelSource& source) const {
     const std::vector<Axis> axes = this->axes();
     std::vector<Dim> extents = {inputs_per_group()};
-    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
-        extents.push_back(axis->taps());
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) extents.push_back(axis->taps());
     const std::string taps = source.rdom("k", extents);
 
     const Coordinates at = source.vars(out(0).rank());
@@ -140,9 +137,8 @@ void ConvTranspose::algorithm(KernelSource& source) const {
 
 Dim ConvTranspose::flops() const {
     Dim taps = inputs_per_group();
-    for (const Axis& axis : axes())
-        taps *= axis.taps();
+    for (const Axis& axis : axes()) taps *= axis.taps();
     return out(0).elements() * taps * 2;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -35,4 +35,4 @@ private:
     Dim inputs_per_group() const { return floor_div(in(0).shape.at(1), group_); }
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> form_names = {"dense", "grouped", "depthwise"};
 
-} // namespace
+}  // namespace
 
 std::string_view name(WeightForm form) { return form_names.at(static_cast<size_t>(form)); }
 
@@ -91,4 +91,4 @@ void PackConvBias::algorithm(KernelSource& source) const {
                               KernelSource::literal(0.0, in(0).element)));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

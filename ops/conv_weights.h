@@ -7,9 +7,9 @@ namespace onnx2halide {
 /// The orders in which PackedConv reads weights. A block is a fixed number of output channels, zero where there are no
 /// more.
 enum class WeightForm {
-    dense,     // [channels / block, kernel…, input channels, block]
-    grouped,   // [groups, channels of a group / block, kernel…, input channels of a group, block]
-    depthwise, // [kernel…, channels]
+    dense,      // [channels / block, kernel…, input channels, block]
+    grouped,    // [groups, channels of a group / block, kernel…, input channels of a group, block]
+    depthwise,  // [kernel…, channels]
 };
 
 /// The form that a node's attribute `form` names.
@@ -47,4 +47,4 @@ public:
     void algorithm(KernelSource& source) const override;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -21,8 +21,6 @@ public:
 
 }  // namespace
 
-std::vector<Operator> internal_operators() {
-    return {{"Copy", 1, make<Copy>, "onnx2halide"}};
-}
+std::vector<Operator> internal_operators() { return {{"Copy", 1, make<Copy>, "onnx2halide"}}; }
 
 }  // namespace onnx2halide

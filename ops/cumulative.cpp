@@ -21,7 +21,7 @@ public:
 
 private:
     int64_t identity_;
-    std::string_view step_; // += or *=
+    std::string_view step_;  // += or *=
     bool is_exclusive_, is_reverse_;
 
     size_t axis() const {
@@ -90,8 +90,8 @@ public:
     explicit CumProd(const Node& node) : Cumulative(node, 1, "*=") {}
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> cumulative_operators() { return {{"CumSum", 11, make<CumSum>}, {"CumProd", 26, make<CumProd>}}; }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -26,7 +26,8 @@ struct Term {
     /// All indices, where the ellipsis stands for so many axes.
     Labels labels(size_t ellipsis_rank) const {
         Labels all = before;
-        for (size_t i = has_ellipsis ? ellipsis_rank : 0; i-- > 0;) all.push_back(first_of_ellipsis + static_cast<Label>(i));
+        for (size_t i = has_ellipsis ? ellipsis_rank : 0; i-- > 0;)
+            all.push_back(first_of_ellipsis + static_cast<Label>(i));
         all.insert(all.end(), after.begin(), after.end());
         return all;
     }
@@ -57,7 +58,8 @@ struct Equation {
         std::erase(text, ' ');
         const size_t arrow = text.find("->");
         std::string left = text.substr(0, arrow);
-        for (size_t comma; (comma = left.find(',')) != std::string::npos; left.erase(0, comma + 1)) operands.push_back(parse_term(left.substr(0, comma)));
+        for (size_t comma; (comma = left.find(',')) != std::string::npos; left.erase(0, comma + 1))
+            operands.push_back(parse_term(left.substr(0, comma)));
         operands.push_back(parse_term(left));
         result = arrow == std::string::npos ? implied_result() : parse_term(text.substr(arrow + 2));
     }
@@ -91,8 +93,11 @@ struct Contraction {
         size_t ellipsis_rank = 0;
         for (size_t i = 0; i < shapes.size(); ++i) {
             const Term& term = equation.operands[i];
-            const bool fits = term.has_ellipsis ? shapes[i].size() >= term.letters() : shapes[i].size() == term.letters();
-            if (!fits) throw CompileError("operand {} has rank {}, the equation names {} axes", i, shapes[i].size(), term.letters());
+            const bool fits =
+                term.has_ellipsis ? shapes[i].size() >= term.letters() : shapes[i].size() == term.letters();
+            if (!fits)
+                throw CompileError("operand {} has rank {}, the equation names {} axes", i, shapes[i].size(),
+                                   term.letters());
             const size_t own = shapes[i].size() - term.letters();
             operands.push_back(term.labels(own));
             ellipsis_rank = std::max(ellipsis_rank, own);
@@ -105,7 +110,8 @@ struct Contraction {
             if (std::find(result.begin(), result.end(), label) == result.end()) summed.push_back(label);
         }
         for (const Label label : result) {
-            if (!extents.contains(label)) throw CompileError("index '{}' of the result is in no operand", static_cast<char>(label));
+            if (!extents.contains(label))
+                throw CompileError("index '{}' of the result is in no operand", static_cast<char>(label));
         }
     }
 
@@ -116,9 +122,11 @@ struct Contraction {
     }
 
     /// Where an operand of this shape has the element for given indices; axes of extent 1 are broadcast.
-    Coordinates place(size_t operand, const std::vector<Dim>& shape, const std::map<Label, std::string>& indices) const {
+    Coordinates place(size_t operand, const std::vector<Dim>& shape,
+                      const std::map<Label, std::string>& indices) const {
         Coordinates place;
-        for (size_t axis = 0; axis < shape.size(); ++axis) place.push_back(shape[axis].is(1) ? "0" : indices.at(operands[operand][axis]));
+        for (size_t axis = 0; axis < shape.size(); ++axis)
+            place.push_back(shape[axis].is(1) ? "0" : indices.at(operands[operand][axis]));
         return place;
     }
 
@@ -130,7 +138,8 @@ private:
 };
 
 void check_element(ElementType element) {
-    if (!is_float(element) && !is_integer(element)) throw CompileError("element type {} is not supported", info(element).name);
+    if (!is_float(element) && !is_integer(element))
+        throw CompileError("element type {} is not supported", info(element).name);
 }
 
 /// Products of any number of operands, summed over the indices that the result lacks.
@@ -159,7 +168,8 @@ public:
 
         std::vector<Dim> extents;
         for (const Label label : contraction.summed) extents.push_back(contraction.extents.at(label));
-        const std::string rdom = source.rdom("k", extents), sum = KernelSource::call(source.func(output(0)->name + "_sum"), out(0), at);
+        const std::string rdom = source.rdom("k", extents),
+                          sum = KernelSource::call(source.func(output(0)->name + "_sum"), out(0), at);
         for (size_t i = 0; i < extents.size(); ++i) indices[contraction.summed[i]] = KernelSource::axis(rdom, i);
         source.line(fmt::format("{} = {};", sum, KernelSource::literal(int64_t{0}, out(0).element)));
         source.line(fmt::format("{} += {};", sum, product(source, contraction, indices)));
@@ -175,29 +185,37 @@ private:
         return {equation_, shapes};
     }
 
-    std::string product(KernelSource& source, const Contraction& contraction, const std::map<Label, std::string>& indices) const {
+    std::string product(KernelSource& source, const Contraction& contraction,
+                        const std::map<Label, std::string>& indices) const {
         std::vector<std::string> factors;
-        for (size_t i = 0; i < node_.inputs.size(); ++i) factors.push_back(source.read(input(i), contraction.place(i, in(i).shape, indices)));
+        for (size_t i = 0; i < node_.inputs.size(); ++i)
+            factors.push_back(source.read(input(i), contraction.place(i, in(i).shape, indices)));
         return fmt::format("{}", fmt::join(factors, " * "));
     }
 };
 
-/// The equation of a batch of matrix products: one index is summed, which both operands have, and the result's last is a column of the second.
+/// The equation of a batch of matrix products: one index is summed, which both operands have, and the result's last is
+/// a column of the second.
 class EinsumProduct : public MatrixProduct {
 public:
     explicit EinsumProduct(const Node& node) : MatrixProduct(node), equation_(node.string("equation")) {}
 
     static bool fits(const Equation& equation) {
         if (equation.operands.size() != 2 || equation.result.labels(0).empty()) return false;
-        const Labels a = equation.operands[0].labels(1), b = equation.operands[1].labels(1), result = equation.result.labels(1);
-        const auto count = [](const Labels& labels, Label label) { return std::count(labels.begin(), labels.end(), label); };
+        const Labels a = equation.operands[0].labels(1), b = equation.operands[1].labels(1),
+                     result = equation.result.labels(1);
+        const auto count = [](const Labels& labels, Label label) {
+            return std::count(labels.begin(), labels.end(), label);
+        };
         std::set<Label> all(a.begin(), a.end());
         all.insert(b.begin(), b.end());
         const auto repeats = [&](Label label) { return count(a, label) > 1 || count(b, label) > 1; };
         if (std::any_of(all.begin(), all.end(), repeats)) return false;
         Labels summed;
-        std::copy_if(all.begin(), all.end(), std::back_inserter(summed), [&](Label label) { return count(result, label) == 0; });
-        const bool has_step = summed.size() == 1 && summed[0] != first_of_ellipsis && count(a, summed[0]) && count(b, summed[0]);
+        std::copy_if(all.begin(), all.end(), std::back_inserter(summed),
+                     [&](Label label) { return count(result, label) == 0; });
+        const bool has_step =
+            summed.size() == 1 && summed[0] != first_of_ellipsis && count(a, summed[0]) && count(b, summed[0]);
         const Label column = result.back();
         return has_step && column != first_of_ellipsis && !count(a, column);
     }
@@ -245,7 +263,8 @@ private:
 }  // namespace
 
 std::unique_ptr<NodeGenerator> make_einsum(const Node& node) {
-    return EinsumProduct::fits(Equation(node.string("equation"))) ? make<EinsumProduct>(node) : make<SumOfProducts>(node);
+    return EinsumProduct::fits(Equation(node.string("equation"))) ? make<EinsumProduct>(node)
+                                                                  : make<SumOfProducts>(node);
 }
 
 }  // namespace onnx2halide

@@ -14,16 +14,11 @@ namespace {
 
 bool is_taken(Takes takes, ElementType type) {
     switch (takes) {
-    case Takes::floats:
-        return is_float(type);
-    case Takes::integers:
-        return is_integer(type);
-    case Takes::numbers:
-        return is_float(type) || is_integer(type);
-    case Takes::booleans:
-        return type == ElementType::boolean;
-    default:
-        return true;
+    case Takes::floats: return is_float(type);
+    case Takes::integers: return is_integer(type);
+    case Takes::numbers: return is_float(type) || is_integer(type);
+    case Takes::booleans: return type == ElementType::boolean;
+    default: return true;
     }
 }
 
@@ -71,8 +66,7 @@ size_t common_axes(const TensorType& result, const TensorType& operand) {
            extent(result, axes[same]) == extent(operand, own[same])) {
         ++same;
     }
-    while (missing < axes.size() && std::find(own.begin(), own.end(), axes[missing]) == own.end())
-        ++missing;
+    while (missing < axes.size() && std::find(own.begin(), own.end(), axes[missing]) == own.end()) ++missing;
     return std::max(same, missing);
 }
 
@@ -84,7 +78,7 @@ void append(KnownElements& known, const Number& number) {
     }
 }
 
-} // namespace
+}  // namespace
 
 void check_takes(Takes takes, size_t i, ElementType type) {
     static constexpr std::string_view expected[] = {"a float type", "an integer type", "a number", "bool", ""};
@@ -125,8 +119,7 @@ std::vector<TensorType> Elementwise::infer() const {
 
 std::vector<Dim> Elementwise::shape() const {
     std::vector<Dim> result;
-    for (const size_t i : operands())
-        result = broadcast(result, in(i).shape);
+    for (const size_t i : operands()) result = broadcast(result, in(i).shape);
     return result;
 }
 
@@ -136,16 +129,14 @@ Coordinates Elementwise::coordinates(size_t operand, const Coordinates& at) cons
     const std::vector<Dim>& extents = in(operand).shape;
     const size_t first = first_axis(operand);
     Coordinates own;
-    for (size_t i = 0; i < extents.size(); ++i)
-        own.push_back(extents[i].is(1) ? "0" : at.at(first + i));
+    for (size_t i = 0; i < extents.size(); ++i) own.push_back(extents[i].is(1) ? "0" : at.at(first + i));
     return own;
 }
 
 void Elementwise::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     std::vector<std::string> elements;
-    for (const size_t i : operands())
-        elements.push_back(operand(source, i, coordinates(i, at)));
+    for (const size_t i : operands()) elements.push_back(operand(source, i, coordinates(i, at)));
     const std::string result = expression(elements);
     gives_stored() ? source.store(output(0), at, result) : source.define(output(0), at, result);
 }
@@ -158,8 +149,7 @@ void Elementwise::schedule(KernelSource& source) const {
         // One loop stays for the threads to share.
         size_t count = loops.vars.size() - (is_parallel_work(result.elements()) ? 1 : 0);
         for (const auto* values : {&source.inputs(), &source.outputs()}) {
-            for (const Value* value : *values)
-                count = std::min(count, common_axes(result, value->checked_type()));
+            for (const Value* value : *values) count = std::min(count, common_axes(result, value->checked_type()));
         }
         if (count > 1) loops = fuse_innermost(source, loops, count);
         vectorise(source, loops);
@@ -179,8 +169,7 @@ std::optional<KnownElements> Elementwise::broadcast_known(size_t operand, const 
     const size_t first = first_axis(operand);
     return picked(*known, shape, [&](const std::vector<int64_t>& at) {
         std::vector<int64_t> own;
-        for (size_t i = 0; i < extents->size(); ++i)
-            own.push_back((*extents)[i] == 1 ? 0 : at[first + i]);
+        for (size_t i = 0; i < extents->size(); ++i) own.push_back((*extents)[i] == 1 ? 0 : at[first + i]);
         return linear_index(own, *extents);
     });
 }
@@ -208,7 +197,7 @@ std::vector<std::optional<KnownElements>> Elementwise::known() const {
             if (!held) return {};
             append(result, *held);
         } catch (const CompileError&) {
-            return {}; // it exceeds 64 bits, and wraps at run time
+            return {};  // it exceeds 64 bits, and wraps at run time
         }
     }
     return {result};
@@ -227,4 +216,4 @@ std::string formula(std::string_view text, std::span<const std::string> operands
     return fmt::vformat(text, names);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -82,4 +82,4 @@ private:
 /// attributes of type float.
 std::string formula(std::string_view text, std::span<const std::string> operands, const Node& node);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

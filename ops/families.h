@@ -4,7 +4,8 @@
 
 #include "ops/node_generator.h"
 
-// One list of rows a family; ops/table.cpp joins them. Self-registering objects would vanish when linked from an archive.
+// One list of rows a family; ops/table.cpp joins them. Self-registering objects would vanish when linked from an
+// archive.
 namespace onnx2halide {
 
 std::vector<Operator> unary_operators();

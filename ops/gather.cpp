@@ -30,8 +30,7 @@ public:
 protected:
     AxisMap map(size_t) const override {
         AxisMap map = plain_map(in(0).rank());
-        for (size_t i = axis() + 1; i < map.size(); ++i)
-            *map[i].axis += in(1).rank() - 1;
+        for (size_t i = axis() + 1; i < map.size(); ++i) *map[i].axis += in(1).rank() - 1;
         map[axis()].axis.reset();
         map[axis()].offset = place();
         return map;
@@ -160,10 +159,10 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> gather_operators() {
     return {{"Gather", 1, make_gather}, {"GatherElements", 11, make<GatherElements>}, {"GatherND", 11, make<GatherND>}};
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -19,4 +19,4 @@ Coordinates index_texts(KernelSource& source, const Value* indices, const Coordi
     return place;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

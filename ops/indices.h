@@ -12,4 +12,4 @@ std::string index_text(KernelSource& source, const Value* indices, const Coordin
 Coordinates index_texts(KernelSource& source, const Value* indices, const Coordinates& at,
                         const std::vector<Dim>& extents);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -17,8 +17,8 @@ std::string extents_text(const TensorType& type) {
 
 /// `Input<Buffer<float, 4>> image{"image"};  // 64, 56, 56, 1`
 std::string buffer_member(std::string_view direction, const TensorType& type, const std::string& name) {
-    const std::string declaration =
-        fmt::format("    {}<Buffer<{}, {}>> {}{{\"{}\"}};", direction, info(type.element).halide_name, type.rank(), name, name);
+    const std::string declaration = fmt::format("    {}<Buffer<{}, {}>> {}{{\"{}\"}};", direction,
+                                                info(type.element).halide_name, type.rank(), name, name);
     return type.rank() == 0 ? declaration + "\n" : fmt::format("{}  // {}\n", declaration, extents_text(type));
 }
 
@@ -26,7 +26,8 @@ std::string buffer_member(std::string_view direction, const TensorType& type, co
 std::string members(std::string_view type, const std::vector<std::string>& names) {
     if (names.empty()) return "";
     std::vector<std::string> declared;
-    for (const std::string& name : names) declared.push_back(type == "RDom" ? name : fmt::format("{}{{\"{}\"}}", name, name));
+    for (const std::string& name : names)
+        declared.push_back(type == "RDom" ? name : fmt::format("{}{{\"{}\"}}", name, name));
     return fmt::format("    {} {};\n", type, fmt::join(declared, ", "));
 }
 
@@ -44,17 +45,20 @@ std::string body(const std::vector<std::string>& statements) {
 
 std::string KernelSource::text(Schedule schedule) const {
     std::string text = fmt::format("class {0} : public Halide::Generator<{0}> {{\npublic:\n", class_name_);
-    for (const auto& [name, value] : params_) text += fmt::format("    GeneratorParam<int> {0}{{\"{0}\", {1}}};\n", name, value);
+    for (const auto& [name, value] : params_)
+        text += fmt::format("    GeneratorParam<int> {0}{{\"{0}\", {1}}};\n", name, value);
     if (!params_.empty()) text += "\n";
     for (const Value* input : inputs_) text += buffer_member("Input", input->checked_type(), value_names_.at(input));
     for (const std::string& symbol : symbols_) text += fmt::format("    Input<int32_t> {0}{{\"{0}\"}};\n", symbol);
-    for (const Value* output : outputs_) text += buffer_member("Output", output->checked_type(), value_names_.at(output));
+    for (const Value* output : outputs_)
+        text += buffer_member("Output", output->checked_type(), value_names_.at(output));
 
     text += "\n    void generate() {\n";
     for (const auto* values : {&inputs_, &outputs_}) {
         for (const Value* value : *values) {
             if (value->checked_type().rank() > 0) {
-                text += fmt::format("        dense({}, {{{}}});\n", value_names_.at(value), extents_text(value->checked_type()));
+                text += fmt::format("        dense({}, {{{}}});\n", value_names_.at(value),
+                                    extents_text(value->checked_type()));
             }
         }
     }
@@ -65,7 +69,8 @@ std::string KernelSource::text(Schedule schedule) const {
     if (!statements.empty()) text += "        if (using_autoscheduler()) return;\n" + body(statements);
     text += "    }\n";
 
-    const std::string internals = members("Var", vars_) + members("RVar", rvars_) + members("RDom", rdoms_) + members("Func", funcs_);
+    const std::string internals =
+        members("Var", vars_) + members("RVar", rvars_) + members("RDom", rdoms_) + members("Func", funcs_);
     if (!internals.empty()) text += "\nprivate:\n" + internals;
     return text + fmt::format("}};\nHALIDE_REGISTER_GENERATOR({0}, {0})\n", class_name_);
 }

@@ -17,16 +17,16 @@ std::string float_text(double number, bool is_double) {
     return is_double ? digits : digits + "f";
 }
 
-bool is_literal(const Value* value) {
-    return value->known && value->known->size() == 1;
-}
+bool is_literal(const Value* value) { return value->known && value->known->size() == 1; }
 
-KernelSource::KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined, std::vector<const Value*> outputs,
-                           Naming naming)
-    : target_(target), naming_(naming), class_name_(class_name), outputs_(std::move(outputs)), defined_(defined.begin(), defined.end()) {
+KernelSource::KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined,
+                           std::vector<const Value*> outputs, Naming naming)
+    : target_(target), naming_(naming), class_name_(class_name), outputs_(std::move(outputs)),
+      defined_(defined.begin(), defined.end()) {
     names_.reserve(class_name);
     // A value called `x` gives way to the Var `x`, so that loops are called the same everywhere.
-    for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"}) names_.reserve(var);
+    for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"})
+        names_.reserve(var);
     for (const Value* output : outputs_) {
         value_names_[output] = new_name(output->name);
         for (const Dim& extent : output->checked_type().shape) dim(extent);
@@ -38,7 +38,8 @@ std::string KernelSource::new_name(const std::string& hint) {
 }
 
 Coordinates KernelSource::vars(size_t rank) {
-    static const std::vector<Coordinates> usual = {{}, {"x"}, {"y", "x"}, {"z", "y", "x"}, {"n", "c", "y", "x"}, {"n", "c", "z", "y", "x"}};
+    static const std::vector<Coordinates> usual = {
+        {}, {"x"}, {"y", "x"}, {"z", "y", "x"}, {"n", "c", "y", "x"}, {"n", "c", "z", "y", "x"}};
     Coordinates result;
     if (rank < usual.size()) {
         result = usual[rank];
@@ -49,13 +50,9 @@ Coordinates KernelSource::vars(size_t rank) {
     return result;
 }
 
-std::string KernelSource::var(const std::string& name) {
-    return declare(vars_, name);
-}
+std::string KernelSource::var(const std::string& name) { return declare(vars_, name); }
 
-std::string KernelSource::rvar(const std::string& name) {
-    return declare(rvars_, name);
-}
+std::string KernelSource::rvar(const std::string& name) { return declare(rvars_, name); }
 
 std::string KernelSource::declare(std::vector<std::string>& declared, const std::string& name) {
     if (std::find(declared.begin(), declared.end(), name) == declared.end()) {
@@ -73,7 +70,8 @@ std::string KernelSource::func(const std::string& hint) {
 std::string KernelSource::rdom(const std::string& hint, const std::vector<Dim>& extents) {
     // `r` and `k` are kept free for this.
     std::string name = hint;
-    for (int i = 2; std::find(rdoms_.begin(), rdoms_.end(), name) != rdoms_.end(); ++i) name = fmt::format("{}{}", hint, i);
+    for (int i = 2; std::find(rdoms_.begin(), rdoms_.end(), name) != rdoms_.end(); ++i)
+        name = fmt::format("{}{}", hint, i);
     names_.reserve(name);
     rdoms_.push_back(name);
     std::vector<std::string> ranges;
@@ -153,7 +151,8 @@ std::string KernelSource::read_broadcast(const Value* value, const Coordinates& 
 
 std::string KernelSource::element(const Value* value, const Coordinates& at) {
     const ElementType type = value->checked_type().element;
-    if (is_literal(value)) return compute_type(type) == info(type).halide_name ? read(value, at) : cast_text(read(value, at), type);
+    if (is_literal(value))
+        return compute_type(type) == info(type).halide_name ? read(value, at) : cast_text(read(value, at), type);
     return call(name(value), value->checked_type(), at);
 }
 

@@ -29,10 +29,10 @@ public:
     /// Whether names come from the model, or are numbered so that equal kernels have equal text.
     enum class Naming { model, canonical };
 
-    /// A class called `class_name` whose nodes define the values `defined`; those of them in `outputs` leave the kernel. Every other value that
-    /// the text reads becomes an input, in the order of first use.
-    KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined, std::vector<const Value*> outputs,
-                 Naming naming = Naming::model);
+    /// A class called `class_name` whose nodes define the values `defined`; those of them in `outputs` leave the
+    /// kernel. Every other value that the text reads becomes an input, in the order of first use.
+    KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined,
+                 std::vector<const Value*> outputs, Naming naming = Naming::model);
 
     const Target& target() const { return target_; }
 
@@ -48,15 +48,18 @@ public:
     std::string local(const std::string& hint) { return new_name(hint); }
     /// A new Func whose name starts with `hint`, such as conv1_sum.
     std::string func(const std::string& hint);
-    /// A new RDom over [0, extent) in each dimension, innermost first. Its variables are r.x, r.y, r.z, r.w, or r[4]… (see `axis`).
+    /// A new RDom over [0, extent) in each dimension, innermost first. Its variables are r.x, r.y, r.z, r.w, or r[4]…
+    /// (see `axis`).
     std::string rdom(const std::string& hint, const std::vector<Dim>& extents);
     /// The i-th variable of an RDom, as text: r.x
     static std::string axis(const std::string& rdom, size_t i);
-    /// A GeneratorParam<int> with this default, for the schedule's numbers. Returns its name; in arithmetic use `int(name)`.
+    /// A GeneratorParam<int> with this default, for the schedule's numbers. Returns its name; in arithmetic use
+    /// `int(name)`.
     std::string param(const std::string& name, int value);
     /// A value's name in the class: the Input, Output or Func that holds it.
     std::string name(const Value* value);
-    /// Leaves a name that belongs to a value's computation, such as its Func conv1_sum, from a node's algorithm to its schedule.
+    /// Leaves a name that belongs to a value's computation, such as its Func conv1_sum, from a node's algorithm to its
+    /// schedule.
     void keep(const Value* value, const std::string& role, const std::string& name) { kept_[{value, role}] = name; }
     const std::string& kept(const Value* value, const std::string& role) const { return kept_.at({value, role}); }
 
@@ -105,7 +108,8 @@ public:
     // What becomes of it.
 
     enum class Schedule { tuned, naive };
-    /// The class, from `class` to HALIDE_REGISTER_GENERATOR. `naive` computes every Func at root and ignores the schedule.
+    /// The class, from `class` to HALIDE_REGISTER_GENERATOR. `naive` computes every Func at root and ignores the
+    /// schedule.
     std::string text(Schedule schedule = Schedule::tuned) const;
     const std::string& class_name() const { return class_name_; }
     /// The name of an input or an output.
@@ -141,8 +145,8 @@ std::string cast_text(const std::string& expression, ElementType to);
 /// Whether kernels print this value as a literal instead of reading a tensor: a single element that inference knows.
 bool is_literal(const Value* value);
 
-/// Halide's tail strategy for splitting `extent` by `factor`: exact where it divides, ShiftInwards where the extent is known to be
-/// at least the factor and elements may be computed twice, GuardWithIf otherwise.
+/// Halide's tail strategy for splitting `extent` by `factor`: exact where it divides, ShiftInwards where the extent is
+/// known to be at least the factor and elements may be computed twice, GuardWithIf otherwise.
 std::string tail_strategy(const Dim& extent, int factor, bool may_recompute);
 
 }  // namespace onnx2halide

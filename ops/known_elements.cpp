@@ -15,7 +15,7 @@ void advance(std::vector<int64_t>& at, const std::vector<int64_t>& shape) {
     }
 }
 
-} // namespace
+}  // namespace
 
 std::optional<KnownElements> known_elements(const Constant& constant) {
     if (static_cast<size_t>(constant.elements()) > KnownElements::limit) return std::nullopt;
@@ -46,8 +46,7 @@ std::optional<std::vector<int64_t>> numbers(const std::vector<Dim>& dims) {
 
 int64_t linear_index(const std::vector<int64_t>& at, const std::vector<int64_t>& shape) {
     int64_t index = 0;
-    for (size_t axis = 0; axis < shape.size(); ++axis)
-        index = index * shape[axis] + at[axis];
+    for (size_t axis = 0; axis < shape.size(); ++axis) index = index * shape[axis] + at[axis];
     return index;
 }
 
@@ -67,4 +66,4 @@ std::optional<KnownElements> picked(const KnownElements& from, const std::vector
     return result;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

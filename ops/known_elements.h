@@ -22,4 +22,4 @@ int64_t linear_index(const std::vector<int64_t>& at, const std::vector<int64_t>&
 std::optional<KnownElements> picked(const KnownElements& from, const std::vector<Dim>& shape,
                                     const std::function<int64_t(const std::vector<int64_t>& at)>& index_of);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -99,7 +99,7 @@ private:
     bool transposes_b_;
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> matmul_operators() {
     return {
@@ -111,4 +111,4 @@ std::vector<Operator> matmul_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -26,8 +26,7 @@ TensorType ScaledProduct::result_type(const Dim& columns) const {
         const std::vector<Dim>& c = in(2).shape;
         const std::vector<Dim> both = broadcast(shape, c);
         bool grows = c.size() > shape.size();
-        for (size_t i = 0; i < shape.size() && !grows; ++i)
-            grows = prove_equal(both[i], shape[i]) == Proof::no;
+        for (size_t i = 0; i < shape.size() && !grows; ++i) grows = prove_equal(both[i], shape[i]) == Proof::no;
         if (grows)
             throw CompileError("C has shape {}, which cannot be broadcast to {}", shape_text(c), shape_text(shape));
     }
@@ -79,4 +78,4 @@ void PackMatMulWeights::algorithm(KernelSource& source) const {
                               KernelSource::literal(int64_t{0}, out(0).element)));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -60,4 +60,4 @@ private:
     Dim columns() const { return in(0).shape.at(is_transposed_ ? 0 : 1); }
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

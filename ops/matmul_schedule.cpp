@@ -54,8 +54,8 @@ Loops batch_loops(const MatmulLoops& matmul) {
     return batch;
 }
 
-/// Makes parallel tasks of the batch's loops and, where those are few, of the loop over `tiles` inside of them. They are
-/// not fused: Halide splits off the tail of a loop that it can see.
+/// Makes parallel tasks of the batch's loops and, where those are few, of the loop over `tiles` inside of them. They
+/// are not fused: Halide splits off the tail of a loop that it can see.
 void schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles) {
     if (!is_worth_tasks(matmul)) return;
     const Loops batch = turning_loops(batch_loops(matmul));

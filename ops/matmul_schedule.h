@@ -10,8 +10,8 @@ namespace onnx2halide {
 struct MatmulLoops {
     Loops output;             // of the group's last Func
     std::string sum, step;    // the Func of the sums and its reduction's variable
-    std::string panels;        // the Func of packed B, empty where there is none
-    Loops wide;                // of widened A, without vars where there is none
+    std::string panels;       // the Func of packed B, empty where there is none
+    Loops wide;               // of widened A, without vars where there is none
     ElementType element;      // in which it computes
     std::string column, row;  // loops of the output, empty where it has none
     Dim columns, rows, depth;
@@ -26,4 +26,4 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul);
 /// Rows and packed columns: tiles of sums in registers.
 void schedule_tiled(KernelSource& source, const MatmulLoops& matmul);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

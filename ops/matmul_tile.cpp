@@ -19,7 +19,7 @@ double tiles(const Dim& extent, int64_t size) {
     return static_cast<double>(number < large ? (number + size - 1) / size : number / static_cast<double>(size));
 }
 
-} // namespace
+}  // namespace
 
 int column_block(ElementType sum) { return 64 / info(sum).bytes; }
 
@@ -46,4 +46,4 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
     return best;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -18,4 +18,4 @@ struct MatmulTile {
 /// B's vectors and one element of A fit in the registers, and a tile's columns are whole blocks or a whole part of one.
 MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

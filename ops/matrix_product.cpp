@@ -13,7 +13,7 @@ namespace {
 // Names that the algorithm keeps for the schedule, all under output 0.
 constexpr const char *sum_role = "sum", *step_role = "step", *panels_role = "panels", *wide_role = "wide";
 
-} // namespace
+}  // namespace
 
 ElementType MatrixProduct::sum_type() const {
     return is_narrow_float(out(0).element) ? ElementType::float32 : out(0).element;
@@ -85,8 +85,7 @@ void MatrixProduct::define_panels(KernelSource& source) const {
     const std::string panels = source.func(input(1)->name + "_panels");
     source.keep(output(0), panels_role, panels);
     Coordinates left = {source.var("lane"), source.var("depth"), source.var("block")}, at = source.vars(rank());
-    for (const std::string& coordinate : batch_of_b(at))
-        left.push_back(coordinate);
+    for (const std::string& coordinate : batch_of_b(at)) left.push_back(coordinate);
     const int block = column_block(sum_type());
     std::string& column = at[*column_axis()];
     column = fmt::format("block * {} + lane", block);
@@ -106,8 +105,7 @@ MatrixProduct::PackedColumn MatrixProduct::packed_column(KernelSource& source, c
 std::string MatrixProduct::panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
     const PackedColumn column = packed_column(source, at[*column_axis()]);
     Coordinates panel = {column.lane, k, column.block};
-    for (const std::string& coordinate : batch_of_b(at))
-        panel.push_back(coordinate);
+    for (const std::string& coordinate : batch_of_b(at)) panel.push_back(coordinate);
     return fmt::format("{}({})", source.kept(output(0), panels_role), fmt::join(panel, ", "));
 }
 
@@ -137,4 +135,4 @@ void MatrixProduct::schedule(KernelSource& source) const {
     if (form == Form::tiled) schedule_tiled(source, matmul);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

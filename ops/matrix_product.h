@@ -53,7 +53,7 @@ private:
         dots,
         streamed,
         tiled
-    }; // plain: as the definition says; for the others see the schedules of these names
+    };  // plain: as the definition says; for the others see the schedules of these names
     Form form(const Target& target) const;
     /// The axis whose rows share B and make up a tile; none where B has all axes of the result.
     std::optional<size_t> row_axis() const;
@@ -65,4 +65,4 @@ private:
     std::string panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

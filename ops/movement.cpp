@@ -15,14 +15,12 @@ namespace {
 class Transpose : public AxisMapNode {
 public:
     explicit Transpose(const Node& node) : AxisMapNode(node) {
-        for (const int64_t axis : node.integers("perm", {}))
-            permutation_.push_back(static_cast<size_t>(axis));
+        for (const int64_t axis : node.integers("perm", {})) permutation_.push_back(static_cast<size_t>(axis));
     }
 
     std::vector<TensorType> infer() const override {
         std::vector<Dim> shape;
-        for (const size_t axis : permutation())
-            shape.push_back(in(0).shape[axis]);
+        for (const size_t axis : permutation()) shape.push_back(in(0).shape[axis]);
         return {TensorType(in(0).element, std::move(shape))};
     }
 
@@ -30,8 +28,7 @@ protected:
     AxisMap map(size_t) const override {
         AxisMap map(in(0).rank());
         const std::vector<size_t> permutation = this->permutation();
-        for (size_t i = 0; i < permutation.size(); ++i)
-            map[permutation[i]].axis = i;
+        for (size_t i = 0; i < permutation.size(); ++i) map[permutation[i]].axis = i;
         return map;
     }
 
@@ -133,8 +130,7 @@ public:
         const std::vector<Dim> repeats = this->repeats();
         if (repeats.size() != shape.size())
             throw CompileError("repeats has {} values, expected {}", repeats.size(), shape.size());
-        for (size_t i = 0; i < shape.size(); ++i)
-            shape[i] *= repeats[i];
+        for (size_t i = 0; i < shape.size(); ++i) shape[i] *= repeats[i];
         return {TensorType(in(0).element, std::move(shape))};
     }
 
@@ -159,7 +155,7 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> movement_operators() {
     return {
@@ -170,4 +166,4 @@ std::vector<Operator> movement_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -7,7 +7,8 @@
 
 namespace onnx2halide {
 
-/// A name that C and Halide allow for any text: characters that they do not allow become one '_', a leading digit gets a `v` before it.
+/// A name that C and Halide allow for any text: characters that they do not allow become one '_', a leading digit gets
+/// a `v` before it.
 std::string identifier(std::string_view text);
 
 /// Identifiers of one scope. Each is given once; a second taker of `input_1` gets `input_1_2`.

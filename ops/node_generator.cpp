@@ -29,11 +29,12 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
         outer = fused;
     }
     if (outer.empty()) {
-        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, 64, TailStrategy::GuardWithIf);", loops.func, loops.vars[0], block, thread));
+        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, 64, TailStrategy::GuardWithIf);", loops.func,
+                                    loops.vars[0], block, thread));
     } else {
         const std::string outer_block = source.var("outer_block"), outer_thread = source.var("outer_thread");
-        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, {}, {}, 16, 4, TailStrategy::GuardWithIf);", loops.func, loops.vars[0], outer, block,
-                                    outer_block, thread, outer_thread));
+        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, {}, {}, 16, 4, TailStrategy::GuardWithIf);",
+                                    loops.func, loops.vars[0], outer, block, outer_block, thread, outer_thread));
     }
 }
 
@@ -93,9 +94,7 @@ void NodeGenerator::schedule(KernelSource& source) const {
     for (size_t i = 0; i < source.output_count(); ++i) schedule_loops(source, source.output_loops(i));
 }
 
-Dim NodeGenerator::flops() const {
-    return has_output(0) ? out(0).elements() : Dim(0);
-}
+Dim NodeGenerator::flops() const { return has_output(0) ? out(0).elements() : Dim(0); }
 
 const Value* NodeGenerator::input(size_t i) const {
     if (!node_.has_input(i)) throw CompileError("input {} is missing", i);
@@ -123,7 +122,9 @@ std::vector<int64_t> NodeGenerator::integers(size_t i) const {
     if (input(i)->constant) return input(i)->constant->integers();
     std::vector<int64_t> result;
     for (const Dim& dim : dims(i)) {
-        if (!dim.constant()) throw CompileError("input {} ('{}') must be known at compile time, it is {}", i, input(i)->name, dim.text());
+        if (!dim.constant())
+            throw CompileError("input {} ('{}') must be known at compile time, it is {}", i, input(i)->name,
+                               dim.text());
         result.push_back(*dim.constant());
     }
     return result;
@@ -152,7 +153,8 @@ std::vector<Dim> NodeGenerator::shape_operand(size_t i, std::optional<size_t> ra
     const bool is_declared = declared && std::all_of(declared->shape.begin(), declared->shape.end(), is_number);
     if (known_input(i) || !is_declared) return dims(i);
     if (rank && declared->rank() != *rank) {
-        throw CompileError("output '{}' is declared with rank {}, expected {}", output(0)->name, declared->rank(), *rank);
+        throw CompileError("output '{}' is declared with rank {}, expected {}", output(0)->name, declared->rank(),
+                           *rank);
     }
     return declared->shape;
 }
@@ -164,7 +166,8 @@ const KnownElements* NodeGenerator::known_input(size_t i) const {
 
 size_t NodeGenerator::normalised_axis(int64_t axis, size_t rank) {
     const auto signed_rank = static_cast<int64_t>(rank);
-    if (axis < -signed_rank || axis >= signed_rank) throw CompileError("axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
+    if (axis < -signed_rank || axis >= signed_rank)
+        throw CompileError("axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
     return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 

@@ -20,29 +20,32 @@ enum class LayoutNeed {
     row_major,      // right only in ONNX's order
 };
 
-/// One ONNX node as Halide source text. Made from its node, it throws CompileError on the first attribute that it cannot
-/// honour. After that every method is a pure question: the same node and target always give the same text.
+/// One ONNX node as Halide source text. Made from its node, it throws CompileError on the first attribute that it
+/// cannot honour. After that every method is a pure question: the same node and target always give the same text.
 class NodeGenerator {
 public:
     explicit NodeGenerator(const Node& node) : node_(node) {}
     NodeGenerator(const NodeGenerator&) = delete;
     virtual ~NodeGenerator() = default;
 
-    /// Type and shape of each output, in the operator's order, from the inputs' types. Dims may be expressions over symbols.
+    /// Type and shape of each output, in the operator's order, from the inputs' types. Dims may be expressions over
+    /// symbols.
     virtual std::vector<TensorType> infer() const = 0;
 
-    /// Elements of each output where inference can know them (small tensors, see KnownElements); may be shorter than the outputs.
+    /// Elements of each output where inference can know them (small tensors, see KnownElements); may be shorter than
+    /// the outputs.
     virtual std::vector<std::optional<KnownElements>> known() const { return {}; }
 
     /// Writes the statements that define this node's outputs into the kernel.
     virtual void algorithm(KernelSource& source) const = 0;
 
-    /// Writes the statements that schedule a kernel whose anchor is this node. By default every output is vectorised over its innermost
-    /// loop and parallel over its outermost; Funcs without a schedule are computed where they are used.
+    /// Writes the statements that schedule a kernel whose anchor is this node. By default every output is vectorised
+    /// over its innermost loop and parallel over its outermost; Funcs without a schedule are computed where they are
+    /// used.
     virtual void schedule(KernelSource& source) const;
 
-    /// Whether each output element depends only on the elements at its own (broadcast) place, so that the node can be computed
-    /// inside the loops of a neighbour.
+    /// Whether each output element depends only on the elements at its own (broadcast) place, so that the node can be
+    /// computed inside the loops of a neighbour.
     virtual bool is_pointwise() const { return false; }
 
     /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.
@@ -73,8 +76,8 @@ protected:
     std::vector<double> reals(size_t i) const;
     /// The one element of a float input. Throws CompileError where it is not known or not alone.
     double single_real(size_t i) const;
-    /// The shape of output 0 as input i gives it or, where that is not known before run time, as the model declares it. Throws CompileError
-    /// where it is known from neither, or the model declares another rank.
+    /// The shape of output 0 as input i gives it or, where that is not known before run time, as the model declares it.
+    /// Throws CompileError where it is known from neither, or the model declares another rank.
     std::vector<Dim> shape_operand(size_t i, std::optional<size_t> rank = {}) const;
     /// The elements where they are known, else null.
     const KnownElements* known_input(size_t i) const;
@@ -88,13 +91,14 @@ private:
 
 /// The loops that have more than one turn.
 Loops turning_loops(const Loops& loops);
-/// Vectorises the innermost of a Func's loops and runs the outermost in parallel where there is enough to do; on a GPU makes blocks of them. Loops of one
-/// turn do not count.
+/// Vectorises the innermost of a Func's loops and runs the outermost in parallel where there is enough to do; on a GPU
+/// makes blocks of them. Loops of one turn do not count.
 void schedule_loops(KernelSource& source, const Loops& loops);
-/// Vectorises the innermost loop where it fills a vector. An update's loop may be a reduction's, which is never rounded up.
+/// Vectorises the innermost loop where it fills a vector. An update's loop may be a reduction's, which is never rounded
+/// up.
 void vectorise(KernelSource& source, const Loops& loops, bool is_update = false);
-/// Makes one loop of up to `count` innermost ones where the innermost alone leaves vectors unfilled. Their elements must follow each other in all
-/// that the stage reads and writes.
+/// Makes one loop of up to `count` innermost ones where the innermost alone leaves vectors unfilled. Their elements
+/// must follow each other in all that the stage reads and writes.
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count);
 /// Whether so many elements are worth handing to several threads; yes where nobody knows how many they are.
 bool is_parallel_work(const Dim& elements);

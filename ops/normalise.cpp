@@ -86,7 +86,7 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::string cast_compute(const std::string& expression, ElementType from, ElementType to) {
     const std::string type = KernelSource::compute_type(to);
@@ -113,4 +113,4 @@ std::vector<Operator> normalise_operators() {
     return rows;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -19,4 +19,4 @@ std::string cast_compute(const std::string& expression, ElementType from, Elemen
 std::string scaled(KernelSource& source, const std::string& x, const Value* scale, const Value* bias,
                    const Coordinates& at, ElementType compute);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

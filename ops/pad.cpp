@@ -60,8 +60,8 @@ public:
 protected:
     /// How an axis of the input is extended, as text.
     struct Extension {
-        std::string from;          // the coordinate in the extended input
-        std::string first, extent; // of what is extended; `Expr()` where nothing is
+        std::string from;           // the coordinate in the extended input
+        std::string first, extent;  // of what is extended; `Expr()` where nothing is
     };
     virtual Extension extension(KernelSource& source, size_t axis, const std::string& at) const = 0;
 
@@ -124,8 +124,7 @@ protected:
 
     std::vector<size_t> named_axes(const std::vector<int64_t>& names) const {
         std::vector<size_t> axes;
-        for (const int64_t axis : names)
-            axes.push_back(normalised_axis(axis, in(0).rank()));
+        for (const int64_t axis : names) axes.push_back(normalised_axis(axis, in(0).rank()));
         return axes;
     }
 
@@ -148,8 +147,7 @@ protected:
         if (given.size() != 2 * axes.size())
             throw CompileError("pads has {} values, expected {}", given.size(), 2 * axes.size());
         std::vector<Ends> pads(in(0).rank());
-        for (size_t i = 0; i < axes.size(); ++i)
-            pads[axes[i]] = {given[i], given[axes.size() + i]};
+        for (size_t i = 0; i < axes.size(); ++i) pads[axes[i]] = {given[i], given[axes.size() + i]};
         return pads;
     }
 
@@ -224,14 +222,13 @@ private:
     std::vector<Dim> declared(const std::vector<size_t>& axes) const {
         const std::vector<Dim> shape = shape_operand(1, in(0).rank());
         std::vector<Dim> extents;
-        for (const size_t axis : axes)
-            extents.push_back(shape[axis]);
+        for (const size_t axis : axes) extents.push_back(shape[axis]);
         return extents;
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> pad_operators() { return {{"Pad", 1, make_pad}, {"CenterCropPad", 18, make<CenterCropPad>}}; }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -29,7 +29,7 @@ std::unique_ptr<NodeGenerator> make_max_pool(const Node& node) {
     return std::make_unique<WindowPool>(node);
 }
 
-} // namespace
+}  // namespace
 
 const PoolFormula& pool_formula(std::string_view op_type, int64_t p) {
     if (op_type.ends_with("MaxPool")) return max_formula;
@@ -45,8 +45,7 @@ std::string Pool::neutral() const {
 
 Coordinates Pool::taps(const std::string& rdom) const {
     Coordinates taps;
-    for (size_t i = 0; i < reduction_extents().size(); ++i)
-        taps.push_back(KernelSource::axis(rdom, i));
+    for (size_t i = 0; i < reduction_extents().size(); ++i) taps.push_back(KernelSource::axis(rdom, i));
     return taps;
 }
 
@@ -119,15 +118,13 @@ std::vector<TensorType> WindowPool::infer() const {
         throw CompileError("element type {} is not supported", info(data.element).name);
     }
     std::vector<Dim> shape = {data.shape.at(0), data.shape.at(1)};
-    for (const WindowAxis& axis : window())
-        shape.push_back(axis.output);
+    for (const WindowAxis& axis : window()) shape.push_back(axis.output);
     return {TensorType(data.element, shape)};
 }
 
 std::vector<Dim> WindowPool::reduction_extents() const {
     std::vector<Dim> extents;
-    for (const int64_t size : node_.integers("kernel_shape"))
-        extents.insert(extents.begin(), size);
+    for (const int64_t size : node_.integers("kernel_shape")) extents.insert(extents.begin(), size);
     return extents;
 }
 
@@ -182,4 +179,4 @@ std::vector<Operator> pool_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -8,7 +8,7 @@ namespace onnx2halide {
 /// How a pool makes one element of many: `initial` is combined with each element, `finish` makes the result.
 /// In the texts {a} is the accumulator, {x} an element, {p} the node's attribute p and {count} the number of elements.
 struct PoolFormula {
-    std::string_view initial; // lowest or 0
+    std::string_view initial;  // lowest or 0
     std::string_view combine;
     std::string_view finish;
 };
@@ -101,4 +101,4 @@ private:
     std::vector<Dim> unpooled_shape() const;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -22,8 +22,7 @@ std::vector<Dim> GlobalPool::reduction_extents() const {
 
 std::string GlobalPool::element(KernelSource& source, const Coordinates& taps) const {
     Coordinates at = source.vars(in(0).rank());
-    for (size_t i = 2; i < at.size(); ++i)
-        at[i] = taps[at.size() - 1 - i];
+    for (size_t i = 2; i < at.size(); ++i) at[i] = taps[at.size() - 1 - i];
     return source.read(input(0), at);
 }
 
@@ -33,4 +32,4 @@ std::string GlobalPool::count(KernelSource& source) const {
     return fmt::format("cast<{}>({})", KernelSource::compute_type(out(0).element), source.dim(elements));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -15,8 +15,7 @@ std::vector<TensorType> MaxPoolWithIndices::infer() const {
 std::string MaxPoolWithIndices::index(KernelSource& source, const Coordinates& at) const {
     const std::vector<Dim>& shape = in(0).shape;
     std::vector<size_t> order;
-    for (size_t i = 0; i < at.size(); ++i)
-        order.push_back(i);
+    for (size_t i = 0; i < at.size(); ++i) order.push_back(i);
     if (node_.integer("storage_order", 0) != 0) std::reverse(order.begin() + 2, order.end());
     std::string text = fmt::format("cast<int64_t>({})", at[0]);
     for (size_t i = 1; i < order.size(); ++i)
@@ -51,4 +50,4 @@ void MaxPoolWithIndices::algorithm(KernelSource& source) const {
     source.store(output(1), at, call + "[1]");
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -30,8 +30,7 @@ void MaxUnpool::algorithm(KernelSource& source) const {
     const std::vector<Dim>& from = in(0).shape;
     const std::string taps = source.rdom("k", {from.rbegin(), from.rend()});
     Coordinates tap;
-    for (size_t i = 0; i < from.size(); ++i)
-        tap.push_back(KernelSource::axis(taps, from.size() - 1 - i));
+    for (size_t i = 0; i < from.size(); ++i) tap.push_back(KernelSource::axis(taps, from.size() - 1 - i));
     const std::string unpooled = source.func(output(0)->name + "_unpooled"), i = source.var("i");
     source.keep(output(0), "unpooled", unpooled);
     const ElementType type = out(0).element;
@@ -62,4 +61,4 @@ void MaxUnpool::schedule(KernelSource& source) const {
     NodeGenerator::schedule(source);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -161,7 +161,7 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> rearrange_operators() {
     return {
@@ -172,4 +172,4 @@ std::vector<Operator> rearrange_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

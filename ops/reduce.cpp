@@ -58,7 +58,7 @@ struct Sum {
     int64_t identity;
     std::string role;
     std::string_view term, step, result;
-    bool is_real = false; // integers are computed as doubles
+    bool is_real = false;  // integers are computed as doubles
     Combine known = nullptr;
 };
 
@@ -207,15 +207,14 @@ protected:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> reduce_operators() {
     std::vector<Operator> rows = {{"ReduceMax", 1, make<ReduceMax>},
                                   {"ReduceMin", 1, make<ReduceMin>},
                                   {"ReduceLogSumExp", 1, make<ReduceLogSumExp>}};
-    for (const Sum& row : sums)
-        rows.push_back({row.op, 1, make<ReduceSum>});
+    for (const Sum& row : sums) rows.push_back({row.op, 1, make<ReduceSum>});
     return rows;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

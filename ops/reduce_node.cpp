@@ -13,8 +13,7 @@ Reduction ReduceNode::reduction() const {
     const std::vector<int64_t> axes = this->axes();
     const bool is_noop = axes.empty() && node_.integer("noop_with_empty_axes", 0) != 0;
     std::vector<bool> is_reduced(in(0).rank(), axes.empty() && !is_noop);
-    for (const int64_t axis : axes)
-        is_reduced[normalised_axis(axis, is_reduced.size())] = true;
+    for (const int64_t axis : axes) is_reduced[normalised_axis(axis, is_reduced.size())] = true;
     return {is_reduced, node_.integer("keepdims", 1) != 0};
 }
 
@@ -64,8 +63,7 @@ void ReduceNode::schedule(KernelSource& source) const {
 size_t ReduceNode::contiguous_axes() const {
     const Reduction reduced = reduction();
     size_t count = 0;
-    while (count < in(0).rank() && reduced.reduces(in(0).layout[count]))
-        ++count;
+    while (count < in(0).rank() && reduced.reduces(in(0).layout[count])) ++count;
     return count;
 }
 
@@ -81,8 +79,7 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     const Dim run = product({extents.begin(), extents.begin() + axes});
     // Four vectors hide the latency of an addition.
     int width = 4 * source.target().lanes(is_narrow_float(type()) ? ElementType::float32 : type());
-    while (width > *run.lower_bound())
-        width /= 2;
+    while (width > *run.lower_bound()) width /= 2;
 
     const std::string func = source.kept(output(0), role), parts = func + "_lanes", loop = innermost(loops);
     const std::string& r = source.kept(output(0), "domain");
@@ -119,4 +116,4 @@ std::string ReduceNode::innermost(const Loops& loops) {
     return turning.vars.empty() ? "Var::outermost()" : turning.vars[0];
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

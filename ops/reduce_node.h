@@ -54,4 +54,4 @@ private:
     size_t contiguous_axes() const;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -58,4 +58,4 @@ std::string highest_literal(ElementType type) {
                                  type);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -31,4 +31,4 @@ private:
 std::string lowest_literal(ElementType type);
 std::string highest_literal(ElementType type);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

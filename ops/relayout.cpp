@@ -57,11 +57,10 @@ void schedule_repetition(KernelSource& source, const Loops& loops, int64_t perio
     schedule_loops(source, runs);
 }
 
-} // namespace
+}  // namespace
 
 Relayout::Relayout(const Node& node) : AxisMapNode(node) {
-    for (const int64_t axis : node.integers("layout"))
-        layout_.push_back(static_cast<int>(axis));
+    for (const int64_t axis : node.integers("layout")) layout_.push_back(static_cast<int>(axis));
 }
 
 std::vector<TensorType> Relayout::infer() const {
@@ -88,4 +87,4 @@ void schedule_copy(KernelSource& source, const Loops& loops, const std::string& 
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -24,4 +24,4 @@ private:
 /// repeating after `period` of them where one is given, and are read and written in vectors.
 void schedule_copy(KernelSource& source, const Loops& loops, const std::string& read, const std::optional<Dim>& period);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

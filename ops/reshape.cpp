@@ -26,8 +26,7 @@ std::vector<size_t> turning_axes(const std::vector<Dim>& shape) {
 
 Dim extent(const std::vector<Dim>& shape, const std::vector<size_t>& axes) {
     Dim result = 1;
-    for (const size_t axis : axes)
-        result *= shape[axis];
+    for (const size_t axis : axes) result *= shape[axis];
     return result;
 }
 
@@ -92,8 +91,7 @@ public:
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());
         Coordinates from(in(0).rank(), "0");
-        for (const Segment& segment : segments(in(0).shape, out(0).shape))
-            locate(source, segment, at, from);
+        for (const Segment& segment : segments(in(0).shape, out(0).shape)) locate(source, segment, at, from);
         source.store(output(0), at, source.element(input(0), from));
     }
 
@@ -240,8 +238,7 @@ public:
 
     std::vector<TensorType> infer() const override {
         std::vector<Dim> shape;
-        for (const size_t axis : left_out(squeezed()))
-            shape.push_back(in(0).shape[axis]);
+        for (const size_t axis : left_out(squeezed())) shape.push_back(in(0).shape[axis]);
         return {TensorType(in(0).element, std::move(shape))};
     }
 
@@ -249,8 +246,7 @@ protected:
     AxisMap map(size_t) const override {
         AxisMap map(in(0).rank());
         const std::vector<size_t> kept = left_out(squeezed());
-        for (size_t i = 0; i < kept.size(); ++i)
-            map[kept[i]].axis = i;
+        for (size_t i = 0; i < kept.size(); ++i) map[kept[i]].axis = i;
         return map;
     }
 
@@ -281,16 +277,14 @@ public:
         const std::vector<bool> added = this->added();
         std::vector<Dim> shape(added.size(), 1);
         const std::vector<size_t> kept = left_out(added);
-        for (size_t i = 0; i < kept.size(); ++i)
-            shape[kept[i]] = in(0).shape[i];
+        for (size_t i = 0; i < kept.size(); ++i) shape[kept[i]] = in(0).shape[i];
         return {TensorType(in(0).element, std::move(shape))};
     }
 
 protected:
     AxisMap map(size_t) const override {
         AxisMap map;
-        for (const size_t axis : left_out(added()))
-            map.emplace_back().axis = axis;
+        for (const size_t axis : left_out(added())) map.emplace_back().axis = axis;
         return map;
     }
 
@@ -351,7 +345,7 @@ protected:
     AxisMap map(size_t) const override { return plain_map(in(0).rank(), out(0).rank() - in(0).rank()); }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> reshape_operators() {
     return {
@@ -365,4 +359,4 @@ std::vector<Operator> reshape_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

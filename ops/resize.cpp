@@ -16,7 +16,7 @@ namespace {
 /// extent, {width} the output's before rounding, {out} after it; {begin} and {end} are the region of interest.
 struct Transformation {
     std::string_view name, place;
-    std::string_view of_one = ""; // where the output has one element
+    std::string_view of_one = "";  // where the output has one element
 };
 constexpr Transformation transformations[] = {
     {"asymmetric", "{x} / {scale}"},
@@ -66,7 +66,7 @@ Dim scaled(const Dim& extent, double scale) {
     throw CompileError("dimension {} is scaled by {} and must be known at compile time", extent.text(), scale);
 }
 
-} // namespace
+}  // namespace
 
 Resize::Resize(const Node& node)
     : NodeGenerator(node), mode_(node.string("mode", "nearest")),
@@ -100,10 +100,8 @@ std::vector<Dim> Resize::sizes() const {
 
 std::vector<size_t> Resize::resized_axes() const {
     std::vector<size_t> result;
-    for (const int64_t axis : node_.integers("axes", {}))
-        result.push_back(normalised_axis(axis, in(0).rank()));
-    for (size_t i = 0; result.size() < in(0).rank() && !node_.has("axes"); ++i)
-        result.push_back(i);
+    for (const int64_t axis : node_.integers("axes", {})) result.push_back(normalised_axis(axis, in(0).rank()));
+    for (size_t i = 0; result.size() < in(0).rank() && !node_.has("axes"); ++i) result.push_back(i);
     return result;
 }
 
@@ -170,8 +168,7 @@ std::vector<TensorType> Resize::infer() const {
         throw CompileError("element type {} is not supported with mode {}", info(data.element).name, mode_);
     }
     std::vector<Dim> shape = data.shape;
-    for (const Axis& axis : all_axes())
-        shape[axis.axis] = axis.output;
+    for (const Axis& axis : all_axes()) shape[axis.axis] = axis.output;
     return {TensorType(data.element, shape)};
 }
 
@@ -236,8 +233,7 @@ std::string Resize::table(KernelSource& source, const Axis& axis, const std::str
 void Resize::copy_nearest(KernelSource& source, const std::vector<Axis>& axes) const {
     const Coordinates at = source.vars(out(0).rank());
     Coordinates from = at;
-    for (const Axis& axis : axes)
-        from[axis.axis] = nearest(source, axis, at[axis.axis]);
+    for (const Axis& axis : axes) from[axis.axis] = nearest(source, axis, at[axis.axis]);
     const std::string outside = this->outside(source, axes);
     if (outside.empty()) {
         source.store(output(0), at, source.element(input(0), from));
@@ -310,11 +306,9 @@ std::string Resize::result_of(const std::string& sum) const {
 }
 
 void Resize::interpolate(KernelSource& source, const std::vector<Axis>& axes) const {
-    for (const Axis& axis : axes)
-        define_tables(source, axis);
+    for (const Axis& axis : axes) define_tables(source, axis);
     std::vector<Dim> extents;
-    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
-        extents.push_back(taps(*axis));
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) extents.push_back(taps(*axis));
     const std::string domain = source.rdom("k", extents), sum = source.func(output(0)->name + "_sum");
     source.keep(output(0), "taps", domain);
     source.keep(output(0), "sum", sum);
@@ -358,8 +352,7 @@ void Resize::schedule(KernelSource& source) const {
     const std::string &x = loops.vars[0], tile = source.var(x + "o"), &sum = source.kept(output(0), "sum");
     const bool whole = innermost && *innermost % lanes == 0;
     std::vector<std::string> taps;
-    for (size_t i = 0; i < count; ++i)
-        taps.push_back(KernelSource::axis(source.kept(output(0), "taps"), i));
+    for (size_t i = 0; i < count; ++i) taps.push_back(KernelSource::axis(source.kept(output(0), "taps"), i));
     source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::{}).vectorize({});", loops.func, x, tile, x,
                                 lanes,
                                 whole       ? "RoundUp"
@@ -375,11 +368,10 @@ void Resize::schedule(KernelSource& source) const {
 Dim Resize::flops() const {
     Dim flops = out(0).elements();
     if (is_nearest()) return flops;
-    for (const Axis& axis : axes())
-        flops *= taps(axis);
+    for (const Axis& axis : axes()) flops *= taps(axis);
     return flops * 2;
 }
 
 std::vector<Operator> resize_operators() { return {{"Resize", 10, make<Resize>}, {"Upsample", 7, make<Resize>}}; }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

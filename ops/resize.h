@@ -19,7 +19,7 @@ private:
     struct Axis {
         size_t axis;
         Dim input, output;
-        double scale = 0; // 0: output / input
+        double scale = 0;  // 0: output / input
         double roi_begin = 0, roi_end = 1;
     };
     std::string mode_, transformation_, nearest_mode_;
@@ -61,4 +61,4 @@ private:
     std::string result_of(const std::string& sum) const;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr const char* steps_role = "steps"; // the RDom, kept for the schedule
+constexpr const char* steps_role = "steps";  // the RDom, kept for the schedule
 
 }  // namespace
 
@@ -19,8 +19,7 @@ ElementType RowNode::compute_element() const {
 
 Reduction RowNode::reduction() const {
     std::vector<bool> is_reduced(in(0).rank(), false);
-    for (const size_t axis : row_axes())
-        is_reduced[axis] = true;
+    for (const size_t axis : row_axes()) is_reduced[axis] = true;
     return {is_reduced, true};
 }
 
@@ -35,15 +34,13 @@ std::vector<size_t> RowNode::numbering_axes() const {
 
 Loops RowNode::row_numbers(KernelSource& source) const {
     Loops numbers{"", row_of(source.vars(in(0).rank())), {}, compute_element()};
-    for (const size_t axis : numbering_axes())
-        numbers.extents.push_back(in(0).shape[axis]);
+    for (const size_t axis : numbering_axes()) numbers.extents.push_back(in(0).shape[axis]);
     return numbers;
 }
 
 Coordinates RowNode::row_of(const Coordinates& at) const {
     Coordinates number;
-    for (const size_t axis : numbering_axes())
-        number.push_back(at[axis]);
+    for (const size_t axis : numbering_axes()) number.push_back(at[axis]);
     return number;
 }
 
@@ -55,16 +52,13 @@ void RowNode::schedule(KernelSource& source) const {
     RowLoops rows;
     rows.output = source.output_loops();
     const Coordinates vars = source.vars(in(0).rank());
-    for (const size_t axis : row_axes())
-        rows.row.push_back(vars[axis]);
+    for (const size_t axis : row_axes()) rows.row.push_back(vars[axis]);
     rows.numbers = row_numbers(source);
     rows.steps = {"", {}, row_extents(), compute_element()};
     const std::string rdom = source.kept(output(0), steps_role);
-    for (size_t i = 0; i < rows.steps.extents.size(); ++i)
-        rows.steps.vars.push_back(KernelSource::axis(rdom, i));
+    for (size_t i = 0; i < rows.steps.extents.size(); ++i) rows.steps.vars.push_back(KernelSource::axis(rdom, i));
     rows.length = row_length();
-    for (const auto& [role, kind] : stages())
-        rows.stages.push_back({source.kept(output(0), role), kind});
+    for (const auto& [role, kind] : stages()) rows.stages.push_back({source.kept(output(0), role), kind});
     const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
     if (const auto loops = may_nest ? loops_of_rows(source, rows.output) : std::nullopt) {
         rows.output = *loops;

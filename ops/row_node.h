@@ -37,7 +37,8 @@ protected:
     /// Extents of a row, innermost first, and the place of the input's element at a step of an RDom over them.
     virtual std::vector<Dim> row_extents() const { return reduction().reduced_extents(in(0)); }
     virtual Coordinates step_place(KernelSource& source, const std::string& rdom) const;
-    /// The loops of output 0 such that a row is a set of them, splitting one where that is needed; nothing where it cannot be.
+    /// The loops of output 0 such that a row is a set of them, splitting one where that is needed; nothing where it
+    /// cannot be.
     virtual std::optional<Loops> loops_of_rows(KernelSource&, const Loops& output) const { return output; }
 
     Dim row_length() const { return product(row_extents()); }
@@ -89,4 +90,4 @@ private:
     std::string element_, step_;
 };
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

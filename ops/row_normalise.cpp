@@ -79,8 +79,7 @@ public:
 
     std::vector<TensorType> infer() const override {
         std::vector<Dim> rows = in(0).shape;
-        for (const size_t axis : row_axes())
-            rows[axis] = 1;
+        for (const size_t axis : row_axes()) rows[axis] = 1;
         return {Standardise::infer()[0], TensorType(stash_, rows), TensorType(stash_, rows)};
     }
 
@@ -187,7 +186,8 @@ protected:
     std::optional<Loops> loops_of_rows(KernelSource& source, const Loops& output) const override {
         if (!channels().constant()) return std::nullopt;
         const std::string c = source.vars(in(0).rank())[1], group = source.var("group");
-        source.schedule(fmt::format("{0}.split({1}, {2}, {1}, {3}, TailStrategy::RoundUp);", output.func, c, group, channels().text()));
+        source.schedule(fmt::format("{0}.split({1}, {2}, {1}, {3}, TailStrategy::RoundUp);", output.func, c, group,
+                                    channels().text()));
         Loops loops = output;
         const auto place = std::find(loops.vars.begin(), loops.vars.end(), c) - loops.vars.begin();
         loops.extents[place] = channels();

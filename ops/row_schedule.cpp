@@ -59,8 +59,8 @@ std::string schedule_rows(KernelSource& source, const RowLoops& rows, const std:
     return row;
 }
 
-/// A row's innermost loops, whose elements follow each other in memory, as one loop: so many that vectors which are not filled
-/// at its end do not count.
+/// A row's innermost loops, whose elements follow each other in memory, as one loop: so many that vectors which are not
+/// filled at its end do not count.
 struct FusedLoop {
     std::string var;
     Dim extent;
@@ -182,8 +182,7 @@ void schedule_stage_by_stage(KernelSource& source, const RowLoops& rows) {
             schedule_update(source, rows, update);
         }
     }
-    for (size_t i = 0; i < source.output_count(); ++i)
-        schedule_loops(source, source.output_loops(i));
+    for (size_t i = 0; i < source.output_count(); ++i) schedule_loops(source, source.output_loops(i));
 }
 
 }  // namespace onnx2halide

@@ -10,9 +10,9 @@ namespace onnx2halide {
 /// A Func that a normalisation computes for each row of a tensor before it can compute the row's results.
 struct RowStage {
     enum class Kind {
-        reduction, // over the row, by an update
-        number,    // one a row, from other stages
-        elements,  // as many as the row has
+        reduction,  // over the row, by an update
+        number,     // one a row, from other stages
+        elements,   // as many as the row has
     };
     std::string func;
     Kind kind;
@@ -20,12 +20,12 @@ struct RowStage {
 
 /// What the schedule of a normalisation works on.
 struct RowLoops {
-    Loops output;                 // of the group's last Func, or of a stage with the elements of rows
-    std::vector<std::string> row; // those of its loops that run within a row; empty where a row is no set of loops
-    Loops numbers;                // of a stage that has one element a row
-    Loops steps;                  // of the reductions
-    Dim length;                   // of a row
-    std::vector<RowStage> stages; // in the order of their definitions
+    Loops output;                  // of the group's last Func, or of a stage with the elements of rows
+    std::vector<std::string> row;  // those of its loops that run within a row; empty where a row is no set of loops
+    Loops numbers;                 // of a stage that has one element a row
+    Loops steps;                   // of the reductions
+    Dim length;                    // of a row
+    std::vector<RowStage> stages;  // in the order of their definitions
 };
 
 /// Computes row by row, in one loop nest, all stages and results.
@@ -34,4 +34,4 @@ void schedule_row_by_row(KernelSource& source, const RowLoops& rows);
 /// Computes each stage for all rows before the next, and then every output of the kernel.
 void schedule_stage_by_stage(KernelSource& source, const RowLoops& rows);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -66,7 +66,7 @@ public:
 
 protected:
     struct Places {
-        Coordinates to, from; // of the output and of the updates
+        Coordinates to, from;  // of the output and of the updates
     };
     /// Coordinates of each update, over an RDom and maybe Vars of the output's.
     virtual Places scattered(KernelSource& source) const = 0;
@@ -77,8 +77,7 @@ private:
     /// Updates, two of which may meet, stay in order inside the loops over whole slices.
     void schedule_update(KernelSource& source, const std::string& update) const {
         TensorType slice = out(0);
-        for (size_t i = 0; i < first_whole_axis(); ++i)
-            slice.shape[i] = 1;
+        for (size_t i = 0; i < first_whole_axis(); ++i) slice.shape[i] = 1;
         const Loops loops = turning_loops(loops_over(update, slice, source.vars(slice.rank())));
         if (source.target().is_gpu()) return schedule_loops(source, loops);
         vectorise(source, loops, true);
@@ -99,8 +98,7 @@ protected:
         const std::vector<Dim>& shape = in(1).shape;
         const std::string r = source.rdom("r", {shape.rbegin(), shape.rend()});
         Coordinates from;
-        for (size_t i = shape.size(); i-- > 0;)
-            from.push_back(KernelSource::axis(r, i));
+        for (size_t i = shape.size(); i-- > 0;) from.push_back(KernelSource::axis(r, i));
         Coordinates to = from;
         to[axis] = index_text(source, input(1), from, in(0).shape[axis]);
         return {to, from};
@@ -118,8 +116,7 @@ protected:
         Coordinates from;
         if (count > 0) {
             const std::string r = source.rdom("r", {in(1).shape.rend() - count, in(1).shape.rend()});
-            for (size_t i = count; i-- > 0;)
-                from.push_back(KernelSource::axis(r, i));
+            for (size_t i = count; i-- > 0;) from.push_back(KernelSource::axis(r, i));
         }
         Coordinates to = index_texts(source, input(1), from, {in(0).shape.begin(), in(0).shape.begin() + width});
         const Coordinates at = source.vars(out(0).rank());
@@ -136,7 +133,7 @@ protected:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> scatter_operators() {
     return {{"Scatter", 9, make<ScatterElements>},
@@ -144,4 +141,4 @@ std::vector<Operator> scatter_operators() {
             {"ScatterND", 11, make<ScatterND>}};
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

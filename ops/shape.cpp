@@ -79,8 +79,7 @@ public:
         for (size_t i = 0; i < at.size(); ++i)
             index = i == 0 ? at[0] : fmt::format("({}) * {} + {}", index, constant_.shape[i], at[i]);
         std::vector<std::string> elements;
-        for (int64_t i = 0; i < constant_.elements(); ++i)
-            elements.push_back(literal(constant_, i));
+        for (int64_t i = 0; i < constant_.elements(); ++i) elements.push_back(literal(constant_, i));
         source.define(output(0), at, fmt::format("mux({}, {{{}}})", index, fmt::join(elements, ", ")));
     }
 
@@ -229,7 +228,7 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> shape_operators() {
     return {
@@ -240,4 +239,4 @@ std::vector<Operator> shape_operators() {
     };
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -18,8 +18,7 @@ public:
 
     std::vector<TensorType> infer() const override {
         std::vector<Dim> shape = in(0).shape;
-        for (const Cut& cut : cuts())
-            shape[cut.axis] = cut.extent;
+        for (const Cut& cut : cuts()) shape[cut.axis] = cut.extent;
         return {TensorType(in(0).element, std::move(shape))};
     }
 
@@ -93,16 +92,14 @@ public:
 
     std::vector<TensorType> infer() const override {
         size_t unknown = 1;
-        while (!is_known_at_run_time(node_, unknown))
-            ++unknown;
+        while (!is_known_at_run_time(node_, unknown)) ++unknown;
         return {TensorType(in(0).element, shape_operand(unknown, in(0).rank()))};
     }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());
         Coordinates from;
-        for (size_t axis = 0; axis < at.size(); ++axis)
-            from.push_back(place(source, axis, at[axis]));
+        for (size_t axis = 0; axis < at.size(); ++axis) from.push_back(place(source, axis, at[axis]));
         source.store(output(0), at, source.element(input(0), from));
     }
 
@@ -123,13 +120,12 @@ private:
 
 std::unique_ptr<NodeGenerator> make_slice(const Node& node) {
     bool at_run_time = false;
-    for (size_t i = 1; i < node.inputs.size(); ++i)
-        at_run_time |= is_known_at_run_time(node, i);
+    for (size_t i = 1; i < node.inputs.size(); ++i) at_run_time |= is_known_at_run_time(node, i);
     return at_run_time ? make<SliceAtRunTime>(node) : make<Slice>(node);
 }
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> slice_operators() { return {{"Slice", 1, make_slice}}; }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -17,7 +17,7 @@ public:
 
     std::vector<TensorType> infer() const override {
         if (!is_float(in(0).element)) throw CompileError("element type {} is not supported", info(in(0).element).name);
-        row_axes(); // checks the axis
+        row_axes();  // checks the axis
         return {TensorType(in(0).element, in(0).shape)};
     }
 
@@ -61,8 +61,10 @@ public:
 
 protected:
     std::vector<Stage> stages() const override {
-        return {
-            {"max", RowStage::Kind::reduction}, {"exp", RowStage::Kind::elements}, {"sum", RowStage::Kind::reduction}, {"factor", RowStage::Kind::number}};
+        return {{"max", RowStage::Kind::reduction},
+                {"exp", RowStage::Kind::elements},
+                {"sum", RowStage::Kind::reduction},
+                {"factor", RowStage::Kind::number}};
     }
 };
 

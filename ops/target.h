@@ -9,8 +9,8 @@ namespace onnx2halide {
 
 /// What schedules need to know of the machine that runs the kernels, read from a Halide target string.
 struct Target {
-    std::string text;         // x86-64-linux-avx2-fma, `host` resolved
-    int vector_bytes = 16;    // of one register
+    std::string text;       // x86-64-linux-avx2-fma, `host` resolved
+    int vector_bytes = 16;  // of one register
     int vector_registers = 16;
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 

@@ -21,7 +21,7 @@ struct Formula {
     std::string_view text;
     Integers integers = nullptr;
     Reals reals = nullptr;
-    bool is_test = false; // gives bools
+    bool is_test = false;  // gives bools
 };
 
 std::optional<Dim> negated(const Dim& x) { return -x; }
@@ -166,13 +166,12 @@ private:
     }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> unary_operators() {
     std::vector<Operator> rows = {{"Gelu", 20, make<Gelu>}, {"IsInf", 10, make<IsInf>}};
-    for (const Formula& row : formulas)
-        rows.push_back({row.op, row.since, make<Unary>});
+    for (const Formula& row : formulas) rows.push_back({row.op, row.since, make<Unary>});
     return rows;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

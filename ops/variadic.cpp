@@ -62,8 +62,7 @@ protected:
         // A mean of many is rounded after each step.
         if (is_mean() && operands.size() > 2) return std::nullopt;
         Number result = operands[0];
-        for (const Number& next : operands.subspan(1))
-            result = folded(result, next);
+        for (const Number& next : operands.subspan(1)) result = folded(result, next);
         if (is_mean() && std::holds_alternative<double>(result)) {
             return real(result) / static_cast<double>(operands.size());
         }
@@ -161,13 +160,12 @@ private:
     static std::string text(std::optional<float> bound) { return bound ? float_text(*bound, false) : ""; }
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Operator> variadic_operators() {
     std::vector<Operator> rows = {{"Where", 9, make<Where>}, {"Clip", 1, make<Clip>}};
-    for (const Fold& row : folds)
-        rows.push_back({row.op, 1, make<Variadic>});
+    for (const Fold& row : folds) rows.push_back({row.op, 1, make<Variadic>});
     return rows;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

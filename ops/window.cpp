@@ -32,7 +32,7 @@ void count_outputs(WindowAxis& axis, Rounding rounding) {
     }
 }
 
-} // namespace
+}  // namespace
 
 bool WindowAxis::reaches_before() const { return prove_less_equal(pad_begin, 0) != Proof::yes; }
 
@@ -150,4 +150,4 @@ std::string read_padded(KernelSource& source, const Value* value, const Window& 
     return condition.empty() ? element : fmt::format("select({}, {}, {})", condition, fill, element);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -12,7 +12,7 @@ namespace onnx2halide {
 struct WindowAxis {
     int64_t kernel = 1, stride = 1, dilation = 1;
     Dim pad_begin, pad_end;
-    Dim input, output; // extents
+    Dim input, output;  // extents
 
     /// Elements from the first tap to the last, both included.
     int64_t span() const { return (kernel - 1) * dilation + 1; }
@@ -58,4 +58,4 @@ std::string outside(KernelSource& source, const Window& window, const Coordinate
 /// The coordinate held inside the axis: `clamp(x, 0, 55)`.
 std::string held_inside(KernelSource& source, const WindowAxis& axis, const std::string& at);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -8,26 +8,27 @@
 
 /* ---- Scratch memory: a stack in the session's arena, one a thread ---- */
 
-/* Before each piece of scratch. Pieces are freed in nearly the reverse order: one that is freed early waits until those above it are gone. */
+/* Before each piece of scratch. Pieces are freed in nearly the reverse order: one that is freed early waits until those
+ * above it are gone. */
 typedef struct piece {
-    size_t below;  /* offset of the piece underneath, SIZE_MAX: none */
+    size_t below; /* offset of the piece underneath, SIZE_MAX: none */
     int is_free, is_heap;
     unsigned char padding[ONNX2HALIDE_ALIGNMENT - sizeof(size_t) - 2 * sizeof(int)];
 } piece;
 
 /* The region that this thread uses, and the session to which it belongs, while any piece is alive. */
 static _Thread_local struct {
-    onnx2halide_session *session;
+    onnx2halide_session* session;
     int region;
-    size_t top;   /* offset of the topmost piece, SIZE_MAX: none */
+    size_t top; /* offset of the topmost piece, SIZE_MAX: none */
     size_t used;
 } mine = {NULL, 0, SIZE_MAX, 0};
 
-static unsigned char *region(void) {
+static unsigned char* region(void) {
     return mine.session->scratch + mine.session->model->scratch_bytes * (size_t)mine.region;
 }
 
-static int take_region(onnx2halide_session *session) {
+static int take_region(onnx2halide_session* session) {
     for (int i = 0; i < session->threads; ++i) {
         if (!__atomic_exchange_n(&session->scratch_taken[i], 1, __ATOMIC_ACQUIRE)) {
             mine.session = session;
@@ -40,21 +41,21 @@ static int take_region(onnx2halide_session *session) {
     return 0;
 }
 
-static void *heap_piece(size_t bytes) {
-    piece *made = aligned_alloc(ONNX2HALIDE_ALIGNMENT, sizeof(piece) + bytes);
+static void* heap_piece(size_t bytes) {
+    piece* made = aligned_alloc(ONNX2HALIDE_ALIGNMENT, sizeof(piece) + bytes);
     if (!made) return NULL;
     made->is_heap = 1;
     return made + 1;
 }
 
-void *halide_malloc(void *user_context, size_t bytes) {
-    onnx2halide_session *session = user_context;
+void* halide_malloc(void* user_context, size_t bytes) {
+    onnx2halide_session* session = user_context;
     bytes = (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
     /* Sizes that depend on open dims are not planned and come from the heap. */
     if (!session || sizeof(piece) + bytes > session->model->scratch_bytes) return heap_piece(bytes);
     if (mine.session != session && (mine.session || !take_region(session))) return heap_piece(bytes);
     if (mine.used + sizeof(piece) + bytes > session->model->scratch_bytes) return heap_piece(bytes);
-    piece *made = (piece *)(region() + mine.used);
+    piece* made = (piece*)(region() + mine.used);
     made->below = mine.top;
     made->is_free = made->is_heap = 0;
     mine.top = mine.used;
@@ -62,18 +63,18 @@ void *halide_malloc(void *user_context, size_t bytes) {
     return made + 1;
 }
 
-void halide_free(void *user_context, void *memory) {
+void halide_free(void* user_context, void* memory) {
     (void)user_context;
     if (!memory) return;
-    piece *freed = (piece *)memory - 1;
+    piece* freed = (piece*)memory - 1;
     if (freed->is_heap) {
         free(freed);
         return;
     }
     freed->is_free = 1;
-    while (mine.top != SIZE_MAX && ((piece *)(region() + mine.top))->is_free) {
+    while (mine.top != SIZE_MAX && ((piece*)(region() + mine.top))->is_free) {
         mine.used = mine.top;
-        mine.top = ((piece *)(region() + mine.top))->below;
+        mine.top = ((piece*)(region() + mine.top))->below;
     }
     if (mine.top == SIZE_MAX) {
         __atomic_store_n(&mine.session->scratch_taken[mine.region], 0, __ATOMIC_RELEASE);
@@ -83,22 +84,22 @@ void halide_free(void *user_context, void *memory) {
 
 /* ---- Messages ---- */
 
-void halide_error(void *user_context, const char *message) {
-    onnx2halide_session *session = user_context;
+void halide_error(void* user_context, const char* message) {
+    onnx2halide_session* session = user_context;
     if (!session) return;
     const size_t length = strcspn(message, "\n");
     onnx2halide_fail(session, ONNX2HALIDE_FAILED, "%.*s", (int)length, message);
 }
 
-void halide_print(void *user_context, const char *message) {
+void halide_print(void* user_context, const char* message) {
     (void)user_context;
     fputs(message, stderr);
 }
 
 /* ---- Threads ---- */
 
-int halide_do_par_for(void *user_context, halide_task_t task, int min, int size, uint8_t *closure) {
-    const onnx2halide_session *session = user_context;
+int halide_do_par_for(void* user_context, halide_task_t task, int min, int size, uint8_t* closure) {
+    const onnx2halide_session* session = user_context;
     if (session && session->threads > 1) return halide_default_do_par_for(user_context, task, min, size, closure);
     for (int i = min; i < min + size; ++i) {
         const int status = task(user_context, i, closure);

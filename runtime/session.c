@@ -15,12 +15,14 @@
 /* Why the last create in this thread failed. */
 static _Thread_local char create_error[512];
 
-int onnx2halide_fail(onnx2halide_session *session, int code, const char *format, ...) {
+int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...) {
     /* A kernel's own message came first and says more. */
     if (session->error[0] != '\0') return code;
     int used = 0;
-    if (session->step) used = snprintf(session->error, sizeof session->error, "%s: step '%s': ", session->model->name, session->step);
-    else used = snprintf(session->error, sizeof session->error, "%s: ", session->model->name);
+    if (session->step)
+        used = snprintf(session->error, sizeof session->error, "%s: step '%s': ", session->model->name, session->step);
+    else
+        used = snprintf(session->error, sizeof session->error, "%s: ", session->model->name);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(session->error + used, sizeof session->error - used, format, arguments);
@@ -28,9 +30,7 @@ int onnx2halide_fail(onnx2halide_session *session, int code, const char *format,
     return code;
 }
 
-const char *onnx2halide_error(const onnx2halide_session *session) {
-    return session ? session->error : create_error;
-}
+const char* onnx2halide_error(const onnx2halide_session* session) { return session ? session->error : create_error; }
 
 static size_t aligned(size_t bytes) {
     return (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
@@ -42,32 +42,37 @@ static int default_threads(void) {
 }
 
 /* Maps the weights file, whose last bytes are the id of the weights that this program was compiled with. */
-static int map_weights(onnx2halide_session *session, const char *path) {
-    const onnx2halide_model *model = session->model;
+static int map_weights(onnx2halide_session* session, const char* path) {
+    const onnx2halide_model* model = session->model;
     char own[512];
     if (!path) {
         snprintf(own, sizeof own, "%s.weights", model->name);
         path = own;
     }
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' cannot be read: %s", path, strerror(errno));
+    if (file < 0)
+        return onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' cannot be read: %s", path,
+                                strerror(errno));
     struct stat status;
     const size_t id_bytes = strlen(model->weights_id), expected = model->weight_bytes + id_bytes;
     int code = 0;
     if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
         code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' is not a plain file", path);
     } else if ((size_t)status.st_size != expected) {
-        code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' has %zu bytes, expected %zu", path, (size_t)status.st_size, expected);
+        code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' has %zu bytes, expected %zu", path,
+                                (size_t)status.st_size, expected);
     } else {
-        void *mapping = mmap(NULL, expected, PROT_READ, MAP_PRIVATE, file, 0);
+        void* mapping = mmap(NULL, expected, PROT_READ, MAP_PRIVATE, file, 0);
         if (mapping == MAP_FAILED) {
-            code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' cannot be mapped: %s", path, strerror(errno));
+            code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' cannot be mapped: %s", path,
+                                    strerror(errno));
         } else {
             session->mapping = mapping;
             session->mapping_bytes = expected;
             session->weights = mapping;
             if (memcmp(session->weights + model->weight_bytes, model->weights_id, id_bytes) != 0) {
-                code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' belongs to another model", path);
+                code = onnx2halide_fail(session, ONNX2HALIDE_NO_WEIGHTS, "weights file '%s' belongs to another model",
+                                        path);
             }
         }
     }
@@ -76,53 +81,55 @@ static int map_weights(onnx2halide_session *session, const char *path) {
 }
 
 /* Everything a session counts, in one piece of memory behind the emitted struct. */
-static onnx2halide_session *allocate_session(const onnx2halide_model *model, int threads) {
+static onnx2halide_session* allocate_session(const onnx2halide_model* model, int threads) {
     const size_t ports = model->input_count + model->output_count;
     const size_t bytes = aligned(model->session_bytes) + aligned(model->tensor_count * sizeof(halide_buffer_t)) +
-                         aligned(model->dim_count * sizeof(halide_dimension_t)) + aligned(ports * sizeof(void *)) +
-                         aligned(model->output_count * (sizeof(void *) + sizeof(size_t))) + aligned(threads * sizeof(int)) +
-                         aligned(sizeof(int64_t) * 16 * ports);
-    unsigned char *memory = calloc(1, bytes);
+                         aligned(model->dim_count * sizeof(halide_dimension_t)) + aligned(ports * sizeof(void*)) +
+                         aligned(model->output_count * (sizeof(void*) + sizeof(size_t))) +
+                         aligned(threads * sizeof(int)) + aligned(sizeof(int64_t) * 16 * ports);
+    unsigned char* memory = calloc(1, bytes);
     if (!memory) return NULL;
-    onnx2halide_session *session = (onnx2halide_session *)memory;
+    onnx2halide_session* session = (onnx2halide_session*)memory;
     memory += aligned(model->session_bytes);
-    session->tensors = (halide_buffer_t *)memory;
+    session->tensors = (halide_buffer_t*)memory;
     memory += aligned(model->tensor_count * sizeof(halide_buffer_t));
-    session->dims = (halide_dimension_t *)memory;
+    session->dims = (halide_dimension_t*)memory;
     memory += aligned(model->dim_count * sizeof(halide_dimension_t));
-    session->input_data = (const void **)memory;
-    session->output_data = (void **)(memory + model->input_count * sizeof(void *));
-    memory += aligned(ports * sizeof(void *));
-    session->output_storage = (void **)memory;
-    session->output_storage_bytes = (size_t *)(memory + model->output_count * sizeof(void *));
-    memory += aligned(model->output_count * (sizeof(void *) + sizeof(size_t)));
-    session->scratch_taken = (volatile int *)memory;
+    session->input_data = (const void**)memory;
+    session->output_data = (void**)(memory + model->input_count * sizeof(void*));
+    memory += aligned(ports * sizeof(void*));
+    session->output_storage = (void**)memory;
+    session->output_storage_bytes = (size_t*)(memory + model->output_count * sizeof(void*));
+    memory += aligned(model->output_count * (sizeof(void*) + sizeof(size_t)));
+    session->scratch_taken = (volatile int*)memory;
     memory += aligned(threads * sizeof(int));
-    session->port_dims = (int64_t *)memory;
+    session->port_dims = (int64_t*)memory;
     session->model = model;
     session->threads = threads;
     return session;
 }
 
-static void place_scratch(onnx2halide_session *session) {
+static void place_scratch(onnx2halide_session* session) {
     session->scratch = session->arena + aligned(session->tensor_bytes);
 }
 
-static size_t scratch_total(const onnx2halide_session *session) {
+static size_t scratch_total(const onnx2halide_session* session) {
     return session->model->scratch_bytes * (size_t)session->threads;
 }
 
-int onnx2halide_reserve(onnx2halide_session *session, size_t tensor_bytes) {
+int onnx2halide_reserve(onnx2halide_session* session, size_t tensor_bytes) {
     const size_t needed = aligned(tensor_bytes) + scratch_total(session);
     if (needed > session->arena_bytes) {
         if (!session->owns_arena && session->arena) {
-            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the arena has %zu bytes, expected %zu", session->arena_bytes, needed);
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the arena has %zu bytes, expected %zu",
+                                    session->arena_bytes, needed);
         }
         free(session->arena);
         session->arena_bytes = 0;
         session->owns_arena = 1;
         session->arena = aligned_alloc(ONNX2HALIDE_ALIGNMENT, aligned(needed));
-        if (!session->arena) return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for an arena of %zu bytes", needed);
+        if (!session->arena)
+            return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for an arena of %zu bytes", needed);
         session->arena_bytes = aligned(needed);
     }
     session->tensor_bytes = tensor_bytes;
@@ -130,7 +137,7 @@ int onnx2halide_reserve(onnx2halide_session *session, size_t tensor_bytes) {
     return 0;
 }
 
-static int nothing(void *context, int task, uint8_t *closure) {
+static int nothing(void* context, int task, uint8_t* closure) {
     (void)context, (void)task, (void)closure;
     return 0;
 }
@@ -148,11 +155,12 @@ static void start_threads(int threads) {
     pthread_mutex_unlock(&lock);
 }
 
-static int set_up(onnx2halide_session *session, const onnx2halide_options *options) {
-    const onnx2halide_model *model = session->model;
+static int set_up(onnx2halide_session* session, const onnx2halide_options* options) {
+    const onnx2halide_model* model = session->model;
     if (options && options->arena) {
         if ((uintptr_t)options->arena % ONNX2HALIDE_ALIGNMENT != 0) {
-            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the arena is not aligned to %d bytes", ONNX2HALIDE_ALIGNMENT);
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the arena is not aligned to %d bytes",
+                                    ONNX2HALIDE_ALIGNMENT);
         }
         session->arena = options->arena;
         session->arena_bytes = options->arena_size;
@@ -168,7 +176,8 @@ static int set_up(onnx2halide_session *session, const onnx2halide_options *optio
     return code != 0 ? code : model->place(session);
 }
 
-int onnx2halide_create(onnx2halide_session **result, const onnx2halide_model *model, const onnx2halide_options *options) {
+int onnx2halide_create(onnx2halide_session** result, const onnx2halide_model* model,
+                       const onnx2halide_options* options) {
     create_error[0] = '\0';
     if (!result) {
         snprintf(create_error, sizeof create_error, "%s: create has a null pointer for the session", model->name);
@@ -176,11 +185,12 @@ int onnx2halide_create(onnx2halide_session **result, const onnx2halide_model *mo
     }
     *result = NULL;
     if (options && options->size != sizeof(onnx2halide_options)) {
-        snprintf(create_error, sizeof create_error, "%s: options.size is %zu, expected %zu", model->name, options->size, sizeof(onnx2halide_options));
+        snprintf(create_error, sizeof create_error, "%s: options.size is %zu, expected %zu", model->name, options->size,
+                 sizeof(onnx2halide_options));
         return ONNX2HALIDE_BAD_ARGUMENT;
     }
     const int threads = options && options->threads > 0 ? options->threads : default_threads();
-    onnx2halide_session *session = allocate_session(model, threads);
+    onnx2halide_session* session = allocate_session(model, threads);
     if (!session) {
         snprintf(create_error, sizeof create_error, "%s: no memory for a session", model->name);
         return ONNX2HALIDE_NO_MEMORY;
@@ -195,10 +205,10 @@ int onnx2halide_create(onnx2halide_session **result, const onnx2halide_model *mo
     return 0;
 }
 
-static void free_devices(onnx2halide_session *session) {
+static void free_devices(onnx2halide_session* session) {
     if (!session->model->uses_device) return;
     for (int i = 0; i < session->model->tensor_count; ++i) {
-        halide_buffer_t *tensor = &session->tensors[i];
+        halide_buffer_t* tensor = &session->tensors[i];
         /* A view's handle belongs to the tensor that it views, see onnx2halide_view. */
         if (tensor->device && tensor->padding != session) halide_device_free(session, tensor);
         tensor->device = 0;
@@ -206,7 +216,7 @@ static void free_devices(onnx2halide_session *session) {
     }
 }
 
-void onnx2halide_destroy(onnx2halide_session *session) {
+void onnx2halide_destroy(onnx2halide_session* session) {
     if (!session) return;
     free_devices(session);
     for (int i = 0; i < session->model->output_count; ++i) free(session->output_storage[i]);
@@ -215,27 +225,32 @@ void onnx2halide_destroy(onnx2halide_session *session) {
     free(session);
 }
 
-void onnx2halide_tensor(onnx2halide_session *session, int index, const void *data, struct halide_type_t type, int rank, const int64_t *extents) {
-    halide_buffer_t *tensor = &session->tensors[index];
-    halide_dimension_t *dims = session->dims + session->next_dim;
+void onnx2halide_tensor(onnx2halide_session* session, int index, const void* data, struct halide_type_t type, int rank,
+                        const int64_t* extents) {
+    halide_buffer_t* tensor = &session->tensors[index];
+    halide_dimension_t* dims = session->dims + session->next_dim;
     session->next_dim += rank;
     int64_t stride = 1;
     for (int i = 0; i < rank; ++i) {
         dims[i] = (halide_dimension_t){0, (int32_t)extents[i], (int32_t)stride, 0};
         stride *= extents[i];
     }
-    *tensor = (halide_buffer_t){.host = (uint8_t *)(uintptr_t)data, .type = type, .dimensions = rank, .dim = dims};
+    *tensor = (halide_buffer_t){.host = (uint8_t*)(uintptr_t)data, .type = type, .dimensions = rank, .dim = dims};
 }
 
-int onnx2halide_run(onnx2halide_session *session) {
-    const onnx2halide_model *model = session->model;
+int onnx2halide_run(onnx2halide_session* session) {
+    const onnx2halide_model* model = session->model;
     session->error[0] = '\0';
     session->step = NULL;
     for (int i = 0; i < model->input_count; ++i) {
-        if (!session->input_data[i]) return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' is a null pointer", model->inputs[i].name);
+        if (!session->input_data[i])
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' is a null pointer",
+                                    model->inputs[i].name);
     }
     for (int i = 0; i < model->output_count; ++i) {
-        if (!session->output_data[i]) return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "output '%s' is a null pointer", model->outputs[i].name);
+        if (!session->output_data[i])
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "output '%s' is a null pointer",
+                                    model->outputs[i].name);
     }
     model->bind(session);
     return model->steps(session);
@@ -247,46 +262,53 @@ static size_t element_bytes(int32_t type) {
     return type >= 0 && (size_t)type < sizeof bytes ? bytes[type] : 0;
 }
 
-static int64_t element_count(const int64_t *dims, int32_t rank) {
+static int64_t element_count(const int64_t* dims, int32_t rank) {
     int64_t count = 1;
     for (int32_t i = 0; i < rank; ++i) count *= dims[i];
     return count;
 }
 
 /* Checks one input's type and rank; its dims are checked when the open ones are known. */
-static int check_input(onnx2halide_session *session, const onnx2halide_port *port, const onnx2halide_value *value) {
-    if (value->kind != ONNX2HALIDE_TENSOR) return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' is not a tensor", port->name);
+static int check_input(onnx2halide_session* session, const onnx2halide_port* port, const onnx2halide_value* value) {
+    if (value->kind != ONNX2HALIDE_TENSOR)
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' is not a tensor", port->name);
     if (value->type != port->type) {
-        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has element type %d, expected %d", port->name, (int)value->type, (int)port->type);
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has element type %d, expected %d",
+                                port->name, (int)value->type, (int)port->type);
     }
     if (value->rank != port->rank) {
-        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has %d dims, expected %d", port->name, (int)value->rank, (int)port->rank);
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has %d dims, expected %d", port->name,
+                                (int)value->rank, (int)port->rank);
     }
-    if (port->rank > 0 && !value->dims) return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has no dims", port->name);
+    if (port->rank > 0 && !value->dims)
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has no dims", port->name);
     return 0;
 }
 
 /* Takes the open dims from the inputs' shapes and, where they changed, places the tensors anew. */
-static int bind_dims(onnx2halide_session *session, const onnx2halide_value *inputs) {
-    const onnx2halide_model *model = session->model;
+static int bind_dims(onnx2halide_session* session, const onnx2halide_value* inputs) {
+    const onnx2halide_model* model = session->model;
     int changed = 0;
     int64_t open[ONNX2HALIDE_MAX_OPEN] = {0};
     for (int i = 0; i < model->open_count; ++i) {
-        const onnx2halide_open_dim *dim = &model->open_dims[i];
+        const onnx2halide_open_dim* dim = &model->open_dims[i];
         open[i] = inputs[dim->input].dims[dim->axis];
         if (open[i] < dim->min || open[i] > dim->max) {
-            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s': dim %d (%s) is %lld, expected %lld to %lld", model->inputs[dim->input].name,
-                                    dim->axis, dim->name, (long long)open[i], (long long)dim->min, (long long)dim->max);
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                                    "input '%s': dim %d (%s) is %lld, expected %lld to %lld",
+                                    model->inputs[dim->input].name, dim->axis, dim->name, (long long)open[i],
+                                    (long long)dim->min, (long long)dim->max);
         }
         changed |= open[i] != session->open[i];
     }
     model->shapes(open, session->port_dims);
-    const int64_t *expected = session->port_dims;
+    const int64_t* expected = session->port_dims;
     for (int i = 0; i < model->input_count; expected += model->inputs[i++].rank) {
         for (int axis = 0; axis < model->inputs[i].rank; ++axis) {
             if (inputs[i].dims[axis] == expected[axis]) continue;
-            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s': dim %d is %lld, expected %lld", model->inputs[i].name, axis,
-                                    (long long)inputs[i].dims[axis], (long long)expected[axis]);
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s': dim %d is %lld, expected %lld",
+                                    model->inputs[i].name, axis, (long long)inputs[i].dims[axis],
+                                    (long long)expected[axis]);
         }
     }
     if (!changed) return 0;
@@ -299,23 +321,26 @@ static int bind_dims(onnx2halide_session *session, const onnx2halide_value *inpu
 }
 
 /* Tells the shape of each output and finds memory for those that the caller gave none. */
-static int bind_outputs(onnx2halide_session *session, onnx2halide_value *outputs) {
-    const onnx2halide_model *model = session->model;
-    const int64_t *dims = session->port_dims;
+static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs) {
+    const onnx2halide_model* model = session->model;
+    const int64_t* dims = session->port_dims;
     for (int i = 0; i < model->input_count; ++i) dims += model->inputs[i].rank;
     for (int i = 0; i < model->output_count; dims += model->outputs[i++].rank) {
-        const onnx2halide_port *port = &model->outputs[i];
+        const onnx2halide_port* port = &model->outputs[i];
         const size_t bytes = element_bytes(port->type) * (size_t)element_count(dims, port->rank);
-        void *data = outputs[i].data;
+        void* data = outputs[i].data;
         if (data && outputs[i].size < bytes) {
-            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "output '%s' needs %zu bytes, its buffer has %zu", port->name, bytes, outputs[i].size);
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                                    "output '%s' needs %zu bytes, its buffer has %zu", port->name, bytes,
+                                    outputs[i].size);
         }
         if (!data) {
             if (session->output_storage_bytes[i] < bytes || !session->output_storage[i]) {
                 free(session->output_storage[i]);
                 session->output_storage_bytes[i] = 0;
                 session->output_storage[i] = malloc(bytes > 0 ? bytes : 1);
-                if (!session->output_storage[i]) return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for output '%s'", port->name);
+                if (!session->output_storage[i])
+                    return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for output '%s'", port->name);
                 session->output_storage_bytes[i] = bytes;
             }
             data = session->output_storage[i];
@@ -326,8 +351,8 @@ static int bind_outputs(onnx2halide_session *session, onnx2halide_value *outputs
     return 0;
 }
 
-int onnx2halide_run_values(onnx2halide_session *session, const onnx2halide_value *inputs, onnx2halide_value *outputs) {
-    const onnx2halide_model *model = session->model;
+int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value* inputs, onnx2halide_value* outputs) {
+    const onnx2halide_model* model = session->model;
     session->error[0] = '\0';
     session->step = NULL;
     if ((!inputs && model->input_count > 0) || (!outputs && model->output_count > 0)) {
@@ -335,14 +360,16 @@ int onnx2halide_run_values(onnx2halide_session *session, const onnx2halide_value
     }
     int code = 0;
     static const unsigned char empty[1]; /* what an input without elements may point to */
-    for (int i = 0; i < model->input_count && code == 0; ++i) code = check_input(session, &model->inputs[i], &inputs[i]);
+    for (int i = 0; i < model->input_count && code == 0; ++i)
+        code = check_input(session, &model->inputs[i], &inputs[i]);
     if (code == 0) code = bind_dims(session, inputs);
     for (int i = 0; i < model->input_count && code == 0; ++i) {
-        const onnx2halide_port *port = &model->inputs[i];
+        const onnx2halide_port* port = &model->inputs[i];
         const size_t bytes = element_bytes(port->type) * (size_t)element_count(inputs[i].dims, port->rank);
         session->input_data[i] = bytes == 0 ? empty : inputs[i].data;
         if (inputs[i].data && inputs[i].size < bytes) {
-            code = onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' needs %zu bytes, its data has %zu", port->name, bytes, inputs[i].size);
+            code = onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' needs %zu bytes, its data has %zu",
+                                    port->name, bytes, inputs[i].size);
         }
     }
     if (code == 0) code = bind_outputs(session, outputs);

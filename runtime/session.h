@@ -1,90 +1,94 @@
-/* What every emitted host program shares: sessions, their memory, and the calls that kernels make. Linked into NAME.a with local names. */
+/* What every emitted host program shares: sessions, their memory, and the calls that kernels make. Linked into NAME.a
+ * with local names. */
 #ifndef ONNX2HALIDE_SESSION_H
 #define ONNX2HALIDE_SESSION_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "HalideRuntime.h"
 #include "arena.h"
+#include "HalideRuntime.h"
 #include "onnx2halide_types.h"
 
 typedef struct onnx2halide_session onnx2halide_session;
 
 /* A dim that the model leaves open, and where a run finds it. */
 typedef struct onnx2halide_open_dim {
-    const char *name;
+    const char* name;
     int input, axis;
     int64_t min, max;
 } onnx2halide_open_dim;
 
 /* The constant part of a model: tables and the functions of its host program. */
 typedef struct onnx2halide_model {
-    const char *name;
+    const char* name;
     size_t session_bytes;
     int input_count, output_count, tensor_count, dim_count, open_count;
     const onnx2halide_port *inputs, *outputs;
-    const onnx2halide_open_dim *open_dims;
+    const onnx2halide_open_dim* open_dims;
     size_t arena_bytes, scratch_bytes; /* arena_bytes: 0 where dims are open */
-    const unsigned char *weights;      /* NULL: in a file */
+    const unsigned char* weights;      /* NULL: in a file */
     size_t weight_bytes;
-    const char *weights_id;
+    const char* weights_id;
     int uses_device;
     /* Extents of all inputs, then all outputs, outermost first, for these open dims. */
-    void (*shapes)(const int64_t *open, int64_t *dims);
+    void (*shapes)(const int64_t* open, int64_t* dims);
     /* Sets up every tensor for the session's open dims. */
-    int (*place)(onnx2halide_session *session);
+    int (*place)(onnx2halide_session* session);
     /* Points the tensors that are inputs and outputs at the caller's memory. */
-    void (*bind)(onnx2halide_session *session);
+    void (*bind)(onnx2halide_session* session);
     /* Runs the kernels. */
-    int (*steps)(onnx2halide_session *session);
+    int (*steps)(onnx2halide_session* session);
 } onnx2halide_model;
 
 enum { ONNX2HALIDE_MAX_OPEN = 8 };
 
 struct onnx2halide_session {
-    const onnx2halide_model *model;
-    const char *step; /* the kernel that runs, for messages */
+    const onnx2halide_model* model;
+    const char* step; /* the kernel that runs, for messages */
     char error[512];
     int threads;
     int64_t open[ONNX2HALIDE_MAX_OPEN];
-    unsigned char *arena; /* tensors, then one scratch region a thread */
+    unsigned char* arena; /* tensors, then one scratch region a thread */
     size_t arena_bytes, tensor_bytes;
     int owns_arena;
-    unsigned char *scratch;   /* threads regions of model->scratch_bytes */
-    volatile int *scratch_taken; /* one flag a region */
-    const unsigned char *weights;
-    void *mapping; /* of the weights file */
+    unsigned char* scratch;      /* threads regions of model->scratch_bytes */
+    volatile int* scratch_taken; /* one flag a region */
+    const unsigned char* weights;
+    void* mapping; /* of the weights file */
     size_t mapping_bytes;
-    const void **input_data; /* the caller's memory in this run */
-    void **output_data;
-    void **output_storage; /* outputs for which the caller gave no memory */
-    size_t *output_storage_bytes;
-    halide_buffer_t *tensors;
-    halide_dimension_t *dims;
+    const void** input_data; /* the caller's memory in this run */
+    void** output_data;
+    void** output_storage; /* outputs for which the caller gave no memory */
+    size_t* output_storage_bytes;
+    halide_buffer_t* tensors;
+    halide_dimension_t* dims;
     int next_dim;
-    int64_t *port_dims; /* of all inputs, then all outputs, in this run */
+    int64_t* port_dims; /* of all inputs, then all outputs, in this run */
 };
 
-/* Makes a session of model->session_bytes; options may be NULL. On failure *session is NULL and onnx2halide_create_error tells why. */
-int onnx2halide_create(onnx2halide_session **session, const onnx2halide_model *model, const onnx2halide_options *options);
-void onnx2halide_destroy(onnx2halide_session *session);
-const char *onnx2halide_error(const onnx2halide_session *session);
+/* Makes a session of model->session_bytes; options may be NULL. On failure *session is NULL and
+ * onnx2halide_create_error tells why. */
+int onnx2halide_create(onnx2halide_session** session, const onnx2halide_model* model,
+                       const onnx2halide_options* options);
+void onnx2halide_destroy(onnx2halide_session* session);
+const char* onnx2halide_error(const onnx2halide_session* session);
 
 /* Notes why a call failed and returns the code. */
-int onnx2halide_fail(onnx2halide_session *session, int code, const char *format, ...);
+int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...);
 
 /* Runs with the memory that input_data and output_data name. */
-int onnx2halide_run(onnx2halide_session *session);
-int onnx2halide_run_values(onnx2halide_session *session, const onnx2halide_value *inputs, onnx2halide_value *outputs);
+int onnx2halide_run(onnx2halide_session* session);
+int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value* inputs, onnx2halide_value* outputs);
 
 /* Sets up one tensor: dense, innermost extent first. */
-void onnx2halide_tensor(onnx2halide_session *session, int tensor, const void *data, struct halide_type_t type, int rank, const int64_t *extents);
+void onnx2halide_tensor(onnx2halide_session* session, int tensor, const void* data, struct halide_type_t type, int rank,
+                        const int64_t* extents);
 /* Makes sure that the arena holds this many bytes for tensors. */
-int onnx2halide_reserve(onnx2halide_session *session, size_t tensor_bytes);
+int onnx2halide_reserve(onnx2halide_session* session, size_t tensor_bytes);
 
 /* Lets a view see what is on the device of the tensor that owns the memory. */
-static inline void onnx2halide_view(onnx2halide_session *session, halide_buffer_t *view, const halide_buffer_t *owner) {
+static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_t* view, const halide_buffer_t* owner) {
     view->padding = session; /* marks it for destroy */
     view->device = owner->device;
     view->device_interface = owner->device_interface;
@@ -94,24 +98,16 @@ static inline void onnx2halide_view(onnx2halide_session *session, halide_buffer_
 /* In the emitted functions `session` is the session; a tensor's name is its index. */
 #define T(tensor) (&session->tensors[tensor])
 #define VIEW(view, owner) onnx2halide_view(session, T(view), T(owner))
-#define STEP(kernel, ...)                                                                                                        \
-    do {                                                                                                                         \
-        session->step = #kernel;                                                                                                 \
-        const int status = kernel##_kernel(session, __VA_ARGS__);                                                                \
-        if (status != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);                       \
+#define STEP(kernel, ...)                                                                                              \
+    do {                                                                                                               \
+        session->step = #kernel;                                                                                       \
+        const int status = kernel##_kernel(session, __VA_ARGS__);                                                      \
+        if (status != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);            \
     } while (0)
 
-static inline int64_t floor_div(int64_t a, int64_t b) {
-    return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-static inline int64_t floor_mod(int64_t a, int64_t b) {
-    return a - b * floor_div(a, b);
-}
-static inline int64_t min_dim(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static inline int64_t max_dim(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
+static inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline int64_t floor_mod(int64_t a, int64_t b) { return a - b * floor_div(a, b); }
+static inline int64_t min_dim(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t max_dim(int64_t a, int64_t b) { return a > b ? a : b; }
 
 #endif

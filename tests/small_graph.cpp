@@ -27,8 +27,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> parts;
     if (trimmed(text).empty()) return parts;
     std::istringstream stream{std::string(text)};
-    for (std::string part; std::getline(stream, part, separator);)
-        parts.push_back(trimmed(part));
+    for (std::string part; std::getline(stream, part, separator);) parts.push_back(trimmed(part));
     if (text.back() == separator) parts.emplace_back();
     return parts;
 }
@@ -47,29 +46,21 @@ ElementType element_type(const std::string& name) {
 template <typename T>
 Constant filled(const TensorType& type, const std::vector<std::string>& numbers) {
     std::vector<int64_t> shape;
-    for (const Dim& dim : type.shape)
-        shape.push_back(dim.constant().value());
+    for (const Dim& dim : type.shape) shape.push_back(dim.constant().value());
     std::vector<T> elements(type.elements().constant().value(), std::is_floating_point_v<T> ? T(0.5) : T(1));
-    for (size_t i = 0; i < numbers.size(); ++i)
-        elements.at(i) = static_cast<T>(std::stod(numbers[i]));
+    for (size_t i = 0; i < numbers.size(); ++i) elements.at(i) = static_cast<T>(std::stod(numbers[i]));
     return make_constant(type.element, shape, elements);
 }
 
 Constant constant_of(const TensorType& type, const std::vector<std::string>& numbers) {
     using enum ElementType;
     switch (type.element) {
-    case float32:
-        return filled<float>(type, numbers);
-    case float64:
-        return filled<double>(type, numbers);
-    case int32:
-        return filled<int32_t>(type, numbers);
-    case int64:
-        return filled<int64_t>(type, numbers);
-    case boolean:
-        return filled<uint8_t>(type, numbers);
-    default:
-        throw std::invalid_argument("no constant of this type");
+    case float32: return filled<float>(type, numbers);
+    case float64: return filled<double>(type, numbers);
+    case int32: return filled<int32_t>(type, numbers);
+    case int64: return filled<int64_t>(type, numbers);
+    case boolean: return filled<uint8_t>(type, numbers);
+    default: throw std::invalid_argument("no constant of this type");
     }
 }
 
@@ -77,8 +68,7 @@ Attribute attribute_of(const std::string& text) {
     if (is_number(text)) return static_cast<int64_t>(std::stoll(text));
     if (text.find(',') != std::string::npos) {
         std::vector<int64_t> list;
-        for (const std::string& part : split(text, ','))
-            list.push_back(std::stoll(part));
+        for (const std::string& part : split(text, ',')) list.push_back(std::stoll(part));
         return list;
     }
     if (text.find_first_not_of("-0123456789.e") == std::string::npos) return std::stof(text);
@@ -116,8 +106,7 @@ private:
     void add_constant(const std::string& name, std::istringstream& words) {
         const TensorType of = type(words);
         std::vector<std::string> numbers;
-        for (std::string number; words >> number;)
-            numbers.push_back(number);
+        for (std::string number; words >> number;) numbers.push_back(number);
         graph_.value(name)->constant = constant_of(of, numbers);
         graph_.value(name)->type = of;
     }
@@ -154,8 +143,7 @@ private:
         for (const std::string& operand : split(what.substr(open + 1, close - open - 1), ',')) {
             node.inputs.push_back(operand.empty() ? nullptr : graph_.value(operand));
         }
-        for (const std::string& name : names)
-            node.outputs.push_back(name.empty() ? nullptr : graph_.value(name));
+        for (const std::string& name : names) node.outputs.push_back(name.empty() ? nullptr : graph_.value(name));
         std::istringstream attributes(what.substr(close + 1));
         for (std::string attribute; attributes >> attribute;) {
             const size_t equals = attribute.find('=');
@@ -169,12 +157,11 @@ private:
 
 std::string names_of(const std::vector<Value*>& values) {
     std::vector<std::string> names;
-    for (const Value* value : values)
-        names.push_back(value ? value->name : "");
+    for (const Value* value : values) names.push_back(value ? value->name : "");
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-} // namespace
+}  // namespace
 
 std::unique_ptr<Graph> parse_graph(std::string_view text) {
     auto graph = std::make_unique<Graph>();
@@ -197,8 +184,7 @@ std::string graph_text(const Graph& graph) {
 
 std::string type_text(const TensorType& type) {
     std::vector<std::string> extents;
-    for (const Dim& dim : type.shape)
-        extents.push_back(dim.text());
+    for (const Dim& dim : type.shape) extents.push_back(dim.text());
     const std::string text = fmt::format("{}[{}]", info(type.element).name, fmt::join(extents, ","));
     return type.is_row_major() ? text : fmt::format("{}{{{}}}", text, fmt::join(type.layout, ","));
 }
@@ -225,4 +211,4 @@ Node* find_node(const Graph& graph, std::string_view name) {
     return found == graph.nodes().end() ? nullptr : found->get();
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -32,4 +32,4 @@ Node* find_node(const Graph& graph, std::string_view name);
 /// The statements that the node which makes the first output writes, one a line.
 std::string statements(std::string_view text);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

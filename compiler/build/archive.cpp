@@ -3,8 +3,8 @@
 #include <future>
 #include <sstream>
 
-#include <Halide.h>
 #include <fmt/format.h>
+#include <Halide.h>
 
 #include "compiler/build/cache.h"
 #include "compiler/build/files.h"
@@ -25,18 +25,21 @@ std::vector<std::string> words(const std::string& command) {
 }
 
 /// The C compiler's command with arguments behind it.
-std::vector<std::string> with_arguments(const std::string& cc, const std::vector<std::string>& first, const std::vector<std::string>& second = {},
+std::vector<std::string> with_arguments(const std::string& cc, const std::vector<std::string>& first,
+                                        const std::vector<std::string>& second = {},
                                         const std::vector<std::string>& third = {}) {
     std::vector<std::string> command = words(cc);
-    for (const auto* arguments : {&first, &second, &third}) command.insert(command.end(), arguments->begin(), arguments->end());
+    for (const auto* arguments : {&first, &second, &third})
+        command.insert(command.end(), arguments->begin(), arguments->end());
     return command;
 }
 
 /// The C compiler with its flags for objects that go into archives and shared libraries.
-std::vector<std::string> compile_command(const std::string& cc, const std::string& optimisation, const fs::path& source, const fs::path& object,
-                                         const fs::path& include) {
-    return with_arguments(cc, {"-std=c11", optimisation, "-fPIC", "-I" + include.string(), "-I" + runtime_folder.string(), "-I" ONNX2HALIDE_HALIDE_DIR "/include",
-                               "-include", "stddef.h", "-c", source.string(), "-o", object.string()});
+std::vector<std::string> compile_command(const std::string& cc, const std::string& optimisation, const fs::path& source,
+                                         const fs::path& object, const fs::path& include) {
+    return with_arguments(cc, {"-std=c11", optimisation, "-fPIC", "-I" + include.string(),
+                               "-I" + runtime_folder.string(), "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-include",
+                               "stddef.h", "-c", source.string(), "-o", object.string()});
 }
 
 /// A source of runtime/, compiled once for each compiler and kept in the cache.
@@ -64,7 +67,8 @@ void build_halide_runtime(const std::string& target, const fs::path& object) {
 
 std::vector<std::string> public_symbols(const std::string& name) {
     std::vector<std::string> symbols;
-    for (const char* suffix : {"create", "run", "run_values", "error", "destroy", "inputs", "outputs"}) symbols.push_back(name + "_" + suffix);
+    for (const char* suffix : {"create", "run", "run_values", "error", "destroy", "inputs", "outputs"})
+        symbols.push_back(name + "_" + suffix);
     return symbols;
 }
 
@@ -80,7 +84,8 @@ std::string sibling_tool(const std::string& cc, const std::string& tool) {
 std::string build_host_program(const ArchiveJob& job) {
     const fs::path object = job.objects / (job.name + "_host_program.o");
     // Calls of kernels gain nothing from more, and long programs take long.
-    run_or_throw(compile_command(job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), object, job.folder));
+    run_or_throw(
+        compile_command(job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), object, job.folder));
     return object.string();
 }
 
@@ -105,7 +110,8 @@ std::string join(const ArchiveJob& job) {
     return joined;
 }
 
-/// The weights have an object of their own, so that hundreds of megabytes are not linked and copied again. Its one symbol is hidden.
+/// The weights have an object of their own, so that hundreds of megabytes are not linked and copied again. Its one
+/// symbol is hidden.
 std::string build_weights(const ArchiveJob& job) {
     const std::string object = (job.objects / (job.name + "_weights.o")).string();
     run_or_throw(with_arguments(job.cc, {"-c", job.weights_source.string(), "-o", object}));
@@ -113,7 +119,8 @@ std::string build_weights(const ArchiveJob& job) {
 }
 
 /// The processor that a C compiler's name for its machine starts with, by Halide's name for it.
-constexpr std::pair<std::string_view, std::string_view> processors[] = {{"x86-64-", "x86_64"}, {"x86-32-", "i"}, {"arm-64-", "aarch64"}, {"arm-32-", "arm"}};
+constexpr std::pair<std::string_view, std::string_view> processors[] = {
+    {"x86-64-", "x86_64"}, {"x86-32-", "i"}, {"arm-64-", "aarch64"}, {"arm-32-", "arm"}};
 
 }  // namespace
 
@@ -142,7 +149,8 @@ void build_archive(const ArchiveJob& job) {
     command.insert(command.end(), members.begin(), members.end());
     run_or_throw(command);
     if (job.shared_library) {
-        run_or_throw(with_arguments(job.cc, {"-shared", "-o", library.string()}, members, {"-lpthread", "-ldl", "-lm"}));
+        run_or_throw(
+            with_arguments(job.cc, {"-shared", "-o", library.string()}, members, {"-lpthread", "-ldl", "-lm"}));
         move_file(library, job.folder / (job.name + ".so"));
     }
     move_file(archive, job.folder / (job.name + ".a"));

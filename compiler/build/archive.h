@@ -8,9 +8,9 @@ namespace onnx2halide {
 
 struct ArchiveJob {
     std::string name;
-    std::filesystem::path folder;          // holds NAME.c and NAME.h; NAME.a goes there
-    std::filesystem::path objects;         // holds the kernels' objects
-    std::vector<std::string> kernels;      // names of the kernels
+    std::filesystem::path folder;      // holds NAME.c and NAME.h; NAME.a goes there
+    std::filesystem::path objects;     // holds the kernels' objects
+    std::vector<std::string> kernels;  // names of the kernels
     std::string target;
     std::filesystem::path weights_source;  // assembler text that embeds the weights; empty: none
     bool shared_library = false;           // NAME.so beside NAME.a
@@ -21,8 +21,8 @@ struct ArchiveJob {
 /// Throws UsageError where the C compiler cannot be started or makes objects for another processor than the target's.
 void check_c_compiler(const std::string& cc, const std::string& target);
 
-/// Compiles the host program and links it with its kernels and a Halide runtime of their own into one object in NAME.a, whose symbols are local
-/// but for the model's public names.
+/// Compiles the host program and links it with its kernels and a Halide runtime of their own into one object in NAME.a,
+/// whose symbols are local but for the model's public names.
 void build_archive(const ArchiveJob& job);
 
 }  // namespace onnx2halide

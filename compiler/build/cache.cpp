@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include <HalideRuntime.h>
 #include <fmt/format.h>
+#include <HalideRuntime.h>
 
 #include "compiler/build/files.h"
 #include "compiler/build/sha256.h"
@@ -36,8 +36,8 @@ uintmax_t size_limit() {
 ObjectCache::ObjectCache() : folder_(cache_folder()) {}
 
 std::string ObjectCache::key(const std::string& kind, const std::string& text) {
-    return sha256(fmt::format("{}\n{}.{}.{}\n{} {}\n{}", ONNX2HALIDE_VERSION, HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, kind.size(), kind,
-                              text));
+    return sha256(fmt::format("{}\n{}.{}.{}\n{} {}\n{}", ONNX2HALIDE_VERSION, HALIDE_VERSION_MAJOR,
+                              HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, kind.size(), kind, text));
 }
 
 bool ObjectCache::fetch(const std::string& key, const fs::path& to) const {
@@ -66,7 +66,8 @@ void ObjectCache::trim() const {
     std::vector<Entry> entries;
     uintmax_t total = 0;
     std::error_code error;
-    for (auto entry = fs::recursive_directory_iterator(folder_, error); !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    for (auto entry = fs::recursive_directory_iterator(folder_, error);
+         !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
         std::error_code vanished;
         if (!entry->is_regular_file(vanished)) continue;
         const Entry found{entry->last_write_time(vanished), entry->file_size(vanished), entry->path()};

@@ -7,7 +7,8 @@
 
 namespace onnx2halide {
 
-/// Built objects by the hash of all that made them, in the user's cache folder ($ONNX2HALIDE_CACHE, else $XDG_CACHE_HOME/onnx2halide, else
+/// Built objects by the hash of all that made them, in the user's cache folder ($ONNX2HALIDE_CACHE, else
+/// $XDG_CACHE_HOME/onnx2halide, else
 /// ~/.cache/onnx2halide). Files appear whole or not at all, so any number of compilers may share it.
 class ObjectCache {
 public:

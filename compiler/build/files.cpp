@@ -19,7 +19,8 @@ std::string read_text(const fs::path& path) {
     if (!file || error) throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
     std::string text(size, '\0');
     file.read(text.data(), static_cast<std::streamsize>(size));
-    if (static_cast<uintmax_t>(file.gcount()) != size) throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
+    if (static_cast<uintmax_t>(file.gcount()) != size)
+        throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
     return text;
 }
 
@@ -49,7 +50,8 @@ TemporaryFolder::TemporaryFolder(const fs::path& parent) {
     std::error_code error;
     fs::create_directories(parent, error);
     std::string name = (parent / "onnx2halide-XXXXXX").string();
-    if (error || !mkdtemp(name.data())) throw std::runtime_error(fmt::format("no folder can be made in {}", parent.string()));
+    if (error || !mkdtemp(name.data()))
+        throw std::runtime_error(fmt::format("no folder can be made in {}", parent.string()));
     path_ = name;
 }
 

@@ -9,7 +9,8 @@ namespace onnx2halide {
 /// The whole file. Throws std::runtime_error where it cannot be read.
 std::string read_text(const std::filesystem::path& path);
 
-/// Writes a file under another name and renames it, so that nobody sees half of it. Throws std::runtime_error where it cannot be written.
+/// Writes a file under another name and renames it, so that nobody sees half of it. Throws std::runtime_error where it
+/// cannot be written.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 /// Moves a file to where a reader sees the old one or the new one whole. The original may stay.

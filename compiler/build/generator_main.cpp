@@ -1,11 +1,12 @@
-// The main() of every generator program: runs the generators that its arguments name, each in a process of its own, so that one
-// that fails harms no other and names inside of the objects do not depend on which ran before.
+// The main() of every generator program: runs the generators that its arguments name, each in a process of its own, so
+// that one that fails harms no other and names inside of the objects do not depend on which ran before.
 //
 //     generators FOLDER TARGET JOBS KIND,... NAME[:KERNEL][,PARAM=VALUE...] ...
 //
-// runs the generator that is registered as NAME to make the function KERNEL_kernel (without KERNEL: NAME_kernel). It leaves FOLDER/NAME.o,
-// one file for each further kind (stmt_html, assembly, schedule), and FOLDER/NAME.scratch: the bytes of scratch memory that a call asks of
-// one thread. What fails is told in FOLDER/NAME.error; the exit status is the number of failures.
+// runs the generator that is registered as NAME to make the function KERNEL_kernel (without KERNEL: NAME_kernel). It
+// leaves FOLDER/NAME.o, one file for each further kind (stmt_html, assembly, schedule), and FOLDER/NAME.scratch: the
+// bytes of scratch memory that a call asks of one thread. What fails is told in FOLDER/NAME.error; the exit status is
+// the number of failures.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,8 +26,9 @@ namespace {
 using namespace Halide;
 using namespace Halide::Internal;
 
-/// Finds the most memory that is allocated at one time on one thread, from sizes known at compile time. The runtime puts 64 bytes
-/// before each piece and rounds up to 64, see runtime/halide_hooks.c. Allocations of unknown size come from the heap.
+/// Finds the most memory that is allocated at one time on one thread, from sizes known at compile time. The runtime
+/// puts 64 bytes before each piece and rounds up to 64, see runtime/halide_hooks.c. Allocations of unknown size come
+/// from the heap.
 class ScratchMeter : public IRMutator {
 public:
     int64_t most() const { return most_; }
@@ -85,11 +87,10 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 /// NAME of NAME:KERNEL.
-std::string registered_name(const std::vector<std::string>& job) {
-    return job[0].substr(0, job[0].find(':'));
-}
+std::string registered_name(const std::vector<std::string>& job) { return job[0].substr(0, job[0].find(':')); }
 
-void generate(const std::string& folder, const Target& target, const std::vector<std::string>& kinds, const std::vector<std::string>& job) {
+void generate(const std::string& folder, const Target& target, const std::vector<std::string>& kinds,
+              const std::vector<std::string>& job) {
     const std::string name = registered_name(job), kernel = job[0].substr(job[0].find(':') + 1);
     const auto generator = GeneratorRegistry::create(name, GeneratorContext(target));
     for (size_t i = 1; i < job.size(); ++i) {
@@ -107,7 +108,8 @@ void generate(const std::string& folder, const Target& target, const std::vector
 }
 
 /// In a child process. Returns its exit status.
-int generate_or_report(const std::string& folder, const Target& target, const std::vector<std::string>& kinds, const std::vector<std::string>& job) {
+int generate_or_report(const std::string& folder, const Target& target, const std::vector<std::string>& kinds,
+                       const std::vector<std::string>& job) {
     std::string why;
     try {
         generate(folder, target, kinds, job);
@@ -145,8 +147,10 @@ int main(int argc, char** argv) {
         if (running == jobs) reap(running, failed);
         const pid_t child = fork();
         if (child == 0) _exit(generate_or_report(folder, target, kinds, split(argv[i])));
-        if (child > 0) ++running;
-        else ++failed;
+        if (child > 0)
+            ++running;
+        else
+            ++failed;
     }
     while (running > 0) reap(running, failed);
     return failed > 0 ? 1 : 0;

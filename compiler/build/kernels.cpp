@@ -40,19 +40,17 @@ struct Slice {
     std::vector<MissingClass*> classes;
 };
 
-/// What a slice's class is registered as. Classes of different models may share a name, so each stands in a namespace of its own.
-std::string slot(size_t i) {
-    return fmt::format("kernel_{}", i);
-}
+/// What a slice's class is registered as. Classes of different models may share a name, so each stands in a namespace
+/// of its own.
+std::string slot(size_t i) { return fmt::format("kernel_{}", i); }
 
 std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
-    static const std::string surroundings = sha256(read_text(ONNX2HALIDE_GENERATORS_DIR "/onnx2halide_generators.h") + read_text(ONNX2HALIDE_GENERATOR_MAIN));
+    static const std::string surroundings = sha256(read_text(ONNX2HALIDE_GENERATORS_DIR "/onnx2halide_generators.h") +
+                                                   read_text(ONNX2HALIDE_GENERATOR_MAIN));
     return ObjectCache::key("kernel " + job.target, surroundings + job.file.preamble + generator.text);
 }
 
-std::string object_name(const GeneratorClass& generator) {
-    return generator.name + ".o";
-}
+std::string object_name(const GeneratorClass& generator) { return generator.name + ".o"; }
 
 /// An object file and what it asks of scratch memory, kept as one file: the number is its last line.
 void pack(const fs::path& object, const std::string& scratch, const fs::path& packed) {
@@ -68,7 +66,8 @@ int64_t unpack(const fs::path& packed, const fs::path& object) {
 
 class KernelBuilder {
 public:
-    KernelBuilder(std::vector<KernelJob>& jobs, int parallel, const Progress& progress) : jobs_(jobs), parallel_(parallel), progress_(progress) {}
+    KernelBuilder(std::vector<KernelJob>& jobs, int parallel, const Progress& progress)
+        : jobs_(jobs), parallel_(parallel), progress_(progress) {}
 
     void build() {
         for (KernelJob& job : jobs_) find_missing(job);
@@ -132,9 +131,11 @@ private:
         std::vector<std::string> command = {(folder.path() / "generators").string(), folder.path().string(),
                                             slice.job->target + "-no_runtime-no_bounds_query-user_context", "1",
                                             fmt::format("object,{}", fmt::join(slice.job->kinds, ","))};
-        for (size_t i = 0; i < slice.classes.size(); ++i) command.push_back(slot(i) + ":" + slice.classes[i]->generator->name);
+        for (size_t i = 0; i < slice.classes.size(); ++i)
+            command.push_back(slot(i) + ":" + slice.classes[i]->generator->name);
         const ProcessResult generated = run_process(command);
-        for (size_t i = 0; i < slice.classes.size(); ++i) collect(*slice.classes[i], *slice.job, folder.path() / slot(i), generated.output);
+        for (size_t i = 0; i < slice.classes.size(); ++i)
+            collect(*slice.classes[i], *slice.job, folder.path() / slot(i), generated.output);
     }
 
     static ProcessResult compile(const Slice& slice, const fs::path& folder) {
@@ -144,15 +145,20 @@ private:
             const std::string body = generator.text.substr(0, generator.text.rfind(registration_mark));
             // A person's mistakes are told where they are.
             const std::string place = fmt::format("#line {} \"{}\"\n", generator.line, slice.job->file.name);
-            source += fmt::format("\nnamespace {0} {{\n{1}{2}}}\n{3}{0}::{4}, {0})\n", slot(i), place, body, registration_mark, generator.name);
+            source += fmt::format("\nnamespace {0} {{\n{1}{2}}}\n{3}{0}::{4}, {0})\n", slot(i), place, body,
+                                  registration_mark, generator.name);
         }
         write_file(folder / "generators.cpp", source);
         // The flags are those of the precompiled header.
-        ProcessResult result = run_process({"g++", "-std=c++17", "-O0", "-fno-rtti", "-fPIC", "-I" ONNX2HALIDE_GENERATORS_DIR, "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-c",
-                                            (folder / "generators.cpp").string(), "-o", (folder / "generators.o").string()});
+        ProcessResult result =
+            run_process({"g++", "-std=c++17", "-O0", "-fno-rtti", "-fPIC", "-I" ONNX2HALIDE_GENERATORS_DIR,
+                         "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-c", (folder / "generators.cpp").string(), "-o",
+                         (folder / "generators.o").string()});
         if (result.status != 0) return result;
-        return run_process({"g++", "-fuse-ld=mold", (folder / "generators.o").string(), "-o", (folder / "generators").string(), ONNX2HALIDE_GENERATOR_MAIN,
-                            "-L" ONNX2HALIDE_HALIDE_DIR "/lib64", "-lHalide", "-Wl,-rpath," ONNX2HALIDE_HALIDE_DIR "/lib64"});
+        return run_process({"g++", "-fuse-ld=mold", (folder / "generators.o").string(), "-o",
+                            (folder / "generators").string(), ONNX2HALIDE_GENERATOR_MAIN,
+                            "-L" ONNX2HALIDE_HALIDE_DIR "/lib64", "-lHalide",
+                            "-Wl,-rpath," ONNX2HALIDE_HALIDE_DIR "/lib64"});
     }
 
     /// Takes what the generator left in files that start with `made`.
@@ -168,12 +174,14 @@ private:
         cache_.store(missing.key, file("packed"));
         const std::lock_guard guard(lock_);
         for (KernelJob* wanting : missing.wanted_by) {
-            fs::copy_file(object, wanting->folder / object_name(*missing.generator), fs::copy_options::overwrite_existing);
+            fs::copy_file(object, wanting->folder / object_name(*missing.generator),
+                          fs::copy_options::overwrite_existing);
             wanting->scratch_bytes = std::max<int64_t>(wanting->scratch_bytes, std::stoll(bytes));
         }
         for (const std::string& kind : job.kinds) {
             if (!fs::exists(file(kind))) continue;
-            fs::copy_file(file(kind), job.folder / fmt::format("{}.{}", missing.generator->name, kind), fs::copy_options::overwrite_existing);
+            fs::copy_file(file(kind), job.folder / fmt::format("{}.{}", missing.generator->name, kind),
+                          fs::copy_options::overwrite_existing);
         }
         done_ += missing.wanted_by.size();
         report();
@@ -225,19 +233,23 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
     GeneratorFile file{name, "", {}};
     std::set<std::string> names;
     size_t position = 0;
-    for (size_t mark = text.find(registration_mark); mark != std::string::npos; mark = text.find(registration_mark, position)) {
-        const size_t name_start = mark + registration_mark.size(), last = std::min(text.find('\n', mark), text.size() - 1);
+    for (size_t mark = text.find(registration_mark); mark != std::string::npos;
+         mark = text.find(registration_mark, position)) {
+        const size_t name_start = mark + registration_mark.size(),
+                     last = std::min(text.find('\n', mark), text.size() - 1);
         const std::string class_name = text.substr(name_start, text.find_first_of(",)", name_start) - name_start);
         const size_t declared = text.find("\nclass " + class_name + " ", position);
         if (declared > mark) throw CompileError("HALIDE_REGISTER_GENERATOR({}) does not follow its class", class_name);
         if (!names.insert(class_name).second) throw CompileError("class {} stands twice", class_name);
         const size_t start = file.classes.empty() ? declared + 1 : first_code(text, position);
         if (file.classes.empty()) file.preamble = without_outer_comments(text.substr(0, start));
-        const size_t line = 1 + static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(start), '\n'));
+        const size_t line =
+            1 + static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(start), '\n'));
         file.classes.push_back({class_name, text.substr(start, last + 1 - start), line});
         position = last;
     }
-    if (text.find("\nclass ", position) != std::string::npos) throw CompileError("the last class is not followed by HALIDE_REGISTER_GENERATOR");
+    if (text.find("\nclass ", position) != std::string::npos)
+        throw CompileError("the last class is not followed by HALIDE_REGISTER_GENERATOR");
     return file;
 }
 

@@ -21,16 +21,17 @@ struct GeneratorFile {
     std::vector<GeneratorClass> classes;
 };
 
-/// Takes a generator file apart. Throws CompileError where a class is not followed by its registration, or stands twice.
+/// Takes a generator file apart. Throws CompileError where a class is not followed by its registration, or stands
+/// twice.
 GeneratorFile split_generators(const std::string& name, const std::string& text);
 
 struct KernelJob {
     GeneratorFile file;
-    std::string target;                // Halide's, without the features that every kernel gets
-    std::vector<std::string> kinds;    // further outputs: assembly, stmt_html, schedule
-    std::filesystem::path folder;      // where NAME.o and the further outputs go
-    int64_t scratch_bytes = 0;         // set by build_kernels: the most that a kernel asks of one thread
-    std::string error;                 // set by build_kernels where a kernel cannot be built
+    std::string target;              // Halide's, without the features that every kernel gets
+    std::vector<std::string> kinds;  // further outputs: assembly, stmt_html, schedule
+    std::filesystem::path folder;    // where NAME.o and the further outputs go
+    int64_t scratch_bytes = 0;       // set by build_kernels: the most that a kernel asks of one thread
+    std::string error;               // set by build_kernels where a kernel cannot be built
 };
 
 /// Called with the numbers of kernels that are done and that there are.

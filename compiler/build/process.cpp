@@ -57,8 +57,10 @@ ProcessResult run_process(const std::vector<std::string>& command) {
     char buffer[4096];
     for (;;) {
         const ssize_t count = read(ends[0], buffer, sizeof buffer);
-        if (count > 0) result.output.append(buffer, static_cast<size_t>(count));
-        else if (count == 0 || errno != EINTR) break;
+        if (count > 0)
+            result.output.append(buffer, static_cast<size_t>(count));
+        else if (count == 0 || errno != EINTR)
+            break;
     }
     close(ends[0]);
     int status = 0;
@@ -70,7 +72,8 @@ ProcessResult run_process(const std::vector<std::string>& command) {
 
 void run_or_throw(const std::vector<std::string>& command) {
     const ProcessResult result = run_process(command);
-    if (result.status != 0) throw std::runtime_error(fmt::format("{} failed:\n{}", fmt::join(command, " "), result.output));
+    if (result.status != 0)
+        throw std::runtime_error(fmt::format("{} failed:\n{}", fmt::join(command, " "), result.output));
 }
 
 void run_parallel(int jobs, size_t count, const std::function<void(size_t)>& task) {

@@ -13,7 +13,8 @@ void add_build_command(CLI::App& app, Invocation& invocation) {
     const auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("build", "rebuild NAME.a from sources that a person has edited");
     command->add_option("DIR", arguments->folder, "folder that `compile` left")->required();
-    command->add_option("-j", arguments->options.parallel, "processes to build with; default: one a core")->check(CLI::Range(1, 1024));
+    command->add_option("-j", arguments->options.parallel, "processes to build with; default: one a core")
+        ->check(CLI::Range(1, 1024));
     command->footer("Example:\n  onnx2halide build mnist   # after editing mnist/mnist_generators.cpp");
     command->callback([arguments, &invocation] {
         arguments->options.progress = show_progress;

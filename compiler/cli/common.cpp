@@ -17,10 +17,14 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
         const size_t equals = text.rfind('=');
         int64_t number = 0;
         const char* end = text.data() + text.size();
-        const auto parsed = equals == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument} : std::from_chars(text.data() + equals + 1, end, number);
-        if (parsed.ec != std::errc() || parsed.ptr != end || number < 0) throw CLI::ValidationError("--dim", fmt::format("'{}', expected NAME=NUMBER", text));
+        const auto parsed = equals == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument}
+                                                        : std::from_chars(text.data() + equals + 1, end, number);
+        if (parsed.ec != std::errc() || parsed.ptr != end || number < 0)
+            throw CLI::ValidationError("--dim", fmt::format("'{}', expected NAME=NUMBER", text));
         const auto [dim, is_new] = dims.try_emplace(text.substr(0, equals), number);
-        if (!is_new && dim->second != number) throw CLI::ValidationError("--dim", fmt::format("'{}' is given twice, as {} and {}", dim->first, dim->second, number));
+        if (!is_new && dim->second != number)
+            throw CLI::ValidationError(
+                "--dim", fmt::format("'{}' is given twice, as {} and {}", dim->first, dim->second, number));
     }
     return dims;
 }

@@ -41,19 +41,30 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     command->add_option("MODEL", arguments->models, "ONNX models; several build side by side")->required();
     command->add_option("-o,--output", options.output, "folder for the results")->capture_default_str();
     command->add_option("--name", options.name, "of the C functions and files; default: the model's file name");
-    command->add_option("--target", options.target, "Halide target: host, x86-64-linux-avx2-fma-f16c, host-opencl, …")->check(is_target())->capture_default_str();
-    command->add_option("--dim", arguments->dims, "number for a dim that the model leaves open, as in --dim batch=1")->allow_extra_args(false);
-    command->add_option("--emit", options.emit, "further results, separated by commas: shared_library, stmt_html, assembly, llvm_assembly, schedule")
+    command->add_option("--target", options.target, "Halide target: host, x86-64-linux-avx2-fma-f16c, host-opencl, …")
+        ->check(is_target())
+        ->capture_default_str();
+    command->add_option("--dim", arguments->dims, "number for a dim that the model leaves open, as in --dim batch=1")
+        ->allow_extra_args(false);
+    command
+        ->add_option(
+            "--emit", options.emit,
+            "further results, separated by commas: shared_library, stmt_html, assembly, llvm_assembly, schedule")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(CLI::IsMember({"shared_library", "stmt_html", "assembly", "llvm_assembly", "schedule"}));
-    command->add_option("--schedule", arguments->schedule, "default, or naive: every Func at root")->check(CLI::IsMember({"default", "naive"}))->capture_default_str();
-    command->add_option("--weights", arguments->weights, "embed: in the archive; file: NAME.weights is read at run time")
+    command->add_option("--schedule", arguments->schedule, "default, or naive: every Func at root")
+        ->check(CLI::IsMember({"default", "naive"}))
+        ->capture_default_str();
+    command
+        ->add_option("--weights", arguments->weights, "embed: in the archive; file: NAME.weights is read at run time")
         ->check(CLI::IsMember({"embed", "file"}))
         ->capture_default_str();
     command->add_option("--cc", options.cc, "C compiler for the host program")->capture_default_str();
-    command->add_option("-j", options.parallel, "processes to build with; default: one a core")->check(CLI::Range(1, 1024));
-    command->add_option("--until", options.until, "name of a node or value: the model ends there, and what it makes is the output");
+    command->add_option("-j", options.parallel, "processes to build with; default: one a core")
+        ->check(CLI::Range(1, 1024));
+    command->add_option("--until", options.until,
+                        "name of a node or value: the model ends there, and what it makes is the output");
     command->add_flag("--sources-only", options.sources_only, "leave out what needs the kernels built");
     command->add_flag("--all-values", options.all_values, "make every value of the graph an output");
     command->footer(R"(Examples:

@@ -29,15 +29,18 @@ void print_table(const Inspection& inspection) {
     print_ports("input", inspection.inputs);
     print_ports("output", inspection.outputs);
     if (!inspection.open_dims.empty()) fmt::print("{:<12}{}\n", "open dims", fmt::join(inspection.open_dims, ", "));
-    fmt::print("{:<12}{}\n{:<12}{}\n{:<12}{}\n", "nodes", inspection.nodes.size(), "parameters", inspection.parameters, "FLOPs", inspection.flops);
-    fmt::print("{:<12}{} distinct, {} calls\n{:<12}{} bytes in all, without scratch memory\n\n", "kernels", inspection.kernels, inspection.steps.size(), "arena",
-               inspection.arena_bytes);
+    fmt::print("{:<12}{}\n{:<12}{}\n{:<12}{}\n", "nodes", inspection.nodes.size(), "parameters", inspection.parameters,
+               "FLOPs", inspection.flops);
+    fmt::print("{:<12}{} distinct, {} calls\n{:<12}{} bytes in all, without scratch memory\n\n", "kernels",
+               inspection.kernels, inspection.steps.size(), "arena", inspection.arena_bytes);
     fmt::print("{:<5}{:<24}{:<48}{}\n", "node", "operator", "result", "type");
     for (const InspectedNode& node : inspection.nodes) {
-        for (const auto& [name, type] : node.outputs) fmt::print("{:<5}{:<24}{:<48}{}\n", node.index, node.op_type, name, type.text());
+        for (const auto& [name, type] : node.outputs)
+            fmt::print("{:<5}{:<24}{:<48}{}\n", node.index, node.op_type, name, type.text());
     }
     fmt::print("\n{:<5}{:<56}{:>14}\n", "step", "kernel", "FLOPs");
-    for (size_t i = 0; i < inspection.steps.size(); ++i) fmt::print("{:<5}{:<56}{:>14}\n", i, inspection.steps[i].first, inspection.steps[i].second);
+    for (size_t i = 0; i < inspection.steps.size(); ++i)
+        fmt::print("{:<5}{:<56}{:>14}\n", i, inspection.steps[i].first, inspection.steps[i].second);
 }
 
 /// [{"name": "image", "element": "float32", "shape": ["batch", 3, 224, 224]}]
@@ -45,14 +48,18 @@ nlohmann::ordered_json ports_json(const Ports& ports) {
     auto list = nlohmann::ordered_json::array();
     for (const auto& [name, type] : ports) {
         auto shape = nlohmann::ordered_json::array();
-        for (const Dim& dim : type.shape) dim.constant() ? shape.push_back(*dim.constant()) : shape.push_back(dim.text());
+        for (const Dim& dim : type.shape)
+            dim.constant() ? shape.push_back(*dim.constant()) : shape.push_back(dim.text());
         list.push_back({{"name", name}, {"element", info(type.element).name}, {"shape", shape}});
     }
     return list;
 }
 
 nlohmann::ordered_json to_json(const Inspection& inspection) {
-    nlohmann::ordered_json json = {{"file", inspection.file}, {"sha256", inspection.sha256}, {"opset", inspection.opset}, {"open_dims", inspection.open_dims}};
+    nlohmann::ordered_json json = {{"file", inspection.file},
+                                   {"sha256", inspection.sha256},
+                                   {"opset", inspection.opset},
+                                   {"open_dims", inspection.open_dims}};
     json["inputs"] = ports_json(inspection.inputs);
     json["outputs"] = ports_json(inspection.outputs);
     json["parameters"] = inspection.parameters;
@@ -61,10 +68,12 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
     json["arena_bytes"] = inspection.arena_bytes;
     json["nodes"] = nlohmann::ordered_json::array();
     for (const InspectedNode& node : inspection.nodes) {
-        json["nodes"].push_back({{"index", node.index}, {"operator", node.op_type}, {"outputs", ports_json(node.outputs)}});
+        json["nodes"].push_back(
+            {{"index", node.index}, {"operator", node.op_type}, {"outputs", ports_json(node.outputs)}});
     }
     json["steps"] = nlohmann::ordered_json::array();
-    for (const auto& [kernel, flops] : inspection.steps) json["steps"].push_back({{"kernel", kernel}, {"flops", flops}});
+    for (const auto& [kernel, flops] : inspection.steps)
+        json["steps"].push_back({{"kernel", kernel}, {"flops", flops}});
     return json;
 }
 
@@ -97,7 +106,8 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
     CLI::App* command = app.add_subcommand("inspect", "show a model's graph, types, shapes, work, kernels and memory");
     command->add_option("MODEL", arguments->models, "ONNX models")->required();
     command->add_option("--target", arguments->target, "Halide target")->check(is_target())->capture_default_str();
-    command->add_option("--dim", arguments->dims, "number for a dim that the model leaves open, as in --dim batch=1")->allow_extra_args(false);
+    command->add_option("--dim", arguments->dims, "number for a dim that the model leaves open, as in --dim batch=1")
+        ->allow_extra_args(false);
     command->add_flag("--json", arguments->as_json, "as JSON; with several models a line each");
     command->footer("Example:\n  onnx2halide inspect mnist.onnx");
     command->callback([arguments, &invocation] { invocation.status = inspect_all(*arguments); });

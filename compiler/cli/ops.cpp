@@ -26,13 +26,17 @@ int print_operators(bool as_json) {
     const auto operators = public_operators();
     if (as_json) {
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
-        for (const auto& [name, since] : operators) list.push_back({{"domain", name.first}, {"operator", name.second}, {"since", *since.begin()}});
+        for (const auto& [name, since] : operators)
+            list.push_back({{"domain", name.first}, {"operator", name.second}, {"since", *since.begin()}});
         fmt::print("{}\n", list.dump(2));
         return exit_done;
     }
     fmt::print("{:<32}{:<20}{}\n", "operator", "domain", "from opset");
-    for (const auto& [name, since] : operators) fmt::print("{:<32}{:<20}{}\n", name.second, name.first.empty() ? "ai.onnx" : name.first, *since.begin());
-    fmt::print("\n{} operators, each in every later opset; function operators of the standard that are not listed are expanded.\n", operators.size());
+    for (const auto& [name, since] : operators)
+        fmt::print("{:<32}{:<20}{}\n", name.second, name.first.empty() ? "ai.onnx" : name.first, *since.begin());
+    fmt::print("\n{} operators, each in every later opset; function operators of the standard that are not listed are "
+               "expanded.\n",
+               operators.size());
     return exit_done;
 }
 

@@ -36,19 +36,23 @@ int become_python(const std::string& python, const std::string& module, const st
     for (std::string& word : command) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());
-    fmt::print(stderr, "{} cannot be started: {}; name a Python by --python or $ONNX2HALIDE_PYTHON\n", python, std::strerror(errno));
+    fmt::print(stderr, "{} cannot be started: {}; name a Python by --python or $ONNX2HALIDE_PYTHON\n", python,
+               std::strerror(errno));
     return exit_usage;
 }
 
 }  // namespace
 
-void add_python_command(CLI::App& app, Invocation& invocation, const std::string& name, const std::string& description) {
+void add_python_command(CLI::App& app, Invocation& invocation, const std::string& name,
+                        const std::string& description) {
     const auto python = std::make_shared<std::string>();
     CLI::App* command = app.add_subcommand(name, description);
     command->set_help_flag();
     command->allow_extras();
     command->add_option("--python", *python);
-    command->callback([command, python, name, &invocation] { invocation.status = become_python(find_python(*python), name, command->remaining()); });
+    command->callback([command, python, name, &invocation] {
+        invocation.status = become_python(find_python(*python), name, command->remaining());
+    });
 }
 
 }  // namespace onnx2halide

@@ -51,19 +51,20 @@ void refuse_same_names(const std::vector<Unit>& units) {
     std::map<std::string, fs::path> paths;
     for (const Unit& unit : units) {
         const auto [known, is_new] = paths.try_emplace(unit.name, unit.path);
-        if (!is_new) throw UsageError("two models would be called '{}': {} and {}", unit.name, known->second.string(), unit.path.string());
+        if (!is_new)
+            throw UsageError("two models would be called '{}': {} and {}", unit.name, known->second.string(),
+                             unit.path.string());
     }
 }
 
-int default_parallel() {
-    return std::max(1u, std::thread::hardware_concurrency());
-}
+int default_parallel() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 /// Every value that a node makes becomes an output of its own name, in the graph's order, so that each can be compared.
 void expose_all_values(Graph& graph) {
     std::erase_if(graph.outputs, [](const Value* output) { return output->producer != nullptr; });
     for (const auto& node : graph.nodes()) {
-        std::copy_if(node->outputs.begin(), node->outputs.end(), std::back_inserter(graph.outputs), [](const Value* output) { return output != nullptr; });
+        std::copy_if(node->outputs.begin(), node->outputs.end(), std::back_inserter(graph.outputs),
+                     [](const Value* output) { return output != nullptr; });
     }
     graph.output_names.clear();
     for (const Value* output : graph.outputs) graph.output_names.push_back(output->name);
@@ -92,7 +93,8 @@ void fold_constants(std::vector<Unit>& units, int parallel, const CompileOptions
     });
     run_fold_programs(jobs, parallel, options.progress);
     for (size_t i = 0; i < jobs.size(); ++i) {
-        if (!jobs[i].error.empty()) owners[i]->error = fmt::format("{}: constants: {}", owners[i]->path.filename().string(), jobs[i].error);
+        if (!jobs[i].error.empty())
+            owners[i]->error = fmt::format("{}: constants: {}", owners[i]->path.filename().string(), jobs[i].error);
     }
 }
 
@@ -141,7 +143,8 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     });
     build_programs(builds, parallel, options.progress);
     for (size_t i = 0; i < builds.size(); ++i) {
-        if (!builds[i].error.empty()) owners[i]->error = fmt::format("{}: {}", owners[i]->path.filename().string(), builds[i].error);
+        if (!builds[i].error.empty())
+            owners[i]->error = fmt::format("{}: {}", owners[i]->path.filename().string(), builds[i].error);
     }
     std::vector<CompileResult> results;
     for (const Unit& unit : units) results.push_back({unit.path, unit.name, unit.error});
@@ -177,12 +180,14 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     transform(graph, target, options);
     // What the fold program would compute only has to be there.
     FoldProgram fold = cut_fold_program(graph);
-    for (Value* value : fold.results) value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
+    for (Value* value : fold.results)
+        value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
     copy_outputs(graph);
     const Program program = plan_unit({path, "inspected", {}, ""}, graph, target, options).program;
     result.kernels = program.kernels.size();
     result.arena_bytes = program.arena_bytes;
-    for (const Step& step : program.steps) result.steps.emplace_back(program.kernels[step.kernel].name, program.kernels[step.kernel].flops.text());
+    for (const Step& step : program.steps)
+        result.steps.emplace_back(program.kernels[step.kernel].name, program.kernels[step.kernel].flops.text());
     return result;
 }
 

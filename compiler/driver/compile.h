@@ -11,19 +11,19 @@
 namespace onnx2halide {
 
 struct CompileOptions {
-    std::filesystem::path output = ".";        // -o
-    std::string name;                          // --name: of the C functions and files; empty: from the model's file
+    std::filesystem::path output = ".";  // -o
+    std::string name;                    // --name: of the C functions and files; empty: from the model's file
     std::string target = "host";
     std::map<std::string, int64_t> dims;
-    std::string until;                         // --until: the node or value at which the graph ends
-    std::vector<std::string> emit;             // shared_library, stmt_html, assembly, …
-    bool naive = false;                        // --schedule naive
-    bool weights_in_file = false;              // --weights file
-    bool sources_only = false;                 // leave out what needs the kernels built
-    bool all_values = false;                   // every value becomes an output, for `verify`
+    std::string until;              // --until: the node or value at which the graph ends
+    std::vector<std::string> emit;  // shared_library, stmt_html, assembly, …
+    bool naive = false;             // --schedule naive
+    bool weights_in_file = false;   // --weights file
+    bool sources_only = false;      // leave out what needs the kernels built
+    bool all_values = false;        // every value becomes an output, for `verify`
     std::string cc = "gcc";
-    int parallel = 0;                          // -j; 0: one a core
-    std::string command;                       // for the emitted files' banner
+    int parallel = 0;     // -j; 0: one a core
+    std::string command;  // for the emitted files' banner
     /// Called with a phrase and the numbers of done and all parts of long work.
     std::function<void(const std::string& what, size_t done, size_t total)> progress;
 };
@@ -35,9 +35,10 @@ struct CompileResult {
     std::string error;  // empty: it is compiled
 };
 
-/// Compiles models together, so that their kernels build side by side. A model that fails does not stop the others; nothing of it
-/// is left in the output folder.
-std::vector<CompileResult> compile_models(const std::vector<std::filesystem::path>& models, const CompileOptions& options);
+/// Compiles models together, so that their kernels build side by side. A model that fails does not stop the others;
+/// nothing of it is left in the output folder.
+std::vector<CompileResult> compile_models(const std::vector<std::filesystem::path>& models,
+                                          const CompileOptions& options);
 
 struct InspectedNode {
     int index;
@@ -53,10 +54,10 @@ struct Inspection {
     std::vector<std::string> open_dims;
     std::vector<InspectedNode> nodes;                        // as the model has them
     std::vector<std::pair<std::string, std::string>> steps;  // kernel and FLOPs
-    int64_t parameters = 0;   // elements of all initialisers
-    std::string flops;        // of one run
-    size_t kernels = 0;       // distinct ones
-    int64_t arena_bytes = 0;  // 0 where dims are open
+    int64_t parameters = 0;                                  // elements of all initialisers
+    std::string flops;                                       // of one run
+    size_t kernels = 0;                                      // distinct ones
+    int64_t arena_bytes = 0;                                 // 0 where dims are open
 };
 
 /// Throws CompileError as compile_models reports it.

@@ -43,7 +43,8 @@ ProgramBuild plan_fold(const FoldProgram& fold, size_t number, const std::filesy
 /// A compiled model in a shared library, as this process calls it.
 class LoadedModel {
 public:
-    LoadedModel(const std::filesystem::path& library, const std::string& name) : handle_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    LoadedModel(const std::filesystem::path& library, const std::string& name)
+        : handle_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
         if (!handle_) throw std::runtime_error(fmt::format("{} cannot be loaded: {}", library.string(), dlerror()));
         create_ = function<Create>(name + "_create");
         run_ = function<Run>(name + "_run_values");
@@ -85,7 +86,8 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
     std::vector<onnx2halide_value> inputs, outputs;
     for (const Value* argument : fold.arguments) {
         const Constant& constant = *argument->constant;
-        inputs.push_back({ONNX2HALIDE_TENSOR, static_cast<int32_t>(constant.element), static_cast<int64_t>(constant.shape.size()), constant.shape.data(),
+        inputs.push_back({ONNX2HALIDE_TENSOR, static_cast<int32_t>(constant.element),
+                          static_cast<int64_t>(constant.shape.size()), constant.shape.data(),
                           const_cast<std::byte*>(constant.data->data()), constant.data->size(), nullptr, 0});
     }
     std::vector<Constant> results;
@@ -103,7 +105,8 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
 
 }  // namespace
 
-void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
+void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
+                       const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
     const TemporaryFolder folder(std::filesystem::temp_directory_path());
     std::vector<ProgramBuild> builds;
     std::vector<FoldJob*> owners;

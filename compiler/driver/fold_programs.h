@@ -13,8 +13,9 @@ struct FoldJob {
     std::string error;  // set where it cannot be built or run
 };
 
-/// Builds the fold programs together, for the host's pinned instruction set so that the bytes do not depend on who compiles, runs each once and makes its
-/// results constants.
-void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const std::function<void(const std::string& what, size_t done, size_t total)>& progress);
+/// Builds the fold programs together, for the host's pinned instruction set so that the bytes do not depend on who
+/// compiles, runs each once and makes its results constants.
+void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
+                       const std::function<void(const std::string& what, size_t done, size_t total)>& progress);
 
 }  // namespace onnx2halide

@@ -32,7 +32,8 @@ std::string manifest(const ProgramBuild& build, int64_t scratch_bytes) {
     json["cc"] = build.cc;
     json["arena_bytes"] = program.arena_bytes;
     json["scratch_bytes"] = scratch_bytes;
-    json["weights"] = {{"bytes", program.weight_bytes}, {"id", build.emit.weights_id}, {"in_file", build.emit.weights_in_file}};
+    json["weights"] = {
+        {"bytes", program.weight_bytes}, {"id", build.emit.weights_id}, {"in_file", build.emit.weights_in_file}};
     json["kernels"] = nlohmann::ordered_json::array();
     for (const Kernel& kernel : program.kernels) {
         nlohmann::ordered_json parameters = nlohmann::ordered_json::object();
@@ -72,7 +73,9 @@ public:
         write(".h", emit_header(build_.program, build_.emit, scratch_bytes));
         write(".json", manifest(build_, scratch_bytes));
         if (!build_.sources_only) {
-            write(".pc", fill_template("model.pc.in", {{"NAME", build_.program.name}, {"MODEL", build_.emit.model_file}, {"VERSION", ONNX2HALIDE_VERSION}}));
+            write(".pc", fill_template("model.pc.in", {{"NAME", build_.program.name},
+                                                       {"MODEL", build_.emit.model_file},
+                                                       {"VERSION", ONNX2HALIDE_VERSION}}));
             archive();
             copy_further_outputs();
         }
@@ -80,7 +83,9 @@ public:
     }
 
 private:
-    void write(const std::string& suffix, const std::string& content) const { write_file(folder_.path() / (build_.program.name + suffix), content); }
+    void write(const std::string& suffix, const std::string& content) const {
+        write_file(folder_.path() / (build_.program.name + suffix), content);
+    }
 
     fs::path objects() const { return folder_.path() / "objects"; }
 
@@ -94,15 +99,19 @@ private:
         job.target = program.target.text;
         job.cc = build_.cc;
         job.runs_once = build_.runs_once;
-        job.shared_library = std::find(build_.kinds.begin(), build_.kinds.end(), "shared_library") != build_.kinds.end();
+        job.shared_library =
+            std::find(build_.kinds.begin(), build_.kinds.end(), "shared_library") != build_.kinds.end();
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
             job.weights_source = objects() / "weights.s";
-            write_file(job.weights_source, emit_weights_object(program.name, folder_.path() / (program.name + ".weights"), program.weight_bytes));
+            write_file(
+                job.weights_source,
+                emit_weights_object(program.name, folder_.path() / (program.name + ".weights"), program.weight_bytes));
         }
         build_archive(job);
     }
 
-    /// Moves the files into their folder. `build` trusts a folder that has a manifest, so the old one goes first and the new one comes last.
+    /// Moves the files into their folder. `build` trusts a folder that has a manifest, so the old one goes first and
+    /// the new one comes last.
     void publish() const {
         const fs::path manifest = build_.program.name + ".json";
         fs::remove(build_.folder / manifest);
@@ -117,7 +126,9 @@ private:
         for (const std::string& kind : build_.kinds) {
             for (const Kernel& kernel : build_.program.kernels) {
                 const fs::path file = objects() / fmt::format("{}.{}", kernel.name, kind);
-                if (fs::exists(file)) fs::copy_file(file, folder_.path() / fmt::format("{}_{}.{}", build_.program.name, kernel.name, kind));
+                if (fs::exists(file))
+                    fs::copy_file(file,
+                                  folder_.path() / fmt::format("{}_{}.{}", build_.program.name, kernel.name, kind));
             }
         }
     }
@@ -142,7 +153,8 @@ void for_each_sound(std::vector<ProgramBuild>& builds, int parallel, const Task&
 
 }  // namespace
 
-void build_programs(std::vector<ProgramBuild>& builds, int parallel, const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
+void build_programs(std::vector<ProgramBuild>& builds, int parallel,
+                    const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
     std::vector<std::unique_ptr<Staging>> stagings(builds.size());
     for_each_sound(builds, parallel, [&](size_t i) {
         stagings[i] = std::make_unique<Staging>(builds[i]);

@@ -27,7 +27,8 @@ std::vector<json> manifests(const fs::path& folder) {
     for (const auto& file : fs::directory_iterator(folder, error)) {
         if (file.path().extension() != ".json") continue;
         json manifest = json::parse(read_text(file.path()), nullptr, false);
-        if (manifest.is_object() && manifest.contains("kernels") && manifest.contains("name")) found.push_back(std::move(manifest));
+        if (manifest.is_object() && manifest.contains("kernels") && manifest.contains("name"))
+            found.push_back(std::move(manifest));
     }
     if (error) throw CompileError("{}: cannot be read", folder.string());
     if (found.empty()) throw CompileError("{}: holds no manifest (NAME.json) of a compiled model", folder.string());
@@ -39,7 +40,8 @@ std::string with_macro(const std::string& header, const std::string& macro, int6
     std::istringstream stream(header);
     std::string text;
     for (std::string line; std::getline(stream, line);) {
-        text += line.starts_with("#define " + macro + " ") ? fmt::format("#define {} {}\n", macro, number) : line + "\n";
+        text +=
+            line.starts_with("#define " + macro + " ") ? fmt::format("#define {} {}\n", macro, number) : line + "\n";
     }
     return text;
 }
@@ -51,7 +53,8 @@ GeneratorFile read_generators(const fs::path& folder, const json& manifest) {
         GeneratorFile file = split_generators(name, read_text(folder / name));
         for (const json& kernel : manifest.at("kernels")) {
             const auto has_name = [&](const GeneratorClass& generator) { return generator.name == kernel.at("name"); };
-            if (std::none_of(file.classes.begin(), file.classes.end(), has_name)) throw CompileError("class {} is missing", kernel.at("name").get<std::string>());
+            if (std::none_of(file.classes.begin(), file.classes.end(), has_name))
+                throw CompileError("class {} is missing", kernel.at("name").get<std::string>());
         }
         return file;
     } catch (const CompileError& error) {
@@ -83,8 +86,10 @@ void rebuild_program(const fs::path& folder, json manifest, const CompileOptions
 
     // Edited schedules may ask for other scratch memory.
     const int64_t arena_bytes = manifest.at("arena_bytes");
-    std::string header = with_macro(read_text(folder / (name + ".h")), macro_name(name) + "_SCRATCH_SIZE", job.scratch_bytes);
-    write_file(staging.path() / (name + ".h"), with_macro(header, macro_name(name) + "_ARENA_SIZE", arena_bytes + job.scratch_bytes));
+    std::string header =
+        with_macro(read_text(folder / (name + ".h")), macro_name(name) + "_SCRATCH_SIZE", job.scratch_bytes);
+    write_file(staging.path() / (name + ".h"),
+               with_macro(header, macro_name(name) + "_ARENA_SIZE", arena_bytes + job.scratch_bytes));
     manifest["scratch_bytes"] = job.scratch_bytes;
     write_file(staging.path() / (name + ".json"), manifest.dump(2) + "\n");
     fs::copy_file(folder / (name + ".c"), staging.path() / (name + ".c"));
@@ -100,7 +105,8 @@ void rebuild_program(const fs::path& folder, json manifest, const CompileOptions
     const json& weights = manifest.at("weights");
     if (weights.at("bytes") > 0 && !weights.at("in_file")) {
         archive.weights_source = objects.path() / "weights.s";
-        write_file(archive.weights_source, emit_weights_object(name, folder / (name + ".weights"), weights.at("bytes")));
+        write_file(archive.weights_source,
+                   emit_weights_object(name, folder / (name + ".weights"), weights.at("bytes")));
     }
     build_archive(archive);
     publish(staging.path(), folder, name);

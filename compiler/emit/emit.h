@@ -9,10 +9,10 @@
 namespace onnx2halide {
 
 struct EmitOptions {
-    std::string model_file;   // mnist.onnx
+    std::string model_file;  // mnist.onnx
     std::string model_sha256;
     int opset = 0;
-    std::string command;      // that makes the same files again
+    std::string command;  // that makes the same files again
     KernelSource::Schedule schedule = KernelSource::Schedule::tuned;
     bool weights_in_file = false;  // --weights file
     std::string weights_id;        // see weights_id()

@@ -12,7 +12,8 @@ constexpr std::string_view preamble = "#include \"onnx2halide_generators.h\"\n";
 std::string work_text(const Dim& flops) {
     const auto count = flops.constant();
     if (!count || *count < 1000) return "";
-    return *count < 1000000 ? fmt::format("   {:.0f} kFLOP", *count / 1e3) : fmt::format("   {:.0f} MFLOP", *count / 1e6);
+    return *count < 1000000 ? fmt::format("   {:.0f} kFLOP", *count / 1e3)
+                            : fmt::format("   {:.0f} MFLOP", *count / 1e6);
 }
 
 /// `// conv1, relu1: float32 1x64x56x56   231 MFLOP`, and the other nodes that this class serves.
@@ -20,7 +21,8 @@ std::string class_comment(const Kernel& kernel) {
     std::vector<std::string> names;
     for (const Node* node : kernel.nodes) names.push_back(node->name);
     const Value* result = kernel.nodes.back()->outputs[0];
-    std::string text = fmt::format("\n// {}: {}{}\n", fmt::join(names, ", "), result->checked_type().text(), work_text(kernel.flops));
+    std::string text =
+        fmt::format("\n// {}: {}{}\n", fmt::join(names, ", "), result->checked_type().text(), work_text(kernel.flops));
     if (!kernel.served.empty()) text += fmt::format("// also: {}\n", fmt::join(kernel.served, ", "));
     return text;
 }
@@ -28,8 +30,9 @@ std::string class_comment(const Kernel& kernel) {
 }  // namespace
 
 std::string emit_banner(const Program& program, const EmitOptions& options, const std::string& prefix) {
-    return fmt::format("{0}onnx2halide: {1} (opset {2}, sha256 {3}), target {4}\n{0}again with: {5}\n", prefix, options.model_file, options.opset,
-                       options.model_sha256.substr(0, 16), program.target.text, options.command);
+    return fmt::format("{0}onnx2halide: {1} (opset {2}, sha256 {3}), target {4}\n{0}again with: {5}\n", prefix,
+                       options.model_file, options.opset, options.model_sha256.substr(0, 16), program.target.text,
+                       options.command);
 }
 
 std::string emit_generators(const Program& program, const EmitOptions& options) {

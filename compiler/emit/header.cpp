@@ -14,7 +14,8 @@ namespace onnx2halide {
 namespace {
 
 /// `/* image: float32 1x1x8x8 */` and macros for its shape.
-std::string port_macros(const std::string& model, const Value* value, const std::string& public_name, const std::string& name) {
+std::string port_macros(const std::string& model, const Value* value, const std::string& public_name,
+                        const std::string& name) {
     const TensorType& type = value->checked_type();
     const std::string prefix = macro_name(model) + "_" + macro_name(name);
     std::string text = fmt::format("/* {}: {} */\n#define {}_RANK {}\n", public_name, type.text(), prefix, type.rank());
@@ -32,16 +33,19 @@ std::string size_macros(const Program& program, int64_t scratch_bytes) {
     const std::string macro = macro_name(program.name);
     std::string text;
     if (program.is_static()) {
-        text += fmt::format("\n/* Bytes of a session's arena with one thread: its tensors, and the scratch memory of its kernels. */\n#define {}_ARENA_SIZE {}\n",
+        text += fmt::format("\n/* Bytes of a session's arena with one thread: its tensors, and the scratch memory of "
+                            "its kernels. */\n#define {}_ARENA_SIZE {}\n",
                             macro, program.arena_bytes + scratch_bytes);
     }
-    return text + fmt::format("/* Bytes that each further thread adds. */\n#define {}_SCRATCH_SIZE {}\n", macro, scratch_bytes);
+    return text + fmt::format("/* Bytes that each further thread adds. */\n#define {}_SCRATCH_SIZE {}\n", macro,
+                              scratch_bytes);
 }
 
 /// The declaration of the typed run, which only models of fixed shapes have.
 std::string typed_run(const Program& program, const std::vector<std::string>& names) {
     if (!program.is_static()) return "";
-    return fmt::format("\n/* Runs the model on tensors of the shapes above, row-major. Returns 0, or a code: {0}_error tells why. Allocates nothing. */\n"
+    return fmt::format("\n/* Runs the model on tensors of the shapes above, row-major. Returns 0, or a code: {0}_error "
+                       "tells why. Allocates nothing. */\n"
                        "int {0}_run({0} *session{1});\n",
                        program.name, typed_parameters(*program.graph, names));
 }
@@ -58,7 +62,8 @@ std::vector<std::string> port_names(const Graph& graph) {
 
 std::string macro_name(const std::string& name) {
     std::string result = name;
-    std::transform(result.begin(), result.end(), result.begin(), [](unsigned char character) { return std::toupper(character); });
+    std::transform(result.begin(), result.end(), result.begin(),
+                   [](unsigned char character) { return std::toupper(character); });
     return result;
 }
 
@@ -68,7 +73,8 @@ std::string typed_parameters(const Graph& graph, const std::vector<std::string>&
         text += fmt::format(", const {} *{}", info(graph.inputs[i]->checked_type().element).c_name, names[i]);
     }
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
-        text += fmt::format(", {} *{}", info(graph.outputs[i]->checked_type().element).c_name, names[graph.inputs.size() + i]);
+        text += fmt::format(", {} *{}", info(graph.outputs[i]->checked_type().element).c_name,
+                            names[graph.inputs.size() + i]);
     }
     return text;
 }
@@ -77,7 +83,8 @@ std::string emit_header(const Program& program, const EmitOptions& options, int6
     const Graph& graph = *program.graph;
     const std::vector<std::string> names = port_names(graph);
     std::string ports;
-    for (size_t i = 0; i < graph.inputs.size(); ++i) ports += port_macros(program.name, graph.inputs[i], graph.inputs[i]->name, names[i]);
+    for (size_t i = 0; i < graph.inputs.size(); ++i)
+        ports += port_macros(program.name, graph.inputs[i], graph.inputs[i]->name, names[i]);
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
         ports += port_macros(program.name, graph.outputs[i], graph.output_names[i], names[graph.inputs.size() + i]);
     }

@@ -21,9 +21,7 @@ std::string halide_type(ElementType type) {
     return fmt::format("{}, {}", code, element.bytes * 8);
 }
 
-std::string c_text(const Dim& dim) {
-    return dim.text(DimSyntax::c);
-}
+std::string c_text(const Dim& dim) { return dim.text(DimSyntax::c); }
 
 /// A string literal of C.
 std::string quoted(const std::string& text) {
@@ -38,7 +36,8 @@ std::string quoted(const std::string& text) {
 
 class HostProgram {
 public:
-    HostProgram(const Program& program, const EmitOptions& options) : program_(program), options_(options), graph_(*program.graph) {
+    HostProgram(const Program& program, const EmitOptions& options)
+        : program_(program), options_(options), graph_(*program.graph) {
         for (const Kernel& kernel : program.kernels) names_.reserve(kernel.name + "_kernel");
         for (const auto& [symbol, dim] : graph_.symbols) names_.reserve(symbol);
         for (const char* suffix : {"", "_create", "_run", "_run_values", "_error", "_destroy", "_inputs", "_outputs"}) {
@@ -48,31 +47,35 @@ public:
     }
 
     std::string text() const {
-        return fill_template("model.c.in", {
-                                               {"BANNER", emit_banner(program_, options_, " * ")},
-                                               {"NAME", program_.name},
-                                               {"MACRO", macro_name(program_.name)},
-                                               {"WEIGHTS", has_embedded_weights() ? fmt::format("\nextern const unsigned char onnx2halide_{}_weights[];\n", program_.name) : ""},
-                                               {"KERNELS", kernel_declarations()},
-                                               {"TENSORS", tensor_list()},
-                                               {"PORTS", ports()},
-                                               {"OPEN_DIMS", open_dims()},
-                                               {"SHAPES", shapes()},
-                                               {"PLACE", place()},
-                                               {"BIND", bind()},
-                                               {"STEPS", steps()},
-                                               {"INPUTS", fmt::to_string(graph_.inputs.size())},
-                                               {"OUTPUTS", fmt::to_string(graph_.outputs.size())},
-                                               {"DIM_COUNT", fmt::to_string(dim_count())},
-                                               {"OPEN_COUNT", fmt::to_string(graph_.symbols.size())},
-                                               {"OPEN_DIMS_POINTER", graph_.symbols.empty() ? "NULL" : "open_dims"},
-                                               {"ARENA_BYTES", fmt::to_string(program_.arena_bytes)},
-                                               {"WEIGHTS_POINTER", has_embedded_weights() ? "onnx2halide_" + program_.name + "_weights" : "NULL"},
-                                               {"WEIGHT_BYTES", fmt::to_string(program_.weight_bytes)},
-                                               {"WEIGHTS_ID", options_.weights_id},
-                                               {"USES_DEVICE", program_.target.is_gpu() ? "1" : "0"},
-                                               {"TYPED_RUN", program_.is_static() ? typed_run() : ""},
-                                           });
+        return fill_template(
+            "model.c.in",
+            {
+                {"BANNER", emit_banner(program_, options_, " * ")},
+                {"NAME", program_.name},
+                {"MACRO", macro_name(program_.name)},
+                {"WEIGHTS", has_embedded_weights()
+                                ? fmt::format("\nextern const unsigned char onnx2halide_{}_weights[];\n", program_.name)
+                                : ""},
+                {"KERNELS", kernel_declarations()},
+                {"TENSORS", tensor_list()},
+                {"PORTS", ports()},
+                {"OPEN_DIMS", open_dims()},
+                {"SHAPES", shapes()},
+                {"PLACE", place()},
+                {"BIND", bind()},
+                {"STEPS", steps()},
+                {"INPUTS", fmt::to_string(graph_.inputs.size())},
+                {"OUTPUTS", fmt::to_string(graph_.outputs.size())},
+                {"DIM_COUNT", fmt::to_string(dim_count())},
+                {"OPEN_COUNT", fmt::to_string(graph_.symbols.size())},
+                {"OPEN_DIMS_POINTER", graph_.symbols.empty() ? "NULL" : "open_dims"},
+                {"ARENA_BYTES", fmt::to_string(program_.arena_bytes)},
+                {"WEIGHTS_POINTER", has_embedded_weights() ? "onnx2halide_" + program_.name + "_weights" : "NULL"},
+                {"WEIGHT_BYTES", fmt::to_string(program_.weight_bytes)},
+                {"WEIGHTS_ID", options_.weights_id},
+                {"USES_DEVICE", program_.target.is_gpu() ? "1" : "0"},
+                {"TYPED_RUN", program_.is_static() ? typed_run() : ""},
+            });
     }
 
 private:
@@ -83,9 +86,11 @@ private:
         for (const Kernel& kernel : program_.kernels) {
             const size_t inputs = kernel.source.inputs().size(), outputs = kernel.source.outputs().size();
             std::vector<std::string> parameters = {"void *session"};
-            for (size_t i = 0; i < inputs; ++i) parameters.push_back("halide_buffer_t *" + kernel.source.name_of(kernel.source.inputs()[i]));
+            for (size_t i = 0; i < inputs; ++i)
+                parameters.push_back("halide_buffer_t *" + kernel.source.name_of(kernel.source.inputs()[i]));
             for (const std::string& symbol : kernel.source.symbols()) parameters.push_back("int32_t " + symbol);
-            for (size_t i = 0; i < outputs; ++i) parameters.push_back("halide_buffer_t *" + kernel.source.name_of(kernel.source.outputs()[i]));
+            for (size_t i = 0; i < outputs; ++i)
+                parameters.push_back("halide_buffer_t *" + kernel.source.name_of(kernel.source.outputs()[i]));
             text += fmt::format("int {}_kernel({});\n", kernel.name, fmt::join(parameters, ", "));
         }
         return text;
@@ -103,7 +108,8 @@ private:
         return count;
     }
 
-    std::string port_list(const std::string& direction, const std::vector<Value*>& values, const std::vector<std::string>& names) const {
+    std::string port_list(const std::string& direction, const std::vector<Value*>& values,
+                          const std::vector<std::string>& names) const {
         std::string dims, rows;
         for (size_t i = 0; i < values.size(); ++i) {
             const TensorType& type = values[i]->checked_type();
@@ -114,9 +120,11 @@ private:
                 for (const Dim& dim : type.shape) extents.push_back(dim.constant().value_or(-1));
                 dims += fmt::format("static const int64_t {}[] = {{{}}};\n", pointer, fmt::join(extents, ", "));
             }
-            rows += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(names[i]), static_cast<int>(type.element), type.rank(), pointer);
+            rows += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(names[i]), static_cast<int>(type.element),
+                                type.rank(), pointer);
         }
-        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}    {{NULL, 0, 0, NULL}},\n}};\n", dims, program_.name, direction, rows);
+        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}    {{NULL, 0, 0, NULL}},\n}};\n", dims,
+                           program_.name, direction, rows);
     }
 
     std::string ports() const {
@@ -134,7 +142,8 @@ private:
                 const auto& shape = graph_.inputs[input]->checked_type().shape;
                 const auto axis = std::find(shape.begin(), shape.end(), dim);
                 if (axis == shape.end()) continue;
-                rows += fmt::format("    {{{}, {}, {}, {}, {}}},\n", quoted(symbol), input, axis - shape.begin(), *dim.lower_bound(), *dim.upper_bound());
+                rows += fmt::format("    {{{}, {}, {}, {}, {}}},\n", quoted(symbol), input, axis - shape.begin(),
+                                    *dim.lower_bound(), *dim.upper_bound());
                 break;
             }
         }
@@ -145,7 +154,8 @@ private:
     std::string open_variables(const std::string& array) const {
         std::string text;
         size_t i = 0;
-        for (const auto& [symbol, dim] : graph_.symbols) text += fmt::format("    const int64_t {} = {}[{}];\n", symbol, array, i++);
+        for (const auto& [symbol, dim] : graph_.symbols)
+            text += fmt::format("    const int64_t {} = {}[{}];\n", symbol, array, i++);
         return text;
     }
 
@@ -173,7 +183,8 @@ private:
         if (storage.place == Place::weight) return fmt::format("session->weights + {}", storage.offset);
         if (storage.place != Place::arena) return "NULL";
         if (!is_placed_at_run_time()) return fmt::format("session->arena + {}", storage.offset);
-        const auto index = std::find(program_.arena.begin(), program_.arena.end(), program_.storage_of.at(tensor)) - program_.arena.begin();
+        const auto index = std::find(program_.arena.begin(), program_.arena.end(), program_.storage_of.at(tensor)) -
+                           program_.arena.begin();
         return fmt::format("session->arena + arena[{}].offset", index);
     }
 
@@ -185,19 +196,21 @@ private:
             text += "    onnx2halide_lifetime arena[] = {  /* first step, last step, bytes */\n";
             for (const size_t index : program_.arena) {
                 const Storage& storage = program_.storages[index];
-                text += fmt::format("        {{{}, {}, {}, -1}},  /* {} */\n", storage.first_step, storage.last_step, c_text(storage.bytes),
-                                    tensor_names_.at(storage.root));
+                text += fmt::format("        {{{}, {}, {}, -1}},  /* {} */\n", storage.first_step, storage.last_step,
+                                    c_text(storage.bytes), tensor_names_.at(storage.root));
             }
             text += "    };\n";
-            text += fmt::format("    const int code = onnx2halide_reserve(session, onnx2halide_place_arena(arena, {}));\n    if (code != 0) return code;\n",
+            text += fmt::format("    const int code = onnx2halide_reserve(session, onnx2halide_place_arena(arena, "
+                                "{}));\n    if (code != 0) return code;\n",
                                 program_.arena.size());
         } else if (!program_.is_static()) {
             text += "    const int code = onnx2halide_reserve(session, 0);\n    if (code != 0) return code;\n";
         }
         for (const auto& [symbol, dim] : graph_.symbols) text += fmt::format("    (void){};\n", symbol);
         for (const Value* tensor : program_.tensors) {
-            text += fmt::format("    onnx2halide_tensor(session, {}, {}, (struct halide_type_t){{{}, 1}}, {}, {});\n", tensor_names_.at(tensor), address(tensor),
-                                halide_type(tensor->checked_type().element), tensor->checked_type().rank(), extents(tensor));
+            text += fmt::format("    onnx2halide_tensor(session, {}, {}, (struct halide_type_t){{{}, 1}}, {}, {});\n",
+                                tensor_names_.at(tensor), address(tensor), halide_type(tensor->checked_type().element),
+                                tensor->checked_type().rank(), extents(tensor));
             if (program_.target.is_gpu() && program_.storage(tensor).place == Place::weight) {
                 text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             }
@@ -210,10 +223,14 @@ private:
         for (const Value* tensor : program_.tensors) {
             const Storage& storage = program_.storage(tensor);
             if (storage.place == Place::input) {
-                text += fmt::format("    T({})->host = (uint8_t *)(uintptr_t)session->input_data[{}];\n", tensor_names_.at(tensor), storage.index);
-                if (program_.target.is_gpu()) text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
+                text += fmt::format("    T({})->host = (uint8_t *)(uintptr_t)session->input_data[{}];\n",
+                                    tensor_names_.at(tensor), storage.index);
+                if (program_.target.is_gpu())
+                    text +=
+                        fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             } else if (storage.place == Place::output) {
-                text += fmt::format("    T({})->host = session->output_data[{}];\n", tensor_names_.at(tensor), storage.index);
+                text += fmt::format("    T({})->host = session->output_data[{}];\n", tensor_names_.at(tensor),
+                                    storage.index);
             }
         }
         return text;
@@ -234,7 +251,8 @@ private:
         if (!program_.target.is_gpu()) return text;
         for (const Value* input : step.inputs) {
             const Value* owner = program_.storage(input).root;
-            if (owner != input) text += fmt::format("    VIEW({}, {});\n", tensor_names_.at(input), tensor_names_.at(owner));
+            if (owner != input)
+                text += fmt::format("    VIEW({}, {});\n", tensor_names_.at(input), tensor_names_.at(owner));
         }
         return text;
     }
@@ -245,14 +263,21 @@ private:
         for (const Step& step : program_.steps) {
             std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
             for (const Value* input : step.inputs) arguments.push_back(fmt::format("T({})", tensor_names_.at(input)));
-            for (const Dim& argument : step.arguments) arguments.push_back(argument.constant() ? c_text(argument) : fmt::format("(int32_t){}", c_text(argument)));
-            for (const Value* output : step.outputs) arguments.push_back(fmt::format("T({})", tensor_names_.at(output)));
-            text += fmt::format("    /* {} */\n{}    STEP({});\n", step_comment(step), device_views(step), fmt::join(arguments, ", "));
+            for (const Dim& argument : step.arguments)
+                arguments.push_back(argument.constant() ? c_text(argument)
+                                                        : fmt::format("(int32_t){}", c_text(argument)));
+            for (const Value* output : step.outputs)
+                arguments.push_back(fmt::format("T({})", tensor_names_.at(output)));
+            text += fmt::format("    /* {} */\n{}    STEP({});\n", step_comment(step), device_views(step),
+                                fmt::join(arguments, ", "));
         }
         if (program_.target.is_gpu()) {
             for (const Value* output : graph_.outputs) {
                 const std::string& owner = tensor_names_.at(program_.storage(output).root);
-                text += fmt::format("    if (halide_copy_to_host(session, T({})) != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, \"an output cannot be read back\");\n", owner);
+                text +=
+                    fmt::format("    if (halide_copy_to_host(session, T({})) != 0) return onnx2halide_fail(session, "
+                                "ONNX2HALIDE_FAILED, \"an output cannot be read back\");\n",
+                                owner);
             }
         }
         return text;
@@ -263,9 +288,11 @@ private:
         std::string body;
         for (size_t i = 0; i < names.size(); ++i) {
             const bool is_input = i < graph_.inputs.size();
-            body += fmt::format("    session->{}_data[{}] = {};\n", is_input ? "input" : "output", is_input ? i : i - graph_.inputs.size(), names[i]);
+            body += fmt::format("    session->{}_data[{}] = {};\n", is_input ? "input" : "output",
+                                is_input ? i : i - graph_.inputs.size(), names[i]);
         }
-        return fmt::format("\nint {0}_run({0} *handle{1}) {{\n    onnx2halide_session *session = (onnx2halide_session *)handle;\n{2}    return onnx2halide_run(session);\n}}\n",
+        return fmt::format("\nint {0}_run({0} *handle{1}) {{\n    onnx2halide_session *session = (onnx2halide_session "
+                           "*)handle;\n{2}    return onnx2halide_run(session);\n}}\n",
                            program_.name, typed_parameters(graph_, names), body);
     }
 

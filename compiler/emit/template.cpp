@@ -11,7 +11,8 @@ std::string fill_template(const std::string& file, const std::map<std::string, s
     std::string result;
     size_t position = 0;
     for (;;) {
-        const size_t start = text.find('@', position), end = start == std::string::npos ? start : text.find('@', start + 1);
+        const size_t start = text.find('@', position),
+                     end = start == std::string::npos ? start : text.find('@', start + 1);
         if (end == std::string::npos) return result + text.substr(position);
         const std::string field = text.substr(start + 1, end - start - 1);
         const auto found = fields.find(field);

@@ -18,9 +18,7 @@ std::string emit_weights(const Program& program) {
     return bytes;
 }
 
-std::string weights_id(const std::string& weights) {
-    return sha256(weights).substr(0, 32);
-}
+std::string weights_id(const std::string& weights) { return sha256(weights).substr(0, 32); }
 
 std::string emit_weights_object(const std::string& name, const std::filesystem::path& weights, int64_t bytes) {
     std::string path;

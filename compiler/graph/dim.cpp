@@ -74,9 +74,9 @@ Range scale(const Range& a, int64_t factor) {
 
 struct Dim::Atom {
     Kind kind;
-    std::string name;           // of a symbol
-    int64_t min = 1, max = 0;   // bounds of a symbol
-    Dim a, b;                   // operands of the others
+    std::string name;          // of a symbol
+    int64_t min = 1, max = 0;  // bounds of a symbol
+    Dim a, b;                  // operands of the others
     std::string key;
 
     Range range() const;
@@ -97,37 +97,40 @@ Range Dim::Atom::range() const {
     const Range left = range_of(a), right = range_of(b);
     const bool positive = right.min && *right.min > 0;
     switch (kind) {
-        case div_kind:
-            if (!positive || !left.min || *left.min < 0) return {};
-            return {right.max ? *left.min / *right.max : 0, left.max ? std::optional(*left.max / *right.min) : std::nullopt};
-        case mod_kind:
-            if (!positive) return {};
-            return {0, right.max ? std::optional(*right.max - 1) : std::nullopt};
-        case min_kind: {
-            Range result;
-            if (left.min && right.min) result.min = std::min(*left.min, *right.min);
-            if (left.max || right.max) result.max = std::min(left.max.value_or(INT64_MAX), right.max.value_or(INT64_MAX));
-            return result;
-        }
-        default: {
-            Range result;
-            if (left.min || right.min) result.min = std::max(left.min.value_or(INT64_MIN), right.min.value_or(INT64_MIN));
-            if (left.max && right.max) result.max = std::max(*left.max, *right.max);
-            return result;
-        }
+    case div_kind:
+        if (!positive || !left.min || *left.min < 0) return {};
+        return {right.max ? *left.min / *right.max : 0,
+                left.max ? std::optional(*left.max / *right.min) : std::nullopt};
+    case mod_kind:
+        if (!positive) return {};
+        return {0, right.max ? std::optional(*right.max - 1) : std::nullopt};
+    case min_kind: {
+        Range result;
+        if (left.min && right.min) result.min = std::min(*left.min, *right.min);
+        if (left.max || right.max) result.max = std::min(left.max.value_or(INT64_MAX), right.max.value_or(INT64_MAX));
+        return result;
+    }
+    default: {
+        Range result;
+        if (left.min || right.min) result.min = std::max(left.min.value_or(INT64_MIN), right.min.value_or(INT64_MIN));
+        if (left.max && right.max) result.max = std::max(*left.max, *right.max);
+        return result;
+    }
     }
 }
 
 std::string Dim::Atom::text(DimSyntax syntax) const {
     const bool c = syntax == DimSyntax::c;
     switch (kind) {
-        case symbol_kind: return name;
-        case div_kind:
-            return c ? fmt::format("floor_div({}, {})", a.text(syntax), b.text(syntax)) : fmt::format("({} / {})", a.text(syntax), b.text(syntax));
-        case mod_kind:
-            return c ? fmt::format("floor_mod({}, {})", a.text(syntax), b.text(syntax)) : fmt::format("({} % {})", a.text(syntax), b.text(syntax));
-        case min_kind: return fmt::format("{}({}, {})", c ? "min_dim" : "min", a.text(syntax), b.text(syntax));
-        default: return fmt::format("{}({}, {})", c ? "max_dim" : "max", a.text(syntax), b.text(syntax));
+    case symbol_kind: return name;
+    case div_kind:
+        return c ? fmt::format("floor_div({}, {})", a.text(syntax), b.text(syntax))
+                 : fmt::format("({} / {})", a.text(syntax), b.text(syntax));
+    case mod_kind:
+        return c ? fmt::format("floor_mod({}, {})", a.text(syntax), b.text(syntax))
+                 : fmt::format("({} % {})", a.text(syntax), b.text(syntax));
+    case min_kind: return fmt::format("{}({}, {})", c ? "min_dim" : "min", a.text(syntax), b.text(syntax));
+    default: return fmt::format("{}({}, {})", c ? "max_dim" : "max", a.text(syntax), b.text(syntax));
     }
 }
 
@@ -196,14 +199,14 @@ std::set<std::string> Dim::symbols() const {
 Dim Dim::substitute(const std::map<std::string, Dim>& values) const {
     const auto replaced = [&](const AtomPtr& atom) -> Dim {
         switch (atom->kind) {
-            case symbol_kind: {
-                const auto found = values.find(atom->name);
-                return found == values.end() ? of_atom(atom) : found->second;
-            }
-            case div_kind: return floor_div(atom->a.substitute(values), atom->b.substitute(values));
-            case mod_kind: return floor_mod(atom->a.substitute(values), atom->b.substitute(values));
-            case min_kind: return min(atom->a.substitute(values), atom->b.substitute(values));
-            default: return max(atom->a.substitute(values), atom->b.substitute(values));
+        case symbol_kind: {
+            const auto found = values.find(atom->name);
+            return found == values.end() ? of_atom(atom) : found->second;
+        }
+        case div_kind: return floor_div(atom->a.substitute(values), atom->b.substitute(values));
+        case mod_kind: return floor_mod(atom->a.substitute(values), atom->b.substitute(values));
+        case min_kind: return min(atom->a.substitute(values), atom->b.substitute(values));
+        default: return max(atom->a.substitute(values), atom->b.substitute(values));
         }
     };
     Dim sum;
@@ -222,7 +225,8 @@ std::string Dim::text(DimSyntax syntax) const {
     const auto write = [&](const Product& product, int64_t factor) {
         if (!result.empty()) result += factor < 0 ? " - " : " + ";
         if (result.empty() && factor < 0) result += "-";
-        const std::string magnitude = fmt::to_string(factor < 0 ? -static_cast<uint64_t>(factor) : static_cast<uint64_t>(factor));
+        const std::string magnitude =
+            fmt::to_string(factor < 0 ? -static_cast<uint64_t>(factor) : static_cast<uint64_t>(factor));
         std::string term;
         for (const AtomPtr& atom : product) term += (term.empty() ? "" : " * ") + atom->text(syntax);
         if (term.empty()) {
@@ -247,9 +251,7 @@ Dim operator+(const Dim& a, const Dim& b) {
     return sum;
 }
 
-Dim operator-(const Dim& a, const Dim& b) {
-    return a + -b;
-}
+Dim operator-(const Dim& a, const Dim& b) { return a + -b; }
 
 Dim operator*(const Dim& a, const Dim& b) {
     Dim result;

@@ -7,8 +7,8 @@
 
 namespace onnx2halide {
 
-/// A fault of the user's model or its data: what was expected and what was found, one lower-case phrase without a full stop.
-/// Faults of ours are assertions or std::logic_error instead.
+/// A fault of the user's model or its data: what was expected and what was found, one lower-case phrase without a full
+/// stop. Faults of ours are assertions or std::logic_error instead.
 class CompileError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;

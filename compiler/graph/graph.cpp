@@ -36,9 +36,7 @@ float from_half(uint16_t bits) {
     return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
-float from_bfloat(uint16_t bits) {
-    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
+float from_bfloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 template <typename To>
 std::vector<To> converted(const Constant& constant) {
@@ -53,20 +51,20 @@ std::vector<To> converted(const Constant& constant) {
     };
     using enum ElementType;
     switch (constant.element) {
-        case float32: return all(float());
-        case float64: return all(double());
-        case uint8: return all(uint8_t());
-        case boolean: return all(uint8_t());
-        case int8: return all(int8_t());
-        case uint16: return all(uint16_t());
-        case int16: return all(int16_t());
-        case int32: return all(int32_t());
-        case int64: return all(int64_t());
-        case uint32: return all(uint32_t());
-        case uint64: return all(uint64_t());
-        case float16: return narrow(from_half);
-        case bfloat16: return narrow(from_bfloat);
-        default: throw CompileError("a constant of type {} has no numbers", info(constant.element).name);
+    case float32: return all(float());
+    case float64: return all(double());
+    case uint8: return all(uint8_t());
+    case boolean: return all(uint8_t());
+    case int8: return all(int8_t());
+    case uint16: return all(uint16_t());
+    case int16: return all(int16_t());
+    case int32: return all(int32_t());
+    case int64: return all(int64_t());
+    case uint32: return all(uint32_t());
+    case uint64: return all(uint64_t());
+    case float16: return narrow(from_half);
+    case bfloat16: return narrow(from_bfloat);
+    default: throw CompileError("a constant of type {} has no numbers", info(constant.element).name);
     }
 }
 
@@ -78,40 +76,30 @@ int64_t Constant::elements() const {
     return count;
 }
 
-std::vector<int64_t> Constant::integers() const {
-    return converted<int64_t>(*this);
-}
+std::vector<int64_t> Constant::integers() const { return converted<int64_t>(*this); }
 
-std::vector<double> Constant::reals() const {
-    return converted<double>(*this);
-}
+std::vector<double> Constant::reals() const { return converted<double>(*this); }
 
 const TensorType& Value::checked_type() const {
     if (!type) throw std::logic_error("value '" + name + "' has no type yet");
     return *type;
 }
 
-int64_t Node::integer(const std::string& attribute) const {
-    return required<int64_t>(*this, attribute);
-}
+int64_t Node::integer(const std::string& attribute) const { return required<int64_t>(*this, attribute); }
 
 int64_t Node::integer(const std::string& attribute, int64_t otherwise) const {
     const auto* value = attribute_as<int64_t>(*this, attribute);
     return value ? *value : otherwise;
 }
 
-float Node::real(const std::string& attribute) const {
-    return required<float>(*this, attribute);
-}
+float Node::real(const std::string& attribute) const { return required<float>(*this, attribute); }
 
 float Node::real(const std::string& attribute, float otherwise) const {
     const auto* value = attribute_as<float>(*this, attribute);
     return value ? *value : otherwise;
 }
 
-const std::string& Node::string(const std::string& attribute) const {
-    return required<std::string>(*this, attribute);
-}
+const std::string& Node::string(const std::string& attribute) const { return required<std::string>(*this, attribute); }
 
 std::string Node::string(const std::string& attribute, const std::string& otherwise) const {
     const auto* value = attribute_as<std::string>(*this, attribute);
@@ -131,9 +119,7 @@ std::vector<float> Node::reals(const std::string& attribute) const {
     return required<std::vector<float>>(*this, attribute);
 }
 
-const Constant& Node::tensor(const std::string& attribute) const {
-    return required<Constant>(*this, attribute);
-}
+const Constant& Node::tensor(const std::string& attribute) const { return required<Constant>(*this, attribute); }
 
 std::string Node::label() const {
     return fmt::format("node '{}' ({})", name, domain.empty() ? op_type : domain + "." + op_type);
@@ -161,7 +147,8 @@ Value* Graph::new_value(const std::string& hint) {
 
 Node* Graph::add(Node node, const Node* before) {
     auto place = nodes_.end();
-    if (before) place = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& other) { return other.get() == before; });
+    if (before)
+        place = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& other) { return other.get() == before; });
     Node* added = nodes_.insert(place, std::make_unique<Node>(std::move(node)))->get();
     for (Value* input : added->inputs) {
         if (input) input->consumers.push_back(added);

@@ -42,15 +42,18 @@ struct Constant {
 template <typename T>
 Constant make_constant(ElementType element, std::vector<int64_t> shape, const std::vector<T>& elements) {
     const auto* bytes = reinterpret_cast<const std::byte*>(elements.data());
-    return {element, std::move(shape), std::make_shared<std::vector<std::byte>>(bytes, bytes + elements.size() * sizeof(T)), {}};
+    return {element,
+            std::move(shape),
+            std::make_shared<std::vector<std::byte>>(bytes, bytes + elements.size() * sizeof(T)),
+            {}};
 }
 
 /// Elements of a small tensor (up to 64) that inference knows: integers and bools as dims, floats as doubles.
 /// Kernels print them as literals, so whatever only computes shapes vanishes from the program.
 struct KnownElements {
     static constexpr size_t limit = 64;
-    std::vector<Dim> integers;   // of integer and bool tensors
-    std::vector<double> reals;   // of float tensors
+    std::vector<Dim> integers;  // of integer and bool tensors
+    std::vector<double> reals;  // of float tensors
     size_t size() const { return integers.size() + reals.size(); }
     bool operator==(const KnownElements&) const = default;
 };
@@ -69,16 +72,16 @@ struct Value {
     const TensorType& checked_type() const;  // throws std::logic_error before inference
 };
 
-using Attribute = std::variant<int64_t, float, std::string, Constant, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
-                               std::shared_ptr<Graph>>;
+using Attribute = std::variant<int64_t, float, std::string, Constant, std::vector<int64_t>, std::vector<float>,
+                               std::vector<std::string>, std::shared_ptr<Graph>>;
 
 /// One operator applied to values.
 struct Node {
-    std::string name;     // ONNX's name or, where it has none, its first output's
-    std::string domain;   // "" is ONNX's own
-    std::string op_type;  // Conv
-    int version = 1;      // since_version of the operator in the model's opset
-    int index = 0;        // place in the model's list of nodes
+    std::string name;                             // ONNX's name or, where it has none, its first output's
+    std::string domain;                           // "" is ONNX's own
+    std::string op_type;                          // Conv
+    int version = 1;                              // since_version of the operator in the model's opset
+    int index = 0;                                // place in the model's list of nodes
     std::map<std::string, Attribute> attributes;  // defaults of the schema filled in
     std::vector<Value*> inputs;                   // null where an optional one is omitted
     std::vector<Value*> outputs;                  // null where an optional one is not asked for
@@ -107,7 +110,7 @@ struct Node {
 class Graph {
 public:
     std::string name;
-    std::vector<Value*> inputs;    // without initialisers
+    std::vector<Value*> inputs;  // without initialisers
     std::vector<Value*> outputs;
     std::map<std::string, Dim> symbols;  // named dims that stay open, with their bounds
     int opset = 0;                       // of ONNX's own domain

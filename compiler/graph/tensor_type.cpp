@@ -49,17 +49,11 @@ const ElementInfo& info(ElementType type) {
     return infos[index < infos.size() ? index : 0];
 }
 
-bool is_float(ElementType type) {
-    return info(type).floating;
-}
+bool is_float(ElementType type) { return info(type).floating; }
 
-bool is_integer(ElementType type) {
-    return info(type).integer;
-}
+bool is_integer(ElementType type) { return info(type).integer; }
 
-bool is_narrow_float(ElementType type) {
-    return type == float16 || type == bfloat16;
-}
+bool is_narrow_float(ElementType type) { return type == float16 || type == bfloat16; }
 
 Layout row_major(size_t rank) {
     Layout layout(rank);
@@ -81,9 +75,7 @@ std::vector<Dim> TensorType::extents() const {
     return result;
 }
 
-std::string TensorType::text() const {
-    return fmt::format("{} {}", info(element).name, shape_text(shape));
-}
+std::string TensorType::text() const { return fmt::format("{} {}", info(element).name, shape_text(shape)); }
 
 bool same_memory_order(const TensorType& a, const std::vector<int>& axes_of_b_in_a, const TensorType& b) {
     std::vector<int> in_a, in_b;

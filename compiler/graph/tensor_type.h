@@ -50,8 +50,8 @@ struct ElementInfo {
     bool floating, integer, is_signed;
 };
 const ElementInfo& info(ElementType type);
-bool is_float(ElementType type);    // float16, bfloat16, float32, float64
-bool is_integer(ElementType type);  // int8…int64, uint8…uint64; not bool
+bool is_float(ElementType type);         // float16, bfloat16, float32, float64
+bool is_integer(ElementType type);       // int8…int64, uint8…uint64; not bool
 bool is_narrow_float(ElementType type);  // float16 and bfloat16: kernels compute them in float32
 
 /// The order of a tensor's axes in memory, innermost first. A row-major tensor of rank 4 is {3, 2, 1, 0}.
@@ -67,7 +67,8 @@ struct TensorType {
     Layout layout;  // always rank() axes
 
     TensorType() = default;
-    TensorType(ElementType element, std::vector<Dim> shape) : element(element), shape(std::move(shape)), layout(row_major(this->shape.size())) {}
+    TensorType(ElementType element, std::vector<Dim> shape)
+        : element(element), shape(std::move(shape)), layout(row_major(this->shape.size())) {}
 
     size_t rank() const { return shape.size(); }
     Dim elements() const { return product(shape); }

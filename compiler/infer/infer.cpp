@@ -21,9 +21,11 @@ bool can_be_counted(const TensorType& type) {
 /// Kernels hold only types that Halide has, and count elements in 32 bits.
 void check_type(const Value& value) {
     const ElementInfo& element = info(value.checked_type().element);
-    if (element.halide_name.empty()) throw CompileError("value '{}' has type {}, which is not supported", value.name, element.name);
+    if (element.halide_name.empty())
+        throw CompileError("value '{}' has type {}, which is not supported", value.name, element.name);
     if (!can_be_counted(*value.type)) {
-        throw CompileError("value '{}' has shape {}, expected at most {} elements", value.name, shape_text(value.type->shape), Dim::unbounded);
+        throw CompileError("value '{}' has shape {}, expected at most {} elements", value.name,
+                           shape_text(value.type->shape), Dim::unbounded);
     }
 }
 
@@ -34,7 +36,8 @@ void check_declared(const Value& value) {
     for (size_t i = 0; agrees && i < found.rank(); ++i) {
         agrees = !declared.shape[i].constant() || prove_equal(declared.shape[i], found.shape[i]) != Proof::no;
     }
-    if (!agrees) throw CompileError("output '{}' is {}, but the model declares {}", value.name, found.text(), declared.text());
+    if (!agrees)
+        throw CompileError("output '{}' is {}, but the model declares {}", value.name, found.text(), declared.text());
 }
 
 /// Whether all inputs have types; they have none after a node that failed.
@@ -89,7 +92,8 @@ void infer_types(Graph& graph) {
         check_type(*output);
     }
     if (errors.size() == 1) throw CompileError(errors[0]);
-    if (!errors.empty()) throw CompileError("{} nodes cannot be compiled:\n  {}", errors.size(), fmt::join(errors, "\n  "));
+    if (!errors.empty())
+        throw CompileError("{} nodes cannot be compiled:\n  {}", errors.size(), fmt::join(errors, "\n  "));
 }
 
 }  // namespace onnx2halide

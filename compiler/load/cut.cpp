@@ -14,7 +14,9 @@ namespace {
 std::vector<std::string> new_outputs(const onnx::GraphProto& graph, const std::string& until) {
     std::vector<std::string> outputs;
     for (const auto& node : graph.node()) {
-        if (node.name() == until) std::copy_if(node.output().begin(), node.output().end(), std::back_inserter(outputs), [](const auto& name) { return !name.empty(); });
+        if (node.name() == until)
+            std::copy_if(node.output().begin(), node.output().end(), std::back_inserter(outputs),
+                         [](const auto& name) { return !name.empty(); });
     }
     if (!outputs.empty()) return outputs;
     for (const auto& node : graph.node()) {
@@ -40,7 +42,9 @@ void cut_graph(onnx::GraphProto& graph, const std::string& until) {
     std::vector<onnx::NodeProto> kept;
     // Nodes are in topological order, so one walk from the end finds all that lead to the outputs.
     for (auto node = graph.node().rbegin(); node != graph.node().rend(); ++node) {
-        if (std::none_of(node->output().begin(), node->output().end(), [&](const auto& name) { return needed.contains(name); })) continue;
+        if (std::none_of(node->output().begin(), node->output().end(),
+                         [&](const auto& name) { return needed.contains(name); }))
+            continue;
         add_reads(*node, needed);
         kept.push_back(*node);
     }

@@ -18,14 +18,16 @@ onnx::inliner::FunctionIdVector expandable_operators(const onnx::ModelProto& mod
     std::set<onnx::inliner::FunctionId> found;
     for (const auto& node : model.graph().node()) {
         const onnx::OpSchema* schema = find_schema(node, opsets);
-        if (!schema || find_operator(normalised_domain(node.domain()), node.op_type(), schema->since_version())) continue;
-        if (schema->HasFunction() || schema->HasContextDependentFunction()) found.emplace(node.domain(), node.op_type());
+        if (!schema || find_operator(normalised_domain(node.domain()), node.op_type(), schema->since_version()))
+            continue;
+        if (schema->HasFunction() || schema->HasContextDependentFunction())
+            found.emplace(node.domain(), node.op_type());
     }
     return {found.begin(), found.end()};
 }
 
-/// ONNX's inliner looks the types of a call's inputs up in value_info, where it misses constants and the empty name of an omitted input, for
-/// which an empty type stands.
+/// ONNX's inliner looks the types of a call's inputs up in value_info, where it misses constants and the empty name of
+/// an omitted input, for which an empty type stands.
 void declare_constants(onnx::GraphProto& graph) {
     for (const auto& constant : graph.initializer()) {
         auto& info = *graph.add_value_info();
@@ -37,8 +39,8 @@ void declare_constants(onnx::GraphProto& graph) {
     graph.add_value_info()->mutable_type();
 }
 
-/// Expands every call of one function operator. False where ONNX's inliner cannot: the model stays as it was, and the nodes are reported as
-/// unsupported.
+/// Expands every call of one function operator. False where ONNX's inliner cannot: the model stays as it was, and the
+/// nodes are reported as unsupported.
 bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     onnx::ModelProto expanded = model;
     declare_constants(*expanded.mutable_graph());

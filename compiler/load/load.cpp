@@ -33,7 +33,8 @@ std::string read_file(const std::filesystem::path& path) {
 
 onnx::ModelProto parse(const std::string& bytes) {
     onnx::ModelProto model;
-    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
+    google::protobuf::io::ArrayInputStream stream(bytes.data(),
+                                                  static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
     google::protobuf::io::CodedInputStream input(&stream);
     input.SetTotalBytesLimit(INT32_MAX);
     if (bytes.size() > INT32_MAX) throw CompileError("is larger than 2 GiB, expected its weights in external data");
@@ -70,7 +71,8 @@ void check_opsets(const onnx::ModelProto& model) {
     for (const auto& import : model.opset_import()) {
         const auto range = known.find(normalised_domain(import.domain()));
         if (range == known.end() || import.version() <= range->second.second) continue;
-        throw CompileError("uses opset {} of {}, expected at most {}", import.version(), import.domain().empty() ? "ai.onnx" : import.domain(), range->second.second);
+        throw CompileError("uses opset {} of {}, expected at most {}", import.version(),
+                           import.domain().empty() ? "ai.onnx" : import.domain(), range->second.second);
     }
 }
 
@@ -136,7 +138,9 @@ private:
             graph_->inputs.push_back(value);
         }
         for (const auto& [name, number] : options_.dims) {
-            if (!used_dims_.contains(name)) throw CompileError("--dim {}={}: the model leaves no dim of that name open{}", name, number, open_dims_text());
+            if (!used_dims_.contains(name))
+                throw CompileError("--dim {}={}: the model leaves no dim of that name open{}", name, number,
+                                   open_dims_text());
         }
     }
 
@@ -144,7 +148,8 @@ private:
         const auto& tensor = input.type().tensor_type();
         if (!tensor.has_shape()) throw CompileError("input '{}' has no shape", input.name());
         std::vector<Dim> shape;
-        for (int axis = 0; axis < tensor.shape().dim_size(); ++axis) shape.push_back(input_dim(input.name(), tensor.shape().dim(axis), axis));
+        for (int axis = 0; axis < tensor.shape().dim_size(); ++axis)
+            shape.push_back(input_dim(input.name(), tensor.shape().dim(axis), axis));
         return {static_cast<ElementType>(tensor.elem_type()), std::move(shape)};
     }
 
@@ -187,8 +192,10 @@ private:
         const auto& tensor = value_info.type().tensor_type();
         if (!value_info.type().has_tensor_type() || !tensor.has_shape()) return;
         std::vector<Dim> shape;
-        for (const auto& dim : tensor.shape().dim()) shape.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? Dim(dim.dim_value()) : Dim::symbol("?", 0));
-        graph_->value(value_info.name())->declared = TensorType(static_cast<ElementType>(tensor.elem_type()), std::move(shape));
+        for (const auto& dim : tensor.shape().dim())
+            shape.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? Dim(dim.dim_value()) : Dim::symbol("?", 0));
+        graph_->value(value_info.name())->declared =
+            TensorType(static_cast<ElementType>(tensor.elem_type()), std::move(shape));
     }
 
     void add_node(const onnx::NodeProto& proto) {
@@ -196,7 +203,9 @@ private:
         node.index = next_index_++;
         node.domain = normalised_domain(proto.domain());
         node.op_type = proto.op_type();
-        node.name = !proto.name().empty() ? proto.name() : proto.output_size() > 0 ? proto.output(0) : fmt::format("{}_{}", proto.op_type(), node.index);
+        node.name = !proto.name().empty()     ? proto.name()
+                    : proto.output_size() > 0 ? proto.output(0)
+                                              : fmt::format("{}_{}", proto.op_type(), node.index);
         const onnx::OpSchema* schema = find_schema(proto, opsets_);
         node.version = schema ? schema->since_version() : opsets_.of(proto.domain());
         if (schema) add_default_attributes(node, *schema);
@@ -229,13 +238,19 @@ private:
     static void add_plain_attribute(Node& node, const onnx::AttributeProto& attribute) {
         Attribute& value = node.attributes[attribute.name()];
         switch (attribute.type()) {
-            case onnx::AttributeProto::INT: value = static_cast<int64_t>(attribute.i()); break;
-            case onnx::AttributeProto::FLOAT: value = attribute.f(); break;
-            case onnx::AttributeProto::STRING: value = attribute.s(); break;
-            case onnx::AttributeProto::INTS: value = std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end()); break;
-            case onnx::AttributeProto::FLOATS: value = std::vector<float>(attribute.floats().begin(), attribute.floats().end()); break;
-            case onnx::AttributeProto::STRINGS: value = std::vector<std::string>(attribute.strings().begin(), attribute.strings().end()); break;
-            default: node.attributes.erase(attribute.name());
+        case onnx::AttributeProto::INT: value = static_cast<int64_t>(attribute.i()); break;
+        case onnx::AttributeProto::FLOAT: value = attribute.f(); break;
+        case onnx::AttributeProto::STRING: value = attribute.s(); break;
+        case onnx::AttributeProto::INTS:
+            value = std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
+            break;
+        case onnx::AttributeProto::FLOATS:
+            value = std::vector<float>(attribute.floats().begin(), attribute.floats().end());
+            break;
+        case onnx::AttributeProto::STRINGS:
+            value = std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
+            break;
+        default: node.attributes.erase(attribute.name());
         }
     }
 
@@ -247,7 +262,8 @@ private:
             }
         }
         if (lines.size() == 1) throw CompileError(lines[0]);
-        if (!lines.empty()) throw CompileError("{} nodes are unsupported:\n  {}", lines.size(), fmt::join(lines, "\n  "));
+        if (!lines.empty())
+            throw CompileError("{} nodes are unsupported:\n  {}", lines.size(), fmt::join(lines, "\n  "));
     }
 
     const onnx::ModelProto& model_;

@@ -24,9 +24,10 @@ struct Model {
     std::unique_ptr<Graph> graph;
 };
 
-/// Reads a model, checks it with ONNX's checker, inlines its own functions and expands the standard's function operators that have no
-/// NodeGenerator. Throws CompileError, whose text starts with the file's name, where it is no model, is rejected by the checker, lacks external data
-/// or leaves dims open that must be given; and lists all unsupported operators at once.
+/// Reads a model, checks it with ONNX's checker, inlines its own functions and expands the standard's function
+/// operators that have no NodeGenerator. Throws CompileError, whose text starts with the file's name, where it is no
+/// model, is rejected by the checker, lacks external data or leaves dims open that must be given; and lists all
+/// unsupported operators at once.
 Model load_model(const std::filesystem::path& path, const LoadOptions& options);
 
 }  // namespace onnx2halide

@@ -2,12 +2,11 @@
 
 namespace onnx2halide {
 
-std::string normalised_domain(const std::string& domain) {
-    return domain == "ai.onnx" ? "" : domain;
-}
+std::string normalised_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 OpsetVersions::OpsetVersions(const onnx::ModelProto& model) {
-    for (const auto& import : model.opset_import()) versions_[normalised_domain(import.domain())] = static_cast<int>(import.version());
+    for (const auto& import : model.opset_import())
+        versions_[normalised_domain(import.domain())] = static_cast<int>(import.version());
     versions_.try_emplace("", 1);
 }
 

@@ -25,19 +25,19 @@ Bytes narrowed(const Field& field) {
 Bytes typed_data(const onnx::TensorProto& tensor) {
     using enum ElementType;
     switch (static_cast<ElementType>(tensor.data_type())) {
-        case float32:
-        case complex64: return narrowed<float>(tensor.float_data());
-        case float64:
-        case complex128: return narrowed<double>(tensor.double_data());
-        case int32: return narrowed<int32_t>(tensor.int32_data());
-        case int64: return narrowed<int64_t>(tensor.int64_data());
-        case uint64: return narrowed<uint64_t>(tensor.uint64_data());
-        case uint32: return narrowed<uint32_t>(tensor.uint64_data());
-        case uint16:
-        case int16:
-        case float16:
-        case bfloat16: return narrowed<uint16_t>(tensor.int32_data());
-        default: return narrowed<uint8_t>(tensor.int32_data());
+    case float32:
+    case complex64: return narrowed<float>(tensor.float_data());
+    case float64:
+    case complex128: return narrowed<double>(tensor.double_data());
+    case int32: return narrowed<int32_t>(tensor.int32_data());
+    case int64: return narrowed<int64_t>(tensor.int64_data());
+    case uint64: return narrowed<uint64_t>(tensor.uint64_data());
+    case uint32: return narrowed<uint32_t>(tensor.uint64_data());
+    case uint16:
+    case int16:
+    case float16:
+    case bfloat16: return narrowed<uint16_t>(tensor.int32_data());
+    default: return narrowed<uint8_t>(tensor.int32_data());
     }
 }
 
@@ -59,9 +59,13 @@ uint64_t external_number(const onnx::TensorProto& tensor, std::string_view key, 
 
 /// The file that holds a tensor's elements: a plain one in the model's folder or below it.
 std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
-    const std::filesystem::path location = external_field(tensor, "location"), normal = location.lexically_normal(), path = model_folder / location;
-    const auto refuse = [&](std::string_view why) { throw CompileError("initialiser '{}': external data file '{}' {}", tensor.name(), location.string(), why); };
-    if (location.is_absolute() || (!normal.empty() && *normal.begin() == "..")) refuse("is outside of the model's folder");
+    const std::filesystem::path location = external_field(tensor, "location"), normal = location.lexically_normal(),
+                                path = model_folder / location;
+    const auto refuse = [&](std::string_view why) {
+        throw CompileError("initialiser '{}': external data file '{}' {}", tensor.name(), location.string(), why);
+    };
+    if (location.is_absolute() || (!normal.empty() && *normal.begin() == ".."))
+        refuse("is outside of the model's folder");
     if (std::filesystem::is_symlink(path)) refuse("is a link, expected a plain file");
     if (!std::filesystem::is_regular_file(path)) refuse("cannot be read");
     try {
@@ -75,12 +79,15 @@ std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::
 Bytes external_data(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder, uint64_t expected) {
     const std::filesystem::path location = external_field(tensor, "location");
     std::ifstream file(external_file(tensor, model_folder), std::ios::binary);
-    if (!file) throw CompileError("initialiser '{}': external data file '{}' cannot be read", tensor.name(), location.string());
+    if (!file)
+        throw CompileError("initialiser '{}': external data file '{}' cannot be read", tensor.name(),
+                           location.string());
     const uint64_t offset = external_number(tensor, "offset", 0), length = external_number(tensor, "length", expected);
     file.seekg(0, std::ios::end);
     const auto size = static_cast<uint64_t>(file.tellg());
     if (offset > size || length > size - offset) {
-        throw CompileError("initialiser '{}': external data file '{}' has {} bytes, expected {} at {}", tensor.name(), location.string(), size, length, offset);
+        throw CompileError("initialiser '{}': external data file '{}' has {} bytes, expected {} at {}", tensor.name(),
+                           location.string(), size, length, offset);
     }
     Bytes bytes(length);
     file.seekg(static_cast<std::streamoff>(offset));
@@ -101,11 +108,14 @@ uint64_t bytes_of(ElementType type, uint64_t elements) {
 Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
     Constant constant;
     constant.element = static_cast<ElementType>(tensor.data_type());
-    if (info(constant.element).type == ElementType::undefined) throw CompileError("initialiser '{}' has element type {}, which ONNX does not define", tensor.name(), tensor.data_type());
+    if (info(constant.element).type == ElementType::undefined)
+        throw CompileError("initialiser '{}' has element type {}, which ONNX does not define", tensor.name(),
+                           tensor.data_type());
     constant.shape.assign(tensor.dims().begin(), tensor.dims().end());
     uint64_t elements = 1;
     for (const int64_t dim : constant.shape) {
-        if (dim < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dim), &elements) || elements > (uint64_t{1} << 40)) {
+        if (dim < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dim), &elements) ||
+            elements > (uint64_t{1} << 40)) {
             throw CompileError("initialiser '{}' has dim {}", tensor.name(), dim);
         }
     }
@@ -124,7 +134,8 @@ Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::pat
     } else {
         bytes = typed_data(tensor);
     }
-    if (bytes.size() != expected) throw CompileError("initialiser '{}' has {} bytes, expected {}", tensor.name(), bytes.size(), expected);
+    if (bytes.size() != expected)
+        throw CompileError("initialiser '{}' has {} bytes, expected {}", tensor.name(), bytes.size(), expected);
     constant.data = std::make_shared<Bytes>(std::move(bytes));
     return constant;
 }

@@ -9,15 +9,16 @@ namespace onnx2halide {
 namespace {
 
 bool is_random(const Node& node) {
-    static const std::set<std::string_view> types = {"Bernoulli",  "Multinomial",      "RandomNormal", "RandomNormalLike",
-                                                     "RandomUniform", "RandomUniformLike"};
+    static const std::set<std::string_view> types = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                                     "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
     return types.contains(node.op_type);
 }
 
 /// Whether a node has a graph inside, which may read values that are no inputs of the node.
 bool has_body(const Node& node) {
-    return std::any_of(node.attributes.begin(), node.attributes.end(),
-                       [](const auto& attribute) { return std::holds_alternative<std::shared_ptr<Graph>>(attribute.second); });
+    return std::any_of(node.attributes.begin(), node.attributes.end(), [](const auto& attribute) {
+        return std::holds_alternative<std::shared_ptr<Graph>>(attribute.second);
+    });
 }
 
 bool is_constant(const Value* value, std::set<const Value*>& proved) {

@@ -10,7 +10,8 @@ namespace {
 /// The value whose memory this one is.
 const Value* owner(const Value* value) {
     const Node* producer = value->producer;
-    const bool is_view = producer && !value->constant && producer->outputs[0] == value && make_generator(*producer)->is_view();
+    const bool is_view =
+        producer && !value->constant && producer->outputs[0] == value && make_generator(*producer)->is_view();
     return is_view ? owner(producer->inputs[0]) : value;
 }
 

@@ -29,9 +29,14 @@ public:
 private:
     /// Whether all that a node reads is constant, and its results have sizes.
     bool is_foldable(const Node& node) const {
-        const auto is_constant = [&](const Value* value) { return !value || value->constant || copies_.contains(value); };
-        const auto has_size = [](const Value* value) { return !value || value->checked_type().elements().constant().value_or(0) > 0; };
-        return std::all_of(node.inputs.begin(), node.inputs.end(), is_constant) && std::all_of(node.outputs.begin(), node.outputs.end(), has_size);
+        const auto is_constant = [&](const Value* value) {
+            return !value || value->constant || copies_.contains(value);
+        };
+        const auto has_size = [](const Value* value) {
+            return !value || value->checked_type().elements().constant().value_or(0) > 0;
+        };
+        return std::all_of(node.inputs.begin(), node.inputs.end(), is_constant) &&
+               std::all_of(node.outputs.begin(), node.outputs.end(), has_size);
     }
 
     /// Small constants stay constants, since nodes may need them to know shapes; large ones are arguments.
@@ -61,9 +66,13 @@ private:
 
     /// What nodes that stay read, or the graph returns.
     void collect_results(const Node& node, const std::vector<Node*>& moved) {
-        const auto stays = [&](const Node* consumer) { return std::find(moved.begin(), moved.end(), consumer) == moved.end(); };
+        const auto stays = [&](const Node* consumer) {
+            return std::find(moved.begin(), moved.end(), consumer) == moved.end();
+        };
         for (Value* output : node.outputs) {
-            if (!output || (!main_.is_output(output) && std::none_of(output->consumers.begin(), output->consumers.end(), stays))) continue;
+            if (!output ||
+                (!main_.is_output(output) && std::none_of(output->consumers.begin(), output->consumers.end(), stays)))
+                continue;
             results_.push_back(output);
             fold_->outputs.push_back(copies_.at(output));
             fold_->output_names.push_back(output->name);
@@ -79,9 +88,7 @@ private:
 
 }  // namespace
 
-FoldProgram cut_fold_program(Graph& graph) {
-    return FoldCutter(graph).cut();
-}
+FoldProgram cut_fold_program(Graph& graph) { return FoldCutter(graph).cut(); }
 
 void set_results(FoldProgram& program, std::vector<Constant> constants) {
     for (size_t i = 0; i < constants.size(); ++i) program.results[i]->constant = std::move(constants[i]);

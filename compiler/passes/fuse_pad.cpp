@@ -40,8 +40,10 @@ std::optional<double> filling(const Node& pad) {
 }
 
 std::optional<PadEffect> effect(const Node& pad) {
-    if (pad.op_type != "Pad" || !pad.domain.empty() || pad.string("mode", "constant") != "constant" || pad.has_input(3)) return std::nullopt;
-    const auto pads = pad.version < 11 ? std::optional(pad.integers(pad.version < 2 ? "paddings" : "pads")) : known_numbers(pad.inputs[1]);
+    if (pad.op_type != "Pad" || !pad.domain.empty() || pad.string("mode", "constant") != "constant" || pad.has_input(3))
+        return std::nullopt;
+    const auto pads = pad.version < 11 ? std::optional(pad.integers(pad.version < 2 ? "paddings" : "pads"))
+                                       : known_numbers(pad.inputs[1]);
     const auto fill = filling(pad);
     const size_t rank = pad.inputs[0]->checked_type().rank();
     if (!pads || !fill || rank < 3 || pads->size() != 2 * rank) return std::nullopt;
@@ -54,8 +56,9 @@ std::optional<PadEffect> effect(const Node& pad) {
     return result;
 }
 
-/// Whether a node that reads a padded input may pad by itself instead: it fills with the same and counts the filling in. A pool's last window, which
-/// ceil_mode adds, must not start in its own padding, and MaxPool's indices are places in its input.
+/// Whether a node that reads a padded input may pad by itself instead: it fills with the same and counts the filling
+/// in. A pool's last window, which ceil_mode adds, must not start in its own padding, and MaxPool's indices are places
+/// in its input.
 bool can_pad(const Node& node, double fill) {
     if (!node.domain.empty() || node.string("auto_pad", "NOTSET") != "NOTSET") return false;
     if (node.op_type == "Conv") return fill == 0;

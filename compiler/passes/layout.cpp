@@ -8,7 +8,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Sets the layout of every value, node by node, and inserts a Relayout where a node needs another than its producer gives.
+/// Sets the layout of every value, node by node, and inserts a Relayout where a node needs another than its producer
+/// gives.
 class LayoutAssigner {
 public:
     explicit LayoutAssigner(Graph& graph) : graph_(graph) {}
@@ -28,18 +29,18 @@ private:
         if (node.inputs.empty() || !node.inputs[0] || becomes_view(node)) return;
         if (node.op_type == "Transpose" && node.domain.empty()) return;
         switch (make_generator(node)->layout_need()) {
-            case LayoutNeed::row_major:
-                for (size_t i = 0; i < node.inputs.size(); ++i) convert(node, i, row_major(rank(node.inputs[i])));
-                return;
-            case LayoutNeed::channels_last:
-                convert(node, 0, channels_last(rank(node.inputs[0])));
-                return set_outputs(node, channels_last(rank(node.inputs[0])));
-            case LayoutNeed::any: return follow_inputs(node);
+        case LayoutNeed::row_major:
+            for (size_t i = 0; i < node.inputs.size(); ++i) convert(node, i, row_major(rank(node.inputs[i])));
+            return;
+        case LayoutNeed::channels_last:
+            convert(node, 0, channels_last(rank(node.inputs[0])));
+            return set_outputs(node, channels_last(rank(node.inputs[0])));
+        case LayoutNeed::any: return follow_inputs(node);
         }
     }
 
-    /// Gives a node's output the layout in which it is its input's memory, if there is one that others know. A Transpose moves nothing then, and
-    /// a Reshape of pixels to a sequence neither.
+    /// Gives a node's output the layout in which it is its input's memory, if there is one that others know. A
+    /// Transpose moves nothing then, and a Reshape of pixels to a sequence neither.
     static bool becomes_view(Node& node) {
         if (!node.has_output(0)) return false;
         for (const Layout& layout : {row_major(rank(node.outputs[0])), channels_last(rank(node.outputs[0]))}) {
@@ -54,12 +55,15 @@ private:
     void follow_inputs(Node& node) {
         const size_t result_rank = node.has_output(0) ? rank(node.outputs[0]) : 0;
         const Layout wanted = channels_last(result_rank);
-        const auto has_wanted = [&](const Value* value) { return value && rank(value) == result_rank && value->type->layout == wanted; };
+        const auto has_wanted = [&](const Value* value) {
+            return value && rank(value) == result_rank && value->type->layout == wanted;
+        };
         if (result_rank < 3 || std::none_of(node.inputs.begin(), node.inputs.end(), has_wanted)) return;
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             // Small operands, such as a bias per channel, are read across their layout at no cost.
             const Value* input = node.inputs[i];
-            if (input && rank(input) == result_rank && input->type->shape == node.outputs[0]->type->shape) convert(node, i, wanted);
+            if (input && rank(input) == result_rank && input->type->shape == node.outputs[0]->type->shape)
+                convert(node, i, wanted);
         }
         set_outputs(node, wanted);
     }
@@ -81,8 +85,14 @@ private:
         if (value->type->layout == layout) return value;
         const auto [place, is_new] = converted_.try_emplace({value, layout}, nullptr);
         if (is_new) {
-            NewNode relayout{"Relayout", 1, {value}, {{"layout", std::vector<int64_t>(layout.begin(), layout.end())}}, "onnx2halide"};
-            place->second = add_node(graph_, relayout, value->name + (layout == row_major(layout.size()) ? "_row_major" : "_channels_last"), before);
+            NewNode relayout{"Relayout",
+                             1,
+                             {value},
+                             {{"layout", std::vector<int64_t>(layout.begin(), layout.end())}},
+                             "onnx2halide"};
+            place->second =
+                add_node(graph_, relayout,
+                         value->name + (layout == row_major(layout.size()) ? "_row_major" : "_channels_last"), before);
             place->second->type->layout = layout;
         }
         return place->second;
@@ -96,8 +106,6 @@ private:
 
 }  // namespace
 
-void assign_layouts(Graph& graph) {
-    LayoutAssigner(graph).assign();
-}
+void assign_layouts(Graph& graph) { LayoutAssigner(graph).assign(); }
 
 }  // namespace onnx2halide

@@ -12,7 +12,8 @@ namespace onnx2halide {
 namespace {
 
 /// Adds a node of our own domain with one output before `before`, and gives the output its type.
-Value* add_packing(Graph& graph, const Node* before, const std::string& op_type, Value* input, std::map<std::string, Attribute> attributes) {
+Value* add_packing(Graph& graph, const Node* before, const std::string& op_type, Value* input,
+                   std::map<std::string, Attribute> attributes) {
     Value* packed = graph.new_value(input->name + "_packed");
     Node node{packed->name, "onnx2halide", op_type, 1, before->index, std::move(attributes), {input}, {packed}};
     const Node* added = graph.add(std::move(node), before);
@@ -33,8 +34,9 @@ void pack_conv(Graph& graph, Node& conv) {
     const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
     const WeightForm form = weight_form(group, type.shape[1]);
     const std::string form_name(name(form));
-    Value* packed = add_packing(graph, &conv, "PackConvWeights", weights,
-                                {{"form", form_name}, {"group", group}, {"block", block_of_group(form, channels / group)}});
+    Value* packed =
+        add_packing(graph, &conv, "PackConvWeights", weights,
+                    {{"form", form_name}, {"group", group}, {"block", block_of_group(form, channels / group)}});
     graph.set_input(&conv, 1, packed);
     const bool rounds_up = form == WeightForm::dense && channels % weight_block != 0;
     if (rounds_up && conv.has_input(2) && is_compile_time_constant(conv.inputs[2])) {

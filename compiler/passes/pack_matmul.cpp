@@ -22,4 +22,4 @@ void pack_matmul(Graph& graph, Node& node) {
     node.attributes["columns"] = *columns;
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -7,4 +7,4 @@ namespace onnx2halide {
 /// Lets a MatMul or Gemm with a constant matrix on the right read it in blocks of columns: it becomes a PackedMatMul.
 void pack_matmul(Graph& graph, Node& node);
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

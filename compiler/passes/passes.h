@@ -3,7 +3,8 @@
 #include "compiler/graph/graph.h"
 #include "ops/target.h"
 
-// One function a pass, each from graph to graph; the driver calls them in this order. Types are inferred before and kept by each.
+// One function a pass, each from graph to graph; the driver calls them in this order. Types are inferred before and
+// kept by each.
 namespace onnx2halide {
 
 /// Values whose elements inference knows as numbers become constants, and nodes whose results nobody reads are removed.
@@ -15,11 +16,12 @@ void fuse_pad(Graph& graph);
 /// Multiplies inference-mode BatchNormalization into the constant weights of the Conv before it.
 void fuse_batch_normalization(Graph& graph);
 
-/// Chooses the layout in which each value lies in memory: channels innermost around convolutions and pools, ONNX's order where it is
-/// needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
+/// Chooses the layout in which each value lies in memory: channels innermost around convolutions and pools, ONNX's
+/// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
 void assign_layouts(Graph& graph);
 
-/// Gives every output of the graph memory of its own: an output that is an input, a constant, a view of either or of another output is copied.
+/// Gives every output of the graph memory of its own: an output that is an input, a constant, a view of either or of
+/// another output is copied.
 void copy_outputs(Graph& graph);
 
 }  // namespace onnx2halide

@@ -26,21 +26,23 @@ std::optional<Constant> constant_of(const Value& value) {
     }
     using enum ElementType;
     switch (type.element) {
-        case int64: return numbers<int64_t>(type, *value.known);
-        case int32: return numbers<int32_t>(type, *value.known);
-        case boolean:
-        case uint8: return numbers<uint8_t>(type, *value.known);
-        case int8: return numbers<int8_t>(type, *value.known);
-        case float32: return numbers<float>(type, *value.known);
-        case float64: return numbers<double>(type, *value.known);
-        default: return std::nullopt;
+    case int64: return numbers<int64_t>(type, *value.known);
+    case int32: return numbers<int32_t>(type, *value.known);
+    case boolean:
+    case uint8: return numbers<uint8_t>(type, *value.known);
+    case int8: return numbers<int8_t>(type, *value.known);
+    case float32: return numbers<float>(type, *value.known);
+    case float64: return numbers<double>(type, *value.known);
+    default: return std::nullopt;
     }
 }
 
 /// A row-major constant under another shape shares its bytes.
 std::optional<Constant> constant_view(const Node& node) {
     const Value *input = node.inputs.empty() ? nullptr : node.inputs[0], *output = node.outputs[0];
-    if (!input || !input->constant || !input->type->is_row_major() || !output->type->is_row_major() || !make_generator(node)->is_view()) return std::nullopt;
+    if (!input || !input->constant || !input->type->is_row_major() || !output->type->is_row_major() ||
+        !make_generator(node)->is_view())
+        return std::nullopt;
     Constant view = *input->constant;
     view.shape.clear();
     for (const Dim& dim : output->type->shape) {

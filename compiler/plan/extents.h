@@ -8,8 +8,8 @@
 
 namespace onnx2halide {
 
-/// A copy of a group in which every extent above 1 of the values it reads and makes is a symbol of its own, so that one kernel serves
-/// all sizes. Extents 0 and 1 stay: broadcasting and empty tensors depend on them.
+/// A copy of a group in which every extent above 1 of the values it reads and makes is a symbol of its own, so that one
+/// kernel serves all sizes. Extents 0 and 1 stay: broadcasting and empty tensors depend on them.
 class SymbolicCopy {
 public:
     SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping);

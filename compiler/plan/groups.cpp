@@ -39,11 +39,13 @@ private:
         if (groups_.back().last) group_of_[groups_.back().last] = groups_.size() - 1;
     }
 
-    /// Takes in every pointwise producer, and of the others the last one that runs: two loop structures do not make one kernel.
+    /// Takes in every pointwise producer, and of the others the last one that runs: two loop structures do not make one
+    /// kernel.
     void absorb_producers(const Node& node, OpenGroup& open) {
         std::vector<size_t> producers;
         for (const Value* input : node.inputs) {
-            if (input && can_fuse(*input, node) && std::find(producers.begin(), producers.end(), group_of_.at(input)) == producers.end()) {
+            if (input && can_fuse(*input, node) &&
+                std::find(producers.begin(), producers.end(), group_of_.at(input)) == producers.end()) {
                 producers.push_back(group_of_.at(input));
             }
         }
@@ -60,7 +62,8 @@ private:
             open.group.nodes.insert(open.group.nodes.begin(), producer.group.nodes.begin(), producer.group.nodes.end());
             producer.is_merged = true;
         }
-        std::sort(open.group.nodes.begin(), open.group.nodes.end(), [&](const Node* a, const Node* b) { return order(a) < order(b); });
+        std::sort(open.group.nodes.begin(), open.group.nodes.end(),
+                  [&](const Node* a, const Node* b) { return order(a) < order(b); });
     }
 
     /// Whether a value is the whole result of a group and only this node reads it, element by element.
@@ -88,18 +91,19 @@ private:
 
 }  // namespace
 
-std::vector<Group> cut_groups(const Graph& graph, bool fuse) {
-    return GroupCutter(graph).cut(fuse);
-}
+std::vector<Group> cut_groups(const Graph& graph, bool fuse) { return GroupCutter(graph).cut(fuse); }
 
 std::vector<const Value*> escaping_values(const Graph& graph, const Group& group) {
     std::vector<const Value*> result;
-    const auto is_inside = [&](const Node* node) { return std::find(group.nodes.begin(), group.nodes.end(), node) != group.nodes.end(); };
+    const auto is_inside = [&](const Node* node) {
+        return std::find(group.nodes.begin(), group.nodes.end(), node) != group.nodes.end();
+    };
     for (const Node* node : group.nodes) {
         for (const Value* output : node->outputs) {
             if (!output) continue;
             const bool is_read = !std::all_of(output->consumers.begin(), output->consumers.end(), is_inside);
-            if (is_read || graph.is_output(output) || (output->consumers.empty() && node == group.nodes.back())) result.push_back(output);
+            if (is_read || graph.is_output(output) || (output->consumers.empty() && node == group.nodes.back()))
+                result.push_back(output);
         }
     }
     return result;

@@ -14,7 +14,8 @@ struct Group {
     const Node* anchor = nullptr;    // whose schedule the kernel has: the one node that is not pointwise, or the last
 };
 
-/// Cuts the graph into groups, in the order in which they can run. Nodes that only rename memory (views) belong to none.
+/// Cuts the graph into groups, in the order in which they can run. Nodes that only rename memory (views) belong to
+/// none.
 std::vector<Group> cut_groups(const Graph& graph, bool fuse);
 
 /// Values of a group that others read, in the order of their nodes.

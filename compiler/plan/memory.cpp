@@ -19,7 +19,8 @@ public:
         for (int i = 0; i < static_cast<int>(program_.steps.size()); ++i) plan_step(i);
         for (size_t i = 0; i < graph.outputs.size(); ++i) {
             Storage& storage = storage_of(graph.outputs[i]);
-            if (storage.place != Place::arena) throw std::logic_error("output '" + graph.outputs[i]->name + "' has no storage of its own");
+            if (storage.place != Place::arena)
+                throw std::logic_error("output '" + graph.outputs[i]->name + "' has no storage of its own");
             storage.place = Place::output;
             storage.index = i;
         }
@@ -53,7 +54,9 @@ private:
         }
         for (const Value* input : step.inputs) {
             const TensorType &from = input->checked_type(), &to = output->checked_type();
-            if (from.shape != to.shape || from.layout != to.layout || info(from.element).bytes != info(to.element).bytes) continue;
+            if (from.shape != to.shape || from.layout != to.layout ||
+                info(from.element).bytes != info(to.element).bytes)
+                continue;
             if (program_.storage(input).place == Place::arena && !is_needed_after(input, index)) return input;
         }
         return nullptr;
@@ -93,7 +96,8 @@ private:
         if (root == value) {
             if (value->constant) return new_storage(value, Place::weight, 0);
             // No step makes what has no elements.
-            if (!value->checked_type().elements().is(0)) throw std::logic_error("value '" + value->name + "' is read before it is made");
+            if (!value->checked_type().elements().is(0))
+                throw std::logic_error("value '" + value->name + "' is read before it is made");
             return new_storage(value, Place::arena, 0);
         }
         storage_of(root);
@@ -112,7 +116,8 @@ private:
         for (Storage& storage : program_.storages) {
             if (storage.place != Place::weight) continue;
             storage.offset = program_.weight_bytes;
-            program_.weight_bytes += (*storage.bytes.constant() + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+            program_.weight_bytes +=
+                (*storage.bytes.constant() + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
         }
     }
 
@@ -138,8 +143,6 @@ private:
 
 }  // namespace
 
-void plan_memory(Program& program) {
-    MemoryPlanner(program).plan();
-}
+void plan_memory(Program& program) { MemoryPlanner(program).plan(); }
 
 }  // namespace onnx2halide

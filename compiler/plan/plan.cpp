@@ -20,18 +20,22 @@ void write_known(const Node& node, KernelSource& source) {
         const TensorType& type = output->checked_type();
         const Coordinates at = source.vars(type.rank());
         std::string index = "0";
-        for (size_t i = 0; i < type.rank(); ++i) index = i == 0 ? at[0] : fmt::format("({}) * {} + {}", index, source.dim(type.shape[i]), at[i]);
+        for (size_t i = 0; i < type.rank(); ++i)
+            index = i == 0 ? at[0] : fmt::format("({}) * {} + {}", index, source.dim(type.shape[i]), at[i]);
         std::vector<std::string> elements;
         const std::string compute_type = KernelSource::compute_type(type.element);
-        for (const Dim& element : output->known->integers) elements.push_back(fmt::format("cast<{}>({})", compute_type, source.dim(element)));
-        for (const double element : output->known->reals) elements.push_back(KernelSource::literal(element, type.element));
+        for (const Dim& element : output->known->integers)
+            elements.push_back(fmt::format("cast<{}>({})", compute_type, source.dim(element)));
+        for (const double element : output->known->reals)
+            elements.push_back(KernelSource::literal(element, type.element));
         const std::string all = fmt::format("{}", fmt::join(elements, ", "));
         source.define(output, at, elements.size() == 1 ? all : fmt::format("mux({}, {{{}}})", index, all));
     }
 }
 
 bool is_known(const Node& node) {
-    return std::all_of(node.outputs.begin(), node.outputs.end(), [](const Value* output) { return output && output->known && output->known->size() > 0; });
+    return std::all_of(node.outputs.begin(), node.outputs.end(),
+                       [](const Value* output) { return output && output->known && output->known->size() > 0; });
 }
 
 std::string operands(const std::vector<Value*>& values) {
@@ -45,8 +49,8 @@ std::string node_comment(const Node& node) {
     return fmt::format("Node {}  {} = {}({})", node.index, operands(node.outputs), node.op_type, operands(node.inputs));
 }
 
-KernelSource write_kernel(const Group& group, const std::vector<const Value*>& escaping, const Target& target, const std::string& name,
-                          KernelSource::Naming naming) {
+KernelSource write_kernel(const Group& group, const std::vector<const Value*>& escaping, const Target& target,
+                          const std::string& name, KernelSource::Naming naming) {
     std::vector<const Value*> defined;
     for (const Node* node : group.nodes) defined.insert(defined.end(), node->outputs.begin(), node->outputs.end());
     KernelSource source(target, name, defined, escaping, naming);
@@ -87,7 +91,8 @@ public:
 private:
     void add_step(const Group& group) {
         const std::vector<const Value*> escaping = escaping_values(*program_.graph, group);
-        const bool is_empty = std::all_of(escaping.begin(), escaping.end(), [](const Value* value) { return value->checked_type().elements().is(0); });
+        const bool is_empty = std::all_of(escaping.begin(), escaping.end(),
+                                          [](const Value* value) { return value->checked_type().elements().is(0); });
         if (is_empty) return;  // nothing to compute, and kernels may assume that there is
         if (options_.symbolic_extents) {
             add_general_step(group, escaping);
@@ -101,20 +106,28 @@ private:
     void add_general_step(const Group& group, const std::vector<const Value*>& escaping) {
         program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping));
         const SymbolicCopy& copy = *program_.copies.back();
-        add_step(group, escaping, copy.group(), copy.escaping(), [&](const std::string& symbol) { return copy.extent(symbol); });
+        add_step(group, escaping, copy.group(), copy.escaping(),
+                 [&](const std::string& symbol) { return copy.extent(symbol); });
         for (const Value*& input : program_.steps.back().inputs) input = copy.original(input);
     }
 
     /// `written` is the group whose text makes the kernel; the step stands for `group`.
-    void add_step(const Group& group, const std::vector<const Value*>& escaping, const Group& written, const std::vector<const Value*>& written_escaping,
+    void add_step(const Group& group, const std::vector<const Value*>& escaping, const Group& written,
+                  const std::vector<const Value*>& written_escaping,
                   const std::function<Dim(const std::string&)>& argument) {
-        const KernelSource canonical = write_kernel(written, written_escaping, program_.target, "kernel", KernelSource::Naming::canonical);
+        const KernelSource canonical =
+            write_kernel(written, written_escaping, program_.target, "kernel", KernelSource::Naming::canonical);
         const auto [known, is_new] = kernel_of_.try_emplace(canonical.text(), program_.kernels.size());
         if (is_new) {
             const std::string name = names_.unique(kernel_name(group));
             Dim flops;
             for (const Node* node : group.nodes) flops += make_generator(*node)->flops();
-            program_.kernels.push_back({name, group.nodes, {}, write_kernel(written, written_escaping, program_.target, name, KernelSource::Naming::model), flops});
+            program_.kernels.push_back(
+                {name,
+                 group.nodes,
+                 {},
+                 write_kernel(written, written_escaping, program_.target, name, KernelSource::Naming::model),
+                 flops});
         } else {
             program_.kernels[known->second].served.push_back(group.nodes.back()->name);
         }
@@ -135,7 +148,9 @@ private:
         for (const Value* output : program_.graph->outputs) need(output);
         std::vector<Step> kept;
         for (auto step = program_.steps.rbegin(); step != program_.steps.rend(); ++step) {
-            if (std::none_of(step->outputs.begin(), step->outputs.end(), [&](const Value* output) { return needed.contains(output); })) continue;
+            if (std::none_of(step->outputs.begin(), step->outputs.end(),
+                             [&](const Value* output) { return needed.contains(output); }))
+                continue;
             for (const Value* input : step->inputs) need(input);
             kept.push_back(std::move(*step));
         }

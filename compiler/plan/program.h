@@ -53,14 +53,15 @@ struct Program {
     std::string name;
     const Graph* graph = nullptr;
     Target target;
-    std::vector<std::shared_ptr<const SymbolicCopy>> copies;  // for whose nodes kernels with symbolic extents are written
+    std::vector<std::shared_ptr<const SymbolicCopy>>
+        copies;  // for whose nodes kernels with symbolic extents are written
     std::vector<Kernel> kernels;
     std::vector<Step> steps;
-    std::vector<const Value*> tensors;            // every value that a step touches, and the inputs and outputs
+    std::vector<const Value*> tensors;  // every value that a step touches, and the inputs and outputs
     std::vector<Storage> storages;
-    std::map<const Value*, size_t> storage_of;    // index in storages, for each tensor
-    std::vector<size_t> arena;                    // storages in the arena, in the order of their first step
-    int64_t arena_bytes = 0;                      // where all sizes are known
+    std::map<const Value*, size_t> storage_of;  // index in storages, for each tensor
+    std::vector<size_t> arena;                  // storages in the arena, in the order of their first step
+    int64_t arena_bytes = 0;                    // where all sizes are known
     int64_t weight_bytes = 0;
 
     bool is_static() const { return graph->symbols.empty(); }

@@ -19,8 +19,8 @@ extern "C" {
 enum {
     ONNX2HALIDE_BAD_ARGUMENT = 1, /* a null pointer, a wrong shape or type, an arena that is too small */
     ONNX2HALIDE_NO_MEMORY = 2,
-    ONNX2HALIDE_NO_WEIGHTS = 3,   /* the weights file is missing or belongs to another model */
-    ONNX2HALIDE_FAILED = 4        /* a kernel or its device failed */
+    ONNX2HALIDE_NO_WEIGHTS = 3, /* the weights file is missing or belongs to another model */
+    ONNX2HALIDE_FAILED = 4      /* a kernel or its device failed */
 };
 
 /* Kinds of value. */
@@ -31,34 +31,35 @@ typedef struct onnx2halide_value {
     int32_t kind;        /* ONNX2HALIDE_TENSOR … */
     int32_t type;        /* of the elements: ONNX's TensorProto.DataType */
     int64_t rank;        /* number of dims */
-    const int64_t *dims; /* outermost first */
-    void *data;          /* elements, row-major, of any alignment. Outputs: the caller's buffer, or NULL for the session's */
-    size_t size;         /* bytes at data */
-    struct onnx2halide_value *items; /* of a sequence, map or optional */
+    const int64_t* dims; /* outermost first */
+    void* data;  /* elements, row-major, of any alignment. Outputs: the caller's buffer, or NULL for the session's */
+    size_t size; /* bytes at data */
+    struct onnx2halide_value* items; /* of a sequence, map or optional */
     int64_t count;                   /* of items */
 } onnx2halide_value;
 
 /* One string of a tensor of strings: data points to an array of these. */
 typedef struct onnx2halide_string {
-    const char *text;
+    const char* text;
     size_t length;
 } onnx2halide_string;
 
 /* What a model says of one of its inputs or outputs. */
 typedef struct onnx2halide_port {
-    const char *name;    /* as in the ONNX file */
-    int32_t type;        /* ONNX's TensorProto.DataType */
+    const char* name; /* as in the ONNX file */
+    int32_t type;     /* ONNX's TensorProto.DataType */
     int32_t rank;
-    const int64_t *dims; /* -1 where the model leaves a dim open */
+    const int64_t* dims; /* -1 where the model leaves a dim open */
 } onnx2halide_port;
 
 /* Zero-initialise, set size to sizeof(onnx2halide_options), then whatever differs from the defaults. */
 typedef struct onnx2halide_options {
     size_t size;
     int threads;         /* 0: one a core */
-    void *arena;         /* 64-byte aligned memory of arena_size bytes, or NULL: the session allocates it */
+    void* arena;         /* 64-byte aligned memory of arena_size bytes, or NULL: the session allocates it */
     size_t arena_size;   /* at least NAME_ARENA_SIZE + (threads - 1) * NAME_SCRATCH_SIZE */
-    const char *weights; /* path of NAME.weights where the model was compiled with --weights file; NULL: in the working folder */
+    const char* weights; /* path of NAME.weights where the model was compiled with --weights file; NULL: in the working
+                            folder */
 } onnx2halide_options;
 
 #endif

@@ -54,7 +54,7 @@ struct Fixture {
 
 std::string key_of(int i) { return ObjectCache::key("kernel", std::to_string(i)); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("keys tell apart whatever makes an object") {
     const std::string key = ObjectCache::key("kernel x86-64", "text");
@@ -84,7 +84,7 @@ TEST_CASE_METHOD(Fixture, "a file that a killed compiler left half written is fe
     CHECK(fetch(key) == "none");
     const Environment limit("ONNX2HALIDE_CACHE_SIZE", "6");
     cache.trim();
-    CHECK(files().size() == 1); // such files count and go too
+    CHECK(files().size() == 1);  // such files count and go too
 }
 
 TEST_CASE_METHOD(Fixture, "the cache is trimmed to its bound, what was not used for longest first") {
@@ -96,7 +96,7 @@ TEST_CASE_METHOD(Fixture, "the cache is trimmed to its bound, what was not used 
         store(key_of(i), std::string(100, 'x'));
         hours_ago(10 - i, key_of(i));
     }
-    fetch(key_of(1)); // used now
+    fetch(key_of(1));  // used now
     const Environment limit("ONNX2HALIDE_CACHE_SIZE", "250");
     cache.trim();
     CHECK(files() == std::set<std::string>{key_of(1), key_of(4)});
@@ -129,9 +129,8 @@ TEST_CASE_METHOD(Fixture, "many that store and fetch one key see whole objects o
             }
         });
     }
-    for (std::thread& thread : threads)
-        thread.join();
+    for (std::thread& thread : threads) thread.join();
     CHECK(bad == 0);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

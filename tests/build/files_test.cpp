@@ -16,7 +16,7 @@ TEST_CASE("files are written whole and read whole") {
     write_file(folder.path() / "file", "something longer before");
     write_file(folder.path() / "file", bytes);
     CHECK(read_text(folder.path() / "file") == bytes);
-    CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1); // no part is left
+    CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);  // no part is left
 }
 
 TEST_CASE("a file that cannot be written leaves nothing behind") {
@@ -49,4 +49,4 @@ TEST_CASE("a temporary folder goes with everything in it") {
     CHECK_FALSE(fs::exists(path));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

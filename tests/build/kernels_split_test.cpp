@@ -15,7 +15,7 @@ std::string class_of(const std::string& name, const std::string& body = "    voi
 const std::string banner = "// onnx2halide: tiny.onnx\n// again with: onnx2halide tiny.onnx\n\n";
 const std::string preamble = "#include \"onnx2halide_generators.h\"\n\nusing namespace Halide;\n";
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a generator file falls into its preamble and its classes") {
     const std::string text = banner + preamble + "\n// conv1: float32 1x4\n// also: conv2\n" + class_of("conv1") +
@@ -40,8 +40,7 @@ TEST_CASE("objects do not depend on the banner and the comments between classes"
     CHECK(a.preamble == b.preamble);
     REQUIRE(a.classes.size() == 2);
     REQUIRE(b.classes.size() == 2);
-    for (size_t i = 0; i < 2; ++i)
-        CHECK(a.classes[i].text == b.classes[i].text);
+    for (size_t i = 0; i < 2; ++i) CHECK(a.classes[i].text == b.classes[i].text);
 }
 
 TEST_CASE("what a person writes stays with the class that it stands before") {
@@ -88,4 +87,4 @@ TEST_CASE("a generator file that was edited too much") {
     CHECK(message(preamble + one + one) == "class one stands twice");
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -17,9 +17,9 @@ TEST_CASE("a program's status and all that it prints come back") {
     } rows[] = {
         {{"true"}, 0, ""},
         {{"sh", "-c", "echo one; echo two >&2; exit 3"}, 3, "one\ntwo\n"},
-        {{"sh", "-c", "printf '%s' \"$1\"", "sh", "a b \"c\" $d"}, 0, "a b \"c\" $d"}, // no shell in between
+        {{"sh", "-c", "printf '%s' \"$1\"", "sh", "a b \"c\" $d"}, 0, "a b \"c\" $d"},  // no shell in between
         {{"sh", "-c", "kill -9 $$"}, 128 + 9, ""},
-        {{"cat"}, 0, ""}, // nothing to read
+        {{"cat"}, 0, ""},  // nothing to read
         {{"sh", "-c", "head -c 200000 /dev/zero | tr '\\0' x"}, 0, std::string(200000, 'x')},
     };
     for (const auto& row : rows) {
@@ -50,8 +50,7 @@ TEST_CASE("tasks run once each, on at most so many threads") {
             std::this_thread::yield();
             --running;
         });
-        for (const auto& count : runs)
-            CHECK(count == 1);
+        for (const auto& count : runs) CHECK(count == 1);
         CHECK(most <= jobs);
     }
     run_parallel(4, 0, [](size_t) { FAIL("no task is there to run"); });
@@ -68,4 +67,4 @@ TEST_CASE("the first exception of a task is thrown when all have ended") {
     CHECK(ended == 10);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

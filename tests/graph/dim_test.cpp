@@ -20,7 +20,7 @@ std::string quotient_text(const Dim& a, const Dim& divisor) {
     return quotient ? quotient->text() : "none";
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("dims print as Halide and as C") {
     const struct {
@@ -78,8 +78,7 @@ TEST_CASE("equal dims are the same expression") {
         {max(tile, 4), tile},
         {max(b + 1, b), b + 1},
     };
-    for (const auto& row : rows)
-        CHECK(row.left.text() == row.right.text());
+    for (const auto& row : rows) CHECK(row.left.text() == row.right.text());
 }
 
 TEST_CASE("integer divisions of dims round down") {
@@ -106,15 +105,14 @@ TEST_CASE("exact division cancels factors or gives nothing") {
         {b, s, "none"},
         {b * s, b * b, "none"},
         {b + 1, b + 1, "1"},
-        {(b + 1) * 2, b + 1, "none"}, // sums are not factored
+        {(b + 1) * 2, b + 1, "none"},  // sums are not factored
         {0, b, "0"},
         {0, 0, "none"},
         {b, 0, "none"},
-        {past * 3, past, "3"}, // also where it may be 0: Reshape's -1 asks for the factor
+        {past * 3, past, "3"},  // also where it may be 0: Reshape's -1 asks for the factor
         {INT64_MIN, -1, "none"},
     };
-    for (const auto& row : rows)
-        CHECK(quotient_text(row.a, row.divisor) == row.quotient);
+    for (const auto& row : rows) CHECK(quotient_text(row.a, row.divisor) == row.quotient);
 }
 
 TEST_CASE("bounds of dims follow from those of their symbols") {
@@ -135,7 +133,7 @@ TEST_CASE("bounds of dims follow from those of their symbols") {
         {floor_div(tile, past), {none, none}},
         {min(tile, past), {0, 16}},
         {max(tile, past), {4, 2048}},
-        {b * s * h, {1, none}}, // beyond 64 bits
+        {b * s * h, {1, none}},  // beyond 64 bits
     };
     for (const auto& row : rows) {
         INFO(row.dim.text());
@@ -162,7 +160,7 @@ TEST_CASE("questions about dims have three answers") {
         {b, b * 2, Proof::no, Proof::yes},
         {INT64_MIN, INT64_MAX, Proof::no, Proof::yes},
         {INT64_MAX, INT64_MIN, Proof::no, Proof::no},
-        {INT64_MIN, b, Proof::unknown, Proof::unknown}, // their difference exceeds 64 bits
+        {INT64_MIN, b, Proof::unknown, Proof::unknown},  // their difference exceeds 64 bits
     };
     for (const auto& row : rows) {
         INFO(row.a.text() << " and " << row.b.text());
@@ -202,28 +200,17 @@ TEST_CASE("random dims agree with 64-bit arithmetic") {
             {"past", below(2049)}, {"tile", 4 + below(13)}, {"b", 1 + below(50)}};
         std::vector<std::pair<Dim, int64_t>> known = {
             {past, values.at("past")}, {tile, values.at("tile")}, {b, values.at("b")}};
-        for (int i = 0; i < 5; ++i)
-            known.emplace_back(i - 2, i - 2);
+        for (int i = 0; i < 5; ++i) known.emplace_back(i - 2, i - 2);
         for (int i = 0; i < 6; ++i) {
             const auto [x, p] = known[random() % known.size()];
             const auto [y, q] = known[random() % known.size()];
             if (std::abs(p) > 1000000 || std::abs(q) > 1000000) continue;
             switch (below(7)) {
-            case 0:
-                known.emplace_back(x + y, p + q);
-                break;
-            case 1:
-                known.emplace_back(x - y, p - q);
-                break;
-            case 2:
-                known.emplace_back(x * y, p * q);
-                break;
-            case 3:
-                known.emplace_back(min(x, y), std::min(p, q));
-                break;
-            case 4:
-                known.emplace_back(max(x, y), std::max(p, q));
-                break;
+            case 0: known.emplace_back(x + y, p + q); break;
+            case 1: known.emplace_back(x - y, p - q); break;
+            case 2: known.emplace_back(x * y, p * q); break;
+            case 3: known.emplace_back(min(x, y), std::min(p, q)); break;
+            case 4: known.emplace_back(max(x, y), std::max(p, q)); break;
             case 5:
                 if (q != 0 && !y.is(0)) known.emplace_back(floor_div(x, y), floored(p, q));
                 break;
@@ -241,4 +228,4 @@ TEST_CASE("random dims agree with 64-bit arithmetic") {
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -19,8 +19,7 @@ std::unique_ptr<Graph> diamond() {
 
 std::vector<std::string> names_of(const std::vector<Node*>& nodes) {
     std::vector<std::string> names;
-    for (const Node* node : nodes)
-        names.push_back(node->name);
+    for (const Node* node : nodes) names.push_back(node->name);
     return names;
 }
 
@@ -32,7 +31,7 @@ Node node_with(std::map<std::string, Attribute> attributes) {
     return node;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a graph links values to their producer and to each use") {
     const auto graph = diamond();
@@ -165,4 +164,4 @@ TEST_CASE("a value without a type is our fault") {
     CHECK_THROWS_AS(graph.value("y")->checked_type(), std::logic_error);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -13,7 +13,7 @@ TensorType with_layout(TensorType type, Layout layout) {
     return type;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("rows of the table of element types stand at their numbers") {
     for (int i = 0; i <= static_cast<int>(int2); ++i)
@@ -86,12 +86,11 @@ TEST_CASE("memory order is the same where axes longer than 1 follow each other a
         {image, {0, 1, 2, 3}, image, true},
         {image, {0, 1, 2, 3}, image_last, false},
         {one_channel, {0, 1, 2, 3}, with_layout(one_channel, channels_last(4)), true},
-        {image_last, {0, 2, 3, 1}, TensorType(float32, {1, 8, 4, 3}), true}, // Transpose to NHWC moves nothing
+        {image_last, {0, 2, 3, 1}, TensorType(float32, {1, 8, 4, 3}), true},  // Transpose to NHWC moves nothing
         {image, {0, 2, 3, 1}, TensorType(float32, {1, 8, 4, 3}), false},
-        {image, {1, 2, 3}, TensorType(float32, {3, 8, 4}), true}, // Squeeze
+        {image, {1, 2, 3}, TensorType(float32, {3, 8, 4}), true},  // Squeeze
     };
-    for (const auto& row : rows)
-        CHECK(same_memory_order(row.a, row.axes, row.b) == row.same);
+    for (const auto& row : rows) CHECK(same_memory_order(row.a, row.axes, row.b) == row.same);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -12,14 +12,12 @@ namespace {
 std::string known_text(const Value* value) {
     if (!value->known) return "unknown";
     std::string text;
-    for (const Dim& dim : value->known->integers)
-        text += (text.empty() ? "" : " ") + dim.text();
-    for (const double real : value->known->reals)
-        text += (text.empty() ? "" : " ") + std::to_string(real);
+    for (const Dim& dim : value->known->integers) text += (text.empty() ? "" : " ") + dim.text();
+    for (const double real : value->known->reals) text += (text.empty() ? "" : " ") + std::to_string(real);
     return text;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("types follow from node to node, with open dims as expressions") {
     const auto graph = parse_graph(R"(
@@ -35,8 +33,7 @@ TEST_CASE("types follow from node to node, with open dims as expressions") {
         {"m", "float32[batch,3,5]"},       {"f", "float32[batch,15]"},     {"t", "float32[15,batch]"},
         {"c", "float32[(batch * 2),3,5]"}, {"b", "bool[(batch * 2),3,5]"},
     };
-    for (const auto& [name, type] : rows)
-        CHECK(type_text(*graph->find(name)->type) == type);
+    for (const auto& [name, type] : rows) CHECK(type_text(*graph->find(name)->type) == type);
 }
 
 TEST_CASE("elements of small tensors are tracked") {
@@ -84,7 +81,7 @@ TEST_CASE("what the model declares is checked") {
     const Dim open = Dim::symbol("?", 0);
     using enum ElementType;
     CHECK_NOTHROW(infer_with(float32, {open, open}));
-    CHECK_NOTHROW(infer_with(float32, {5, 3})); // batch may be 5
+    CHECK_NOTHROW(infer_with(float32, {5, 3}));  // batch may be 5
     CHECK_THROWS_WITH(infer_with(float32, {open, 4}),
                       "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 ?x4");
     CHECK_THROWS_WITH(infer_with(float32, {open}),
@@ -120,4 +117,4 @@ TEST_CASE("tensors with more elements than kernels can count") {
                       "value 'x' has shape 65536x65536, expected at most 2147483647 elements");
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -25,13 +25,13 @@ std::string mutated(std::string bytes, std::mt19937& random) {
         const size_t at = below(bytes.size()), length = 1 + below(std::min<size_t>(16, bytes.size() - at));
         static constexpr unsigned char edges[] = {0, 1, 2, 7, 8, 0x10, 0x7f, 0x80, 0xff};
         switch (below(7)) {
-            case 0: bytes[at] = static_cast<char>(random()); break;
-            case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;
-            case 2: bytes[at] = static_cast<char>(edges[below(std::size(edges))]); break;
-            case 3: bytes.erase(at, length); break;
-            case 4: bytes.insert(at, bytes.substr(below(bytes.size()), length)); break;
-            case 5: bytes.resize(at); break;
-            default: bytes.replace(at, length, bytes.substr(below(bytes.size()), length));
+        case 0: bytes[at] = static_cast<char>(random()); break;
+        case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;
+        case 2: bytes[at] = static_cast<char>(edges[below(std::size(edges))]); break;
+        case 3: bytes.erase(at, length); break;
+        case 4: bytes.insert(at, bytes.substr(below(bytes.size()), length)); break;
+        case 5: bytes.resize(at); break;
+        default: bytes.replace(at, length, bytes.substr(below(bytes.size()), length));
         }
     }
     return bytes;
@@ -51,14 +51,15 @@ bool is_refused(const fs::path& model) {
 std::vector<std::string> seeds() {
     std::vector<std::string> models;
     std::vector<fs::path> files;
-    for (const auto& file : fs::directory_iterator(ONNX2HALIDE_SOURCE_DIR "/tests/load/seeds")) files.push_back(file.path());
+    for (const auto& file : fs::directory_iterator(ONNX2HALIDE_SOURCE_DIR "/tests/load/seeds"))
+        files.push_back(file.path());
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) models.push_back(read_text(file));
     models.push_back(read_text(ONNX2HALIDE_SOURCE_DIR "/scripts/digits/digits.onnx"));
     return models;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("every model that is mutated is compiled or refused with a message") {
     const char* seconds = std::getenv("ONNX2HALIDE_FUZZ_SECONDS");
@@ -74,7 +75,7 @@ TEST_CASE("every model that is mutated is compiled or refused with a message") {
         const std::string bytes = mutated(models[random() % models.size()], random);
         write_file(file, bytes);
         INFO("ONNX2HALIDE_FUZZ_SEED=" << number);
-        alarm(30); // a hang ends the test
+        alarm(30);  // a hang ends the test
         REQUIRE_NOTHROW(refused += is_refused(file));
         alarm(0);
     }
@@ -82,4 +83,4 @@ TEST_CASE("every model that is mutated is compiled or refused with a message") {
     WARN(tried << " models, of which " << refused << " were refused");
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

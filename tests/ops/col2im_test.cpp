@@ -11,7 +11,7 @@ struct Row {
     const char *why, *graph, *expected;
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("shapes of images made of blocks") {
     const Row rows[] = {
@@ -98,4 +98,4 @@ TEST_CASE("images that cannot be made of blocks") {
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -30,7 +30,7 @@ KernelSource source_of(const Loose& output, KernelSource::Naming naming = Kernel
     return {avx2, "kernel", {&output}, {&output}, naming};
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("numbers read back as the same number") {
     const struct {
@@ -75,8 +75,7 @@ TEST_CASE("literals have the type in which kernels compute") {
         {INT64_MIN, int64, "Expr(std::numeric_limits<int64_t>::min())"},
         {-1, uint64, "Expr(uint64_t(18446744073709551615u))"},
     };
-    for (const auto& row : rows)
-        CHECK(KernelSource::literal(row.number, row.type) == row.text);
+    for (const auto& row : rows) CHECK(KernelSource::literal(row.number, row.type) == row.text);
     CHECK(KernelSource::literal(0.5, float32) == "Expr(0.5f)");
     CHECK(KernelSource::literal(0.5, float64) == "Expr(0.5)");
 }
@@ -85,8 +84,7 @@ TEST_CASE("kernels compute narrow floats as float and bytes of bool as condition
     const std::pair<ElementType, const char*> rows[] = {{float32, "float"},  {float16, "float"}, {bfloat16, "float"},
                                                         {float64, "double"}, {boolean, "bool"},  {int8, "int8_t"},
                                                         {uint64, "uint64_t"}};
-    for (const auto& [type, text] : rows)
-        CHECK(KernelSource::compute_type(type) == text);
+    for (const auto& [type, text] : rows) CHECK(KernelSource::compute_type(type) == text);
 }
 
 TEST_CASE("elements are read as they are computed with") {
@@ -112,7 +110,7 @@ TEST_CASE("elements are read as they are computed with") {
         CHECK(source.read(row.value, at) == row.read);
         CHECK(source.element(row.value, at) == row.element);
     }
-    CHECK(source.inputs() == std::vector<const Value*>{&plain, &half, &flag}); // literals are no inputs
+    CHECK(source.inputs() == std::vector<const Value*>{&plain, &half, &flag});  // literals are no inputs
     CHECK(source.symbols() == std::set<std::string>{"batch"});
 }
 
@@ -128,7 +126,7 @@ TEST_CASE("coordinates are printed in the order of the layout") {
     CHECK(source.read_broadcast(&channel, at) == "channel(0, 0, c)");
     CHECK(source.read_broadcast(&last, at) == "last(c, x, y, 0)");
     const Loops loops = source.output_loops();
-    CHECK(loops.func == "y_2"); // the Var y has the name
+    CHECK(loops.func == "y_2");  // the Var y has the name
     CHECK(loops.vars == std::vector<std::string>{"c", "x", "y", "n"});
     CHECK(loops.extents == std::vector<Dim>{3, 4, 8, 1});
 }
@@ -225,8 +223,7 @@ TEST_CASE("tails of split loops never write where they must not") {
         {7, true, "TailStrategy::GuardWithIf"},     {batch, true, "TailStrategy::GuardWithIf"},
         {many, true, "TailStrategy::ShiftInwards"}, {many, false, "TailStrategy::GuardWithIf"},
     };
-    for (const auto& row : rows)
-        CHECK(tail_strategy(row.extent, 8, row.may_recompute) == row.tail);
+    for (const auto& row : rows) CHECK(tail_strategy(row.extent, 8, row.may_recompute) == row.tail);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

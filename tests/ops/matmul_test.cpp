@@ -39,16 +39,25 @@ std::string kernel(const char* text, const char* target) {
 
 TEST_CASE("shapes of products of matrices") {
     const Row rows[] = {
-        {"matrices", "a = input float32[batch,4]\nb = input float32[4,5]\ny = MatMul(a, b)\noutput y", "float32[batch,5]"},
+        {"matrices", "a = input float32[batch,4]\nb = input float32[4,5]\ny = MatMul(a, b)\noutput y",
+         "float32[batch,5]"},
         {"a row", "a = input float32[4]\nb = input float32[4,5]\ny = MatMul(a, b)\noutput y", "float32[5]"},
         {"a column", "a = input float32[3,4]\nb = input float32[4]\ny = MatMul(a, b)\noutput y", "float32[3]"},
         {"a row and a column", "a = input int32[4]\nb = input int32[4]\ny = MatMul(a, b)\noutput y", "int32[]"},
-        {"batches are broadcast", "a = input float64[2,1,3,4]\nb = input float64[7,4,5]\ny = MatMul(a, b)\noutput y", "float64[2,7,3,5]"},
-        {"transposed both", "a = input float32[4,batch]\nb = input float32[5,4]\ny = Gemm(a, b) transA=1 transB=1\noutput y", "float32[batch,5]"},
-        {"C is broadcast", "a = input float32[3,4]\nb = input float32[4,5]\nc = input float32[3,1]\ny = Gemm(a, b, c)\noutput y", "float32[3,5]"},
-        {"packed weights", "b = input float32[70,33]\ny = PackMatMulWeights.onnx2halide(b)\noutput y", "float32[3,70,16]"},
-        {"packed transposed weights, widened", "b = input float16[33,70]\ny = PackMatMulWeights.onnx2halide(b) transB=1\noutput y", "float32[3,70,16]"},
-        {"packed weights of 8 bytes", "b = input int64[70,33]\ny = PackMatMulWeights.onnx2halide(b)\noutput y", "int64[5,70,8]"},
+        {"batches are broadcast", "a = input float64[2,1,3,4]\nb = input float64[7,4,5]\ny = MatMul(a, b)\noutput y",
+         "float64[2,7,3,5]"},
+        {"transposed both",
+         "a = input float32[4,batch]\nb = input float32[5,4]\ny = Gemm(a, b) transA=1 transB=1\noutput y",
+         "float32[batch,5]"},
+        {"C is broadcast",
+         "a = input float32[3,4]\nb = input float32[4,5]\nc = input float32[3,1]\ny = Gemm(a, b, c)\noutput y",
+         "float32[3,5]"},
+        {"packed weights", "b = input float32[70,33]\ny = PackMatMulWeights.onnx2halide(b)\noutput y",
+         "float32[3,70,16]"},
+        {"packed transposed weights, widened",
+         "b = input float16[33,70]\ny = PackMatMulWeights.onnx2halide(b) transB=1\noutput y", "float32[3,70,16]"},
+        {"packed weights of 8 bytes", "b = input int64[70,33]\ny = PackMatMulWeights.onnx2halide(b)\noutput y",
+         "int64[5,70,8]"},
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);
@@ -80,7 +89,8 @@ TEST_CASE("a tile's sums, its vectors of B and an element of A fit in the regist
             for (const int64_t rows : {1, 2, 5, 8, 197, 1000}) {
                 for (const int64_t columns : {1, 5, 16, 33, 1000}) {
                     const MatmulTile tile = choose_matmul_tile(target, element, rows, columns);
-                    INFO(text << " " << rows << "x" << columns << ": " << tile.rows << " rows, " << tile.vectors << " vectors");
+                    INFO(text << " " << rows << "x" << columns << ": " << tile.rows << " rows, " << tile.vectors
+                              << " vectors");
                     CHECK(tile.rows * tile.vectors + tile.vectors + 1 <= target.vector_registers);
                     CHECK(tile.rows <= rows);
                     const int width = tile.vectors * target.lanes(element), block = column_block(element);
@@ -93,13 +103,16 @@ TEST_CASE("a tile's sums, its vectors of B and an element of A fit in the regist
 
 TEST_CASE("which form a product takes") {
     const Row rows[] = {
-        {"few rows stream B", "a = input float32[1,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y", "y_sum(x, y) += a(k.x, y) * b(x, k.x);"},
-        {"one column is dot products", "a = input float32[9,64]\nb = input float32[64,1]\ny = MatMul(a, b)\noutput y", "atomic().vectorize(k.x, 32"},
+        {"few rows stream B", "a = input float32[1,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",
+         "y_sum(x, y) += a(k.x, y) * b(x, k.x);"},
+        {"one column is dot products", "a = input float32[9,64]\nb = input float32[64,1]\ny = MatMul(a, b)\noutput y",
+         "atomic().vectorize(k.x, 32"},
         {"many rows read panels", "a = input float32[9,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",
          "b_panels(lane, depth, block) = b(min(likely(block * 16 + lane), 99), depth);"},
         {"whole blocks need no clamp", "a = input float32[9,64]\nb = input float32[64,96]\ny = MatMul(a, b)\noutput y",
          "b_panels(lane, depth, block) = b(block * 16 + lane, depth);"},
-        {"the batch is the rows where matrices are rows", "a = input float32[batch,1,64]\nb = input float32[64,96]\ny = MatMul(a, b)\noutput y",
+        {"the batch is the rows where matrices are rows",
+         "a = input float32[batch,1,64]\nb = input float32[64,96]\ny = MatMul(a, b)\noutput y",
          "split(z, z_tile, z, rows"},
     };
     for (const auto& [why, text, expected] : rows) {

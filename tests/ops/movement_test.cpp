@@ -13,7 +13,7 @@ struct Row {
 
 const TensorType& result_type(const Graph& graph) { return graph.outputs.at(0)->checked_type(); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("shapes of what moves elements") {
     const Row rows[] = {
@@ -253,4 +253,4 @@ TEST_CASE("what cannot be moved so") {
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

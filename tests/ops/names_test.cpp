@@ -19,10 +19,9 @@ TEST_CASE("any text becomes a name that C and Halide allow") {
         {"größe", "gr_e"},
         {"", "unnamed"},
         {"::", "unnamed"},
-        {"while", "while"}, // Names keeps keywords away
+        {"while", "while"},  // Names keeps keywords away
     };
-    for (const auto& [text, name] : rows)
-        CHECK(identifier(text) == name);
+    for (const auto& [text, name] : rows) CHECK(identifier(text) == name);
 }
 
 TEST_CASE("names of one scope are distinct") {
@@ -47,4 +46,4 @@ TEST_CASE("no name is a keyword or one that emitted files use") {
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -42,4 +42,4 @@ TEST_CASE("a target that Halide does not know") {
     CHECK_THROWS_AS(Target::parse("x87"), CompileError);
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

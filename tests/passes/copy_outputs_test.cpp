@@ -58,4 +58,4 @@ TEST_CASE("every output gets memory of its own") {
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

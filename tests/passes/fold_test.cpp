@@ -12,12 +12,11 @@ namespace {
 template <typename Values>
 std::vector<std::string> names_of(const Values& values) {
     std::vector<std::string> names;
-    for (const Value* value : values)
-        names.push_back(value->name);
+    for (const Value* value : values) names.push_back(value->name);
     return names;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("what depends on constants only becomes a program of its own") {
     const auto graph = parse_graph(R"(
@@ -60,4 +59,4 @@ TEST_CASE("random numbers are no constants") {
     CHECK_FALSE(is_compile_time_constant(graph->find("y")));
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

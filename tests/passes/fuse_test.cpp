@@ -13,8 +13,7 @@ std::string after_fuse_pad(const char* text, const char* node_name = "y") {
     fuse_pad(*graph);
     const Node* node = find_node(*graph, node_name);
     std::string result = node->inputs[0]->name + " pads";
-    for (const int64_t pad : node->integers("pads", {}))
-        result += " " + std::to_string(pad);
+    for (const int64_t pad : node->integers("pads", {})) result += " " + std::to_string(pad);
     return result;
 }
 
@@ -33,7 +32,7 @@ std::string convolution_of(const std::string& pad) {
         output y)";
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a Pad before a Conv becomes its pads where it fills with zeros around the image") {
     const std::pair<const char*, const char*> rows[] = {
@@ -62,8 +61,8 @@ TEST_CASE("a Pad before a pool becomes its pads where the pool counts the fillin
         {"p = Pad(x, pads, low)\n y = MaxPool(p) kernel_shape=3,3", "x pads 1 1 1 1"},
         {"p = Pad(x, pads)\n y = MaxPool(p) kernel_shape=3,3", "p pads"},
         {"p = Pad(x, pads, low)\n y = MaxPool(p) kernel_shape=4,4 strides=2,2 ceil_mode=1",
-         "p pads"},                                                               // windows would be left out
-        {"p = Pad(x, pads, low)\n y, i = MaxPool(p) kernel_shape=3,3", "p pads"}, // indices count the padding
+         "p pads"},                                                                // windows would be left out
+        {"p = Pad(x, pads, low)\n y, i = MaxPool(p) kernel_shape=3,3", "p pads"},  // indices count the padding
         {"p = Pad(x, pads)\n y = AveragePool(p) kernel_shape=3,3 count_include_pad=1", "x pads 1 1 1 1"},
         {"p = Pad(x, pads)\n y = AveragePool(p) kernel_shape=3,3", "p pads"},
         {"p = Pad(x, pads)\n y = AveragePool(p) kernel_shape=3,3 count_include_pad=1 auto_pad=SAME_UPPER", "p pads"},
@@ -127,4 +126,4 @@ TEST_CASE("BatchNormalization stays where it cannot be multiplied into weights")
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

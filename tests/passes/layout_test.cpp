@@ -28,7 +28,7 @@ std::string laid_out(const char* text) {
     return result;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for the caller") {
     const struct {
@@ -118,4 +118,4 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

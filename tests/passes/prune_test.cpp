@@ -13,7 +13,7 @@ std::string pruned(const char* text) {
     return graph_text(*graph);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("nodes that nobody reads are removed, and what only they read") {
     CHECK(pruned(R"(
@@ -76,9 +76,8 @@ TEST_CASE("every element type that inference tracks can become a constant") {
         output f, d, i, b)");
     prune(*graph);
     CHECK(graph_text(*graph) == "output f, d, i, b\n");
-    for (const char* name : {"f", "d", "i"})
-        CHECK(graph->find(name)->constant->reals() == std::vector<double>{2, 3});
+    for (const char* name : {"f", "d", "i"}) CHECK(graph->find(name)->constant->reals() == std::vector<double>{2, 3});
     CHECK(graph->find("b")->constant->integers() == std::vector<int64_t>{1, 1});
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

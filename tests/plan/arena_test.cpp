@@ -39,8 +39,7 @@ void check_placed(const Lifetimes& tensors, int64_t size) {
         REQUIRE(tensors[i].offset >= 0);
         REQUIRE(tensors[i].offset % 64 == 0);
         REQUIRE(tensors[i].offset + tensors[i].bytes <= size);
-        for (size_t j = 0; j < i; ++j)
-            REQUIRE_FALSE(meet(tensors[i], tensors[j]));
+        for (size_t j = 0; j < i; ++j) REQUIRE_FALSE(meet(tensors[i], tensors[j]));
     }
 }
 
@@ -49,8 +48,7 @@ void check_placed(const Lifetimes& tensors, int64_t size) {
 class Network {
 public:
     int make(int64_t bytes, const std::vector<int>& inputs = {}) {
-        for (const int input : inputs)
-            tensors_[input].last = step_;
+        for (const int input : inputs) tensors_[input].last = step_;
         tensors_.push_back({step_, step_, bytes, 0});
         ++step_;
         return static_cast<int>(tensors_.size()) - 1;
@@ -66,8 +64,7 @@ private:
 Lifetimes chain() {
     Network net;
     int64_t bytes = 64 * 224 * 224 * 4;
-    for (int i = 0, last = net.make(bytes); i < 16; ++i)
-        last = net.make(i % 4 == 3 ? bytes /= 2 : bytes, {last});
+    for (int i = 0, last = net.make(bytes); i < 16; ++i) last = net.make(i % 4 == 3 ? bytes /= 2 : bytes, {last});
     return net.tensors();
 }
 
@@ -152,7 +149,7 @@ Lifetimes transformer() {
     return net.tensors();
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("an arena of few tensors") {
     const struct {
@@ -163,17 +160,16 @@ TEST_CASE("an arena of few tensors") {
         {{}, {}, 0},
         {{{0, 0, 100, 0}}, {0}, 128},
         {{{0, 0, 0, 0}}, {0}, 0},
-        {{{0, 1, 64, 0}, {2, 3, 64, 0}}, {0, 0}, 64},   // one after the other
-        {{{0, 1, 64, 0}, {1, 2, 64, 0}}, {0, 64}, 128}, // a step reads the one and writes the other
-        {{{0, 2, 64, 0}, {1, 3, 128, 0}, {3, 4, 64, 0}}, {128, 0, 128}, 192}, // the largest lies first
+        {{{0, 1, 64, 0}, {2, 3, 64, 0}}, {0, 0}, 64},    // one after the other
+        {{{0, 1, 64, 0}, {1, 2, 64, 0}}, {0, 64}, 128},  // a step reads the one and writes the other
+        {{{0, 2, 64, 0}, {1, 3, 128, 0}, {3, 4, 64, 0}}, {128, 0, 128}, 192},  // the largest lies first
         {{{0, 9, 64, 0}, {0, 1, 256, 0}, {2, 3, 128, 0}}, {256, 0, 0}, 320},
     };
     for (const auto& row : rows) {
         Lifetimes tensors = row.tensors;
         CHECK(place(tensors) == row.size);
         std::vector<int64_t> offsets;
-        for (const auto& tensor : tensors)
-            offsets.push_back(tensor.offset);
+        for (const auto& tensor : tensors) offsets.push_back(tensor.offset);
         CHECK(offsets == row.offsets);
     }
 }
@@ -206,4 +202,4 @@ TEST_CASE("a network's arena is at most 1.3 times its largest sum of living tens
     }
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

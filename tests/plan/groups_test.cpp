@@ -23,7 +23,7 @@ std::string groups_text(const Graph& graph, bool fuse = true) {
     return text;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("pointwise nodes join what they read") {
     const struct {
@@ -158,12 +158,11 @@ TEST_CASE("what leaves a group is what others read") {
         output d)");
     std::vector<std::string> escaping;
     for (const Group& group : cut_groups(*graph, true)) {
-        for (const Value* value : escaping_values(*graph, group))
-            escaping.push_back(value->name);
+        for (const Value* value : escaping_values(*graph, group)) escaping.push_back(value->name);
         escaping.push_back(";");
     }
     CHECK(escaping == std::vector<std::string>{"a", "b", ";", "d",
-                                               ";"}); // a, which nobody reads, because a kernel must write something
+                                               ";"});  // a, which nobody reads, because a kernel must write something
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -22,15 +22,9 @@ std::string memory_text(const Program& program) {
         const Storage& storage = program.storage(tensor);
         const std::string owner = storage.root == tensor ? "" : " of " + storage.root->name;
         switch (storage.place) {
-        case Place::input:
-            text += fmt::format("{}: input {}{}\n", tensor->name, storage.index, owner);
-            break;
-        case Place::output:
-            text += fmt::format("{}: output {}{}\n", tensor->name, storage.index, owner);
-            break;
-        case Place::weight:
-            text += fmt::format("{}: weight at {}{}\n", tensor->name, storage.offset, owner);
-            break;
+        case Place::input: text += fmt::format("{}: input {}{}\n", tensor->name, storage.index, owner); break;
+        case Place::output: text += fmt::format("{}: output {}{}\n", tensor->name, storage.index, owner); break;
+        case Place::weight: text += fmt::format("{}: weight at {}{}\n", tensor->name, storage.offset, owner); break;
         case Place::arena:
             text += fmt::format("{}: arena at {}, steps {} to {}{}\n", tensor->name, storage.offset, storage.first_step,
                                 storage.last_step, owner);
@@ -39,7 +33,7 @@ std::string memory_text(const Program& program) {
     return text + fmt::format("arena {}, weights {}\n", program.arena_bytes, program.weight_bytes);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("every tensor has a place") {
     const struct {
@@ -210,4 +204,4 @@ TEST_CASE("tensors without elements are made by no step") {
                                   "arena 0, weights 0\n");
 }
 
-} // namespace onnx2halide
+}  // namespace onnx2halide

@@ -16,48 +16,48 @@ static void count(void) {
     if (counting) __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
 }
 
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *old, size_t size);
-extern void *__libc_memalign(size_t alignment, size_t size);
+extern void* __libc_malloc(size_t size);
+extern void* __libc_calloc(size_t count, size_t size);
+extern void* __libc_realloc(void* old, size_t size);
+extern void* __libc_memalign(size_t alignment, size_t size);
 
-void *malloc(size_t size) {
+void* malloc(size_t size) {
     count();
     return __libc_malloc(size);
 }
-void *calloc(size_t number, size_t size) {
+void* calloc(size_t number, size_t size) {
     count();
     return __libc_calloc(number, size);
 }
-void *realloc(void *old, size_t size) {
+void* realloc(void* old, size_t size) {
     count();
     return __libc_realloc(old, size);
 }
-void *aligned_alloc(size_t alignment, size_t size) {
+void* aligned_alloc(size_t alignment, size_t size) {
     count();
     return __libc_memalign(alignment, size);
 }
-void *memalign(size_t alignment, size_t size) {
+void* memalign(size_t alignment, size_t size) {
     count();
     return __libc_memalign(alignment, size);
 }
-int posix_memalign(void **memory, size_t alignment, size_t size) {
+int posix_memalign(void** memory, size_t alignment, size_t size) {
     count();
     *memory = __libc_memalign(alignment, size);
     return *memory ? 0 : 12;
 }
-void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset) {
-    static void *(*original)(void *, size_t, int, int, int, off_t);
+void* mmap(void* address, size_t length, int protection, int flags, int file, off_t offset) {
+    static void* (*original)(void*, size_t, int, int, int, off_t);
     count();
-    if (!original) *(void **)&original = dlsym(RTLD_NEXT, "mmap");
+    if (!original) *(void**)&original = dlsym(RTLD_NEXT, "mmap");
     return original(address, length, protection, flags, file, offset);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     static float picture[IMAGE_PICTURE_ELEMENTS], features[IMAGE_FEATURES_ELEMENTS], first[IMAGE_FEATURES_ELEMENTS];
     onnx2halide_options options = {sizeof(onnx2halide_options), argc > 1 ? atoi(argv[1]) : 1, NULL, 0, NULL};
     for (int i = 0; i < IMAGE_PICTURE_ELEMENTS; ++i) picture[i] = (float)(i % 13) / 13;
-    image *session;
+    image* session;
     if (image_create(&session, &options) != 0) return 2;
     free(malloc(1));
     counting = 1;

@@ -1,11 +1,12 @@
-/* A model for a device that is not there: an error code and a message, no abort, and a session that can be destroyed. */
+/* A model for a device that is not there: an error code and a message, no abort, and a session that can be destroyed.
+ */
 #include "image.h"
 
 #include <stdio.h>
 
 int main(void) {
     static float picture[IMAGE_PICTURE_ELEMENTS], features[IMAGE_FEATURES_ELEMENTS];
-    image *session;
+    image* session;
     int code = image_create(&session, NULL), round;
     if (code != 0) {
         printf("create: %d %s\n", code, image_error(NULL));

@@ -1,4 +1,5 @@
-/* A session of the model `open_batch` (x: float32 batch x 3 -> y: float32 batch x 5) at several batches, some of them wrong. */
+/* A session of the model `open_batch` (x: float32 batch x 3 -> y: float32 batch x 5) at several batches, some of them
+ * wrong. */
 #include "open_batch.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@ enum { IN = 3, OUT = 5, MOST = 100, SMALL_ARENA = 2048 };
 
 static float x[MOST * IN], y[MOST * OUT], alone[MOST * OUT];
 
-static int run(open_batch *session, int64_t batch, float *input, float *output) {
+static int run(open_batch* session, int64_t batch, float* input, float* output) {
     const int64_t dims[] = {batch, IN};
     onnx2halide_value in, out;
     memset(&in, 0, sizeof in);
@@ -28,7 +29,7 @@ static int run(open_batch *session, int64_t batch, float *input, float *output) 
 
 int main(void) {
     for (int i = 0; i < MOST * IN; ++i) x[i] = (float)(i % 11) - 5;
-    open_batch *session;
+    open_batch* session;
     open_batch_create(&session, NULL);
     for (int i = 0; i < MOST; ++i) {
         const int64_t one[] = {1, IN};
@@ -48,7 +49,7 @@ int main(void) {
     open_batch_destroy(session);
 
     /* With an arena of the caller's that holds small batches only. */
-    unsigned char *arena = aligned_alloc(64, SMALL_ARENA);
+    unsigned char* arena = aligned_alloc(64, SMALL_ARENA);
     onnx2halide_options options = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
     options.arena = arena;
     options.arena_size = SMALL_ARENA;

@@ -8,9 +8,9 @@ int main(void) {
     static float picture[IMAGE_PICTURE_ELEMENTS], features[IMAGE_FEATURES_ELEMENTS];
     onnx2halide_options options = {sizeof(onnx2halide_options), 1, NULL, IMAGE_ARENA_SIZE, NULL};
     /* The header's number must be the archive's. */
-    unsigned char *memory = malloc(IMAGE_ARENA_SIZE + 64);
+    unsigned char* memory = malloc(IMAGE_ARENA_SIZE + 64);
     int i;
-    image *session;
+    image* session;
     options.arena = memory + 64 - (size_t)memory % 64;
     for (i = 0; i < IMAGE_PICTURE_ELEMENTS; ++i) picture[i] = (float)(i % 13) / 13;
     if (image_create(&session, &options) != 0 || image_run(session, picture, features) != 0) return 2;

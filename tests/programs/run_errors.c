@@ -1,4 +1,5 @@
-/* What a session of the model `layer` (x: float32 4x3 -> y: float32 4x5) says when it is called wrongly, a line a case. */
+/* What a session of the model `layer` (x: float32 4x3 -> y: float32 4x5) says when it is called wrongly, a line a case.
+ */
 #include "layer.h"
 
 #include <stdio.h>
@@ -9,13 +10,13 @@ enum { ROWS = 4, IN = 3, OUT = 5 };
 
 static const int64_t in_dims[] = {ROWS, IN};
 
-static void tell(const char *what, int code, const layer *session) {
+static void tell(const char* what, int code, const layer* session) {
     printf("%s: %d %s\n", what, code, layer_error(session));
 }
 
 /* One create that fails. */
-static void create(const char *what, onnx2halide_options options) {
-    layer *session = (layer *)&options; /* must become null */
+static void create(const char* what, onnx2halide_options options) {
+    layer* session = (layer*)&options; /* must become null */
     const int code = layer_create(&session, &options);
     tell(what, code, NULL);
     if (session) printf("%s: the session is not null\n", what);
@@ -23,7 +24,7 @@ static void create(const char *what, onnx2halide_options options) {
 
 static void creations(void) {
     const onnx2halide_options good = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
-    unsigned char *arena = aligned_alloc(64, LAYER_ARENA_SIZE + 64);
+    unsigned char* arena = aligned_alloc(64, LAYER_ARENA_SIZE + 64);
     onnx2halide_options options = good;
     options.size = 8;
     create("options.size", options);
@@ -40,7 +41,7 @@ static void creations(void) {
     options = good;
     options.arena = arena;
     options.arena_size = LAYER_ARENA_SIZE;
-    layer *session;
+    layer* session;
     tell("arena of the right size", layer_create(&session, &options), NULL);
     layer_destroy(session);
     layer_destroy(NULL);
@@ -49,7 +50,7 @@ static void creations(void) {
 
 static float x[ROWS * IN], y[ROWS * OUT], expected[ROWS * OUT];
 
-static onnx2halide_value tensor(int32_t type, int64_t rank, const int64_t *dims, void *data, size_t size) {
+static onnx2halide_value tensor(int32_t type, int64_t rank, const int64_t* dims, void* data, size_t size) {
     onnx2halide_value value;
     memset(&value, 0, sizeof value);
     value.type = type;
@@ -60,11 +61,11 @@ static onnx2halide_value tensor(int32_t type, int64_t rank, const int64_t *dims,
     return value;
 }
 
-static void run_values(const char *what, layer *session, onnx2halide_value input, onnx2halide_value output) {
+static void run_values(const char* what, layer* session, onnx2halide_value input, onnx2halide_value output) {
     tell(what, layer_run_values(session, &input, &output), session);
 }
 
-static void runs(layer *session) {
+static void runs(layer* session) {
     tell("null input", layer_run(session, NULL, y), session);
     tell("null output", layer_run(session, x, NULL), session);
 
@@ -113,7 +114,7 @@ static void runs(layer *session) {
 int main(void) {
     for (int i = 0; i < ROWS * IN; ++i) x[i] = (float)(i % 7) - 3;
     creations();
-    layer *session;
+    layer* session;
     tell("create", layer_create(&session, NULL), NULL);
     tell("run", layer_run(session, x, expected), session);
     runs(session);

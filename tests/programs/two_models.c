@@ -1,6 +1,6 @@
 /* Two models in one program. The same text is C99 and C++. */
-#include "layer.h"
 #include "image.h"
+#include "layer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,13 @@ static const int numbers = LAYER_X_ELEMENTS + LAYER_Y_ELEMENTS;
 static const int64_t layer_shape[LAYER_X_RANK] = LAYER_X_SHAPE;
 
 int main(void) {
-    static float x[LAYER_X_ELEMENTS], y[LAYER_Y_ELEMENTS], picture[IMAGE_PICTURE_ELEMENTS], features[IMAGE_FEATURES_ELEMENTS];
+    static float x[LAYER_X_ELEMENTS], y[LAYER_Y_ELEMENTS], picture[IMAGE_PICTURE_ELEMENTS],
+        features[IMAGE_FEATURES_ELEMENTS];
     int i;
-    layer *first;
-    image *second;
-    if (numbers != 32 || layer_shape[0] != 4 || layer_inputs[LAYER_INPUTS].name || image_outputs[IMAGE_OUTPUTS].name) return 2;
+    layer* first;
+    image* second;
+    if (numbers != 32 || layer_shape[0] != 4 || layer_inputs[LAYER_INPUTS].name || image_outputs[IMAGE_OUTPUTS].name)
+        return 2;
     if (layer_create(&first, NULL) != 0 || image_create(&second, NULL) != 0) return 3;
     for (i = 0; i < LAYER_X_ELEMENTS; ++i) x[i] = (float)(i % 5);
     for (i = 0; i < IMAGE_PICTURE_ELEMENTS; ++i) picture[i] = (float)(i % 13) / 13;

@@ -1,4 +1,5 @@
-/* Sessions in threads of their own, at once: the results are those of one alone. THREADS of each session from the first argument. */
+/* Sessions in threads of their own, at once: the results are those of one alone. THREADS of each session from the first
+ * argument. */
 #include "image.h"
 
 #include <pthread.h>
@@ -12,10 +13,10 @@ static float picture[WORKERS][IMAGE_PICTURE_ELEMENTS], expected[WORKERS][IMAGE_F
 static onnx2halide_options options = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
 
 /* Runs one picture again and again; returns a text where something is wrong. */
-static void *work(void *argument) {
-    const int own = *(const int *)argument;
+static void* work(void* argument) {
+    const int own = *(const int*)argument;
     float features[IMAGE_FEATURES_ELEMENTS];
-    image *session;
+    image* session;
     if (image_create(&session, &options) != 0) return "create";
     for (int round = 0; round < ROUNDS; ++round) {
         if (image_run(session, picture[own], features) != 0) return "run";
@@ -25,9 +26,9 @@ static void *work(void *argument) {
     return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     if (argc > 1) options.threads = atoi(argv[1]);
-    image *session;
+    image* session;
     if (image_create(&session, &options) != 0) return 2;
     for (int i = 0; i < WORKERS; ++i) {
         for (int j = 0; j < IMAGE_PICTURE_ELEMENTS; ++j) picture[i][j] = (float)((j * (i + 3)) % 17) / 17;
@@ -41,9 +42,9 @@ int main(int argc, char **argv) {
     }
     int bad = 0;
     for (int i = 0; i < WORKERS; ++i) {
-        void *why;
+        void* why;
         pthread_join(threads[i], &why);
-        if (why) fprintf(stderr, "thread %d: %s\n", i, (const char *)why), bad = 1;
+        if (why) fprintf(stderr, "thread %d: %s\n", i, (const char*)why), bad = 1;
     }
     image_destroy(session);
     return bad;

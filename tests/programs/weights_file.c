@@ -1,12 +1,13 @@
-/* Creates a session of the model `layer` with the weights file that the first argument names, or with the default, and runs it. */
+/* Creates a session of the model `layer` with the weights file that the first argument names, or with the default, and
+ * runs it. */
 #include "layer.h"
 
 #include <stdio.h>
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     onnx2halide_options options = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
     if (argc > 1) options.weights = argv[1];
-    layer *session;
+    layer* session;
     const int code = layer_create(&session, &options);
     printf("create: %d %s\n", code, layer_error(NULL));
     if (code != 0) return 0;
