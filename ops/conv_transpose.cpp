@@ -3,18 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/axis_map.h"
 #include "ops/window.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// ` + 3`, ` - 3` or nothing
-std::string plus(KernelSource& source, const Dim& dim) {
-    if (dim.is(0)) return "";
-    const auto number = dim.constant();
-    return number && *number < 0 ? fmt::format(" - {}", -*number) : " + " + source.dim(dim);
-}
 
 int64_t value_or(const std::vector<int64_t>& values, size_t i, int64_t otherwise) {
     return i < values.size() ? values[i] : otherwise;
@@ -38,14 +32,13 @@ ConvTranspose::Axis ConvTranspose::axis(size_t i) const {
               0};
     const Dim full = (axis.input - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1 +
                      value_or(node_.integers("output_padding", {}), i, 0);
-    const std::vector<int64_t> output_shape = node_.integers("output_shape", {}), pads = node_.integers("pads", {});
+    const std::vector<int64_t> output_shape = node_.integers("output_shape", {});
     const std::string auto_pad = node_.string("auto_pad", "NOTSET");
     if (output_shape.empty() && !auto_pad.starts_with("SAME")) {
-        const bool padded = auto_pad != "VALID" && !pads.empty();
-        if (padded && pads.size() != axes * 2)
-            throw CompileError("pads has {} values, expected {}", pads.size(), axes * 2);
-        axis.pad_begin = padded ? pads[i] : 0;
-        axis.output = full - axis.pad_begin - (padded ? pads[axes + i] : 0);
+        const bool padded = auto_pad != "VALID" && !node_.integers("pads", {}).empty();
+        const std::vector<int64_t> pads = padded ? spatial_pads(node_, axes) : std::vector<int64_t>(axes * 2, 0);
+        axis.pad_begin = pads[i];
+        axis.output = full - pads[i] - pads[axes + i];
         return axis;
     }
     // The output's shape may be given for the spatial axes alone or for all.
@@ -80,7 +73,7 @@ std::vector<TensorType> ConvTranspose::infer() const {
 
 ConvTranspose::Place ConvTranspose::place(KernelSource& source, const Axis& axis, const std::string& at,
                                           const std::string& tap) const {
-    const std::string padded = axis.pad_begin.is(0) ? at : fmt::format("({}{})", at, plus(source, axis.pad_begin));
+    const std::string padded = axis.pad_begin.is(0) ? at : fmt::format("({})", shifted(source, at, axis.pad_begin));
     std::vector<std::string> conditions;
     Place place;
     if (axis.stride == 1) {

@@ -11,12 +11,12 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr PoolFormula max_formula = {"first", "max({a}, {x})", "{a}"};
-constexpr PoolFormula average_formula = {"0", "{a} + {x}", "{a} / {count}"};
+constexpr PoolFormula max_formula = {true, "max({a}, {x})", "{a}"};
+constexpr PoolFormula average_formula = {false, "{a} + {x}", "{a} / {count}"};
 constexpr PoolFormula lp_formulas[] = {
-    {"0", "{a} + abs({x})", "{a}"},
-    {"0", "{a} + {x} * {x}", "sqrt({a})"},
-    {"0", "{a} + pow(abs({x}), {p})", "pow({a}, 1.0f / {p})"},
+    {false, "{a} + abs({x})", "{a}"},
+    {false, "{a} + {x} * {x}", "sqrt({a})"},
+    {false, "{a} + pow(abs({x}), {p})", "pow({a}, 1.0f / {p})"},
 };
 
 /// Kernels of up to so many taps are unrolled.
@@ -39,7 +39,7 @@ const PoolFormula& pool_formula(std::string_view op_type, int64_t p) {
 
 std::string Pool::neutral() const {
     const ElementType type = out(0).element;
-    if (formula().initial == "0") return KernelSource::literal(0.0, type);
+    if (!formula().starts_with_first) return KernelSource::literal(0.0, type);
     return fmt::format("Expr(std::numeric_limits<{}>::lowest())", KernelSource::compute_type(type));
 }
 
@@ -62,9 +62,8 @@ void Pool::algorithm(KernelSource& source) const {
     source.keep(output(0), result_role, result);
     const Coordinates at = source.vars(out(0).rank());
     const std::string call = KernelSource::call(result, out(0), at);
-    const bool starts_with_first = formula().initial == "first";
     const Coordinates first(reduction_extents().size(), "0");
-    source.line(fmt::format("{} = {};", call, starts_with_first ? element(source, first) : neutral()));
+    source.line(fmt::format("{} = {};", call, formula().starts_with_first ? element(source, first) : neutral()));
     source.line(fmt::format("{} = {};", call, fill_in(formula().combine, call, element(source, this->taps(taps)), "")));
     source.define(output(0), at, fill_in(formula().finish, call, "", count(source)));
 }

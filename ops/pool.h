@@ -5,10 +5,10 @@
 
 namespace onnx2halide {
 
-/// How a pool makes one element of many: `initial` is combined with each element, `finish` makes the result.
+/// How a pool makes one element of many: `combine` adds each element to the accumulator, `finish` makes the result.
 /// In the texts {a} is the accumulator, {x} an element, {p} the node's attribute p and {count} the number of elements.
 struct PoolFormula {
-    std::string_view initial;  // lowest or 0
+    bool starts_with_first;  // the accumulator starts as the first element, otherwise as 0
     std::string_view combine;
     std::string_view finish;
 };

@@ -189,12 +189,27 @@ std::string type_text(const TensorType& type) {
     return type.is_row_major() ? text : fmt::format("{}{{{}}}", text, fmt::join(type.layout, ","));
 }
 
-std::string statements(std::string_view text) {
+std::string error_of(std::string_view text) {
+    try {
+        parse_graph(text);
+    } catch (const CompileError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+std::string kernel_text(std::string_view text) {
     const auto graph = parse_graph(text);
     const Value* result = graph->outputs.at(0);
     KernelSource source(Target::parse("x86-64-linux-avx2-fma"), "kernel", {result}, {result});
-    make_generator(*result->producer)->algorithm(source);
-    const std::string all = source.text();
+    const auto generator = make_generator(*result->producer);
+    generator->algorithm(source);
+    generator->schedule(source);
+    return source.text();
+}
+
+std::string statements(std::string_view text) {
+    const std::string all = kernel_text(text);
     // Between the buffers' extents and the schedule.
     const size_t begin = all.find("\n\n", all.find("dense(")), end = all.find("    }\n", begin);
     std::string lines;

@@ -12,10 +12,11 @@ namespace onnx2halide {
 ///
 ///     x = input float32[batch,4]            # dims are numbers or symbols
 ///     w = constant int64[2] 3 -1            # without numbers every element is 0.5, or 1 where the type has no half
-///     y, z = Split(x, , w) axis=1 pads=1,1  # an empty operand is an omitted one; attributes are integers, floats
-///     (1.0), output y, z                           # lists of integers, or words; Op.DOMAIN for other domains, Op-13
-///     for its version
+///     y, z = Split(x, , w) axis=1 pads=1,1  # an empty operand is an omitted one
+///     output y, z
 ///
+/// Attributes are integers, floats (1.0), lists of integers of two or more, or words. Op.DOMAIN names an operator of
+/// another domain, Op-13 its version.
 /// A node is called like its first result.
 std::unique_ptr<Graph> parse_graph(std::string_view text);
 
@@ -28,6 +29,12 @@ std::string type_text(const TensorType& type);
 
 /// The nodes of a graph by name.
 Node* find_node(const Graph& graph, std::string_view name);
+
+/// What inference says against a graph, or nothing.
+std::string error_of(std::string_view text);
+
+/// The kernel of the node that makes the first output, with its schedule for AVX2.
+std::string kernel_text(std::string_view text);
 
 /// The statements that the node which makes the first output writes, one a line.
 std::string statements(std::string_view text);

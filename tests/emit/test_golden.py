@@ -1,16 +1,15 @@
 """What the compiler emits for the digits model is what generated/digits holds; scripts/regenerate writes it anew."""
 
-import pathlib
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from paths import COMPILER, ROOT
 
 
 def test_digits(tmp_path):
     # The same command line as in scripts/regenerate, which the files quote.
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     command = "compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only"
-    subprocess.run([ROOT / "build" / "onnx2halide", *command.split()], cwd=tmp_path, check=True)
+    subprocess.run([COMPILER, *command.split()], cwd=tmp_path, check=True)
     golden = {file.name: file.read_bytes() for file in (ROOT / "generated" / "digits").iterdir()}
     emitted = {file.name: file.read_bytes() for file in (tmp_path / "generated" / "digits").iterdir()}
     assert sorted(emitted) == sorted(golden)

@@ -1,14 +1,14 @@
 """Bad input to the compiler: the whole message, the exit status, and nothing left in the output folder."""
 
 import os
-import pathlib
 
 import numpy as np
 import pytest
 from make_models import FLOAT, chain, model, node, with_external_weight
 from onnx import TensorProto, helper
+from paths import ROOT
 
-DIGITS = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "digits" / "digits.onnx"
+DIGITS = ROOT / "scripts" / "digits" / "digits.onnx"
 
 
 def refused(onnx2halide, tmp_path, words, status, message):

@@ -7,8 +7,8 @@ import sys
 
 import onnx
 import pytest
+from paths import COMPILER, ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "conformance"))
 import suite  # noqa: E402
 
@@ -34,7 +34,7 @@ def onnx_types(path: pathlib.Path) -> dict[str, tuple[str, list]]:
 
 def our_types(paths: list[pathlib.Path], dims: list[str] = []) -> list[dict | None]:
     """What `inspect` says of each model, by value; nothing of those that it does not support."""
-    result = subprocess.run([ROOT / "build" / "onnx2halide", "inspect", "--json", *dims, *paths], capture_output=True, text=True)
+    result = subprocess.run([COMPILER, "inspect", "--json", *dims, *paths], capture_output=True, text=True)
     assert result.returncode in (0, 1), result.stderr
     text = result.stdout
     lines = [json.loads(text)] if len(paths) == 1 and text else [json.loads(line) for line in text.splitlines()]

@@ -1,6 +1,5 @@
 """The nine light_* models of ONNX's suite with seeded random weights: as shipped, with one value for every weight, they prove little."""
 
-import pathlib
 
 import onnx
 import pytest
@@ -10,8 +9,8 @@ from onnx2halide.compare import difference
 from onnx2halide.data import sample
 from onnx2halide.random_weights import with_random_weights
 from onnx2halide.references import OnnxRuntime
+from paths import LIGHT
 
-LIGHT = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 TOLERANCE = 1e-4
 
 

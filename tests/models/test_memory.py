@@ -1,16 +1,14 @@
 """The arena of real networks against a bound that is computed from the ONNX graph alone."""
 
 import math
-import pathlib
 import re
 import subprocess
 
 import onnx
 import pytest
 from onnx2halide.random_weights import with_random_weights
-from paths import COMPILER
+from paths import COMPILER, LIGHT
 
-LIGHT = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 # Nodes that may write where their dying input lies.
 IN_PLACE = {"Add", "BatchNormalization", "Dropout", "Flatten", "Mul", "Relu", "Reshape", "Sum", "Unsqueeze"}

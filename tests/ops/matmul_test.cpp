@@ -15,26 +15,6 @@ struct Row {
     const char *why, *graph, *expected;
 };
 
-std::string error_of(const char* text) {
-    try {
-        parse_graph(text);
-    } catch (const CompileError& error) {
-        return error.what();
-    }
-    return "";
-}
-
-/// The kernel of the node that makes the first output.
-std::string kernel(const char* text, const char* target) {
-    const auto graph = parse_graph(text);
-    const Value* result = graph->outputs.at(0);
-    KernelSource source(Target::parse(target), "kernel", {result}, {result});
-    const auto generator = make_generator(*result->producer);
-    generator->algorithm(source);
-    generator->schedule(source);
-    return source.text();
-}
-
 }  // namespace
 
 TEST_CASE("shapes of products of matrices") {
@@ -117,7 +97,7 @@ TEST_CASE("which form a product takes") {
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);
-        const std::string text_of_kernel = kernel(text, "x86-64-linux-avx2-fma");
+        const std::string text_of_kernel = kernel_text(text);
         INFO(text_of_kernel);
         CHECK(text_of_kernel.find(expected) != std::string::npos);
     }

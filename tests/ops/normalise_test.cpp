@@ -12,25 +12,6 @@ struct Row {
     const char *why, *graph, *expected;
 };
 
-std::string error_of(const char* text) {
-    try {
-        parse_graph(text);
-    } catch (const CompileError& error) {
-        return error.what();
-    }
-    return "";
-}
-
-std::string kernel(const char* text) {
-    const auto graph = parse_graph(text);
-    const Value* result = graph->outputs.at(0);
-    KernelSource source(Target::parse("x86-64-linux-avx2-fma"), "kernel", {result}, {result});
-    const auto generator = make_generator(*result->producer);
-    generator->algorithm(source);
-    generator->schedule(source);
-    return source.text();
-}
-
 }  // namespace
 
 TEST_CASE("what rows of normalisations are") {
@@ -56,7 +37,7 @@ TEST_CASE("what rows of normalisations are") {
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);
-        const std::string text_of_kernel = kernel(text);
+        const std::string text_of_kernel = kernel_text(text);
         INFO(text_of_kernel);
         CHECK(text_of_kernel.find(expected) != std::string::npos);
     }
