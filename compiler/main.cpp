@@ -37,6 +37,7 @@ int run(int argc, char** argv) {
     add_ops_command(app, invocation);
     add_run_command(app, invocation);
     add_verify_command(app, invocation);
+    add_bench_command(app, invocation);
     app.footer("`onnx2halide MODEL.onnx` is short for `onnx2halide compile MODEL.onnx`.\n"
                "Exit status: 0 done; 1 the model or its data is at fault; 2 usage; 3 a fault of onnx2halide.");
     try {

@@ -46,6 +46,10 @@ typedef struct onnx2halide_options {
     size_t arena_size;   /* at least NAME_ARENA_SIZE + (threads - 1) * NAME_SCRATCH_SIZE */
     const char* weights; /* path of NAME.weights where the model was compiled with --weights file; NULL: in the working
                             folder */
+    /* NULL, or what is called after each kernel of a run. A result other than 0 runs the kernel once more, in place
+     * where it works in place: results are then of no use, times are. */
+    int (*trace)(void* trace_context, const char* kernel);
+    void* trace_context;
 } onnx2halide_options;
 
 #endif

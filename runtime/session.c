@@ -165,6 +165,10 @@ static int set_up(onnx2halide_session* session, const onnx2halide_options* optio
         session->arena = options->arena;
         session->arena_bytes = options->arena_size;
     }
+    if (options) {
+        session->trace = options->trace;
+        session->trace_context = options->trace_context;
+    }
     session->weights = model->weights;
     if (!session->weights && model->weight_bytes > 0) {
         const int code = map_weights(session, options ? options->weights : NULL);

@@ -48,6 +48,8 @@ struct onnx2halide_session {
     const char* step; /* the kernel that runs, for messages */
     char error[512];
     int threads;
+    int (*trace)(void* context, const char* kernel); /* see onnx2halide_options */
+    void* trace_context;
     int64_t open[ONNX2HALIDE_MAX_OPEN];
     unsigned char* arena; /* tensors, then one scratch region a thread */
     size_t arena_bytes, tensor_bytes;
@@ -95,14 +97,16 @@ static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_
     view->flags = owner->flags;
 }
 
-/* In the emitted functions `session` is the session; a tensor's name is its index. */
+/* In the emitted functions `session` is the session; a tensor's name is its index. A trace may ask for a step again. */
 #define T(tensor) (&session->tensors[tensor])
 #define VIEW(view, owner) onnx2halide_view(session, T(view), T(owner))
 #define STEP(kernel, ...)                                                                                              \
     do {                                                                                                               \
         session->step = #kernel;                                                                                       \
-        const int status = kernel##_kernel(session, __VA_ARGS__);                                                      \
-        if (status != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);            \
+        do {                                                                                                           \
+            const int status = kernel##_kernel(session, __VA_ARGS__);                                                  \
+            if (status != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);        \
+        } while (session->trace && session->trace(session->trace_context, #kernel));                                   \
     } while (0)
 
 static inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }

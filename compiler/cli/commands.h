@@ -22,6 +22,7 @@ void add_inspect_command(CLI::App& app, Invocation& invocation);
 void add_ops_command(CLI::App& app, Invocation& invocation);
 void add_run_command(CLI::App& app, Invocation& invocation);
 void add_verify_command(CLI::App& app, Invocation& invocation);
+void add_bench_command(CLI::App& app, Invocation& invocation);
 
 /// Numbers for open dims from `--dim NAME=NUMBER`. Throws CLI::ValidationError.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);

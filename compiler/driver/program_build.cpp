@@ -11,6 +11,7 @@
 #include "compiler/build/kernels.h"
 #include "compiler/build/process.h"
 #include "compiler/emit/template.h"
+#include "compiler/plan/work.h"
 
 namespace onnx2halide {
 
@@ -18,7 +19,27 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// `model: hash, target, kernels, parameters, weights' id`, for tools and for `build`.
+nlohmann::json number_or_text(const Dim& dim) {
+    return dim.constant() ? nlohmann::json(*dim.constant()) : nlohmann::json(dim.text(DimSyntax::c));
+}
+
+/// The steps of a run in order, with what each costs: text in C's syntax where dims are open.
+nlohmann::ordered_json steps_json(const Program& program) {
+    auto steps = nlohmann::ordered_json::array();
+    for (const Step& step : program.steps) {
+        const Work work = work_of(step);
+        auto nodes = nlohmann::ordered_json::array();
+        for (const Node* node : step.nodes) nodes.push_back(fmt::format("{} {}", node->op_type, node->name));
+        steps.push_back({{"kernel", program.kernels[step.kernel].name},
+                         {"nodes", nodes},
+                         {"flops", number_or_text(work.flops)},
+                         {"bytes_read", number_or_text(work.bytes_read)},
+                         {"bytes_written", number_or_text(work.bytes_written)}});
+    }
+    return steps;
+}
+
+/// `model: hash, target, kernels, parameters, weights' id, steps`, for tools and for `build`.
 std::string manifest(const ProgramBuild& build, int64_t scratch_bytes) {
     const Program& program = build.program;
     nlohmann::ordered_json json;
@@ -40,7 +61,9 @@ std::string manifest(const ProgramBuild& build, int64_t scratch_bytes) {
         for (const auto& [name, value] : kernel.source.params()) parameters[name] = value;
         json["kernels"].push_back({{"name", kernel.name}, {"parameters", parameters}});
     }
-    return json.dump(2) + "\n";
+    json["steps"] = steps_json(program);
+    // A name of the model may be no UTF-8.
+    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 /// One program's files while they are made, in a folder beside their place.

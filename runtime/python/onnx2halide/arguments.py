@@ -13,7 +13,7 @@ DONE, MODEL_AT_FAULT = 0, 1  # exit statuses of the command line
 
 def parser(command: str, description: str) -> argparse.ArgumentParser:
     """A parser with the options for compiling a model."""
-    result = argparse.ArgumentParser(prog=f"onnx2halide {command}", description=description)
+    result = argparse.ArgumentParser(prog=f"onnx2halide {command}", description=description, conflict_handler="resolve")
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
     result.add_argument("--dim", metavar="NAME=N", action="append", type=_dim, default=[], help="number for a dim that the model leaves open")
     result.add_argument("--target", default="host", help="Halide target; default: host")

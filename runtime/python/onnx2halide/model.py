@@ -53,20 +53,23 @@ class _COptions(ctypes.Structure):
         ("arena", ctypes.c_void_p),
         ("arena_size", ctypes.c_size_t),
         ("weights", ctypes.c_char_p),
+        ("trace", ctypes.c_void_p),
+        ("trace_context", ctypes.c_void_p),
     ]
 
 
 class Model:
     """A compiled model and one session of it. Several threads may call it; they take turns."""
 
-    def __init__(self, library, threads: int = 1, with_all_values: "Callable[[], Model] | None" = None):
+    def __init__(self, library, threads: int = 1, with_all_values: "Callable[[], Model] | None" = None, trace: tuple[int, int] = (0, 0)):
         """Loads NAME.so (or KEY.NAME.so). `threads` is how many a run may use, 0 for one a core. `with_all_values` makes the same model
-        with every value of its graph as an output."""
+        with every value of its graph as an output. `trace` is the address of a C function that is called after each kernel, and of its
+        context (see onnx2halide_types.h)."""
         path = pathlib.Path(library).resolve()
         self.name = path.stem.rpartition(".")[2]
         self.threads = threads
         self._library = ctypes.CDLL(str(path))
-        self._session = self._create(threads)
+        self._session = self._create(threads, trace)
         self._run_values = self._function("run_values", ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_CValue), ctypes.POINTER(_CValue))
         self._error = self._function("error", ctypes.c_char_p, ctypes.c_void_p)
         self._finalizer = weakref.finalize(self, self._function("destroy", None, ctypes.c_void_p), self._session)
@@ -104,7 +107,24 @@ class Model:
             self._all_values = self._with_all_values()
         return self._all_values
 
+    def prepared(self, inputs: Sequence | Mapping = ()) -> tuple:
+        """NAME_run_values and its arguments for these inputs: what a clock calls. It is good until the model's next run."""
+        self._held = self._bind(self._arrays(inputs))
+        return self._run_values, self._session, self._input_values, self._output_values
+
+    def error(self) -> str:
+        """Why the last run failed."""
+        return self._error(self._session).decode(errors="replace")
+
     def _run(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        results = self._bind(arrays)[1]
+        if self._run_values(self._session, self._input_values, self._output_values) != 0:
+            raise RuntimeError(self.error())
+        values = zip(self._output_values, results, self.outputs)
+        return [_copy(value, port.dtype) if array is None else array for value, array, port in values]
+
+    def _bind(self, arrays: list[np.ndarray]) -> tuple[list, list]:
+        """Fills the values of a run. Returns the arrays whose memory they point at; None for outputs that the session makes."""
         for i, array in enumerate(arrays):
             value = self._input_values[i]
             if array.shape != self._shapes[i]:
@@ -116,10 +136,7 @@ class Model:
         results = [None if None in port.shape else np.empty(port.shape, port.dtype) for port in self.outputs]
         for value, array in zip(self._output_values, results):
             value.data, value.size = (None, 0) if array is None else (array.ctypes.data, array.nbytes)
-        if self._run_values(self._session, self._input_values, self._output_values) != 0:
-            raise RuntimeError(self._error(self._session).decode(errors="replace"))
-        values = zip(self._output_values, results, self.outputs)
-        return [_copy(value, port.dtype) if array is None else array for value, array, port in values]
+        return arrays, results
 
     def _arrays(self, inputs: Sequence | Mapping) -> list[np.ndarray]:
         """An array of the right dtype, row-major, for each input of the model."""
@@ -144,9 +161,9 @@ class Model:
             raise TypeError(f"{self.name}: input {port.name!r} has elements of type {array.dtype}, expected {port.dtype}")
         return array
 
-    def _create(self, threads: int) -> ctypes.c_void_p:
+    def _create(self, threads: int, trace: tuple[int, int]) -> ctypes.c_void_p:
         session = ctypes.c_void_p()
-        options = _COptions(size=ctypes.sizeof(_COptions), threads=threads)
+        options = _COptions(size=ctypes.sizeof(_COptions), threads=threads, trace=trace[0], trace_context=trace[1])
         create = self._function("create", ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_COptions))
         if create(ctypes.byref(session), ctypes.byref(options)) != 0:
             raise RuntimeError(self._function("error", ctypes.c_char_p, ctypes.c_void_p)(None).decode(errors="replace"))

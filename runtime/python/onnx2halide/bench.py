@@ -1,0 +1,245 @@
+"""onnx2halide bench: a compiled model against onnxruntime and OpenVINO, interleaved in one run, and its kernels against the machine."""
+
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import onnx
+
+from onnx2halide import arguments
+from onnx2halide.clocks import RunClock, StepClock, machine
+from onnx2halide.compare import difference
+from onnx2halide.compiler import CompileError, Options, find_compiler
+from onnx2halide.data import data_sets, sample
+from onnx2halide.model import Model
+from onnx2halide.peers import PEERS, PeerClock
+from onnx2halide.random_weights import with_random_weights
+
+OURS = "onnx2halide"
+# One turn of a contestant lasts so long: enough that the caches hold its data and not another's.
+TURN_SECONDS = 0.05
+# Between turns, so that a runtime's threads have stopped to wait for work.
+PAUSE_SECONDS = 0.02
+LEAST_TURNS = 5
+# Executions of a kernel in a row, of which the fastest counts.
+WARM_REPETITIONS = 20
+
+
+@dataclass
+class Times:
+    """Seconds of one run."""
+
+    best: float
+    median: float
+
+
+@dataclass
+class Kernel:
+    """One step of a run, on one thread or on several, against what the machine can do."""
+
+    step: int
+    kernel: str
+    nodes: list[str]
+    flops: float
+    bytes: float  # read and written
+    seconds: float  # in the run: the least of several
+    warm: float  # again and again, with its data in the cache
+    least: float  # that the machine needs
+    bound: str  # what decides that: FMA, or the level of memory that holds the bytes
+
+    @property
+    def share(self) -> float:
+        """Of the machine's limit that the warm kernel reaches."""
+        return self.least / self.warm if self.warm > 0 else math.nan
+
+
+@dataclass
+class Row:
+    """One model with one number of threads."""
+
+    model: str
+    threads: int
+    times: dict[str, Times] = field(default_factory=dict)  # by contestant
+    faults: dict[str, str] = field(default_factory=dict)  # of contestants that do not run the model
+    difference: dict[str, float] = field(default_factory=dict)  # from each peer's outputs, relative
+    kernels: list[Kernel] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        """The fastest peer's best time over ours: above 1 we are faster."""
+        peers = [times.best for name, times in self.times.items() if name != OURS]
+        return min(peers) / self.times[OURS].best if peers else math.nan
+
+
+class Compiled:
+    """A model's library in a folder of its own, with its manifest."""
+
+    def __init__(self, path: pathlib.Path, options: Options):
+        self._folder = tempfile.TemporaryDirectory(prefix="onnx2halide-")
+        folder = pathlib.Path(self._folder.name)
+        command = [find_compiler(), "compile", path, "-o", folder, "--emit", "shared_library", *options.flags()]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        if done.returncode != 0:
+            raise CompileError(done.stderr.strip())
+        self.manifest = json.loads(next(folder.glob("*.json")).read_text())
+        self.library = folder / f"{self.manifest['name']}.so"
+
+
+def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[str], seconds: float, kernels: bool, random_weights: bool) -> list[Row]:
+    """A row for each number of threads. A peer that cannot run the model is left out, with its message in the row."""
+    with tempfile.TemporaryDirectory(prefix="onnx2halide-") as folder:
+        proto = onnx.load(path)
+        source = path
+        if random_weights:
+            proto = with_random_weights(proto)
+            source = pathlib.Path(folder) / path.name
+            onnx.save(proto, source)
+        compiled = Compiled(source, options)
+    inputs = _inputs(path, Model(compiled.library))
+    name = path.parent.name if path.stem == "model" else path.stem
+    return [_row(name, compiled, proto, inputs, count, peers, seconds, kernels) for count in threads]
+
+
+def _inputs(path: pathlib.Path, model: Model) -> dict[str, np.ndarray]:
+    shipped = data_sets(path.parent, model.inputs, model.outputs)
+    names = {port.name for port in model.inputs}
+    return next((data.inputs for data in shipped if set(data.inputs) == names), sample(model.inputs))
+
+
+def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads: int, peers: list[str], seconds: float, kernels: bool) -> Row:
+    row = Row(name, threads)
+    model = Model(compiled.library, threads)
+    got = list(model.run(inputs))
+    clocks = {OURS: RunClock(model, inputs)}
+    for peer in peers:
+        try:
+            runtime = PEERS[peer](proto, inputs, threads)
+            row.difference[peer] = max((difference(a, b).relative for a, b in zip(got, runtime.outputs())), default=0.0)
+            clocks[peer] = PeerClock(runtime)
+        except Exception as error:  # noqa: BLE001 - each has exceptions of its own
+            row.faults[peer] = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    row.times = _interleaved(clocks, seconds)
+    if kernels:
+        row.kernels = _kernels(compiled, inputs, threads)
+    return row
+
+
+def _interleaved(clocks: dict[str, Callable[[int], list[float]]], seconds: float) -> dict[str, Times]:
+    """The contestants take turns until the time is over."""
+    runs = {name: max(1, round(TURN_SECONDS / max(min(clock(3)), 1e-7))) for name, clock in clocks.items()}
+    times = {name: [] for name in clocks}
+    until, turns = time.monotonic() + seconds, 0
+    while turns < LEAST_TURNS or time.monotonic() < until:
+        for name, clock in clocks.items():
+            time.sleep(PAUSE_SECONDS)
+            clock(1)
+            times[name] += clock(runs[name])
+        turns += 1
+    return {name: Times(min(found), statistics.median(found)) for name, found in times.items()}
+
+
+def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
+    steps = compiled.manifest["steps"]
+    clock = StepClock(len(steps))
+    model = Model(compiled.library, threads, trace=clock.trace)
+    warm = clock.run(model, inputs, WARM_REPETITIONS)
+    seconds = [min(found) for found in zip(*[clock.run(model, inputs) for _ in range(10)])]
+    kernels = []
+    for index, (step, taken, taken_warm) in enumerate(zip(steps, seconds, warm)):
+        work = [step[key] if isinstance(step[key], int) else 0 for key in ("flops", "bytes_read", "bytes_written")]
+        least, bound = machine().least_seconds(*work, threads)
+        kernels.append(Kernel(index, step["kernel"], step["nodes"], work[0], work[1] + work[2], taken, taken_warm, least, bound))
+    return kernels
+
+
+# ---- What is printed ----
+
+
+def text(rows: list[Row], peers: list[str]) -> str:
+    width = max([len(row.model) for row in rows] + [5])
+    lines = [
+        f"{'model':<{width}} threads" + "".join(f" {name:>22}" for name in [OURS, *peers]) + "   ratio",
+        " " * (width + 8) + f" {'best / median, ms':>22}" * (1 + len(peers)),
+    ]
+    for row in rows:
+        cells = [_cell(row, name) for name in [OURS, *peers]]
+        lines.append(f"{row.model:<{width}} {row.threads:>7}" + "".join(f" {cell:>22}" for cell in cells) + f" {row.ratio:>7.2f}")
+    for count in sorted({row.threads for row in rows}):
+        ratios = [row.ratio for row in rows if row.threads == count and not math.isnan(row.ratio)]
+        if len(ratios) > 1:
+            lines.append(f"geometric mean of {len(ratios)} models, threads {count}: {statistics.geometric_mean(ratios):.2f}, worst {min(ratios):.2f}")
+    for row in rows:
+        lines += [f"{row.model}: {peer}: {fault}" for peer, fault in row.faults.items()]
+        lines += ["", kernel_text(row)] if row.kernels else []
+    return "\n".join(lines)
+
+
+def _cell(row: Row, name: str) -> str:
+    times = row.times.get(name)
+    return f"{times.best * 1e3:.4g} / {times.median * 1e3:.4g}" if times else "-"
+
+
+def kernel_text(row: Row) -> str:
+    """The kernels from the one that takes longest."""
+    whole = sum(kernel.seconds for kernel in row.kernels)
+    lines = [f"{row.model}, threads {row.threads}: {len(row.kernels)} steps, {whole * 1e3:.4g} ms"]
+    lines += [f"{'step':>4} {'us':>9} {'of run':>7} {'warm us':>9} {'GFLOP/s':>8} {'GB/s':>7} {'of limit':>8} {'bound':<6} kernel (nodes)"]
+    for kernel in sorted(row.kernels, key=lambda kernel: -kernel.seconds):
+        rates = f"{kernel.flops / kernel.warm * 1e-9:>8.1f} {kernel.bytes / kernel.warm * 1e-9:>7.1f} {kernel.share:>8.0%}"
+        nodes = ", ".join(node.split(" ")[0] for node in kernel.nodes)
+        lines.append(f"{kernel.step:>4} {kernel.seconds * 1e6:>9.1f} {kernel.seconds / whole:>7.1%} {kernel.warm * 1e6:>9.1f} {rates} {kernel.bound:<6} {kernel.kernel} ({nodes})")  # fmt: skip
+    return "\n".join(lines)
+
+
+def as_json(rows: list[Row]) -> str:
+    def row_json(row: Row) -> dict:
+        return asdict(row) | {"ratio": row.ratio, "kernels": [asdict(kernel) | {"share": kernel.share} for kernel in row.kernels]}
+
+    return json.dumps({"machine": asdict(machine()), "rows": [row_json(row) for row in rows]}, indent=2)
+
+
+def main() -> int:
+    options = _parse()
+    compile_options = Options(tuple(sorted(dict(options.dim).items())), options.target, options.schedule, None)
+    rows = bench(options.model, compile_options, options.threads, options.against, options.seconds, options.kernels, options.random_weights)
+    print(as_json(rows) if options.json else text(rows, options.against))
+    return arguments.DONE
+
+
+def _parse() -> argparse.Namespace:
+    parser = arguments.parser("bench", (
+        "Compiles a model and times it against onnxruntime and OpenVINO: interleaved, in float32, with the same threads. Inputs are data that ships "
+        "beside the model, or seeded. A ratio above 1 says how many times faster than the faster peer the compiled model is."))  # fmt: skip
+    parser.set_defaults(threads=[1])
+    parser.add_argument("--threads", metavar="N,…", type=_numbers, help="numbers of threads, a row each; default: 1")
+    parser.add_argument("--against", metavar="PEER,…", type=_peers, default=list(PEERS), help=f"of {', '.join(PEERS)}, or none; default: all")
+    parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns, for each row; default: 3")
+    parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
+    parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")
+    parser.add_argument("--json", action="store_true", help="print JSON; times are in seconds")
+    return parser.parse_args()
+
+
+def _numbers(text: str) -> list[int]:
+    if not all(word.isdigit() for word in text.split(",")):
+        raise argparse.ArgumentTypeError(f"'{text}', expected numbers such as 1,2")
+    return [int(word) for word in text.split(",")]
+
+
+def _peers(text: str) -> list[str]:
+    names = [] if text == "none" else text.split(",")
+    if unknown := [name for name in names if name not in PEERS]:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected of {', '.join(PEERS)}, or none")
+    return names
+
+
+if __name__ == "__main__":
+    arguments.run_command(main)

@@ -1,0 +1,64 @@
+"""onnx2halide bench. No test says how fast anything is."""
+
+import json
+import subprocess
+
+import pytest
+from paths import COMPILER, ROOT
+
+from onnx2halide.clocks import Machine, Traffic, machine
+
+DIGITS = ROOT / "scripts" / "digits" / "digits.onnx"
+
+
+def bench(*words) -> subprocess.CompletedProcess:
+    return subprocess.run([COMPILER, "bench", *words], capture_output=True, text=True)
+
+
+def test_rows_and_kernels_as_json():
+    done = bench(DIGITS, "--against", "onnxruntime", "--threads", "1,2", "--seconds", "0.1", "--kernels", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["threads"] for row in rows] == [1, 2]
+    for row in rows:
+        assert set(row["times"]) == {"onnx2halide", "onnxruntime"} and row["faults"] == {}
+        assert all(0 < times["best"] <= times["median"] for times in row["times"].values())
+        assert row["difference"]["onnxruntime"] < 1e-5
+        assert [kernel["step"] for kernel in row["kernels"]] == list(range(len(row["kernels"])))
+        assert all(0 < kernel["warm"] and 0 < kernel["least"] for kernel in row["kernels"])
+        assert any(node.startswith("PackedConv") for kernel in row["kernels"] for node in kernel["nodes"])
+
+
+def test_a_table_alone():
+    done = bench(DIGITS, "--against", "none", "--seconds", "0.1", "--kernels")
+    assert (done.returncode, done.stderr) == (0, "")
+    titles, units, row, _, *kernels = done.stdout.splitlines()
+    assert (titles.split(), units.split()) == (["model", "threads", "onnx2halide", "ratio"], ["best", "/", "median,", "ms"])
+    assert (row.split()[:2], row.split()[-1]) == (["digits", "1"], "nan")
+    assert kernels[1].split()[:3] == ["step", "us", "of"] and len(kernels) > 4
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [(["--against", "me"], "'me', expected of onnxruntime, openvino, or none"), (["--threads", "x"], "'x', expected numbers such as 1,2")],
+)
+def test_bad_words(words, message):
+    done = bench(DIGITS, *words)
+    assert done.returncode == 2 and done.stderr.endswith(f"error: argument {words[0]}: {message}\n")
+
+
+def test_limits():
+    """Work of a known size on a machine of known speed."""
+    levels = (Traffic("L1", 1000, 100.0, 50.0), Traffic("memory", 1 << 62, 10.0, 5.0))
+    own = Machine(flops=1000.0, traffic=levels)
+    assert own.least_seconds(2000, 100, 0) == (2.0, "FMA")
+    assert own.least_seconds(2000, 100, 0, threads=2) == (1.0, "FMA")
+    assert own.least_seconds(0, 500, 500) == (15.0, "L1")
+    assert own.least_seconds(0, 1000, 500) == (200.0, "memory")
+    assert own.least_seconds(0, 1000, 500, threads=2) == (10.0, "L1")
+
+
+def test_the_machine_is_measured():
+    found = machine()
+    assert found.flops > 1e9
+    assert found.traffic[-1].level == "memory" and all(level.reads > 1e8 and level.writes > 1e8 for level in found.traffic)
