@@ -67,16 +67,18 @@ def _mask_bias(g: Graph, mask: str) -> str:
 
 
 def _layer(g: Graph, name: str, x: str, bias: str) -> str:
-    attention = _linear(g, f"{name}.attention.output", _attention(g, f"{name}.attention", x, bias), HIDDEN, HIDDEN)
+    """What is added is small, and queries and keys are large: with gains of 1, attention is nearly the mean over tokens, and a few
+    layers make all tokens alike."""
+    attention = _linear(g, f"{name}.attention.output", _attention(g, f"{name}.attention", x, bias), HIDDEN, HIDDEN, gain=0.2)
     x = _layer_norm(g, f"{name}.attention.norm", g.add(f"{name}.attention.add", attention, x))
     y = _gelu(g, f"{name}.gelu", _linear(g, f"{name}.intermediate", x, HIDDEN, INTERMEDIATE))
-    y = _linear(g, f"{name}.output", y, INTERMEDIATE, HIDDEN)
+    y = _linear(g, f"{name}.output", y, INTERMEDIATE, HIDDEN, gain=0.5)
     return _layer_norm(g, f"{name}.norm", g.add(f"{name}.add", y, x))
 
 
 def _attention(g: Graph, name: str, x: str, bias: str) -> str:
-    query = _linear(g, f"{name}.query", x, HIDDEN, HIDDEN)
-    key = _heads(g, f"{name}.key", _linear(g, f"{name}.key", x, HIDDEN, HIDDEN), [0, 2, 3, 1])
+    query = _linear(g, f"{name}.query", x, HIDDEN, HIDDEN, gain=3)
+    key = _heads(g, f"{name}.key", _linear(g, f"{name}.key", x, HIDDEN, HIDDEN, gain=3), [0, 2, 3, 1])
     value = _heads(g, f"{name}.value", _linear(g, f"{name}.value", x, HIDDEN, HIDDEN), [0, 2, 1, 3])
     query = _heads(g, f"{name}.query", query, [0, 2, 1, 3])
     scores = g.node("MatMul", f"{name}.products", query, key)
@@ -91,9 +93,9 @@ def _heads(g: Graph, name: str, x: str, order: list[int]) -> str:
     return g.node("Transpose", f"{name}.transpose", x, perm=order)
 
 
-def _linear(g: Graph, name: str, x: str, inputs: int, outputs: int) -> str:
-    product = g.node("MatMul", f"{name}.matmul", x, g.weight(f"{name}.weight", (inputs, outputs), normal(inputs**-0.5)))
-    return g.add(f"{name}.add", g.weight(f"{name}.bias", (outputs,), normal(0.1)), product)
+def _linear(g: Graph, name: str, x: str, inputs: int, outputs: int, gain=1.0) -> str:
+    product = g.node("MatMul", f"{name}.matmul", x, g.weight(f"{name}.weight", (inputs, outputs), normal((gain / inputs) ** 0.5)))
+    return g.add(f"{name}.add", g.weight(f"{name}.bias", (outputs,), normal(0.02)), product)
 
 
 def _layer_norm(g: Graph, name: str, x: str) -> str:
@@ -103,7 +105,7 @@ def _layer_norm(g: Graph, name: str, x: str) -> str:
     deviation = g.node("Sqrt", f"{name}.deviation", g.add(f"{name}.sum", variance, g.constant(f"{name}.epsilon", 1e-12)))
     x = g.node("Div", f"{name}.normalised", centred, deviation)
     x = g.node("Mul", f"{name}.scaled", x, g.weight(f"{name}.weight", (HIDDEN,), uniform(0.5, 1.5)))
-    return g.add(f"{name}.shifted", x, g.weight(f"{name}.bias", (HIDDEN,), normal(0.1)))
+    return g.add(f"{name}.shifted", x, g.weight(f"{name}.bias", (HIDDEN,), normal(0.02)))
 
 
 def _gelu(g: Graph, name: str, x: str) -> str:

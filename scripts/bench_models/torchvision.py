@@ -58,8 +58,8 @@ def _inverted_residual(g: Graph, name: str, x: str, channels: tuple[int, int], f
     hidden = inputs * factor
     y = x
     if factor > 1:
-        y = _relu6(g, f"{name}.expand", g.conv(f"{name}.expand.conv", y, (inputs, hidden), kernel=1, gain=1))
-    y = _relu6(g, f"{name}.depthwise", g.conv(f"{name}.depthwise.conv", y, (hidden, hidden), stride=stride, group=hidden))
+        y = _relu6(g, f"{name}.expand", g.conv(f"{name}.expand.conv", y, (inputs, hidden), kernel=1, gain=2.5))
+    y = _relu6(g, f"{name}.depthwise", g.conv(f"{name}.depthwise.conv", y, (hidden, hidden), stride=stride, group=hidden, gain=3))
     residual = stride == 1 and inputs == outputs
     y = g.conv(f"{name}.project", y, (hidden, outputs), kernel=1, gain=0.5 if residual else 2)
     return g.add(f"{name}.add", x, y) if residual else y

@@ -12,7 +12,8 @@ from paths import ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 from bench_models import MODELS  # noqa: E402
 
-# Published numbers of parameters. Where BatchNormalization is folded, each of its channels has a bias left of its scale and bias.
+# Published numbers of parameters. Where BatchNormalization is folded, each of its channels keeps one number of two. Of
+# ArcFace and FER+ the size of the zoo's files is published, 248.9 and 33.4 MiB: 4 bytes for each number, and the nodes.
 PARAMETERS = {
     "resnet18": 11_689_512 - 4_800,
     "mobilenetv2": 3_504_872 - 17_056,
