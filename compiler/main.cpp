@@ -30,7 +30,10 @@ int run(int argc, char** argv) {
     app.set_version_flag("--version", "onnx2halide " ONNX2HALIDE_VERSION);
     Invocation invocation;
     invocation.command_line = "onnx2halide";
-    for (int i = 1; i < argc; ++i) invocation.command_line += std::string(" ") + argv[i];
+    for (int i = 1; i < argc; ++i) {
+        // Who repeats the command that a source quotes must not lose edits by that.
+        if (argv[i] != std::string_view("--overwrite")) invocation.command_line += std::string(" ") + argv[i];
+    }
     add_compile_command(app, invocation);
     add_build_command(app, invocation);
     add_inspect_command(app, invocation);

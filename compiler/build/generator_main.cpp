@@ -4,13 +4,14 @@
 //     generators FOLDER TARGET JOBS KIND,... NAME[:KERNEL][,PARAM=VALUE...] ...
 //
 // runs the generator that is registered as NAME to make the function KERNEL_kernel (without KERNEL: NAME_kernel). It
-// leaves FOLDER/NAME.o, one file for each further kind (stmt_html, assembly, schedule), and FOLDER/NAME.scratch: the
-// bytes of scratch memory that a call asks of one thread. What fails is told in FOLDER/NAME.error; the exit status is
-// the number of failures.
+// leaves FOLDER/NAME.o, one file for each further kind (as Halide calls and names them: stmt_html makes
+// NAME.stmt.html), and FOLDER/NAME.scratch: the bytes of scratch memory that a call asks of one thread. What fails is
+// told in FOLDER/NAME.error; the exit status is the number of failures.
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -69,16 +70,6 @@ int64_t scratch_bytes(const Module& module) {
     return meter.most();
 }
 
-const std::map<std::string, OutputFileType>& output_kinds() {
-    static const std::map<std::string, OutputFileType> kinds = {
-        {"assembly", OutputFileType::assembly},
-        {"stmt_html", OutputFileType::stmt_html},
-        {"schedule", OutputFileType::schedule},
-        {"llvm_assembly", OutputFileType::llvm_assembly},
-    };
-    return kinds;
-}
-
 std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> parts;
     std::istringstream stream(text);
@@ -99,9 +90,9 @@ void generate(const std::string& folder, const Target& target, const std::vector
     }
     Module module = generator->build_module(kernel + "_kernel");
     std::map<OutputFileType, std::string> outputs = {{OutputFileType::object, folder + "/" + name + ".o"}};
-    for (const std::string& kind : kinds) {
-        const auto found = output_kinds().find(kind);
-        if (found != output_kinds().end()) outputs[found->second] = folder + "/" + name + "." + kind;
+    for (const auto& [type, output] : get_output_info(target)) {
+        if (std::find(kinds.begin(), kinds.end(), output.name) != kinds.end())
+            outputs[type] = folder + "/" + name + output.extension;
     }
     module.compile(outputs);
     std::ofstream(folder + "/" + name + ".scratch") << scratch_bytes(module) << "\n";

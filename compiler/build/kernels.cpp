@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <Halide.h>
+
 #include "compiler/build/cache.h"
 #include "compiler/build/files.h"
 #include "compiler/build/process.h"
@@ -62,6 +64,14 @@ int64_t unpack(const fs::path& packed, const fs::path& object) {
     const size_t end = content.rfind('\n');
     write_file(object, std::string_view(content).substr(0, end));
     return std::stoll(content.substr(end + 1));
+}
+
+/// Halide's own suffix for an output: `.stmt.html` for stmt_html.
+std::string output_suffix(const std::string& kind) {
+    for (const auto& [type, output] : Halide::Internal::get_output_info(Halide::get_host_target())) {
+        if (output.name == kind) return output.extension;
+    }
+    throw std::logic_error("Halide has no output " + kind);
 }
 
 class KernelBuilder {
@@ -179,9 +189,8 @@ private:
             wanting->scratch_bytes = std::max<int64_t>(wanting->scratch_bytes, std::stoll(bytes));
         }
         for (const std::string& kind : job.kinds) {
-            if (!fs::exists(file(kind))) continue;
-            fs::copy_file(file(kind), job.folder / fmt::format("{}.{}", missing.generator->name, kind),
-                          fs::copy_options::overwrite_existing);
+            const std::string suffix = output_suffix(kind);
+            fs::copy_file(made.string() + suffix, job.further + missing.generator->name + suffix);
         }
         done_ += missing.wanted_by.size();
         report();

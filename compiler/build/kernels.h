@@ -28,8 +28,9 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
 struct KernelJob {
     GeneratorFile file;
     std::string target;              // Halide's, without the features that every kernel gets
-    std::vector<std::string> kinds;  // further outputs: assembly, stmt_html, schedule
-    std::filesystem::path folder;    // where NAME.o and the further outputs go
+    std::filesystem::path folder;    // where KERNEL.o goes
+    std::vector<std::string> kinds;  // further outputs, by Halide's names: stmt_html, assembly
+    std::string further;             // their paths up to the kernel's name: out/mnist_ for out/mnist_KERNEL.stmt.html
     int64_t scratch_bytes = 0;       // set by build_kernels: the most that a kernel asks of one thread
     std::string error;               // set by build_kernels where a kernel cannot be built
 };

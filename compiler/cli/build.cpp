@@ -15,6 +15,7 @@ void add_build_command(CLI::App& app, Invocation& invocation) {
     command->add_option("DIR", arguments->folder, "folder that `compile` left")->required();
     command->add_option("-j", arguments->options.parallel, "processes to build with; default: one a core")
         ->check(CLI::Range(1, 1024));
+    add_emit_option(*command, arguments->options.emit, "further results instead of those that `compile` left");
     command->footer("Example:\n  onnx2halide build mnist   # after editing mnist/mnist_generators.cpp");
     command->callback([arguments, &invocation] {
         arguments->options.progress = show_progress;

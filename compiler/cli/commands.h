@@ -27,6 +27,9 @@ void add_bench_command(CLI::App& app, Invocation& invocation);
 /// Numbers for open dims from `--dim NAME=NUMBER`. Throws CLI::ValidationError.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
 
+/// `--emit`, of compile and build.
+void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const std::string& description);
+
 /// Accepts targets that Halide knows.
 CLI::Validator is_target();
 

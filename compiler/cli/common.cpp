@@ -29,6 +29,18 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
     return dims;
 }
 
+void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const std::string& description) {
+    const auto needs_autoscheduler = [](const std::string& kind) -> std::string {
+        if (kind != "schedule") return "";
+        return "schedule is what an autoscheduler finds, and none runs; the schedules are in NAME_generators.cpp";
+    };
+    command.add_option("--emit", kinds, description + ": shared_library, stmt, stmt_html, assembly, llvm_assembly")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Validator(needs_autoscheduler, ""))
+        ->check(CLI::IsMember({"shared_library", "stmt", "stmt_html", "assembly", "llvm_assembly"}));
+}
+
 CLI::Validator is_target() {
     const auto why_not = [](const std::string& text) -> std::string {
         try {

@@ -46,13 +46,8 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
         ->capture_default_str();
     command->add_option("--dim", arguments->dims, "number for a dim that the model leaves open, as in --dim batch=1")
         ->allow_extra_args(false);
-    command
-        ->add_option(
-            "--emit", options.emit,
-            "further results, separated by commas: shared_library, stmt_html, assembly, llvm_assembly, schedule")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->check(CLI::IsMember({"shared_library", "stmt_html", "assembly", "llvm_assembly", "schedule"}));
+    add_emit_option(*command, options.emit, "further results, separated by commas");
+    command->add_flag("--overwrite", options.overwrite, "overwrite sources that were edited, too");
     command->add_option("--schedule", arguments->schedule, "default, or naive: every Func at root")
         ->check(CLI::IsMember({"default", "naive"}))
         ->capture_default_str();

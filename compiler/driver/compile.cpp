@@ -5,10 +5,12 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "compiler/build/archive.h"
 #include "compiler/build/files.h"
 #include "compiler/driver/fold_programs.h"
+#include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/infer/infer.h"
 #include "compiler/load/load.h"
@@ -57,7 +59,15 @@ void refuse_same_names(const std::vector<Unit>& units) {
     }
 }
 
-int default_parallel() { return std::max(1u, std::thread::hardware_concurrency()); }
+/// What a person has edited is not lost unasked.
+void refuse_to_lose(const Unit& unit, const CompileOptions& options) {
+    if (options.overwrite) return;
+    const std::vector<std::string> files = files_to_lose(options.output, unit.name);
+    if (files.empty()) return;
+    throw CompileError(
+        "would overwrite what it did not emit in {}: {}; name another folder with -o, or give --overwrite",
+        options.output.string(), fmt::join(files, ", "));
+}
 
 /// Every value that a node makes becomes an output of its own name, in the graph's order, so that each can be compared.
 void expose_all_values(Graph& graph) {
@@ -119,15 +129,20 @@ ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const Target& targe
 
 }  // namespace
 
+int CompileOptions::processes() const {
+    return parallel > 0 ? parallel : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
 std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, const CompileOptions& options) {
     const Target target = Target::parse(options.target);
-    const int parallel = options.parallel > 0 ? options.parallel : default_parallel();
+    const int parallel = options.processes();
     std::vector<Unit> units;
     for (const fs::path& path : models) {
         units.push_back({path, Names().unique(options.name.empty() ? path.stem().string() : options.name), {}, ""});
     }
     refuse_same_names(units);
     if (!options.sources_only) check_c_compiler(options.cc, target.text);
+    for_each_sound(units, [&](const Unit& unit) { refuse_to_lose(unit, options); });
     for_each_sound(units, [&](Unit& unit) {
         unit.model = load_model(unit.path, {options.dims, options.until});
         infer_types(*unit.model.graph);

@@ -16,7 +16,8 @@ struct CompileOptions {
     std::string target = "host";
     std::map<std::string, int64_t> dims;
     std::string until;              // --until: the node or value at which the graph ends
-    std::vector<std::string> emit;  // shared_library, stmt_html, assembly, …
+    std::vector<std::string> emit;  // shared_library, stmt_html, assembly, …; empty for `build`: as compiled
+    bool overwrite = false;         // --overwrite: sources that a person has edited
     bool naive = false;             // --schedule naive
     bool weights_in_file = false;   // --weights file
     bool sources_only = false;      // leave out what needs the kernels built
@@ -26,6 +27,9 @@ struct CompileOptions {
     std::string command;  // for the emitted files' banner
     /// Called with a phrase and the numbers of done and all parts of long work.
     std::function<void(const std::string& what, size_t done, size_t total)> progress;
+
+    /// How many to build with.
+    int processes() const;
 };
 
 /// What became of one model.

@@ -4,12 +4,12 @@
 #include <atomic>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "compiler/build/archive.h"
 #include "compiler/build/files.h"
 #include "compiler/build/kernels.h"
 #include "compiler/build/process.h"
+#include "compiler/driver/manifest.h"
 #include "compiler/emit/template.h"
 #include "compiler/plan/work.h"
 
@@ -19,16 +19,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-nlohmann::json number_or_text(const Dim& dim) {
-    return dim.constant() ? nlohmann::json(*dim.constant()) : nlohmann::json(dim.text(DimSyntax::c));
+Manifest number_or_text(const Dim& dim) {
+    return dim.constant() ? Manifest(*dim.constant()) : Manifest(dim.text(DimSyntax::c));
 }
 
 /// The steps of a run in order, with what each costs: text in C's syntax where dims are open.
-nlohmann::ordered_json steps_json(const Program& program) {
-    auto steps = nlohmann::ordered_json::array();
+Manifest steps_json(const Program& program) {
+    auto steps = Manifest::array();
     for (const Step& step : program.steps) {
         const Work work = work_of(step);
-        auto nodes = nlohmann::ordered_json::array();
+        auto nodes = Manifest::array();
         for (const Node* node : step.nodes) nodes.push_back(fmt::format("{} {}", node->op_type, node->name));
         steps.push_back({{"kernel", program.kernels[step.kernel].name},
                          {"nodes", nodes},
@@ -39,10 +39,13 @@ nlohmann::ordered_json steps_json(const Program& program) {
     return steps;
 }
 
-/// `model: hash, target, kernels, parameters, weights' id, steps`, for tools and for `build`.
-std::string manifest(const ProgramBuild& build, int64_t scratch_bytes) {
+constexpr std::string_view shared_library = "shared_library";
+
+/// All but the list of files.
+Manifest make_manifest(const ProgramBuild& build, int64_t scratch_bytes) {
     const Program& program = build.program;
-    nlohmann::ordered_json json;
+    Manifest json;
+    json["format"] = manifest_format;
     json["name"] = program.name;
     json["model"] = build.emit.model_file;
     json["sha256"] = build.emit.model_sha256;
@@ -51,19 +54,19 @@ std::string manifest(const ProgramBuild& build, int64_t scratch_bytes) {
     json["command"] = build.emit.command;
     json["target"] = program.target.text;
     json["cc"] = build.cc;
+    json["emit"] = build.kinds;
     json["arena_bytes"] = program.arena_bytes;
     json["scratch_bytes"] = scratch_bytes;
     json["weights"] = {
         {"bytes", program.weight_bytes}, {"id", build.emit.weights_id}, {"in_file", build.emit.weights_in_file}};
-    json["kernels"] = nlohmann::ordered_json::array();
+    json["kernels"] = Manifest::array();
     for (const Kernel& kernel : program.kernels) {
-        nlohmann::ordered_json parameters = nlohmann::ordered_json::object();
+        Manifest parameters = Manifest::object();
         for (const auto& [name, value] : kernel.source.params()) parameters[name] = value;
         json["kernels"].push_back({{"name", kernel.name}, {"parameters", parameters}});
     }
     json["steps"] = steps_json(program);
-    // A name of the model may be no UTF-8.
-    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return json;
 }
 
 /// One program's files while they are made, in a folder beside their place.
@@ -85,24 +88,21 @@ public:
         KernelJob job;
         job.file = split_generators(build_.program.name + "_generators.cpp", generators_);
         job.target = build_.program.target.text;
-        for (const std::string& kind : build_.kinds) {
-            if (kind != "shared_library") job.kinds.push_back(kind);
-        }
         job.folder = objects();
+        job.kinds = kernel_outputs(build_.kinds);
+        job.further = (folder_.path() / (build_.program.name + "_")).string();
         return job;
     }
 
     void finish(int64_t scratch_bytes) {
         write(".h", emit_header(build_.program, build_.emit, scratch_bytes));
-        write(".json", manifest(build_, scratch_bytes));
         if (!build_.sources_only) {
-            write(".pc", fill_template("model.pc.in", {{"NAME", build_.program.name},
-                                                       {"MODEL", build_.emit.model_file},
-                                                       {"VERSION", ONNX2HALIDE_VERSION}}));
+            write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file));
             archive();
-            copy_further_outputs();
         }
-        publish();
+        Manifest manifest = make_manifest(build_, scratch_bytes);
+        manifest["sources"] = source_hashes(folder_.path(), build_.program.name);
+        publish(folder_.path(), manifest, {}, build_.folder);
     }
 
 private:
@@ -122,8 +122,7 @@ private:
         job.target = program.target.text;
         job.cc = build_.cc;
         job.runs_once = build_.runs_once;
-        job.shared_library =
-            std::find(build_.kinds.begin(), build_.kinds.end(), "shared_library") != build_.kinds.end();
+        job.shared_library = has_shared_library(build_.kinds);
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
             job.weights_source = objects() / "weights.s";
             write_file(
@@ -131,29 +130,6 @@ private:
                 emit_weights_object(program.name, folder_.path() / (program.name + ".weights"), program.weight_bytes));
         }
         build_archive(job);
-    }
-
-    /// Moves the files into their folder. `build` trusts a folder that has a manifest, so the old one goes first and
-    /// the new one comes last.
-    void publish() const {
-        const fs::path manifest = build_.program.name + ".json";
-        fs::remove(build_.folder / manifest);
-        for (const auto& file : fs::directory_iterator(folder_.path())) {
-            const fs::path name = file.path().filename();
-            if (file.is_regular_file() && name != manifest) fs::rename(file.path(), build_.folder / name);
-        }
-        fs::rename(folder_.path() / manifest, build_.folder / manifest);
-    }
-
-    void copy_further_outputs() const {
-        for (const std::string& kind : build_.kinds) {
-            for (const Kernel& kernel : build_.program.kernels) {
-                const fs::path file = objects() / fmt::format("{}.{}", kernel.name, kind);
-                if (fs::exists(file))
-                    fs::copy_file(file,
-                                  folder_.path() / fmt::format("{}_{}.{}", build_.program.name, kernel.name, kind));
-            }
-        }
     }
 
     ProgramBuild& build_;
@@ -175,6 +151,19 @@ void for_each_sound(std::vector<ProgramBuild>& builds, int parallel, const Task&
 }
 
 }  // namespace
+
+std::vector<std::string> kernel_outputs(std::vector<std::string> kinds) {
+    std::erase(kinds, shared_library);
+    return kinds;
+}
+
+bool has_shared_library(const std::vector<std::string>& kinds) {
+    return std::find(kinds.begin(), kinds.end(), shared_library) != kinds.end();
+}
+
+std::string pkg_config_file(const std::string& name, const std::string& model_file) {
+    return fill_template("model.pc.in", {{"NAME", name}, {"MODEL", model_file}, {"VERSION", ONNX2HALIDE_VERSION}});
+}
 
 void build_programs(std::vector<ProgramBuild>& builds, int parallel,
                     const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {

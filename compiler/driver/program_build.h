@@ -15,12 +15,19 @@ struct ProgramBuild {
     Program program;
     EmitOptions emit;
     std::filesystem::path folder;    // gets the files when all of them are whole
-    std::vector<std::string> kinds;  // --emit: shared_library, assembly, stmt_html, schedule
+    std::vector<std::string> kinds;  // --emit: shared_library, stmt_html, …
     bool sources_only = false;
     bool runs_once = false;  // to compile it fast matters more than to run it fast
     std::string cc = "gcc";
     std::string error;  // set where it cannot be built; nothing is left in the folder then
 };
+
+/// Of what --emit names, what is made for each kernel.
+std::vector<std::string> kernel_outputs(std::vector<std::string> kinds);
+bool has_shared_library(const std::vector<std::string>& kinds);
+
+/// NAME.pc, which tells pkg-config how to link the library.
+std::string pkg_config_file(const std::string& name, const std::string& model_file);
 
 /// Emits and builds programs together, so that their kernels build side by side.
 void build_programs(std::vector<ProgramBuild>& builds, int parallel,

@@ -1,14 +1,15 @@
 #include <algorithm>
 #include <sstream>
-#include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "compiler/build/archive.h"
 #include "compiler/build/files.h"
 #include "compiler/build/kernels.h"
+#include "compiler/build/sha256.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/manifest.h"
+#include "compiler/driver/program_build.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/error.h"
 
@@ -18,19 +19,28 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using json = nlohmann::ordered_json;
+/// The runtime of another compiler may not fit what was emitted: the archive would not link, or not work.
+void check_format(const fs::path& file, const Manifest& manifest) {
+    const auto format = manifest.value("format", 0);
+    const auto version = manifest.value("compiler", std::string("unknown"));
+    if (format == manifest_format && version == ONNX2HALIDE_VERSION) return;
+    throw CompileError(
+        "{}: was written by onnx2halide {} in format {}, this is {} with format {}; compile the model again",
+        file.string(), version, format, ONNX2HALIDE_VERSION, manifest_format);
+}
 
 /// The manifests of the programs in a folder.
-std::vector<json> manifests(const fs::path& folder) {
-    std::vector<json> found;
+std::vector<Manifest> manifests(const fs::path& folder) {
+    std::vector<Manifest> found;
     std::error_code error;
     for (const auto& file : fs::directory_iterator(folder, error)) {
         if (file.path().extension() != ".json") continue;
-        json manifest = json::parse(read_text(file.path()), nullptr, false);
-        if (manifest.is_object() && manifest.contains("kernels") && manifest.contains("name"))
-            found.push_back(std::move(manifest));
+        Manifest manifest = Manifest::parse(read_text(file.path()), nullptr, false);
+        if (!is_manifest(manifest)) continue;
+        check_format(file.path(), manifest);
+        found.push_back(std::move(manifest));
     }
-    if (error) throw CompileError("{}: cannot be read", folder.string());
+    if (error) throw CompileError("{}: cannot be read: {}", folder.string(), error.message());
     if (found.empty()) throw CompileError("{}: holds no manifest (NAME.json) of a compiled model", folder.string());
     return found;
 }
@@ -47,11 +57,11 @@ std::string with_macro(const std::string& header, const std::string& macro, int6
 }
 
 /// The classes of NAME_generators.cpp, which must be those that the host program calls.
-GeneratorFile read_generators(const fs::path& folder, const json& manifest) {
+GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) {
     const std::string name = manifest.at("name").get<std::string>() + "_generators.cpp";
     try {
         GeneratorFile file = split_generators(name, read_text(folder / name));
-        for (const json& kernel : manifest.at("kernels")) {
+        for (const Manifest& kernel : manifest.at("kernels")) {
             const auto has_name = [&](const GeneratorClass& generator) { return generator.name == kernel.at("name"); };
             if (std::none_of(file.classes.begin(), file.classes.end(), has_name))
                 throw CompileError("class {} is missing", kernel.at("name").get<std::string>());
@@ -62,60 +72,87 @@ GeneratorFile read_generators(const fs::path& folder, const json& manifest) {
     }
 }
 
-/// Moves what was built into the folder, the archive last.
-void publish(const fs::path& from, const fs::path& folder, const std::string& name) {
-    for (const char* suffix : {".h", ".json", ".so", ".a"}) {
-        const fs::path file = name + suffix;
-        if (fs::exists(from / file)) fs::rename(from / file, folder / file);
+/// Builds one program anew, in folders beside its own.
+class Rebuild {
+public:
+    Rebuild(const fs::path& folder, Manifest manifest, const CompileOptions& options)
+        : folder_(folder), manifest_(std::move(manifest)), name_(manifest_.at("name")), staging_(folder),
+          objects_(fs::temp_directory_path()), options_(options) {
+        if (!options.emit.empty()) manifest_["emit"] = options.emit;
     }
-}
 
-void rebuild_program(const fs::path& folder, json manifest, const CompileOptions& options) {
-    const std::string name = manifest.at("name");
-    const TemporaryFolder staging(folder), objects(fs::temp_directory_path());
-    std::vector<KernelJob> jobs(1);
-    KernelJob& job = jobs[0];
-    job.file = read_generators(folder, manifest);
-    job.target = manifest.at("target");
-    job.folder = objects.path();
-    const int parallel = options.parallel > 0 ? options.parallel : std::max(1u, std::thread::hardware_concurrency());
-    build_kernels(jobs, parallel, [&](size_t done, size_t total) {
-        if (options.progress) options.progress("building kernels", done, total);
-    });
-    if (!job.error.empty()) throw CompileError("{}: {}", job.file.name, job.error);
-
-    // Edited schedules may ask for other scratch memory.
-    const int64_t arena_bytes = manifest.at("arena_bytes");
-    std::string header =
-        with_macro(read_text(folder / (name + ".h")), macro_name(name) + "_SCRATCH_SIZE", job.scratch_bytes);
-    write_file(staging.path() / (name + ".h"),
-               with_macro(header, macro_name(name) + "_ARENA_SIZE", arena_bytes + job.scratch_bytes));
-    manifest["scratch_bytes"] = job.scratch_bytes;
-    write_file(staging.path() / (name + ".json"), manifest.dump(2) + "\n");
-    fs::copy_file(folder / (name + ".c"), staging.path() / (name + ".c"));
-
-    ArchiveJob archive;
-    archive.name = name;
-    archive.folder = staging.path();
-    archive.objects = objects.path();
-    for (const GeneratorClass& generator : job.file.classes) archive.kernels.push_back(generator.name);
-    archive.target = job.target;
-    archive.cc = manifest.at("cc");
-    archive.shared_library = fs::exists(folder / (name + ".so"));
-    const json& weights = manifest.at("weights");
-    if (weights.at("bytes") > 0 && !weights.at("in_file")) {
-        archive.weights_source = objects.path() / "weights.s";
-        write_file(archive.weights_source,
-                   emit_weights_object(name, folder / (name + ".weights"), weights.at("bytes")));
+    void run() {
+        const KernelJob job = build_kernels_of(read_generators(folder_, manifest_));
+        write_header(job.scratch_bytes);
+        write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model")));
+        // The C compiler looks for the header beside the source.
+        fs::copy_file(place(".c"), staged(".c"));
+        archive(job);
+        fs::remove(staged(".c"));
+        publish(staging_.path(), manifest_, {name_ + "_generators.cpp", name_ + ".c", name_ + ".weights"}, folder_);
     }
-    build_archive(archive);
-    publish(staging.path(), folder, name);
-}
+
+private:
+    fs::path place(const std::string& suffix) const { return folder_ / (name_ + suffix); }
+    fs::path staged(const std::string& suffix) const { return staging_.path() / (name_ + suffix); }
+    std::vector<std::string> kinds() const { return manifest_.at("emit"); }
+
+    KernelJob build_kernels_of(GeneratorFile file) const {
+        std::vector<KernelJob> jobs(1);
+        KernelJob& job = jobs[0];
+        job.file = std::move(file);
+        job.target = manifest_.at("target");
+        job.folder = objects_.path();
+        job.kinds = kernel_outputs(kinds());
+        job.further = staged("_").string();
+        build_kernels(jobs, options_.processes(), [&](size_t done, size_t total) {
+            if (options_.progress) options_.progress("building kernels", done, total);
+        });
+        if (!job.error.empty()) throw CompileError("{}: {}", job.file.name, job.error);
+        return job;
+    }
+
+    /// Edited schedules may ask for other scratch memory.
+    void write_header(int64_t scratch_bytes) {
+        const std::string before = read_text(place(".h")), macro = macro_name(name_);
+        const int64_t arena_bytes = manifest_.at("arena_bytes");
+        const std::string after = with_macro(with_macro(before, macro + "_SCRATCH_SIZE", scratch_bytes),
+                                             macro + "_ARENA_SIZE", arena_bytes + scratch_bytes);
+        write_file(staged(".h"), after);
+        manifest_["scratch_bytes"] = scratch_bytes;
+        Manifest& hash = manifest_.at("sources").at(name_ + ".h");
+        const bool is_edited = hash != sha256(before);
+        if (!is_edited) hash = sha256(after);
+    }
+
+    void archive(const KernelJob& kernels) const {
+        ArchiveJob job;
+        job.name = name_;
+        job.folder = staging_.path();
+        job.objects = objects_.path();
+        for (const GeneratorClass& generator : kernels.file.classes) job.kernels.push_back(generator.name);
+        job.target = kernels.target;
+        job.cc = manifest_.at("cc");
+        job.shared_library = has_shared_library(kinds());
+        const Manifest& weights = manifest_.at("weights");
+        if (weights.at("bytes") > 0 && !weights.at("in_file")) {
+            job.weights_source = objects_.path() / "weights.s";
+            write_file(job.weights_source, emit_weights_object(name_, place(".weights"), weights.at("bytes")));
+        }
+        build_archive(job);
+    }
+
+    const fs::path& folder_;
+    Manifest manifest_;
+    std::string name_;
+    TemporaryFolder staging_, objects_;
+    const CompileOptions& options_;
+};
 
 }  // namespace
 
 void rebuild(const fs::path& folder, const CompileOptions& options) {
-    for (const json& manifest : manifests(folder)) rebuild_program(folder, manifest, options);
+    for (const Manifest& manifest : manifests(folder)) Rebuild(folder, manifest, options).run();
 }
 
 }  // namespace onnx2halide

@@ -228,7 +228,12 @@ IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
             for target in ("x86-64-windows", "wasm-32-wasmrt", "x86-64-linux-vulkan", "hexagon-32-noos")
         ),
         (["--cc", "no-such-compiler"], 2, "--cc: no-such-compiler cannot be started: No such file or directory\n" + HELP),
-        (["--emit", "poem"], 2, "--emit: poem not in {shared_library,stmt_html,assembly,llvm_assembly,schedule}\n" + HELP),
+        (["--emit", "poem"], 2, "--emit: poem not in {shared_library,stmt,stmt_html,assembly,llvm_assembly}\n" + HELP),
+        (
+            ["--emit", "stmt,schedule"],
+            2,
+            "--emit: schedule is what an autoscheduler finds, and none runs; the schedules are in NAME_generators.cpp\n" + HELP,
+        ),
         (["--schedule", "fast"], 2, "--schedule: fast not in {default,naive}\n" + HELP),
         (["--weights", "cloud"], 2, "--weights: cloud not in {embed,file}\n" + HELP),
         (["-j", "0"], 2, "-j: Value 0 not in range 1 to 1024\n" + HELP),
@@ -262,6 +267,6 @@ def test_compiler_of_another_processor(onnx2halide, tmp_path):
 
 
 def test_build_of_what_was_not_compiled(onnx2halide, tmp_path):
-    for folder, message in (("none", "none: cannot be read\n"), (".", ".: holds no manifest (NAME.json) of a compiled model\n")):
+    for folder, message in (("none", "none: cannot be read: No such file or directory\n"), (".", ".: holds no manifest (NAME.json) of a compiled model\n")):
         done = onnx2halide("build", folder)
         assert (done.returncode, done.stderr) == (1, message)

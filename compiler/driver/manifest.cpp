@@ -1,0 +1,80 @@
+#include "compiler/driver/manifest.h"
+
+#include <set>
+
+#include "compiler/build/files.h"
+#include "compiler/build/sha256.h"
+
+namespace onnx2halide {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> source_names(const std::string& name) {
+    return {name + "_generators.cpp", name + ".c", name + ".h"};
+}
+
+/// An empty object where there is no manifest.
+Manifest read_manifest(const fs::path& path) {
+    Manifest json = fs::exists(path) ? Manifest::parse(read_text(path), nullptr, false) : Manifest();
+    return is_manifest(json) ? json : Manifest::object();
+}
+
+/// Every emitted source starts with a banner, which stays when it is edited.
+bool has_banner(const std::string& text) { return text.substr(0, 32).find("onnx2halide: ") != std::string::npos; }
+
+std::set<std::string> listed_files(const Manifest& manifest) {
+    return manifest.value("files", Manifest::array()).get<std::set<std::string>>();
+}
+
+}  // namespace
+
+bool is_manifest(const Manifest& json) { return json.is_object() && json.contains("kernels") && json.contains("name"); }
+
+Manifest source_hashes(const fs::path& folder, const std::string& name) {
+    Manifest hashes = Manifest::object();
+    for (const std::string& file : source_names(name)) hashes[file] = sha256(read_text(folder / file));
+    return hashes;
+}
+
+std::vector<std::string> files_to_lose(const fs::path& folder, const std::string& name) {
+    const fs::path manifest_file = name + ".json";
+    const Manifest manifest = read_manifest(folder / manifest_file);
+    const Manifest hashes = manifest.value("sources", Manifest::object());
+    std::vector<std::string> files;
+    for (const std::string& file : source_names(name)) {
+        if (!fs::exists(folder / file)) continue;
+        const std::string text = read_text(folder / file);
+        // Without a hash, as after a run that was killed while it moved its files, there is only the banner.
+        const bool is_emitted = hashes.contains(file) ? sha256(text) == hashes.at(file) : has_banner(text);
+        if (!is_emitted) files.push_back(file);
+    }
+    if (manifest.empty() && fs::exists(folder / manifest_file)) files.push_back(manifest_file);
+    return files;
+}
+
+void publish(const fs::path& staged, Manifest manifest, const std::vector<std::string>& others,
+             const fs::path& folder) {
+    const std::string manifest_file = manifest.at("name").get<std::string>() + ".json";
+    std::set<std::string> made;
+    for (const auto& file : fs::directory_iterator(staged)) {
+        if (file.is_regular_file()) made.insert(file.path().filename());
+    }
+    std::set<std::string> files = made;
+    files.insert(others.begin(), others.end());
+    manifest["files"] = files;
+    // A name of the model may be no UTF-8.
+    write_file(staged / manifest_file, manifest.dump(2, ' ', false, Manifest::error_handler_t::replace) + "\n");
+
+    const Manifest old = read_manifest(folder / manifest_file);
+    fs::remove(folder / manifest_file);
+    for (const std::string& file : made) fs::rename(staged / file, folder / file);
+    for (const std::string& file : listed_files(old)) {
+        // A name is a file in this folder, whatever somebody wrote into the manifest.
+        if (!files.contains(file) && fs::path(file).filename() == file) fs::remove(folder / file);
+    }
+    fs::rename(staged / manifest_file, folder / manifest_file);
+}
+
+}  // namespace onnx2halide
