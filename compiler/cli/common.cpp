@@ -20,7 +20,7 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
         const auto parsed = equals == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument}
                                                         : std::from_chars(text.data() + equals + 1, end, number);
         if (parsed.ec != std::errc() || parsed.ptr != end || number < 0)
-            throw CLI::ValidationError("--dim", fmt::format("'{}', expected NAME=NUMBER", text));
+            throw CLI::ValidationError("--dim", fmt::format("'{}', expected NAME=NUMBER or INPUT:AXIS=NUMBER", text));
         const auto [dim, is_new] = dims.try_emplace(text.substr(0, equals), number);
         if (!is_new && dim->second != number)
             throw CLI::ValidationError(

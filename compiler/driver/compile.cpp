@@ -41,7 +41,7 @@ void for_each_sound(std::vector<Unit>& units, const Stage& stage) {
         try {
             stage(unit);
         } catch (const CompileError& error) {
-            const std::string prefix = unit.path.filename().string() + ": ";
+            const std::string prefix = unit.path.string() + ": ";
             const std::string text = error.what();
             unit.error = text.starts_with(prefix) ? text : prefix + text;
         }
@@ -57,6 +57,26 @@ void refuse_same_names(const std::vector<Unit>& units) {
             throw UsageError("two models would be called '{}': {} and {}", unit.name, known->second.string(),
                              unit.path.string());
     }
+}
+
+/// Dims of 0 make values empty, which shows as something odd far behind.
+std::string empty_dims_text(const CompileOptions& options) {
+    std::vector<std::string> flags;
+    for (const auto& [key, number] : options.dims) {
+        if (number == 0) flags.push_back(fmt::format("--dim {}=0", key));
+    }
+    return flags.empty() ? "" : fmt::format(" (with {})", fmt::join(flags, " "));
+}
+
+/// Throws CompileError, whose text starts with the path.
+Model load_typed(const fs::path& path, const CompileOptions& options) {
+    Model model = load_model(path, {options.dims, options.until});
+    try {
+        infer_types(*model.graph);
+    } catch (const CompileError& error) {
+        throw CompileError("{}: {}{}", path.string(), error.what(), empty_dims_text(options));
+    }
+    return model;
 }
 
 /// What a person has edited is not lost unasked.
@@ -104,7 +124,7 @@ void fold_constants(std::vector<Unit>& units, int parallel, const CompileOptions
     run_fold_programs(jobs, parallel, options.progress);
     for (size_t i = 0; i < jobs.size(); ++i) {
         if (!jobs[i].error.empty())
-            owners[i]->error = fmt::format("{}: constants: {}", owners[i]->path.filename().string(), jobs[i].error);
+            owners[i]->error = fmt::format("{}: constants: {}", owners[i]->path.string(), jobs[i].error);
     }
 }
 
@@ -144,8 +164,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     if (!options.sources_only) check_c_compiler(options.cc, target.text);
     for_each_sound(units, [&](const Unit& unit) { refuse_to_lose(unit, options); });
     for_each_sound(units, [&](Unit& unit) {
-        unit.model = load_model(unit.path, {options.dims, options.until});
-        infer_types(*unit.model.graph);
+        unit.model = load_typed(unit.path, options);
         transform(*unit.model.graph, target, options);
     });
     fold_constants(units, parallel, options);
@@ -159,7 +178,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     build_programs(builds, parallel, options.progress);
     for (size_t i = 0; i < builds.size(); ++i) {
         if (!builds[i].error.empty())
-            owners[i]->error = fmt::format("{}: {}", owners[i]->path.filename().string(), builds[i].error);
+            owners[i]->error = fmt::format("{}: {}", owners[i]->path.string(), builds[i].error);
     }
     std::vector<CompileResult> results;
     for (const Unit& unit : units) results.push_back({unit.path, unit.name, unit.error});
@@ -168,13 +187,8 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
 
 Inspection inspect(const fs::path& path, const CompileOptions& options) {
     const Target target = Target::parse(options.target);
-    Model model = load_model(path, {options.dims, {}});
+    const Model model = load_typed(path, options);
     Graph& graph = *model.graph;
-    try {
-        infer_types(graph);
-    } catch (const CompileError& error) {
-        throw CompileError("{}: {}", model.file, error.what());
-    }
     Inspection result;
     result.file = model.file;
     result.sha256 = model.sha256;

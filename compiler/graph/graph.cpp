@@ -121,9 +121,9 @@ std::vector<float> Node::reals(const std::string& attribute) const {
 
 const Constant& Node::tensor(const std::string& attribute) const { return required<Constant>(*this, attribute); }
 
-std::string Node::label() const {
-    return fmt::format("node '{}' ({})", name, domain.empty() ? op_type : domain + "." + op_type);
-}
+std::string Node::qualified_op() const { return domain.empty() ? op_type : domain + "." + op_type; }
+
+std::string Node::label() const { return fmt::format("node '{}' ({})", name, qualified_op()); }
 
 Value* Graph::value(const std::string& name) {
     auto& place = values_[name];

@@ -102,6 +102,8 @@ struct Node {
     std::vector<float> reals(const std::string& attribute) const;
     const Constant& tensor(const std::string& attribute) const;
 
+    /// `Conv`, or `com.example.Fancy` of another domain than ONNX's own.
+    std::string qualified_op() const;
     /// `node 'conv1' (Conv)`, as messages say it.
     std::string label() const;
 };

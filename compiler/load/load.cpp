@@ -1,7 +1,9 @@
 #include "compiler/load/load.h"
 
+#include <array>
 #include <iterator>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include <fmt/ranges.h>
@@ -26,8 +28,8 @@ std::string read_file(const std::filesystem::path& path) {
     if (std::filesystem::is_directory(path)) throw CompileError("is a folder, expected an ONNX model");
     try {
         return read_text(path);
-    } catch (const std::runtime_error&) {
-        throw CompileError("cannot be read");
+    } catch (const FileError& error) {
+        throw CompileError("cannot be read: {}", error.reason());
     }
 }
 
@@ -96,6 +98,16 @@ void check(const onnx::ModelProto& model, const std::filesystem::path& path) {
     check_opsets(model);
 }
 
+/// A dim that the model leaves open, where one of its inputs has it.
+struct OpenDim {
+    std::string name;  // the model's; may be empty
+    std::string input;
+    int axis;
+
+    std::string place() const { return fmt::format("{}:{}", input, axis); }
+    std::string symbol_name() const { return name.empty() ? fmt::format("{}_dim_{}", input, axis) : name; }
+};
+
 /// Turns a checked ModelProto without functions into a Graph.
 class GraphBuilder {
 public:
@@ -107,7 +119,6 @@ public:
         graph_->opset = opsets_.of("");
         add_initialisers();
         add_inputs();
-        refuse_open_dims();
         for (const auto& info : model_.graph().value_info()) declare(info);
         for (const auto& node : model_.graph().node()) add_node(node);
         for (const auto& output : model_.graph().output()) {
@@ -115,7 +126,7 @@ public:
             graph_->outputs.push_back(graph_->value(output.name()));
             graph_->output_names.push_back(output.name());
         }
-        refuse_unsupported();
+        refuse_all(std::array{unsupported_operators(), open_dims_to_give()});
         return std::move(graph_);
     }
 
@@ -155,15 +166,15 @@ private:
 
     Dim input_dim(const std::string& input, const onnx::TensorShapeProto::Dimension& dim, int axis) {
         if (dim.has_dim_value() && dim.dim_value() >= 0) return dim.dim_value();
-        const bool named = dim.has_dim_param() && !dim.dim_param().empty();
-        const std::string name = named ? dim.dim_param() : fmt::format("{}_dim_{}", input, axis);
-        const auto given = options_.dims.find(name);
-        if (given != options_.dims.end()) {
-            used_dims_.insert(name);
+        const OpenDim open{dim.dim_param(), input, axis};
+        for (const std::string& key : {open.place(), open.name}) {
+            const auto given = options_.dims.find(key);
+            if (key.empty() || given == options_.dims.end()) continue;
+            used_dims_.insert(key);
             return given->second;
         }
-        open_dims_.insert(name);
-        if (axis != 0) inner_dims_.insert(name);
+        open_dims_.push_back(open);
+        const std::string name = open.symbol_name();
         if (!symbols_.contains(name)) {
             const std::string symbol = symbol_names_.unique(name);
             symbols_[name] = Dim::symbol(symbol);
@@ -172,19 +183,39 @@ private:
         return symbols_[name];
     }
 
+    /// What gives this dim a number with `--dim`: its name, but its place where it has none or where the name says
+    /// nothing, as a '?' that stands at several axes of one input.
+    std::string key_of(const OpenDim& dim) const {
+        const auto is_namesake = [&](const OpenDim& other) {
+            return other.name == dim.name && other.input == dim.input && other.axis != dim.axis;
+        };
+        const bool is_unclear = dim.name.empty() || std::any_of(open_dims_.begin(), open_dims_.end(), is_namesake);
+        return is_unclear ? dim.place() : dim.name;
+    }
+
     std::string open_dims_text() const {
         if (open_dims_.empty()) return "";
-        return fmt::format("; open are: {}", fmt::join(open_dims_, ", "));
+        std::set<std::string> keys;
+        for (const OpenDim& dim : open_dims_) keys.insert(key_of(dim));
+        return fmt::format("; open are: {}", fmt::join(keys, ", "));
     }
 
     /// A batch, which is one name that stands only at axis 0 of inputs, may stay open.
-    void refuse_open_dims() const {
-        std::set<std::string> refused = inner_dims_;
-        if (open_dims_.size() > inner_dims_.size() + 1) refused = open_dims_;
-        if (refused.empty()) return;
+    std::string open_dims_to_give() const {
+        std::set<std::string> keys, batches, batch_keys;
+        for (const OpenDim& dim : open_dims_) {
+            if (dim.axis != 0) keys.insert(key_of(dim));
+        }
+        for (const OpenDim& dim : open_dims_) {
+            if (dim.axis != 0 || keys.contains(key_of(dim))) continue;
+            batches.insert(dim.symbol_name());
+            batch_keys.insert(key_of(dim));
+        }
+        if (batches.size() > 1) keys.merge(batch_keys);
+        if (keys.empty()) return "";
         std::string flags;
-        for (const std::string& name : refused) flags += fmt::format(" --dim '{}=N'", name);
-        throw CompileError("the model leaves dims open that must be given, with numbers for N:{}", flags);
+        for (const std::string& key : keys) flags += fmt::format(" --dim '{}=N'", key);
+        return "the model leaves dims open that must be given, with numbers for N:" + flags;
     }
 
     /// Notes what the model says of a value's type, for inference to compare with.
@@ -254,16 +285,35 @@ private:
         }
     }
 
-    void refuse_unsupported() const {
-        std::vector<std::string> lines;
+    /// A line an operator, in the order of the graph.
+    std::string unsupported_operators() const {
+        std::vector<std::vector<const Node*>> groups;
+        size_t count = 0;
         for (const auto& node : graph_->nodes()) {
-            if (!find_operator(node->domain, node->op_type, node->version)) {
-                lines.push_back(fmt::format("{}: unsupported operator (version {})", node->label(), node->version));
-            }
+            if (find_operator(node->domain, node->op_type, node->version)) continue;
+            const auto is_alike = [&](const auto& group) {
+                return group[0]->qualified_op() == node->qualified_op() && group[0]->version == node->version;
+            };
+            const auto group = std::find_if(groups.begin(), groups.end(), is_alike);
+            (group == groups.end() ? groups.emplace_back() : *group).push_back(node.get());
+            ++count;
         }
-        if (lines.size() == 1) throw CompileError(lines[0]);
-        if (!lines.empty())
-            throw CompileError("{} nodes are unsupported:\n  {}", lines.size(), fmt::join(lines, "\n  "));
+        if (groups.empty()) return "";
+        std::string text = fmt::format("unsupported operators in {} of {} nodes:", count, graph_->nodes().size());
+        for (const auto& group : groups) {
+            text += fmt::format("\n  {} (version {}): {}'{}'", group[0]->qualified_op(), group[0]->version,
+                                group.size() == 1 ? "node " : fmt::format("{} nodes, first ", group.size()),
+                                group[0]->name);
+        }
+        return text;
+    }
+
+    /// All that is wrong is told at once.
+    static void refuse_all(std::span<const std::string> problems) {
+        std::vector<std::string> found;
+        std::copy_if(problems.begin(), problems.end(), std::back_inserter(found),
+                     [](const std::string& problem) { return !problem.empty(); });
+        if (!found.empty()) throw CompileError("{}", fmt::join(found, "\n"));
     }
 
     const onnx::ModelProto& model_;
@@ -273,14 +323,14 @@ private:
     std::unique_ptr<Graph> graph_;
     Names symbol_names_;
     std::map<std::string, Dim> symbols_;  // by the model's names
-    std::set<std::string> open_dims_, inner_dims_, used_dims_;
+    std::vector<OpenDim> open_dims_;
+    std::set<std::string> used_dims_;
     int next_index_ = 0;
 };
 
 }  // namespace
 
 Model load_model(const std::filesystem::path& path, const LoadOptions& options) {
-    const std::string file = path.filename().string();
     try {
         const std::string bytes = read_file(path);
         onnx::ModelProto proto = parse(bytes);
@@ -288,9 +338,9 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
         check(proto, path);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
         inline_functions(proto);
-        return {file, sha256(bytes), GraphBuilder(proto, path.parent_path(), options).build()};
+        return {path.filename().string(), sha256(bytes), GraphBuilder(proto, path.parent_path(), options).build()};
     } catch (const CompileError& error) {
-        throw CompileError("{}: {}", file, error.what());
+        throw CompileError("{}: {}", path.string(), error.what());
     }
 }
 

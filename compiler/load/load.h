@@ -11,7 +11,8 @@
 namespace onnx2halide {
 
 struct LoadOptions {
-    /// `--dim batch=1`: numbers for dims that the model leaves open, by the model's name for them.
+    /// Numbers for dims that the model leaves open, by the model's name for them (`--dim batch=1`) or by input and axis
+    /// (`--dim image:0=1`), which goes before a name.
     std::map<std::string, int64_t> dims;
     /// `--until conv1`: the node or value at which the graph ends; empty: at the model's outputs.
     std::string until;
@@ -19,13 +20,13 @@ struct LoadOptions {
 
 /// A model as the compiler sees it: a graph without functions, in which every operator has a NodeGenerator.
 struct Model {
-    std::string file;    // as messages name it: tiny.onnx
+    std::string file;    // without its folder: tiny.onnx
     std::string sha256;  // of the file's bytes, in hex
     std::unique_ptr<Graph> graph;
 };
 
 /// Reads a model, checks it with ONNX's checker, inlines its own functions and expands the standard's function
-/// operators that have no NodeGenerator. Throws CompileError, whose text starts with the file's name, where it is no
+/// operators that have no NodeGenerator. Throws CompileError, whose text starts with the path, where it is no
 /// model, is rejected by the checker, lacks external data or leaves dims open that must be given; and lists all
 /// unsupported operators at once.
 Model load_model(const std::filesystem::path& path, const LoadOptions& options);

@@ -1,5 +1,6 @@
 #include "compiler/load/tensor.h"
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 
@@ -67,7 +68,8 @@ std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::
     if (location.is_absolute() || (!normal.empty() && *normal.begin() == ".."))
         refuse("is outside of the model's folder");
     if (std::filesystem::is_symlink(path)) refuse("is a link, expected a plain file");
-    if (!std::filesystem::is_regular_file(path)) refuse("cannot be read");
+    if (!std::filesystem::exists(path)) refuse("does not exist");
+    if (!std::filesystem::is_regular_file(path)) refuse("is no plain file");
     try {
         return onnx::checker::resolve_external_data_location(model_folder.string(), location.string(), tensor.name());
     } catch (const std::exception&) {
@@ -80,8 +82,8 @@ Bytes external_data(const onnx::TensorProto& tensor, const std::filesystem::path
     const std::filesystem::path location = external_field(tensor, "location");
     std::ifstream file(external_file(tensor, model_folder), std::ios::binary);
     if (!file)
-        throw CompileError("initialiser '{}': external data file '{}' cannot be read", tensor.name(),
-                           location.string());
+        throw CompileError("initialiser '{}': external data file '{}' cannot be read: {}", tensor.name(),
+                           location.string(), std::strerror(errno));
     const uint64_t offset = external_number(tensor, "offset", 0), length = external_number(tensor, "length", expected);
     file.seekg(0, std::ios::end);
     const auto size = static_cast<uint64_t>(file.tellg());

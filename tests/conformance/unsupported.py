@@ -26,8 +26,8 @@ def note(case: str, error: str | None) -> None:
 
 def reason(error: str) -> str:
     """An error in a few words: without the model's and the nodes' names."""
-    operators = re.findall(r"\((\w+)\): unsupported operator", error)
-    if operators:
+    if "unsupported operators in " in error:
+        operators = re.findall(r"^  ([\w.]+) \(version \d+\):", error, re.MULTILINE)
         return f"unsupported operator{'s' if len(set(operators)) > 1 else ''} " + ", ".join(sorted(set(operators)))
     if "Mismatched elements" in error:
         return "wrong result"

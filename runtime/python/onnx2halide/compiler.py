@@ -181,7 +181,7 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
             command += ["--name", batch[0][1].name]
         run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
         made = _libraries_in(folder / "out")
-        messages = _messages(run.stderr, [model.name for model in models])
+        messages = _messages(run.stderr, models)
         results = {}
         for (key, _), model in zip(batch, models):
             if model.name in made:
@@ -220,15 +220,15 @@ def _libraries_in(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     return {manifest["model"]: folder / f"{manifest['name']}.so" for manifest in manifests}
 
 
-def _messages(text: str, files: list[str]) -> dict[str, str]:
-    """The compiler's messages, of one or more lines, by the name of the file with which each starts."""
+def _messages(text: str, models: list[pathlib.Path]) -> dict[str, str]:
+    """The compiler's messages, of one or more lines, by the name of the file with whose path each starts. They start with the name
+    then, for the path may be a temporary one."""
     messages, current = {}, None
-    known = set(files)
     for line in text.splitlines():
-        start = line.split(": ", 1)[0]
-        if start in known:
-            current = start
-            messages[current] = line
+        model = next((model for model in models if line.startswith(f"{model}: ")), None)
+        if model:
+            current = model.name
+            messages[current] = current + line.removeprefix(str(model))
         elif current:
             messages[current] += "\n" + line
     return messages
