@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/build/files.h"
 #include "compiler/cli/commands.h"
 #include "compiler/graph/error.h"
 
@@ -57,19 +58,22 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    const auto fail = [](ExitStatus status, const std::string& message) {
+        clear_progress();
+        fmt::print(stderr, "{}\n", message);
+        return status;
+    };
     try {
         return run(argc, argv);
     } catch (const CompileError& error) {
-        clear_progress();
-        fmt::print(stderr, "{}\n", error.what());
-        return exit_model_at_fault;
+        return fail(exit_model_at_fault, error.what());
+    } catch (const FileError& error) {
+        return fail(exit_model_at_fault, error.what());
+    } catch (const std::filesystem::filesystem_error& error) {
+        return fail(exit_model_at_fault, message_of(error));
     } catch (const UsageError& error) {
-        clear_progress();
-        fmt::print(stderr, "{}\nRun with --help for more information.\n", error.what());
-        return exit_usage;
+        return fail(exit_usage, std::string(error.what()) + "\nRun with --help for more information.");
     } catch (const std::exception& error) {
-        clear_progress();
-        fmt::print(stderr, "onnx2halide: internal error: {}\n", error.what());
-        return exit_our_fault;
+        return fail(exit_our_fault, std::string("onnx2halide: internal error: ") + error.what());
     }
 }

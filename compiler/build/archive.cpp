@@ -84,8 +84,9 @@ std::string sibling_tool(const std::string& cc, const std::string& tool) {
 std::string build_host_program(const ArchiveJob& job) {
     const fs::path object = job.objects / (job.name + "_host_program.o");
     // Calls of kernels gain nothing from more, and long programs take long.
-    run_or_throw(
+    const ProcessResult compiled = run_process(
         compile_command(job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), object, job.folder));
+    if (compiled.status != 0) throw CompileError("{}.c does not compile:\n{}", job.name, compiled.output);
     return object.string();
 }
 

@@ -3,24 +3,60 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
-#include <stdexcept>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
 
 #include <fmt/format.h>
+
+#include "compiler/graph/error.h"
 
 namespace onnx2halide {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// A file of C's library, which tells why it fails.
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+std::error_code last_error() { return {errno, std::generic_category()}; }
+
+std::error_code write_part(const fs::path& part, std::string_view content) {
+    File file(std::fopen(part.c_str(), "wb"), std::fclose);
+    const bool is_written = file && std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
+                            std::fclose(file.release()) == 0;
+    return is_written ? std::error_code() : last_error();
+}
+
+fs::path temporary_place() {
+    std::error_code error;
+    fs::path place = fs::temp_directory_path(error);
+    if (error) throw UsageError("TMPDIR: '{}', expected a folder: {}", std::getenv("TMPDIR"), error.message());
+    return place;
+}
+
+}  // namespace
+
+FileError::FileError(const fs::path& path, std::string_view what, const std::string& reason)
+    : std::runtime_error(fmt::format("{} {}: {}", path.string(), what, reason)), reason_(reason) {}
+
+std::string message_of(const std::exception& error) {
+    const auto* about_file = dynamic_cast<const fs::filesystem_error*>(&error);
+    if (!about_file) return error.what();
+    const fs::path& path = about_file->path2().empty() ? about_file->path1() : about_file->path2();
+    return fmt::format("{}: {}", path.string(), about_file->code().message());
+}
+
 std::string read_text(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
     std::error_code error;
     const uintmax_t size = fs::file_size(path, error);
-    if (!file || error) throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
-    std::string text(size, '\0');
-    file.read(text.data(), static_cast<std::streamsize>(size));
-    if (static_cast<uintmax_t>(file.gcount()) != size)
-        throw std::runtime_error(fmt::format("{} cannot be read", path.string()));
+    if (error) throw FileError(path, "cannot be read", error.message());
+    File file(std::fopen(path.c_str(), "rb"), std::fclose);
+    std::string text(file ? size : 0, '\0');
+    if (!file || std::fread(text.data(), 1, size, file.get()) != size)
+        throw FileError(path, "cannot be read", last_error().message());
     return text;
 }
 
@@ -33,25 +69,22 @@ void move_file(const fs::path& from, const fs::path& to) {
 void write_file(const fs::path& path, std::string_view content) {
     static std::atomic<unsigned> counter = 0;
     const fs::path part = path.parent_path() / fmt::format(".{}.{}.{}", path.filename().string(), getpid(), counter++);
-    {
-        std::ofstream file(part, std::ios::binary);
-        file.write(content.data(), static_cast<std::streamsize>(content.size()));
-        file.flush();
-        if (!file) {
-            std::error_code ignored;
-            fs::remove(part, ignored);
-            throw std::runtime_error(fmt::format("{} cannot be written", path.string()));
-        }
-    }
-    fs::rename(part, path);
+    std::error_code error = write_part(part, content);
+    if (!error) fs::rename(part, path, error);
+    if (!error) return;
+    std::error_code ignored;
+    fs::remove(part, ignored);
+    throw FileError(path, "cannot be written", error.message());
 }
+
+TemporaryFolder::TemporaryFolder() : TemporaryFolder(temporary_place()) {}
 
 TemporaryFolder::TemporaryFolder(const fs::path& parent) {
     std::error_code error;
     fs::create_directories(parent, error);
+    if (error) throw FileError(parent, "cannot be made a folder", error.message());
     std::string name = (parent / "onnx2halide-XXXXXX").string();
-    if (error || !mkdtemp(name.data()))
-        throw std::runtime_error(fmt::format("no folder can be made in {}", parent.string()));
+    if (!mkdtemp(name.data())) throw FileError(parent, "cannot be written to", last_error().message());
     path_ = name;
 }
 

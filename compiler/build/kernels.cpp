@@ -127,7 +127,7 @@ private:
     }
 
     void build_slice(const Slice& slice) {
-        const TemporaryFolder folder(fs::temp_directory_path());
+        const TemporaryFolder folder;
         const ProcessResult compiled = compile(slice, folder.path());
         if (compiled.status != 0 && slice.classes.size() > 1) {
             // One bad class must not take the others with it.

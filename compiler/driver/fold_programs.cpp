@@ -107,7 +107,7 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
 
 void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
                        const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
-    const TemporaryFolder folder(std::filesystem::temp_directory_path());
+    const TemporaryFolder folder;
     std::vector<ProgramBuild> builds;
     std::vector<FoldJob*> owners;
     for (FoldJob& job : jobs) {

@@ -145,7 +145,7 @@ void for_each_sound(std::vector<ProgramBuild>& builds, int parallel, const Task&
         try {
             task(i);
         } catch (const std::exception& error) {
-            builds[i].error = error.what();
+            builds[i].error = message_of(error);
         }
     });
 }

@@ -77,7 +77,7 @@ class Rebuild {
 public:
     Rebuild(const fs::path& folder, Manifest manifest, const CompileOptions& options)
         : folder_(folder), manifest_(std::move(manifest)), name_(manifest_.at("name")), staging_(folder),
-          objects_(fs::temp_directory_path()), options_(options) {
+          options_(options) {
         if (!options.emit.empty()) manifest_["emit"] = options.emit;
     }
 
@@ -85,8 +85,7 @@ public:
         const KernelJob job = build_kernels_of(read_generators(folder_, manifest_));
         write_header(job.scratch_bytes);
         write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model")));
-        // The C compiler looks for the header beside the source.
-        fs::copy_file(place(".c"), staged(".c"));
+        stage_host_program();
         archive(job);
         fs::remove(staged(".c"));
         publish(staging_.path(), manifest_, {name_ + "_generators.cpp", name_ + ".c", name_ + ".weights"}, folder_);
@@ -125,6 +124,11 @@ private:
         if (!is_edited) hash = sha256(after);
     }
 
+    /// The C compiler looks for the header beside the source, and tells a person's mistakes where they are.
+    void stage_host_program() const {
+        write_file(staged(".c"), fmt::format("#line 1 \"{}\"\n{}", place(".c").string(), read_text(place(".c"))));
+    }
+
     void archive(const KernelJob& kernels) const {
         ArchiveJob job;
         job.name = name_;
@@ -139,7 +143,11 @@ private:
             job.weights_source = objects_.path() / "weights.s";
             write_file(job.weights_source, emit_weights_object(name_, place(".weights"), weights.at("bytes")));
         }
-        build_archive(job);
+        try {
+            build_archive(job);
+        } catch (const std::runtime_error& error) {
+            throw CompileError("{}: {}", folder_.string(), message_of(error));
+        }
     }
 
     const fs::path& folder_;
@@ -152,7 +160,13 @@ private:
 }  // namespace
 
 void rebuild(const fs::path& folder, const CompileOptions& options) {
-    for (const Manifest& manifest : manifests(folder)) Rebuild(folder, manifest, options).run();
+    for (const Manifest& manifest : manifests(folder)) {
+        try {
+            Rebuild(folder, manifest, options).run();
+        } catch (const Manifest::exception& error) {
+            throw CompileError("{}: is no whole manifest: {}", folder.string(), error.what());
+        }
+    }
 }
 
 }  // namespace onnx2halide

@@ -32,7 +32,7 @@ private:
 
 /// A cache in a folder of its own, and a folder for what comes and goes.
 struct Fixture {
-    TemporaryFolder folder{fs::temp_directory_path()};
+    TemporaryFolder folder;
     Environment place{"ONNX2HALIDE_CACHE", (folder.path() / "cache").string()};
     ObjectCache cache;
 
@@ -105,7 +105,7 @@ TEST_CASE_METHOD(Fixture, "the cache is trimmed to its bound, what was not used 
 }
 
 TEST_CASE("a cache that cannot be written to is no fault of the model") {
-    const TemporaryFolder folder(fs::temp_directory_path());
+    const TemporaryFolder folder;
     write_file(folder.path() / "file", "x");
     const Environment place("ONNX2HALIDE_CACHE", (folder.path() / "file").string());
     const ObjectCache cache;

@@ -66,7 +66,7 @@ TEST_CASE("every model that is mutated is compiled or refused with a message") {
     const char* seed = std::getenv("ONNX2HALIDE_FUZZ_SEED");
     const auto end = Clock::now() + std::chrono::seconds(seconds ? std::stoi(seconds) : 15);
     const std::vector<std::string> models = seeds();
-    const TemporaryFolder folder(fs::temp_directory_path());
+    const TemporaryFolder folder;
     const fs::path file = folder.path() / "fuzz.onnx";
     unsigned number = seed ? static_cast<unsigned>(std::stoul(seed)) : 0;
     size_t refused = 0, tried = 0;
