@@ -55,9 +55,8 @@ void build_runtime_source(const std::string& cc, const std::string& name, const 
 
 /// Halide's own runtime for the target: made when the compiler was built, from the cache, or now.
 void build_halide_runtime(const std::string& target, const fs::path& object) {
-    std::error_code missing;
-    fs::copy_file(fmt::format(ONNX2HALIDE_GENERATORS_DIR "/runtime-{}.o", target), object, missing);
-    if (!missing) return;
+    const fs::path made = fmt::format(ONNX2HALIDE_GENERATORS_DIR "/runtime-{}.o", target);
+    if (fs::exists(made)) return write_file(object, read_text(made));
     const ObjectCache cache;
     const std::string key = ObjectCache::key("halide runtime", target);
     if (cache.fetch(key, object)) return;

@@ -182,15 +182,15 @@ private:
         const std::string bytes = read_text(scratch);
         pack(object, bytes.substr(0, bytes.find('\n')), file("packed"));
         cache_.store(missing.key, file("packed"));
+        const std::string content = read_text(object);
         const std::lock_guard guard(lock_);
         for (KernelJob* wanting : missing.wanted_by) {
-            fs::copy_file(object, wanting->folder / object_name(*missing.generator),
-                          fs::copy_options::overwrite_existing);
+            write_file(wanting->folder / object_name(*missing.generator), content);
             wanting->scratch_bytes = std::max<int64_t>(wanting->scratch_bytes, std::stoll(bytes));
         }
         for (const std::string& kind : job.kinds) {
             const std::string suffix = output_suffix(kind);
-            fs::copy_file(made.string() + suffix, job.further + missing.generator->name + suffix);
+            write_file(job.further + missing.generator->name + suffix, read_text(made.string() + suffix));
         }
         done_ += missing.wanted_by.size();
         report();

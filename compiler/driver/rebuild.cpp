@@ -139,6 +139,9 @@ private:
         job.cc = manifest_.at("cc");
         job.shared_library = has_shared_library(kinds());
         const Manifest& weights = manifest_.at("weights");
+        std::error_code missing;
+        fs::file_size(place(".weights"), missing);
+        if (missing) throw FileError(place(".weights"), "cannot be read", missing.message());
         if (weights.at("bytes") > 0 && !weights.at("in_file")) {
             job.weights_source = objects_.path() / "weights.s";
             write_file(job.weights_source, emit_weights_object(name_, place(".weights"), weights.at("bytes")));

@@ -1,5 +1,6 @@
 """`build DIR` after a person has edited the generators."""
 
+import json
 import re
 
 import make_models
@@ -73,6 +74,35 @@ def test_syntax_error_names_kernel_and_line(onnx2halide, folder):
     assert done.stderr.startswith(f"image_generators.cpp: kernel '{kernel}': its generator does not compile:\n")
     assert f"image_generators.cpp:{line}:9: error: ‘oops’ was not declared in this scope" in done.stderr.replace("'oops'", "‘oops’")
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".cpp"} == before
+
+
+def test_syntax_error_in_the_host_program_names_its_line(onnx2halide, folder):
+    path = folder / "image.c"
+    path.write_text(path.read_text() + "oops oops;\n")
+    line = path.read_text().count("\n")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done = onnx2halide("build", "image")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"image: image.c does not compile:\nimage/image.c:{line}:1: "), done.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("suffix", [".c", ".h", "_generators.cpp", ".weights"])
+def test_missing_file(onnx2halide, folder, suffix):
+    (folder / f"image{suffix}").unlink()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done = onnx2halide("build", "image")
+    assert (done.returncode, done.stderr) == (1, f"image/image{suffix} cannot be read: No such file or directory\n")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_manifest_without_a_field(onnx2halide, folder):
+    manifest = json.loads((folder / "image.json").read_text())
+    del manifest["target"]
+    (folder / "image.json").write_text(json.dumps(manifest))
+    done = onnx2halide("build", "image")
+    assert done.returncode == 1
+    assert done.stderr.startswith("image: is no whole manifest: ")
 
 
 def test_schedule_that_halide_refuses_names_the_kernel(onnx2halide, folder):

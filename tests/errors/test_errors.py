@@ -1,6 +1,8 @@
 """Bad input to the compiler: the whole message, the exit status, and nothing left in the output folder."""
 
 import os
+import re
+import resource
 
 import numpy as np
 import pytest
@@ -304,6 +306,24 @@ def test_compiler_of_another_processor(onnx2halide, tmp_path):
     assert done.stderr.startswith("--cc: gcc compiles for ")
     assert done.stderr.endswith(f", expected a compiler for target {target}\n" + HELP)
     assert onnx2halide("tiny.onnx", "--target", target, "--sources-only", "-o", "out").returncode == 0
+
+
+def test_no_folder_for_temporary_files(onnx2halide, tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(chain("Neg").SerializeToString())
+    done = onnx2halide("tiny.onnx", "-o", "out", env=os.environ | {"TMPDIR": "/none"})
+    assert (done.returncode, done.stderr) == (2, "TMPDIR: '/none', expected a folder: No such file or directory\n" + HELP)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_room_for_the_results(onnx2halide, tmp_path):
+    """A limit on the size of files stands for a disk that is full: writing fails, with another reason."""
+    weights = np.ones(1 << 16, np.float32)
+    (tmp_path / "tiny.onnx").write_bytes(model([node("Add", "x w", "y")], [("x", FLOAT, [1 << 16])], [("y", FLOAT, [1 << 16])], {"w": weights}).SerializeToString())
+    limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)), "restore_signals": False}
+    done = onnx2halide("tiny.onnx", "-o", "out", **limits)
+    assert done.returncode == 1
+    assert re.fullmatch(r"tiny\.onnx: out/onnx2halide-\w+/tiny\.weights cannot be written: File too large\n", done.stderr), done.stderr
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_build_of_what_was_not_compiled(onnx2halide, tmp_path):
