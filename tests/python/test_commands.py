@@ -6,10 +6,11 @@ import subprocess
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from PIL import Image
-from small_models import WEIGHTS, dense, difference_of_two, unary
+from small_models import WEIGHTS, dense, difference_of_two, make, unary
 
+from onnx2halide.compare import default_floor, difference
 from onnx2halide.compiler import find_compiler
 
 A = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
@@ -97,6 +98,57 @@ def test_verify_names_the_first_node_that_differs(command):
     done = command("verify", "layer.onnx", "--tolerance", "-1")
     assert done.returncode == 1
     assert "layer.onnx: node 'product_node' (MatMul) differs first, after 0 equal values, on seed 0:\n  product: max |a - b| " in done.stdout
+
+
+def saturated(tmp_path, got_wrong=False):
+    """A Sigmoid whose results are 1e-7 and less, one of them off by less than rounding explains or by more."""
+    onnx.save(unary("Sigmoid"), tmp_path / "saturated.onnx")
+    x = np.float32([[-16, -17, -18], [-19, -20, -21]])
+    y = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
+    y[0, 0] += 3e-6 if got_wrong else 3e-7
+    np.savez(tmp_path / "io.npz", x=x, y=y)
+
+
+def test_verify_allows_what_rounding_explains_near_zero(command, tmp_path):
+    saturated(tmp_path)
+    done = command("verify", "saturated.onnx", "--data", "io.npz")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " (nowhere above 1e-06, which says little)\n" in done.stdout
+    assert command("verify", "saturated.onnx", "--data", "io.npz", "--floor", "1e-7").returncode == 1
+    saturated(tmp_path, got_wrong=True)
+    done = command("verify", "saturated.onnx", "--data", "io.npz")
+    assert done.returncode == 1 and "  DIFFERS  y: max |a - b| 3e-06, " in done.stdout
+
+
+@pytest.mark.parametrize(
+    "dtype, inputs, floor",
+    [
+        (np.float32, [A], 1e-6),
+        (np.float32, [A, 1e-9 * A], 1e-6),
+        (np.float32, [1e-9 * A], 3e-15),
+        (np.float32, [np.array([7])], 1e-6),
+        (np.float32, [], 1e-6),
+        (np.float16, [A.astype(np.float16)], 1e-4),
+        (np.int64, [A], 0),
+        (np.bool_, [A], 0),
+    ],
+)
+def test_floor(dtype, inputs, floor):
+    assert default_floor(np.dtype(dtype), inputs) == pytest.approx(floor)
+
+
+def test_small_values_are_not_all_equal():
+    expected = np.float32([1e-9, 2e-9])
+    found = difference(expected * np.float32([1, 1.5]), expected)
+    assert found.exceeds(1e-4, default_floor(expected.dtype, [expected]))
+
+
+def test_verify_skips_what_nothing_reads(command, tmp_path):
+    nodes = [helper.make_node("Dropout", ["x"], ["kept", "mask"]), helper.make_node("Neg", ["kept"], ["y"])]
+    onnx.save(make(nodes, [("x", 1, [2, 3])], [("y", 1, [2, 3])]), tmp_path / "dropout.onnx")
+    done = command("verify", "dropout.onnx", "--against", "reference")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("values of the graph are equal\ndropout.onnx: not compared, because nothing reads them: mask\n")
 
 
 def test_python_can_be_named(command, monkeypatch):

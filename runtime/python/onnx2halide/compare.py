@@ -1,5 +1,6 @@
 """How far arrays are from those expected."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ class Difference:
     """The largest difference between two arrays, and where it is."""
 
     max_abs: float = 0.0
-    relative: float = 0.0  # max_abs / max |expected|
+    magnitude: float = 1.0  # max |expected|, or 1 where all that is expected is 0
     index: tuple[int, ...] = ()
     got: object = None
     expected: object = None
@@ -22,8 +23,13 @@ class Difference:
         place = f" at {list(map(int, self.index))}: {self.got}, expected {self.expected}" if self.max_abs else ""
         return f"max |a - b| {self.max_abs:.3g}, relative {self.relative:.3g}{place}"
 
-    def exceeds(self, tolerance: float) -> bool:
-        return bool(self.mismatch) or not self.relative <= tolerance
+    @property
+    def relative(self) -> float:
+        return self.max_abs / self.magnitude
+
+    def exceeds(self, tolerance: float, floor: float = 0.0) -> bool:
+        """Whether it is more than `tolerance` of the largest magnitude and, on top of that, `floor` in absolute terms."""
+        return bool(self.mismatch) or not self.max_abs <= tolerance * self.magnitude + floor
 
 
 def difference(got: np.ndarray, expected: np.ndarray) -> Difference:
@@ -43,8 +49,7 @@ def difference(got: np.ndarray, expected: np.ndarray) -> Difference:
     index = np.unravel_index(np.argmax(distance), distance.shape)
     finite = np.abs(b[np.isfinite(b)])
     scale = finite.max() if finite.size and finite.max() > 0 else 1.0
-    largest = float(distance[index])
-    return Difference(largest, largest / float(scale), index, got[index], expected[index])
+    return Difference(float(distance[index]), float(scale), index, got[index], expected[index])
 
 
 def default_tolerance(dtype: np.dtype) -> float:
@@ -52,3 +57,12 @@ def default_tolerance(dtype: np.dtype) -> float:
     if dtype.kind in "iubOSU":
         return 0.0
     return 1e-2 if dtype.itemsize <= 2 else 1e-4
+
+
+def default_floor(dtype: np.dtype, inputs: Iterable[np.ndarray]) -> float:
+    """The absolute difference that rounding explains however small a result is: 1e-6, for 16-bit floats (which are computed in 32 bits)
+    1e-4. A Sigmoid that is computed as 0.5 + 0.5 tanh(x / 2) errs by 1e-7 where its result is 1e-8 too, and what is computed from it inherits
+    that. A run whose inputs are all less than 1 is in smaller units, and so is its floor."""
+    floats = [np.abs(array.astype(np.float64)) for array in inputs if array.dtype.kind in "fV" and array.size]
+    scale = min(1.0, max(float(np.nanmax(array)) for array in floats)) if floats else 1.0
+    return default_tolerance(dtype) / 100 * scale

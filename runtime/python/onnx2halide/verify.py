@@ -4,12 +4,14 @@ differs."""
 import argparse
 import json
 import pathlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx
 
 from onnx2halide import arguments
-from onnx2halide.compare import Difference, default_tolerance, difference
+from onnx2halide.compare import Difference, default_floor, default_tolerance, difference
 from onnx2halide.data import DataSet, data_sets, sample
 from onnx2halide.model import Model
 from onnx2halide.references import reference
@@ -22,6 +24,11 @@ class Comparison:
     name: str
     difference: Difference
     equal: bool
+    floor: float = 0.0  # the absolute difference that was allowed
+
+    def text(self) -> str:
+        vanishes = not self.difference.mismatch and self.difference.magnitude <= self.floor
+        return f"{self.name}: {self.difference.text()}" + (f" (nowhere above {self.floor:.2g}, which says little)" if vanishes else "")
 
 
 @dataclass
@@ -32,6 +39,7 @@ class Report:
     against: dict[str, str] = field(default_factory=dict)  # by data set
     outputs: dict[str, list[Comparison]] = field(default_factory=dict)  # by data set
     values: int = 0  # compared
+    unread: list[str] = field(default_factory=list)  # values that no node reads, which are not compared
     first: tuple[str, str, Comparison] | None = None  # data set, node and value that differ first
 
     @property
@@ -39,23 +47,41 @@ class Report:
         return self.first is None and all(comparison.equal for found in self.outputs.values() for comparison in found)
 
 
-def verify(path: pathlib.Path, model: Model, sets: list[DataSet], engine: str | None = None, tolerance: float | None = None) -> Report:
-    """Runs the model on each data set; outputs that a set does not give come from a reference. Then compares every value of the graph,
-    in its order, with the reference, until one differs."""
-    report = Report(path.name)
-    nodes = {name: _label(node) for node in onnx.load(path, load_external_data=False).graph.node for name in node.output if name}
+@dataclass(frozen=True)
+class Tolerance:
+    """What may differ: `relative` of an array's largest magnitude, and `floor` in absolute terms. None: what rounding explains."""
+
+    relative: float | None = None
+    floor: float | None = None
+
+    def compare(self, name: str, got: np.ndarray, expected: np.ndarray, inputs: Mapping[str, np.ndarray]) -> Comparison:
+        """One result of a run on `inputs`."""
+        relative = default_tolerance(got.dtype) if self.relative is None else self.relative
+        floor = default_floor(got.dtype, inputs.values()) if self.floor is None else self.floor
+        found = difference(got, expected)
+        return Comparison(name, found, not found.exceeds(relative, floor), floor)
+
+
+def verify(path: pathlib.Path, model: Model, sets: list[DataSet], engine: str | None = None, tolerance: Tolerance = Tolerance()) -> Report:
+    """Runs the model on each data set; outputs that a set does not give come from a reference. Then compares every value of the graph
+    that is read, in its order, with the reference, until one differs."""
+    graph = onnx.load(path, load_external_data=False).graph
+    nodes = {name: _label(node) for node in graph.node for name in node.output if name}
+    read = set(_read(graph))
+    # A value that nobody reads, such as the mask of a Dropout, is no part of the compiled model.
+    report = Report(path.name, unread=[name for name in nodes if name not in read])
     for data in sets:
         expected, report.against[data.name] = data.outputs, "its data"
         if not expected:
             report.against[data.name], expected = reference(path, data.inputs, engine=engine)
         got = model.run_by_name(data.inputs)
-        report.outputs[data.name] = [_compare(name, got[name], array, tolerance) for name, array in expected.items() if name in got]
+        report.outputs[data.name] = [tolerance.compare(name, got[name], array, data.inputs) for name, array in expected.items() if name in got]
     for data in sets:
         _, expected = reference(path, data.inputs, all_values=True, engine=engine)
         for name, array in model.run(data.inputs, all_outputs=True).items():
-            if name not in expected:
+            if name not in expected or name in report.unread:
                 continue
-            comparison = _compare(name, array, expected[name], tolerance)
+            comparison = tolerance.compare(name, array, expected[name], data.inputs)
             report.values += 1
             if not comparison.equal:
                 report.first = (data.name, nodes.get(name, "a node of a function"), comparison)
@@ -63,9 +89,14 @@ def verify(path: pathlib.Path, model: Model, sets: list[DataSet], engine: str | 
     return report
 
 
-def _compare(name: str, got, expected, tolerance: float | None) -> Comparison:
-    found = difference(got, expected)
-    return Comparison(name, found, not found.exceeds(default_tolerance(got.dtype) if tolerance is None else tolerance))
+def _read(graph: onnx.GraphProto) -> Iterator[str]:
+    """The values that nodes read, those in the graphs of control flow included, and the graph's outputs."""
+    yield from (output.name for output in graph.output)
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            for inner in [attribute.g, *attribute.graphs]:
+                yield from _read(inner)
 
 
 def _label(node: onnx.NodeProto) -> str:
@@ -76,13 +107,15 @@ def text(report: Report) -> str:
     lines = []
     for name, comparisons in report.outputs.items():
         lines.append(f"{report.model}: {name} against {report.against[name]}")
-        lines += [f"  {'equal' if found.equal else 'DIFFERS'}  {found.name}: {found.difference.text()}" for found in comparisons]
+        lines += [f"  {'equal' if found.equal else 'DIFFERS'}  {found.text()}" for found in comparisons]
     if report.first:
         name, node, found = report.first
         lines.append(f"{report.model}: {node} differs first, after {report.values - 1} equal values, on {name}:")
-        lines.append(f"  {found.name}: {found.difference.text()}")
+        lines.append(f"  {found.text()}")
     else:
         lines.append(f"{report.model}: all {report.values} values of the graph are equal")
+    if report.unread:
+        lines.append(f"{report.model}: not compared, because nothing reads them: {', '.join(report.unread)}")
     return "\n".join(lines)
 
 
@@ -91,9 +124,13 @@ def as_json(report: Report) -> str:
         values = {"name": found.name, "equal": found.equal, "max_abs": found.difference.max_abs, "relative": found.difference.relative}
         return values | ({"mismatch": found.difference.mismatch} if found.difference.mismatch else {})
 
-    sets = [{"name": name, "against": report.against[name], "outputs": [comparison(found) for found in comparisons]} for name, comparisons in report.outputs.items()]
+    sets = [
+        {"name": name, "against": report.against[name], "outputs": [comparison(found) for found in comparisons]}
+        for name, comparisons in report.outputs.items()
+    ]
     first = report.first and {"data_set": report.first[0], "node": report.first[1]} | comparison(report.first[2])
-    return json.dumps({"model": report.model, "equal": report.equal, "data_sets": sets, "values": report.values, "first_difference": first}, indent=2)
+    counts = {"values": report.values, "unread": report.unread}
+    return json.dumps({"model": report.model, "equal": report.equal, "data_sets": sets} | counts | {"first_difference": first}, indent=2)
 
 
 def main() -> int:
@@ -103,7 +140,7 @@ def main() -> int:
     if not sets and options.data:
         raise ValueError(f"{options.data}: neither test_data_set_N nor io.npz is there")
     sets = sets or [DataSet(f"seed {options.seed}", sample(model.inputs, options.seed))]
-    report = verify(options.model, model, sets, options.against, options.tolerance)
+    report = verify(options.model, model, sets, options.against, Tolerance(options.tolerance, options.floor))
     print(as_json(report) if options.json else text(report))
     return arguments.DONE if report.equal else arguments.MODEL_AT_FAULT
 
@@ -115,6 +152,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--data", metavar="DIR", type=pathlib.Path, help="folder of test_data_set_N, one such folder, or an .npz file")
     parser.add_argument("--against", choices=["onnxruntime", "reference"], help="what makes the values to compare with")
     parser.add_argument("--tolerance", type=float, help="allowed |a - b| / max |b|; default: 1e-4, for 16-bit floats 1e-2, for integers 0")
+    parser.add_argument("--floor", type=float, help="allowed |a - b| on top of that; default: 1e-6, for 16-bit floats 1e-4, for integers 0, and less for inputs that are all below 1")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs where no data ships; default: 0")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args()
