@@ -1,33 +1,44 @@
-# onnx2halide_add_model(TARGET MODEL.onnx [NAME name] [TARGETS target ...] [DIMS batch=1 ...] [OPTIONS option ...])
+# onnx2halide_add_model(LIBRARY MODEL.onnx [NAME name] [TARGET target] [DIMS batch=1 ...] [OPTIONS option ...])
 #
-# Makes the library target TARGET from an ONNX model: link to it and include NAME.h. NAME is TARGET by default, TARGETS are Halide
-# targets (default: host), DIMS are numbers for dims that the model leaves open, OPTIONS go to `onnx2halide compile` as they are.
+# Makes the library target LIBRARY from an ONNX model: link to it and include NAME.h. NAME is LIBRARY by default; what C does not allow in it
+# becomes '_', so my-net has my_net.h. TARGET is a Halide target (default: host), DIMS are numbers for dims that the model leaves open,
+# OPTIONS go to `onnx2halide compile` as they are.
 #
 #     find_package(onnx2halide REQUIRED PATHS path/to/onnx2halide/runtime/cmake)
 #     onnx2halide_add_model(mnist mnist.onnx)
 #     target_link_libraries(app PRIVATE mnist)
 #
-# The compiler is $ONNX2HALIDE, the build of the checkout that holds this file, or onnx2halide on the PATH.
+# The compiler is $ONNX2HALIDE_COMPILER (a variable of CMake or of the environment), else the build of the checkout that holds this file,
+# else onnx2halide on the PATH.
 
-find_program(ONNX2HALIDE_COMPILER onnx2halide
-    HINTS ENV ONNX2HALIDE "${CMAKE_CURRENT_LIST_DIR}/../../build" REQUIRED)
+if(NOT ONNX2HALIDE_COMPILER AND DEFINED ENV{ONNX2HALIDE_COMPILER})
+    set(ONNX2HALIDE_COMPILER "$ENV{ONNX2HALIDE_COMPILER}" CACHE FILEPATH "the compiler of ONNX models")
+endif()
+find_program(ONNX2HALIDE_COMPILER onnx2halide HINTS "${CMAKE_CURRENT_LIST_DIR}/../../build" REQUIRED)
 find_package(Threads REQUIRED)
 
+# The compiler's rule for the names of C functions and of files.
+function(_onnx2halide_identifier text result)
+    string(REGEX REPLACE "[^A-Za-z0-9]+" "_" name "${text}")
+    string(REGEX REPLACE "^_|_$" "" name "${name}")
+    string(REGEX REPLACE "^([0-9])" "v\\1" name "${name}")
+    set(${result} "${name}" PARENT_SCOPE)
+endfunction()
+
 function(onnx2halide_add_model target model)
-    cmake_parse_arguments(PARSE_ARGV 2 model "" "NAME" "TARGETS;DIMS;OPTIONS")
+    cmake_parse_arguments(PARSE_ARGV 2 model "" "NAME;TARGET" "DIMS;OPTIONS")
     if(DEFINED model_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "onnx2halide_add_model(${target}): unknown arguments: ${model_UNPARSED_ARGUMENTS}")
     endif()
-    set(name ${target})
-    if(model_NAME)
-        set(name ${model_NAME})
+    if(NOT model_NAME)
+        set(model_NAME ${target})
     endif()
+    _onnx2halide_identifier("${model_NAME}" name)
     cmake_path(ABSOLUTE_PATH model BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
     set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.onnx2halide")
     set(arguments --name ${name} -o "${folder}")
-    if(model_TARGETS)
-        list(JOIN model_TARGETS "," targets)
-        list(APPEND arguments --target ${targets})
+    if(model_TARGET)
+        list(APPEND arguments --target ${model_TARGET})
     endif()
     foreach(dim IN LISTS model_DIMS)
         list(APPEND arguments --dim ${dim})
