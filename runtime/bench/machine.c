@@ -12,8 +12,8 @@ static double seconds(void) {
     return time.tv_sec + time.tv_nsec * 1e-9;
 }
 
-/* The loops are compiled once for each vector width. Twelve sums do not wait for each other: a multiply-add takes 4 or 5
- * cycles, of which two begin in each. They are variables, because gcc keeps an array of them in memory. */
+/* The loops are compiled once for each vector width. Twelve sums do not wait for each other: a multiply-add takes 4 or
+ * 5 cycles, of which two begin in each. They are variables, because gcc keeps an array of them in memory. */
 #define EACH_SUM(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 enum { sums = 12 };
 #define START(i) sum##i = factor,
@@ -27,7 +27,9 @@ enum { sums = 12 };
         const NAME##_vector zero = {0}, factor = zero + 0.999f;                                                        \
         NAME##_vector EACH_SUM(START) term = zero + 1e-3f;                                                             \
         const double began = seconds();                                                                                \
-        for (int64_t turn = 0; turn < turns; ++turn) { EACH_SUM(ADD) }                                                 \
+        for (int64_t turn = 0; turn < turns; ++turn) {                                                                 \
+            EACH_SUM(ADD)                                                                                              \
+        }                                                                                                              \
         return 2.0 * FLOATS * sums * turns / (seconds() - began);                                                      \
     }
 

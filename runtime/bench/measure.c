@@ -1,4 +1,5 @@
-/* Clocks for `onnx2halide bench`: whole runs of a compiled model, and each of its kernels, without Python in between. */
+/* Clocks for `onnx2halide bench`: whole runs of a compiled model, and each of its kernels, without Python in between.
+ */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <time.h>
@@ -13,7 +14,8 @@ static int64_t now(void) {
 
 typedef int (*run_values_function)(void* session, const onnx2halide_value* inputs, onnx2halide_value* outputs);
 
-/* Runs a session `count` times and writes how long each run took, in nanoseconds. Returns the first code that is not 0. */
+/* Runs a session `count` times and writes how long each run took, in nanoseconds. Returns the first code that is not 0.
+ */
 int onnx2halide_time_runs(run_values_function run_values, void* session, const onnx2halide_value* inputs,
                           onnx2halide_value* outputs, int count, int64_t* nanoseconds) {
     for (int i = 0; i < count; ++i) {
