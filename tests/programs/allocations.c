@@ -55,7 +55,7 @@ void* mmap(void* address, size_t length, int protection, int flags, int file, of
 
 int main(int argc, char** argv) {
     static float picture[IMAGE_PICTURE_ELEMENTS], features[IMAGE_FEATURES_ELEMENTS], first[IMAGE_FEATURES_ELEMENTS];
-    onnx2halide_options options = {sizeof(onnx2halide_options), argc > 1 ? atoi(argv[1]) : 1, NULL, 0, NULL};
+    onnx2halide_options options = {.size = sizeof(onnx2halide_options), .threads = argc > 1 ? atoi(argv[1]) : 1};
     for (int i = 0; i < IMAGE_PICTURE_ELEMENTS; ++i) picture[i] = (float)(i % 13) / 13;
     image* session;
     if (image_create(&session, &options) != 0) return 2;

@@ -6,7 +6,7 @@
 
 int main(void) {
     static float picture[IMAGE_PICTURE_ELEMENTS], features[IMAGE_FEATURES_ELEMENTS];
-    onnx2halide_options options = {sizeof(onnx2halide_options), 1, NULL, IMAGE_ARENA_SIZE, NULL};
+    onnx2halide_options options = {.size = sizeof(onnx2halide_options), .threads = 1, .arena_size = IMAGE_ARENA_SIZE};
     /* The header's number must be the archive's. */
     unsigned char* memory = malloc(IMAGE_ARENA_SIZE + 64);
     int i;

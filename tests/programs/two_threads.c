@@ -10,7 +10,7 @@
 enum { WORKERS = 3, ROUNDS = 40 };
 
 static float picture[WORKERS][IMAGE_PICTURE_ELEMENTS], expected[WORKERS][IMAGE_FEATURES_ELEMENTS];
-static onnx2halide_options options = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
+static onnx2halide_options options = {.size = sizeof(onnx2halide_options), .threads = 1};
 
 /* Runs one picture again and again; returns a text where something is wrong. */
 static void* work(void* argument) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 int main(int argc, char** argv) {
-    onnx2halide_options options = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
+    onnx2halide_options options = {.size = sizeof(onnx2halide_options), .threads = 1};
     if (argc > 1) options.weights = argv[1];
     layer* session;
     const int code = layer_create(&session, &options);
