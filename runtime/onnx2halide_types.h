@@ -1,7 +1,7 @@
 #ifndef ONNX2HALIDE_TYPES
 #define ONNX2HALIDE_TYPES
 
-/* What a run may return; 0 is success. NAME_error tells the rest. */
+/* What a call may return; 0 is success. NAME_error tells the rest. */
 enum {
     ONNX2HALIDE_BAD_ARGUMENT = 1, /* a null pointer, a wrong shape or type, an arena that is too small */
     ONNX2HALIDE_NO_MEMORY = 2,
@@ -9,13 +9,41 @@ enum {
     ONNX2HALIDE_FAILED = 4      /* a kernel or its device failed */
 };
 
+/* Element types: ONNX's TensorProto.DataType. */
+enum {
+    ONNX2HALIDE_FLOAT32 = 1,
+    ONNX2HALIDE_UINT8 = 2,
+    ONNX2HALIDE_INT8 = 3,
+    ONNX2HALIDE_UINT16 = 4,
+    ONNX2HALIDE_INT16 = 5,
+    ONNX2HALIDE_INT32 = 6,
+    ONNX2HALIDE_INT64 = 7,
+    ONNX2HALIDE_STRING = 8,
+    ONNX2HALIDE_BOOL = 9,
+    ONNX2HALIDE_FLOAT16 = 10,
+    ONNX2HALIDE_FLOAT64 = 11,
+    ONNX2HALIDE_UINT32 = 12,
+    ONNX2HALIDE_UINT64 = 13,
+    ONNX2HALIDE_COMPLEX64 = 14,
+    ONNX2HALIDE_COMPLEX128 = 15,
+    ONNX2HALIDE_BFLOAT16 = 16
+};
+
+/* The name of an element type, such as "float32". */
+static inline const char* onnx2halide_type_name(int32_t type) {
+    static const char* const names[] = {"undefined", "float32", "uint8",     "int8",       "uint16",  "int16",
+                                        "int32",     "int64",   "string",    "bool",       "float16", "float64",
+                                        "uint32",    "uint64",  "complex64", "complex128", "bfloat16"};
+    return type >= 0 && type <= ONNX2HALIDE_BFLOAT16 ? names[type] : "unknown";
+}
+
 /* Kinds of value. */
 enum { ONNX2HALIDE_TENSOR = 0, ONNX2HALIDE_SEQUENCE = 1, ONNX2HALIDE_MAP = 2, ONNX2HALIDE_OPTIONAL = 3 };
 
 /* One input or output of run_values. A zero-initialised value is an output that the session shall provide. */
 typedef struct onnx2halide_value {
     int32_t kind;        /* ONNX2HALIDE_TENSOR … */
-    int32_t type;        /* of the elements: ONNX's TensorProto.DataType */
+    int32_t type;        /* of the elements: ONNX2HALIDE_FLOAT32 … */
     int64_t rank;        /* number of dims */
     const int64_t* dims; /* outermost first */
     void* data;  /* elements, row-major, of any alignment. Outputs: the caller's buffer, or NULL for the session's */
@@ -33,7 +61,7 @@ typedef struct onnx2halide_string {
 /* What a model says of one of its inputs or outputs. */
 typedef struct onnx2halide_port {
     const char* name; /* as in the ONNX file */
-    int32_t type;     /* ONNX's TensorProto.DataType */
+    int32_t type;     /* ONNX2HALIDE_FLOAT32 … */
     int32_t rank;
     const int64_t* dims; /* -1 where the model leaves a dim open */
 } onnx2halide_port;
@@ -41,7 +69,7 @@ typedef struct onnx2halide_port {
 /* Zero-initialise, set size to sizeof(onnx2halide_options), then whatever differs from the defaults. */
 typedef struct onnx2halide_options {
     size_t size;
-    int threads;         /* 0: one a core */
+    int threads;         /* up to 256; 0: one a core */
     void* arena;         /* 64-byte aligned memory of arena_size bytes, or NULL: the session allocates it */
     size_t arena_size;   /* at least NAME_ARENA_SIZE + (threads - 1) * NAME_SCRATCH_SIZE */
     const char* weights; /* path of NAME.weights where the model was compiled with --weights file; NULL: in the working

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Why the last create in this thread failed. */
+/* Why the last create in this thread failed, or the last call without a session. */
 static _Thread_local char create_error[512];
 
 int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...) {
@@ -31,6 +31,11 @@ int onnx2halide_fail(onnx2halide_session* session, int code, const char* format,
 }
 
 const char* onnx2halide_error(const onnx2halide_session* session) { return session ? session->error : create_error; }
+
+int onnx2halide_no_session(const onnx2halide_model* model, const char* function) {
+    snprintf(create_error, sizeof create_error, "%s: %s has a null pointer for the session", model->name, function);
+    return ONNX2HALIDE_BAD_ARGUMENT;
+}
 
 static size_t aligned(size_t bytes) {
     return (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
@@ -183,14 +188,16 @@ static int set_up(onnx2halide_session* session, const onnx2halide_options* optio
 int onnx2halide_create(onnx2halide_session** result, const onnx2halide_model* model,
                        const onnx2halide_options* options) {
     create_error[0] = '\0';
-    if (!result) {
-        snprintf(create_error, sizeof create_error, "%s: create has a null pointer for the session", model->name);
-        return ONNX2HALIDE_BAD_ARGUMENT;
-    }
+    if (!result) return onnx2halide_no_session(model, "create");
     *result = NULL;
     if (options && options->size != sizeof(onnx2halide_options)) {
         snprintf(create_error, sizeof create_error, "%s: options.size is %zu, expected %zu", model->name, options->size,
                  sizeof(onnx2halide_options));
+        return ONNX2HALIDE_BAD_ARGUMENT;
+    }
+    if (options && (options->threads < 0 || options->threads > ONNX2HALIDE_MAX_THREADS)) {
+        snprintf(create_error, sizeof create_error, "%s: options.threads is %d, expected 0 to %d", model->name,
+                 options->threads, ONNX2HALIDE_MAX_THREADS);
         return ONNX2HALIDE_BAD_ARGUMENT;
     }
     const int threads = options && options->threads > 0 ? options->threads : default_threads();
@@ -277,8 +284,8 @@ static int check_input(onnx2halide_session* session, const onnx2halide_port* por
     if (value->kind != ONNX2HALIDE_TENSOR)
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' is not a tensor", port->name);
     if (value->type != port->type) {
-        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has element type %d, expected %d",
-                                port->name, (int)value->type, (int)port->type);
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has elements of type %s, expected %s",
+                                port->name, onnx2halide_type_name(value->type), onnx2halide_type_name(port->type));
     }
     if (value->rank != port->rank) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' has %d dims, expected %d", port->name,

@@ -41,7 +41,7 @@ typedef struct onnx2halide_model {
     int (*steps)(onnx2halide_session* session);
 } onnx2halide_model;
 
-enum { ONNX2HALIDE_MAX_OPEN = 8 };
+enum { ONNX2HALIDE_MAX_OPEN = 8, ONNX2HALIDE_MAX_THREADS = 256 /* of Halide's thread pool */ };
 
 struct onnx2halide_session {
     const onnx2halide_model* model;
@@ -75,6 +75,9 @@ int onnx2halide_create(onnx2halide_session** session, const onnx2halide_model* m
                        const onnx2halide_options* options);
 void onnx2halide_destroy(onnx2halide_session* session);
 const char* onnx2halide_error(const onnx2halide_session* session);
+
+/* What a call without a session returns; onnx2halide_error(NULL) tells the rest. */
+int onnx2halide_no_session(const onnx2halide_model* model, const char* function);
 
 /* Notes why a call failed and returns the code. */
 int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...);

@@ -291,9 +291,11 @@ private:
             body += fmt::format("    session->{}_data[{}] = {};\n", is_input ? "input" : "output",
                                 is_input ? i : i - graph_.inputs.size(), names[i]);
         }
-        return fmt::format("\nint {0}_run({0} *handle{1}) {{\n    onnx2halide_session *session = (onnx2halide_session "
-                           "*)handle;\n{2}    return onnx2halide_run(session);\n}}\n",
-                           program_.name, typed_parameters(graph_, names), body);
+        return fmt::format(
+            "\nint {0}_run({0} *handle{1}) {{\n    if (!handle) return onnx2halide_no_session(&description, "
+            "\"run\");\n    onnx2halide_session *session = (onnx2halide_session "
+            "*)handle;\n{2}    return onnx2halide_run(session);\n}}\n",
+            program_.name, typed_parameters(graph_, names), body);
     }
 
     const Program& program_;

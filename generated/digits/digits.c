@@ -131,6 +131,7 @@ int digits_create(digits **session, const onnx2halide_options *options) {
 }
 
 int digits_run(digits *handle, const float *image, float *probabilities) {
+    if (!handle) return onnx2halide_no_session(&description, "run");
     onnx2halide_session *session = (onnx2halide_session *)handle;
     session->input_data[0] = image;
     session->output_data[0] = probabilities;
@@ -138,6 +139,7 @@ int digits_run(digits *handle, const float *image, float *probabilities) {
 }
 
 int digits_run_values(digits *handle, const onnx2halide_value *inputs, onnx2halide_value *outputs) {
+    if (!handle) return onnx2halide_no_session(&description, "run_values");
     return onnx2halide_run_values((onnx2halide_session *)handle, inputs, outputs);
 }
 

@@ -6,19 +6,24 @@ import shutil
 from link_programs import link, run
 
 RUN_ERRORS = """\
-options.size: 1 layer: options.size is 8, expected 40
+options.size: 1 layer: options.size is 8, expected 56
+too few threads: 1 layer: options.threads is -1, expected 0 to 256
+too many threads: 1 layer: options.threads is 257, expected 0 to 256
 arena one byte short: 1 layer: the arena has ARENA-1 bytes, expected ARENA
 arena without size: 1 layer: the arena has 0 bytes, expected ARENA
 arena unaligned: 1 layer: the arena is not aligned to 64 bytes
 no place for the session: 1 layer: create has a null pointer for the session
 arena of the right size: 0 \n\
+run without a session: 1 layer: run has a null pointer for the session
+run_values without a session: 1 layer: run_values has a null pointer for the session
 create: 0 \n\
 run: 0 \n\
 null input: 1 layer: input 'x' is a null pointer
 null output: 1 layer: output 'y' is a null pointer
 values: null data: 1 layer: input 'x' is a null pointer
 values: a sequence: 1 layer: input 'x' is not a tensor
-values: element type: 1 layer: input 'x' has element type 11, expected 1
+values: element type: 1 layer: input 'x' has elements of type float64, expected float32
+values: no element type: 1 layer: input 'x' has elements of type unknown, expected float32
 values: rank: 1 layer: input 'x' has 3 dims, expected 2
 values: no dims: 1 layer: input 'x' has no dims
 values: dim: 1 layer: input 'x': dim 1 is 4, expected 3
@@ -31,7 +36,7 @@ values: 0 \n\
 right: 1
 values: the session's buffer: 0 \n\
 right: 1
-type 1, rank 2, dims 4 5
+type float32, rank 2, dims 4 5
 """
 
 

@@ -15,7 +15,7 @@ static int run(open_batch* session, int64_t batch, float* input, float* output) 
     onnx2halide_value in, out;
     memset(&in, 0, sizeof in);
     memset(&out, 0, sizeof out);
-    in.type = 1;
+    in.type = ONNX2HALIDE_FLOAT32;
     in.rank = 2;
     in.dims = dims;
     in.data = input;
@@ -36,7 +36,7 @@ int main(void) {
         onnx2halide_value in, out;
         memset(&in, 0, sizeof in);
         memset(&out, 0, sizeof out);
-        in.type = 1, in.rank = 2, in.dims = one, in.data = x + i * IN, in.size = IN * sizeof(float);
+        in.type = ONNX2HALIDE_FLOAT32, in.rank = 2, in.dims = one, in.data = x + i * IN, in.size = IN * sizeof(float);
         out.data = alone + i * OUT, out.size = OUT * sizeof(float);
         if (open_batch_run_values(session, &in, &out) != 0) return 1;
     }
@@ -50,7 +50,7 @@ int main(void) {
 
     /* With an arena of the caller's that holds small batches only. */
     unsigned char* arena = aligned_alloc(64, SMALL_ARENA);
-    onnx2halide_options options = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
+    onnx2halide_options options = {.size = sizeof(onnx2halide_options), .threads = 1};
     options.arena = arena;
     options.arena_size = SMALL_ARENA;
     printf("create: %d %s\n", open_batch_create(&session, &options), open_batch_error(NULL));

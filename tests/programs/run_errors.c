@@ -23,11 +23,16 @@ static void create(const char* what, onnx2halide_options options) {
 }
 
 static void creations(void) {
-    const onnx2halide_options good = {sizeof(onnx2halide_options), 1, NULL, 0, NULL};
+    const onnx2halide_options good = {.size = sizeof(onnx2halide_options), .threads = 1};
     unsigned char* arena = aligned_alloc(64, LAYER_ARENA_SIZE + 64);
     onnx2halide_options options = good;
     options.size = 8;
     create("options.size", options);
+    options = good;
+    options.threads = -1;
+    create("too few threads", options);
+    options.threads = 257;
+    create("too many threads", options);
     options = good;
     options.arena = arena;
     options.arena_size = LAYER_ARENA_SIZE - 1;
@@ -65,11 +70,19 @@ static void run_values(const char* what, layer* session, onnx2halide_value input
     tell(what, layer_run_values(session, &input, &output), session);
 }
 
+static void without_a_session(void) {
+    onnx2halide_value value;
+    memset(&value, 0, sizeof value);
+    tell("run without a session", layer_run(NULL, x, y), NULL);
+    tell("run_values without a session", layer_run_values(NULL, &value, &value), NULL);
+}
+
 static void runs(layer* session) {
     tell("null input", layer_run(session, NULL, y), session);
     tell("null output", layer_run(session, x, NULL), session);
 
-    const onnx2halide_value in = tensor(1, 2, in_dims, x, sizeof x), out = tensor(0, 0, NULL, y, sizeof y);
+    const onnx2halide_value in = tensor(ONNX2HALIDE_FLOAT32, 2, in_dims, x, sizeof x),
+                            out = tensor(0, 0, NULL, y, sizeof y);
     const int64_t wide[] = {ROWS, IN + 1}, negative[] = {-1, IN};
     onnx2halide_value wrong = in;
     wrong.data = NULL;
@@ -78,8 +91,10 @@ static void runs(layer* session) {
     wrong.kind = ONNX2HALIDE_SEQUENCE;
     run_values("values: a sequence", session, wrong, out);
     wrong = in;
-    wrong.type = 11;
+    wrong.type = ONNX2HALIDE_FLOAT64;
     run_values("values: element type", session, wrong, out);
+    wrong.type = 99;
+    run_values("values: no element type", session, wrong, out);
     wrong = in;
     wrong.rank = 3;
     run_values("values: rank", session, wrong, out);
@@ -108,12 +123,14 @@ static void runs(layer* session) {
     onnx2halide_value own = tensor(0, 0, NULL, NULL, 0);
     tell("values: the session's buffer", layer_run_values(session, &in, &own), session);
     printf("right: %d\n", own.data && own.size == sizeof y && memcmp(own.data, expected, sizeof y) == 0);
-    printf("type %d, rank %d, dims %d %d\n", (int)own.type, (int)own.rank, (int)own.dims[0], (int)own.dims[1]);
+    printf("type %s, rank %d, dims %d %d\n", onnx2halide_type_name(own.type), (int)own.rank, (int)own.dims[0],
+           (int)own.dims[1]);
 }
 
 int main(void) {
     for (int i = 0; i < ROWS * IN; ++i) x[i] = (float)(i % 7) - 3;
     creations();
+    without_a_session();
     layer* session;
     tell("create", layer_create(&session, NULL), NULL);
     tell("run", layer_run(session, x, expected), session);
