@@ -30,7 +30,7 @@ void set_environment() {
 /// Returns only where Python cannot be started.
 int become_python(const std::string& python, const std::string& module, const std::vector<std::string>& words) {
     set_environment();
-    std::vector<std::string> command = {python, "-m", "onnx2halide." + module};
+    std::vector<std::string> command = {python, "-m", "onnx2halide", module};
     command.insert(command.end(), words.begin(), words.end());
     std::vector<char*> arguments;
     for (std::string& word : command) arguments.push_back(word.data());

@@ -1,7 +1,10 @@
 """The command line's run and verify."""
 
 import json
+import os
+import signal
 import subprocess
+import time
 
 import numpy as np
 import onnx
@@ -54,20 +57,99 @@ def test_run_reads_images(command, tmp_path):
     assert np.allclose(np.load(tmp_path / "out" / "y.npy")[0, :, 0, 0], [-255, 0, -51])
 
 
+def test_run_resizes_images_when_asked(command, tmp_path):
+    onnx.save(unary("Neg", shape=[1, 1, 2, 3]), tmp_path / "image.onnx")
+    Image.fromarray(np.full((4, 6), 255, np.uint8)).save(tmp_path / "image.png")
+    done = command("run", "image.onnx", "--input", "image.png")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "image.png: has 6x4 pixels, input 'x' takes 3x2; --resize scales it\n")
+    done = command("run", "image.onnx", "--input", "image.png", "--resize", "-o", "out")
+    assert done.returncode == 0 and np.array_equal(np.load(tmp_path / "out" / "y.npy"), np.full((1, 1, 2, 3), -1))
+
+
+HINT = "Run with --help for more information.\n"
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["layer.onnx"], "layer: input 'x' is missing\n"),
-        (["layer.onnx", "--dim", "batch=x"], "argument --dim: 'batch=x', expected NAME=N\n"),
+        (["layer.onnx"], "--input x=FILE is missing; the inputs are x\n"),
+        (["difference.onnx", "--input", "b=wide.npy"], "--input a=FILE is missing; the inputs are a, b\n"),
+        (["layer.onnx", "--dim", "batch=x"], "--dim: 'batch=x', expected NAME=N\n"),
+        (["layer.onnx", "--threads", "-1"], "--threads: '-1', expected 0 to 256\n"),
+        (["layer.onnx", "--threads", "257"], "--threads: '257', expected 0 to 256\n"),
+        (["layer.onnx", "--pixels", "0"], "--pixels: '0', expected two numbers such as 0,255\n"),
+        (["layer.onnx", "--schedule", "fast"], "--schedule: invalid choice: 'fast' (choose from 'default', 'naive')\n"),
+        (["layer.onnx", "--fast"], "unrecognized arguments: --fast\n"),
+        ([], "the following arguments are required: MODEL.onnx\n"),
+        (["layer.onnx", "--target", "pdp11", "--input", "row.npy"], "--target: 'pdp11' is not a target that Halide knows\n"),
         (["difference.onnx", "--input", "c=c.npy"], "--input c=c.npy: expected NAME=FILE, with one of the inputs a, b\n"),
-        (["layer.onnx", "--input", "x=x.npy"], "[Errno 2] No such file or directory: 'x.npy'\n"),
-        (["layer.onnx", "--input", "x=layer.onnx"], "layer.onnx: expected .npy, .npz, .pb or an image\n"),
-        (["layer.onnx", "--dim", "b=1", "--input", "x=x.npy"], "layer.onnx: --dim b=1: the model leaves no dim of that name open; open are: batch\n"),
     ],
 )
-def test_run_says_what_is_wrong(command, words, message):
+def test_run_refuses_wrong_usage(command, tmp_path, words, message):
+    np.save(tmp_path / "row.npy", A[:1])
+    np.save(tmp_path / "wide.npy", B)
     done = command("run", *words)
-    assert done.returncode in (1, 2) and done.stderr.endswith(message)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message + HINT)
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["layer.onnx", "--input", "x=x.npy"], "x.npy: No such file or directory\n"),
+        (["none.onnx", "--input", "x=x.npy"], "none.onnx: No such file or directory\n"),
+        (["text.onnx", "--input", "x=x.npy"], "text.onnx: is not an ONNX model, or is truncated\n"),
+        (["layer.onnx", "--input", "x=layer.onnx"], "layer.onnx: expected .npy, .npz, .pb or an image\n"),
+        (["layer.onnx", "--input", "x=wide.npy"], "input 'x' has shape [2, 4], expected [None, 3]\n"),
+        (["layer.onnx", "--dim", "batch=1", "--input", "x=rows.npy"], "input 'x' has shape [2, 3], expected [1, 3]\n"),
+        (["layer.onnx", "--input", "x=double.npy"], "input 'x' has elements of type float64, expected float32\n"),
+        (["layer.onnx", "--dim", "b=1", "--input", "x=rows.npy"], "layer.onnx: --dim b=1: the model leaves no dim of that name open; open are: batch\n"),
+    ],
+)
+def test_run_says_what_is_wrong(command, tmp_path, words, message):
+    (tmp_path / "text.onnx").write_text("no model")
+    for name, array in (("rows", A), ("wide", np.zeros((2, 4), np.float32)), ("double", A.astype(float))):
+        np.save(tmp_path / f"{name}.npy", array)
+    done = command("run", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+
+
+def test_run_checks_inputs_before_it_compiles(command, tmp_path):
+    """A model that cannot be compiled, and a wrong input: the input is what is told."""
+    onnx.save(make([helper.make_node("Mystery", ["x"], ["y"])], [("x", 1, [2, 3])], [("y", 1, [2, 3])]), tmp_path / "mystery.onnx")
+    np.save(tmp_path / "b.npy", B)
+    done = command("run", "mystery.onnx", "--input", "b.npy")
+    assert (done.returncode, done.stderr) == (1, "input 'x' has shape [3], expected [2, 3]\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("name", ["run", "verify"])
+def test_signals_end_it_quietly(command, tmp_path, name, number):
+    """While the compiler runs: here a program that says where its temporary files are to be and then waits."""
+    compiler, temporary = tmp_path / "compiler", tmp_path / "temporary"
+    compiler.write_text("#!/bin/sh\necho $TMPDIR >started.part && touch $TMPDIR/kernel && mv started.part started\nsleep 60\necho late >late\n")
+    compiler.chmod(0o755)
+    temporary.mkdir()
+    np.save(tmp_path / "x.npy", A)
+    words = ["layer.onnx", *(["--input", "x.npy"] if name == "run" else [])]
+    environment = os.environ | {"ONNX2HALIDE_COMPILER": str(compiler), "TMPDIR": str(temporary), "ONNX2HALIDE_CACHE": str(tmp_path / "cache")}
+    process = subprocess.Popen([find_compiler(), name, *words], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    assert list(temporary.rglob("kernel"))
+    process.send_signal(number)
+    printed = process.communicate(timeout=20)
+    assert (process.returncode, *printed) == (128 + number, "", "")
+    assert list(temporary.iterdir()) == []
+
+
+def test_progress_is_shown_on_terminals(command, tmp_path):
+    terminal, other = os.openpty()
+    subprocess.run([find_compiler(), "verify", "layer.onnx"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=other, check=True)
+    os.close(other)
+    lines = os.read(terminal, 10000).decode().split("\r\x1b[K")
+    assert lines[1:4] == ["compiling layer.onnx", "layer.onnx: running on seed 0", "layer.onnx: comparing every value on seed 0"]
+    assert set(lines[4:]) == {""}
 
 
 def test_verify_against_a_reference(command):

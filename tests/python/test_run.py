@@ -41,8 +41,11 @@ def test_results_belong_to_the_caller(difference, own_cache):
         ({"a": A, "b": B, "c": B}, ValueError, "small: no input is called 'c'; expected 'a', 'b'"),
         (A, TypeError, "small: inputs are a list or a dict of arrays, not ndarray"),
         ([A.astype(np.float64), B], TypeError, "small: input 'a' has elements of type float64, expected float32"),
-        ([A, A], RuntimeError, "small: input 'b' has 2 dims, expected 1"),
-        ([A, A[0, :2]], RuntimeError, "small: input 'b': dim 0 is 2, expected 3"),
+        ([A, A], ValueError, "small: input 'b' has shape [2, 3], expected [3]"),
+        ([A, A[0, :2]], ValueError, "small: input 'b' has shape [2], expected [3]"),
+        ([A, 1.0], ValueError, "small: input 'b' has shape [], expected [3]"),
+        ([A, "b"], ValueError, "small: input 'b' cannot be made an array of float32: could not convert string to float: 'b'"),
+        ([A, None], ValueError, "small: input 'b' has shape [], expected [3]"),
     ],
 )
 def test_inputs_that_do_not_fit(difference, inputs, error, message):
@@ -57,6 +60,19 @@ def test_open_batch(own_cache):
     for batch in (1, 5, 2):
         x = np.random.default_rng(batch).integers(-3, 3, (batch, 3)).astype(np.float32)
         assert np.array_equal(model.run([x])[0], np.maximum(x @ WEIGHTS, 0))
+
+
+@pytest.mark.parametrize(
+    "x, message",
+    [
+        (np.zeros((2, 4), np.float32), "small: input 'x' has shape [2, 4], expected [None, 3]"),
+        (np.zeros((0, 3), np.float32), "small: input 'x': dim 0 (batch) is 0, expected 1 to 2147483647"),
+    ],
+)
+def test_open_batch_that_does_not_fit(own_cache, x, message):
+    with pytest.raises(ValueError) as caught:
+        onnx2halide.compile(dense(), cache=own_cache).run([x])
+    assert str(caught.value) == message
 
 
 def test_all_outputs(own_cache):

@@ -8,10 +8,10 @@
 """
 
 from onnx2halide.api import compile, compile_many
-from onnx2halide.compiler import CompileError
+from onnx2halide.compiler import CompileError, UsageError
 from onnx2halide.model import Model, Port
 
-__all__ = ["CompileError", "Model", "Port", "backend", "compile", "compile_many"]
+__all__ = ["CompileError", "Model", "Port", "UsageError", "backend", "compile", "compile_many"]
 
 
 def __getattr__(name):

@@ -1,4 +1,4 @@
-"""What the commands `onnx2halide run` and `onnx2halide verify` share."""
+"""What the commands that are written in Python share."""
 
 import argparse
 import pathlib
@@ -6,34 +6,65 @@ import sys
 from collections.abc import Callable
 
 import onnx2halide
+from onnx2halide.compiler import HELP_HINT, CompileError, UsageError
 from onnx2halide.model import Model
 
-DONE, MODEL_AT_FAULT = 0, 1  # exit statuses of the command line
+# Exit statuses of the command line.
+DONE, MODEL_AT_FAULT, USAGE = 0, 1, 2
+
+MOST_THREADS = 256
 
 
-def parser(command: str, description: str) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """One whose messages are like the compiler's own."""
+
+    def error(self, message: str):
+        raise UsageError(message.removeprefix("argument "))
+
+
+def parser(command: str, description: str) -> Parser:
     """A parser with the options for compiling a model."""
-    result = argparse.ArgumentParser(prog=f"onnx2halide {command}", description=description, conflict_handler="resolve")
+    result = Parser(prog=f"onnx2halide {command}", description=description, conflict_handler="resolve")
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
     result.add_argument("--dim", metavar="NAME=N", action="append", type=_dim, default=[], help="number for a dim that the model leaves open")
     result.add_argument("--target", default="host", help="Halide target; default: host")
-    result.add_argument("--schedule", default="default", help="default, or naive")
-    result.add_argument("--threads", type=int, default=1, help="threads of a run; 0: one a core; default: 1")
+    result.add_argument("--schedule", default="default", choices=["default", "naive"], help="default, or naive: every Func at root")
+    result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
     result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")
     return result
 
 
 def compile_model(options: argparse.Namespace) -> Model:
+    progress(f"compiling {options.model.name}")
     return onnx2halide.compile(options.model, dict(options.dim), options.target, options.threads, schedule=options.schedule)
 
 
 def run_command(command: Callable[[], int]) -> None:
-    """Leaves with the command's exit status; faults of the model and its data end in one message."""
+    """Leaves with the command's exit status; wrong usage and faults of the model and its data end in one message."""
     try:
         sys.exit(command())
-    except (onnx2halide.CompileError, OSError, RuntimeError, TypeError, ValueError) as error:
-        print(error, file=sys.stderr)
+    except UsageError as error:
+        _tell(error, HELP_HINT.strip())
+        sys.exit(USAGE)
+    except OSError as error:
+        _tell(f"{error.filename}: {error.strerror}" if error.filename else error)
         sys.exit(MODEL_AT_FAULT)
+    except (CompileError, RuntimeError, TypeError, ValueError) as error:
+        _tell(error)
+        sys.exit(MODEL_AT_FAULT)
+    finally:
+        progress("")
+
+
+def progress(text: str) -> None:
+    """Shows what goes on, in one line of a terminal; nothing: clears it."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _tell(*lines) -> None:
+    progress("")
+    print(*lines, sep="\n", file=sys.stderr)
 
 
 def _dim(text: str) -> tuple[str, int]:
@@ -41,3 +72,9 @@ def _dim(text: str) -> tuple[str, int]:
     if not equals or not number.isdigit():
         raise argparse.ArgumentTypeError(f"'{text}', expected NAME=N")
     return name, int(number)
+
+
+def _threads(text: str) -> int:
+    if not text.isdigit() or int(text) > MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"'{text}', expected 0 to {MOST_THREADS}")
+    return int(text)

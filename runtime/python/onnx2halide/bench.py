@@ -5,7 +5,6 @@ import json
 import math
 import pathlib
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import onnx
 from onnx2halide import arguments
 from onnx2halide.clocks import RunClock, StepClock, machine
 from onnx2halide.compare import difference
-from onnx2halide.compiler import CompileError, Options, find_compiler
+from onnx2halide.compiler import CompileError, Options, find_compiler, run_compiler
 from onnx2halide.data import data_sets, sample
 from onnx2halide.model import Model
 from onnx2halide.peers import PEERS, PeerClock
@@ -86,9 +85,9 @@ class Compiled:
         self._folder = tempfile.TemporaryDirectory(prefix="onnx2halide-")
         folder = pathlib.Path(self._folder.name)
         command = [find_compiler(), "compile", path, "-o", folder, "--emit", "shared_library", *options.flags()]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
-        if done.returncode != 0:
-            raise CompileError(done.stderr.strip())
+        status, printed = run_compiler(command, folder)
+        if status != 0:
+            raise CompileError(printed.strip())
         self.manifest = json.loads(next(folder.glob("*.json")).read_text())
         self.library = folder / f"{self.manifest['name']}.so"
 
@@ -239,7 +238,3 @@ def _peers(text: str) -> list[str]:
     if unknown := [name for name in names if name not in PEERS]:
         raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected of {', '.join(PEERS)}, or none")
     return names
-
-
-if __name__ == "__main__":
-    arguments.run_command(main)

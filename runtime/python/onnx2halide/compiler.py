@@ -8,15 +8,23 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
+
+USAGE = 2  # the compiler's exit status for wrong options
+HELP_HINT = "Run with --help for more information.\n"
 
 _runtime = pathlib.Path(__file__).resolve().parents[2]
 
 
 class CompileError(Exception):
     """A model cannot be compiled; the message is the compiler's."""
+
+
+class UsageError(CompileError):
+    """An option is wrong, whatever the model."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +187,12 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
             command += ["-j", str(jobs)]
         if len(batch) == 1:
             command += ["--name", batch[0][1].name]
-        run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        status, printed = run_compiler(command, folder)
+        if status == USAGE:
+            error = UsageError(printed.removesuffix(HELP_HINT).strip())
+            return {key: error for key, _ in batch}
         made = _libraries_in(folder / "out")
-        messages = _messages(run.stderr, models)
+        messages = _messages(printed, models)
         results = {}
         for (key, _), model in zip(batch, models):
             if model.name in made:
@@ -190,12 +201,26 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
                 results[key] = CompileError(messages[model.name])
     unexplained = [item for item in batch if item[0] not in results]
     if len(batch) == 1 and unexplained:
-        return {unexplained[0][0]: CompileError(f"{models[0].name}: the compiler ended with status {run.returncode}\n{run.stderr}".strip())}
+        return {unexplained[0][0]: CompileError(f"{models[0].name}: the compiler ended with status {status}\n{printed}".strip())}
     # One model brought the compiler down: find it by halves.
     for half in (unexplained[: len(unexplained) // 2], unexplained[len(unexplained) // 2 :]) if len(unexplained) > 1 else (unexplained,):
         if half:
             results |= _build(compiler, half, options, cache, jobs)
     return results
+
+
+def run_compiler(command: list, folder: pathlib.Path) -> tuple[int, str]:
+    """Its exit status and what it prints on stderr. Its temporary files lie in `folder`. Where an exception interrupts it, such as that of
+    a signal, it and its children are ended first."""
+    environment = os.environ | {"TMPDIR": str(folder), "ONNX2HALIDE_CACHE": str(_cache_folder())}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **streams, text=True, errors="replace", env=environment, process_group=0) as process:
+        try:
+            _, printed = process.communicate()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
+    return process.returncode, printed
 
 
 def _model_files(folder: pathlib.Path, sources: list[Source]) -> list[pathlib.Path]:

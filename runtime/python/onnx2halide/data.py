@@ -1,10 +1,12 @@
 """Inputs and expected outputs: data sets that ship with a model, seeded samples, and single files."""
 
 import pathlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from onnx2halide.elements import dtype_of
 from onnx2halide.model import Port
 
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp"}
@@ -43,9 +45,29 @@ def _sample(rng: np.random.Generator, port: Port, shape: tuple[int, ...]) -> np.
     return rng.normal(size=shape).astype(port.dtype)
 
 
-def load(file: pathlib.Path, port: Port, pixels: tuple[float, float] = (0, 1)) -> np.ndarray:
+def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
+    """The inputs that a model's file declares, with numbers for dims that it leaves open. Raises ValueError where it is no model."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        graph = onnx.ModelProto.FromString(model).graph
+    except DecodeError as error:
+        raise ValueError("is not an ONNX model") from error
+    weights = {tensor.name for tensor in graph.initializer}
+    return [_declared(value, dims) for value in graph.input if value.name not in weights]
+
+
+def _declared(value, dims: Mapping[str, int]) -> Port:
+    tensor = value.type.tensor_type
+    shape = (dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param) for dim in tensor.shape.dim)
+    return Port(value.name, dtype_of(tensor.elem_type), tuple(shape))
+
+
+def load(file: pathlib.Path, port: Port, pixels: tuple[float, float] = (0, 1), resize: bool = False) -> np.ndarray:
     """One input from a file: .npy, .npz (the array of the input's name, or the only one), .pb (a TensorProto), or an image for an
-    input of images, whose darkest and lightest pixels become the two numbers of `pixels`."""
+    input of images, whose darkest and lightest pixels become the two numbers of `pixels`. An image of another size is scaled with
+    `resize`, and else refused."""
     suffix = file.suffix.lower()
     if suffix == ".npy":
         return np.load(file)
@@ -57,21 +79,25 @@ def load(file: pathlib.Path, port: Port, pixels: tuple[float, float] = (0, 1)) -
     if suffix == ".pb":
         return _read_proto(file)
     if suffix in _IMAGES:
-        return _read_image(file, port, pixels)
+        return _read_image(file, port, pixels, resize)
     raise ValueError(f"{file}: expected .npy, .npz, .pb or an image")
 
 
-def _read_image(file: pathlib.Path, port: Port, pixels: tuple[float, float]) -> np.ndarray:
+def _read_image(file: pathlib.Path, port: Port, pixels: tuple[float, float], resize: bool) -> np.ndarray:
     from PIL import Image
 
-    channels_last = len(port.shape) == 4 and port.shape[3] in (1, 3)
-    if len(port.shape) != 4 or not (channels_last or port.shape[1] in (1, 3)):
+    channels_first = len(port.shape) == 4 and port.shape[1] in (1, 3)  # as ONNX has it, so it goes first
+    if not channels_first and not (len(port.shape) == 4 and port.shape[3] in (1, 3)):
         raise ValueError(f"{file}: input '{port.name}' of shape {list(port.shape)} is no image of 1 or 3 channels")
-    channels, height, width = (port.shape[axis] for axis in ((3, 1, 2) if channels_last else (1, 2, 3)))
+    channels, height, width = (port.shape[axis] for axis in ((1, 2, 3) if channels_first else (3, 1, 2)))
     image = Image.open(file).convert("L" if channels == 1 else "RGB")
-    image = image.resize((width or image.width, height or image.height))
+    wanted = (width or image.width, height or image.height)
+    if image.size != wanted and not resize:
+        size = f"{image.width}x{image.height}"
+        raise ValueError(f"{file}: has {size} pixels, input '{port.name}' takes {wanted[0]}x{wanted[1]}; --resize scales it")
+    image = image.resize(wanted)
     array = np.asarray(image).reshape(1, image.height, image.width, channels)
-    if not channels_last:
+    if channels_first:
         array = array.transpose(0, 3, 1, 2)
     if port.dtype.kind in "iu":
         return array.astype(port.dtype)

@@ -20,8 +20,26 @@ class Port:
     dtype: np.dtype
     shape: tuple[int | None, ...]  # None where the model leaves a dim open
 
+    def array(self, value) -> np.ndarray:
+        """The value as an array that this port takes, row-major. Plain Python numbers and lists take its dtype; arrays must have it.
+        Raises TypeError or ValueError where it does not fit."""
+        try:
+            array = np.asarray(value, dtype=None if hasattr(value, "dtype") else self.dtype, order="C")
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"input {self.name!r} cannot be made an array of {self.dtype}: {error}") from None
+        if array.dtype != self.dtype:
+            raise TypeError(f"input {self.name!r} has elements of type {array.dtype}, expected {self.dtype}")
+        if array.shape != self.shape and not self._takes(array.shape):
+            raise ValueError(f"input {self.name!r} has shape {list(array.shape)}, expected {list(self.shape)}")
+        return array
 
-# The structs of onnx2halide_types.h.
+    def _takes(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == len(self.shape) and all(own is None or own == size for own, size in zip(self.shape, shape))
+
+
+# The codes and structs of onnx2halide_types.h.
+
+BAD_ARGUMENT = 1
 
 
 class _CPort(ctypes.Structure):
@@ -118,8 +136,9 @@ class Model:
 
     def _run(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         results = self._bind(arrays)[1]
-        if self._run_values(self._session, self._input_values, self._output_values) != 0:
-            raise RuntimeError(self.error())
+        code = self._run_values(self._session, self._input_values, self._output_values)
+        if code != 0:
+            raise (ValueError if code == BAD_ARGUMENT else RuntimeError)(self.error())
         values = zip(self._output_values, results, self.outputs)
         return [_copy(value, port.dtype) if array is None else array for value, array, port in values]
 
@@ -151,15 +170,10 @@ class Model:
             raise TypeError(f"{self.name}: inputs are a list or a dict of arrays, not {type(inputs).__name__}")
         if len(inputs) != len(self.inputs):
             raise ValueError(f"{self.name}: {len(inputs)} inputs are given, expected {len(self.inputs)}")
-        return [self._array(value, port) for value, port in zip(inputs, self.inputs)]
-
-    def _array(self, value, port: Port) -> np.ndarray:
-        # Plain Python numbers and lists take the input's dtype; arrays must have it.
-        dtype = None if hasattr(value, "dtype") else port.dtype
-        array = np.asarray(value, dtype=dtype, order="C")
-        if array.dtype != port.dtype:
-            raise TypeError(f"{self.name}: input {port.name!r} has elements of type {array.dtype}, expected {port.dtype}")
-        return array
+        try:
+            return [port.array(value) for value, port in zip(inputs, self.inputs)]
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{self.name}: {error}") from None
 
     def _create(self, threads: int, trace: tuple[int, int]) -> ctypes.c_void_p:
         session = ctypes.c_void_p()

@@ -7,14 +7,19 @@ import re
 import numpy as np
 
 from onnx2halide import arguments
-from onnx2halide.data import load
-from onnx2halide.model import Model
+from onnx2halide.compiler import UsageError
+from onnx2halide.data import declared_inputs, load
+from onnx2halide.model import Port
 
 
 def main() -> int:
     options = _parse()
+    # Compiling may take long, so the inputs are checked first.
+    inputs = _inputs(_ports(options), options)
     model = arguments.compile_model(options)
-    outputs = model.run_by_name(_inputs(model, options.input, options.pixels))
+    arguments.progress(f"running {options.model.name}")
+    outputs = model.run_by_name(inputs)
+    arguments.progress("")
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
     for name, array in outputs.items():
@@ -32,29 +37,43 @@ def _parse() -> argparse.Namespace:
         "an input from .npy, .npz, .pb or an image; NAME= may be left out where the model has one input, or for an .npz of all inputs"))  # fmt: skip
     parser.add_argument("-o", "--output", metavar="DIR", type=pathlib.Path, help="folder for the outputs, a .npy each")
     parser.add_argument("--pixels", metavar="LOW,HIGH", type=_pair, default=(0, 1), help="numbers for an image's black and white; default: 0,1")
+    parser.add_argument("--resize", action="store_true", help="scale images to the size of their input")
     return parser.parse_args()
 
 
 def _pair(text: str) -> tuple[float, float]:
-    low, high = text.split(",")
-    return float(low), float(high)
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}', expected two numbers such as 0,255") from None
+    return low, high
 
 
-def _inputs(model: Model, texts: list[str], pixels: tuple[float, float]) -> dict[str, np.ndarray]:
+def _ports(options: argparse.Namespace) -> list[Port]:
+    try:
+        return declared_inputs(options.model.read_bytes(), dict(options.dim))
+    except ValueError:
+        return arguments.compile_model(options).inputs  # the compiler says better what is wrong
+
+
+def _inputs(ports: list[Port], options: argparse.Namespace) -> dict[str, np.ndarray]:
+    names = ", ".join(port.name for port in ports)
     inputs = {}
-    for text in texts:
+    for text in options.input:
         # Both names and files may hold '='.
-        port = next((port for port in model.inputs if text.startswith(port.name + "=")), None)
-        if port:
-            inputs[port.name] = load(pathlib.Path(text[len(port.name) + 1 :]), port, pixels)
-        elif len(model.inputs) == 1:
-            inputs[model.inputs[0].name] = load(pathlib.Path(text), model.inputs[0], pixels)
+        port = next((port for port in ports if text.startswith(port.name + "=")), None)
+        if port is None and len(ports) == 1:
+            port, file = ports[0], text
+        elif port:
+            file = text[len(port.name) + 1 :]
         elif text.endswith(".npz"):
             inputs |= dict(np.load(text))
+            continue
         else:
-            raise ValueError(f"--input {text}: expected NAME=FILE, with one of the inputs {', '.join(port.name for port in model.inputs)}")
-    return inputs
-
-
-if __name__ == "__main__":
-    arguments.run_command(main)
+            raise UsageError(f"--input {text}: expected NAME=FILE, with one of the inputs {names}")
+        inputs[port.name] = load(pathlib.Path(file), port, options.pixels, options.resize)
+    if missing := [port.name for port in ports if port.name not in inputs]:
+        raise UsageError(f"--input {missing[0]}=FILE is missing; the inputs are {names}")
+    for port in ports:
+        port.array(inputs[port.name])
+    return {port.name: inputs[port.name] for port in ports}

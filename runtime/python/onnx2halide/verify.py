@@ -71,12 +71,14 @@ def verify(path: pathlib.Path, model: Model, sets: list[DataSet], engine: str | 
     # A value that nobody reads, such as the mask of a Dropout, is no part of the compiled model.
     report = Report(path.name, unread=[name for name in nodes if name not in read])
     for data in sets:
+        arguments.progress(f"{path.name}: running on {data.name}")
         expected, report.against[data.name] = data.outputs, "its data"
         if not expected:
             report.against[data.name], expected = reference(path, data.inputs, engine=engine)
         got = model.run_by_name(data.inputs)
         report.outputs[data.name] = [tolerance.compare(name, got[name], array, data.inputs) for name, array in expected.items() if name in got]
     for data in sets:
+        arguments.progress(f"{path.name}: comparing every value on {data.name}")
         _, expected = reference(path, data.inputs, all_values=True, engine=engine)
         for name, array in model.run(data.inputs, all_outputs=True).items():
             if name not in expected or name in report.unread:
@@ -141,6 +143,7 @@ def main() -> int:
         raise ValueError(f"{options.data}: neither test_data_set_N nor io.npz is there")
     sets = sets or [DataSet(f"seed {options.seed}", sample(model.inputs, options.seed))]
     report = verify(options.model, model, sets, options.against, Tolerance(options.tolerance, options.floor))
+    arguments.progress("")
     print(as_json(report) if options.json else text(report))
     return arguments.DONE if report.equal else arguments.MODEL_AT_FAULT
 
@@ -156,7 +159,3 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the inputs where no data ships; default: 0")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args()
-
-
-if __name__ == "__main__":
-    arguments.run_command(main)
