@@ -19,8 +19,8 @@ public:
           walk_(choose_conv_walk(conv.loops, tile_)), c_(conv.output.vars.front()), x_(conv.output.vars.at(1)) {}
 
     void write() {
-        source_.param("vectors", tile_.vectors);
-        source_.param("pixels", tile_.pixels);
+        vectors_ = source_.param("vectors", tile_.vectors);
+        pixels_ = source_.param("pixels", tile_.pixels);
         split_channels();
         split_pixels();
         order_loops();
@@ -34,6 +34,7 @@ private:
     ConvTile tile_;
     ConvWalk walk_;
     std::string c_, x_;
+    std::string vectors_, pixels_;  // parameters
     // Loops outside of a tile, innermost first: over tiles in a strip, over tiles of channels, over strips.
     std::vector<std::string> tiles_, channels_, strips_;
     std::string task_;
@@ -48,6 +49,8 @@ private:
     void on_output(fmt::format_string<Args...> directive, Args&&... args) {
         source_.schedule(fmt::format("{}.{};", conv_.output.func, fmt::format(directive, std::forward<Args>(args)...)));
     }
+
+    std::string tile_channels() const { return fmt::format("{} * int({})", tile_.lanes, vectors_); }
 
     std::string outer(const std::string& var) { return source_.var(var + "o"); }
 
@@ -64,8 +67,7 @@ private:
             channels_.push_back(source_.var("group"));
             split(c_, channels_.back(), std::to_string(conv_.loops.channels), "RoundUp");
         }
-        split(c_, channels_.front(), fmt::format("{} * int(vectors)", tile_.lanes),
-              rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
+        split(c_, channels_.front(), tile_channels(), rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
     }
 
     void split_pixels() {
@@ -75,13 +77,12 @@ private:
             split_strip(x_, conv_.loops.width, "columns");
         }
         tiles_.push_back(outer(x_));
-        split(x_, tiles_.back(), "pixels", "ShiftInwards");
+        split(x_, tiles_.back(), pixels_, "ShiftInwards");
         if (!has_rows()) return;
         const std::string& y = conv_.output.vars[2];
         if (tile_.tile_rows > 1) {
-            source_.param("tile_rows", tile_.tile_rows);
             tiles_.push_back(outer(y));
-            split(y, tiles_.back(), "tile_rows", "ShiftInwards");
+            split(y, tiles_.back(), source_.param("tile_rows", tile_.tile_rows), "ShiftInwards");
         } else {
             tiles_.push_back(y);
         }
@@ -140,8 +141,7 @@ private:
     void place_sum() {
         const std::string place = fmt::format("{}.compute_at({}, {})", conv_.sum, conv_.output.func, tiles_.front());
         // Lanes behind the last channel are computed and not stored.
-        const std::string bound =
-            rounds_channels_up() ? fmt::format(".bound_extent({}, {} * int(vectors))", c_, tile_.lanes) : "";
+        const std::string bound = rounds_channels_up() ? fmt::format(".bound_extent({}, {})", c_, tile_channels()) : "";
         source_.schedule(fmt::format("{}{}.{};", place, bound, vectorised()));
         if (conv_.reduction.empty()) return;
         std::vector<std::string> order = in_tile();

@@ -24,12 +24,30 @@ KernelSource::KernelSource(const Target& target, const std::string& class_name, 
     : target_(target), naming_(naming), class_name_(class_name), outputs_(std::move(outputs)),
       defined_(defined.begin(), defined.end()) {
     names_.reserve(class_name);
+    reserve_symbols();
     // A value called `x` gives way to the Var `x`, so that loops are called the same everywhere.
-    for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"})
+    for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"}) {
+        if (names_.is_taken(var)) continue;
         names_.reserve(var);
+        kept_free_.insert(var);
+    }
     for (const Value* output : outputs_) {
         value_names_[output] = new_name(output->name);
         for (const Dim& extent : output->checked_type().shape) dim(extent);
+    }
+}
+
+void KernelSource::reserve_symbols() {
+    const auto reserve = [this](const Value* value) {
+        if (!value || !value->type) return;
+        for (const Dim& extent : value->type->shape) {
+            for (const std::string& symbol : extent.symbols()) names_.reserve(symbol);
+        }
+    };
+    for (const Value* value : defined_) {
+        reserve(value);
+        if (!value->producer) continue;
+        for (const Value* input : value->producer->inputs) reserve(input);
     }
 }
 
@@ -46,20 +64,25 @@ Coordinates KernelSource::vars(size_t rank) {
     } else {
         for (size_t i = 0; i < rank; ++i) result.push_back(fmt::format("d{}", i));
     }
-    for (const std::string& name : result) var(name);
+    for (std::string& name : result) name = var(name);
     return result;
 }
 
-std::string KernelSource::var(const std::string& name) { return declare(vars_, name); }
+std::string KernelSource::var(const std::string& role) { return declare(vars_, role); }
 
-std::string KernelSource::rvar(const std::string& name) { return declare(rvars_, name); }
+std::string KernelSource::rvar(const std::string& role) { return declare(rvars_, role); }
 
-std::string KernelSource::declare(std::vector<std::string>& declared, const std::string& name) {
-    if (std::find(declared.begin(), declared.end(), name) == declared.end()) {
+std::string KernelSource::declare(std::vector<std::string>& declared, const std::string& role) {
+    std::string& name = loop_names_[role];
+    if (name.empty()) {
+        name = own_name(role);
         declared.push_back(name);
-        names_.reserve(name);
     }
     return name;
+}
+
+std::string KernelSource::own_name(const std::string& hint) {
+    return kept_free_.erase(hint) > 0 ? hint : names_.unique(hint);
 }
 
 std::string KernelSource::func(const std::string& hint) {
@@ -68,11 +91,7 @@ std::string KernelSource::func(const std::string& hint) {
 }
 
 std::string KernelSource::rdom(const std::string& hint, const std::vector<Dim>& extents) {
-    // `r` and `k` are kept free for this.
-    std::string name = hint;
-    for (int i = 2; std::find(rdoms_.begin(), rdoms_.end(), name) != rdoms_.end(); ++i)
-        name = fmt::format("{}{}", hint, i);
-    names_.reserve(name);
+    const std::string name = own_name(hint);
     rdoms_.push_back(name);
     std::vector<std::string> ranges;
     for (const Dim& extent : extents) ranges.push_back("0, " + dim(extent));
@@ -86,8 +105,8 @@ std::string KernelSource::axis(const std::string& rdom, size_t i) {
     return i < names.size() ? fmt::format("{}.{}", rdom, names[i]) : fmt::format("{}[{}]", rdom, i);
 }
 
-std::string KernelSource::param(const std::string& name, int value) {
-    names_.reserve(name);
+std::string KernelSource::param(const std::string& hint, int value) {
+    const std::string name = own_name(hint);
     params_.emplace_back(name, value);
     return name;
 }

@@ -40,10 +40,10 @@ public:
 
     /// One Var per axis, in ONNX's axis order: {"n", "c", "y", "x"}. The same rank always has the same names.
     Coordinates vars(size_t rank);
-    /// A Var called `name`, the same one each time.
-    std::string var(const std::string& name);
+    /// A Var for this role, such as "strip", the same one each time. It is called so unless a value of the model is.
+    std::string var(const std::string& role);
     /// The same for an RVar, such as one that splits a reduction.
-    std::string rvar(const std::string& name);
+    std::string rvar(const std::string& role);
     /// A new name for an Expr that the algorithm's text declares itself.
     std::string local(const std::string& hint) { return new_name(hint); }
     /// A new Func whose name starts with `hint`, such as conv1_sum.
@@ -53,9 +53,9 @@ public:
     std::string rdom(const std::string& hint, const std::vector<Dim>& extents);
     /// The i-th variable of an RDom, as text: r.x
     static std::string axis(const std::string& rdom, size_t i);
-    /// A GeneratorParam<int> with this default, for the schedule's numbers. Returns its name; in arithmetic use
+    /// A new GeneratorParam<int> with this default, for the schedule's numbers. Returns its name; in arithmetic use
     /// `int(name)`.
-    std::string param(const std::string& name, int value);
+    std::string param(const std::string& hint, int value);
     /// A value's name in the class: the Input, Output or Func that holds it.
     std::string name(const Value* value);
     /// Leaves a name that belongs to a value's computation, such as its Func conv1_sum, from a node's algorithm to its
@@ -120,7 +120,9 @@ public:
 
 private:
     std::string new_name(const std::string& hint);
-    std::string declare(std::vector<std::string>& declared, const std::string& name);
+    std::string declare(std::vector<std::string>& declared, const std::string& role);
+    void reserve_symbols();
+    std::string own_name(const std::string& hint);
 
     Target target_;
     Naming naming_;
@@ -128,6 +130,8 @@ private:
     std::vector<const Value*> inputs_, outputs_;
     std::set<const Value*> defined_;
     Names names_;
+    std::set<std::string> kept_free_;                // of names_, for Vars and RDoms of these names
+    std::map<std::string, std::string> loop_names_;  // of Vars and RVars, by role
     std::map<const Value*, std::string> value_names_;
     std::map<std::pair<const Value*, std::string>, std::string> kept_;
     std::vector<std::string> vars_, rvars_, funcs_, rdoms_;

@@ -148,7 +148,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     if (!matmul.panels.empty()) {
         const std::string place =
             by_rows ? "compute_root()" : fmt::format("compute_at({}, {})", matmul.output.func, outer_tile);
-        source.schedule(fmt::format("{}.{}.vectorize(lane, {});", matmul.panels, place, lanes));
+        source.schedule(fmt::format("{}.{}.vectorize({}, {});", matmul.panels, place, source.var("lane"), lanes));
     }
     source.schedule(matmul.sum, joined({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, registers));
     source.schedule(matmul.sum + ".update()", joined({reorder({x, y, matmul.step})}, registers));

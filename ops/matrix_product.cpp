@@ -84,14 +84,15 @@ Coordinates MatrixProduct::batch_of_b(const Coordinates& at) const {
 void MatrixProduct::define_panels(KernelSource& source) const {
     const std::string panels = source.func(input(1)->name + "_panels");
     source.keep(output(0), panels_role, panels);
-    Coordinates left = {source.var("lane"), source.var("depth"), source.var("block")}, at = source.vars(rank());
+    const std::string lane = source.var("lane"), step = source.var("depth"), number = source.var("block");
+    Coordinates left = {lane, step, number}, at = source.vars(rank());
     for (const std::string& coordinate : batch_of_b(at)) left.push_back(coordinate);
     const int block = column_block(sum_type());
     std::string& column = at[*column_axis()];
-    column = fmt::format("block * {} + lane", block);
+    column = fmt::format("{} * {} + {}", number, block, lane);
     if (!floor_mod(columns(), block).is(0))
         column = fmt::format("min(likely({}), {})", column, source.dim(columns() - 1));
-    source.line(fmt::format("{}({}) = {};", panels, fmt::join(left, ", "), b_element(source, at, "depth")));
+    source.line(fmt::format("{}({}) = {};", panels, fmt::join(left, ", "), b_element(source, at, step)));
 }
 
 MatrixProduct::PackedColumn MatrixProduct::packed_column(KernelSource& source, const std::string& column) const {

@@ -81,7 +81,8 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     int width = 4 * source.target().lanes(is_narrow_float(type()) ? ElementType::float32 : type());
     while (width > *run.lower_bound()) width /= 2;
 
-    const std::string func = source.kept(output(0), role), parts = func + "_lanes", loop = innermost(loops);
+    const std::string func = source.kept(output(0), role), parts = source.local(func + "_lanes"),
+                      loop = innermost(loops);
     const std::string& r = source.kept(output(0), "domain");
     std::string stage = func + ".update()", inner = KernelSource::axis(r, 0);
     for (size_t i = 1; i < axes; ++i) {

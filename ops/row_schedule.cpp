@@ -43,17 +43,18 @@ std::string schedule_rows(KernelSource& source, const RowLoops& rows, const std:
     std::string row = loops[0];
     Directives directives;
     for (size_t i = 1; i < loops.size(); ++i) {
-        directives.push_back(fmt::format("fuse({}, {}, {})", row, loops[i], source.var("row")));
-        row = "row";
+        const std::string fused = source.var("row");
+        directives.push_back(fmt::format("fuse({}, {}, {})", row, loops[i], fused));
+        row = fused;
     }
     const auto elements = product(rows.output.extents).constant();
     if (!elements || *elements >= 2 * elements_of_a_task) {
         const int64_t length = std::max<int64_t>(1, rows.length.constant().value_or(elements_of_a_task));
         const std::string count =
             source.param("rows", static_cast<int>(std::max<int64_t>(1, elements_of_a_task / length)));
-        directives.push_back(
-            fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, source.var("task"), count));
-        directives.push_back("parallel(task)");
+        const std::string task = source.var("task");
+        directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, task, count));
+        directives.push_back(fmt::format("parallel({})", task));
     }
     if (!directives.empty()) source.schedule(rows.output.func, directives);
     return row;

@@ -184,8 +184,8 @@ TEST_CASE("the text of what moves elements") {
          "r = RDom(0, 3);\n"
          "y_2(r.x, y) = x_2(r.x, y);\n"
          "y_2(3, y) = z_2(0, y);\n"
-         "r2 = RDom(0, 3);\n"
-         "y_2(r2.x + 4, y) = x_2(r2.x, y);\n"},
+         "r_2 = RDom(0, 3);\n"
+         "y_2(r_2.x + 4, y) = x_2(r_2.x, y);\n"},
         {"only axes that meet take part in the arithmetic", R"(
             x = input float32[4,6,5]
             s = constant int64[4] 4 3 2 5

@@ -1,17 +1,78 @@
-"""Names that emitted algorithms declare themselves may also be a model's."""
+"""Names that emitted classes declare themselves may also be a model's."""
 
 import numpy as np
 import onnx2halide
+import pytest
 from make_models import FLOAT, model, node
 from onnx import TensorProto
 from onnx2halide.references import OnnxRuntime
+
+
+def random(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def check(proto, inputs, exactly=False):
+    expected = OnnxRuntime(proto).run(inputs)
+    for name, array in onnx2halide.compile(proto).run_by_name(inputs).items():
+        if exactly:
+            assert np.array_equal(array, expected[name])
+        else:
+            np.testing.assert_allclose(array, expected[name], rtol=1e-4, atol=1e-4)
 
 
 def test_max_pool_with_indices():
     nodes = [node("Relu", "x", "value"), node("MaxPool", "value", "best index", kernel_shape=[2, 2]), node("Neg", "best", "is_better")]
     pooled = [1, 2, 3, 4]
     pools = model(nodes, [("x", FLOAT, [1, 2, 4, 5])], [("is_better", FLOAT, pooled), ("index", TensorProto.INT64, pooled)])
-    x = np.random.default_rng(0).standard_normal((1, 2, 4, 5)).astype(np.float32)
-    expected = OnnxRuntime(pools).run({"x": x})
-    for name, array in onnx2halide.compile(pools).run_by_name({"x": x}).items():
-        assert np.array_equal(array, expected[name])
+    check(pools, {"x": random(1, 2, 4, 5)}, exactly=True)
+
+
+@pytest.mark.parametrize("names", ["pixels vectors rows", "strip co xo", "task group lanes", "ci kx ky", "x c k"])
+def test_convolution(names):
+    image, bias, result = names.split()
+    nodes = [node("Conv", f"{image} W {bias}", "sum", pads=[1, 1, 1, 1], name=bias), node("Relu", "sum", result, name=result)]
+    shape = [1, 32, 40, 40]
+    conv = model(nodes, [(image, FLOAT, shape)], [(result, FLOAT, shape)], {"W": random(32, 32, 3, 3), bias: random(32)})
+    check(conv, {image: random(*shape)})
+
+
+@pytest.mark.parametrize("names", ["vectors rows x_tile", "lane depth block", "stretch task k_outer"])
+@pytest.mark.parametrize("rows", [1, 100])
+def test_product(names, rows):
+    a, b, result = names.split()
+    nodes = [node("MatMul", f"{a} {b}", "product"), node("Tanh", "product", result)]
+    product = model(nodes, [(a, FLOAT, [rows, 200]), (b, FLOAT, [200, 300])], [(result, FLOAT, [rows, 300])])
+    check(product, {a: random(rows, 200), b: random(200, 300)})
+
+
+@pytest.mark.parametrize("names", ["row rows task", "k_row place x_tile", "part block lane", "lanes run k2"])
+@pytest.mark.parametrize("op", ["Softmax", "ReduceMean", "LpNormalization"])
+def test_rows(names, op):
+    x, between, result = names.split()
+    nodes = [node("Neg", x, between), node(op, between, result)]
+    shape = [3, 50, 600]
+    result_shape = [1, 1, 1] if op == "ReduceMean" else shape
+    check(model(nodes, [(x, FLOAT, shape)], [(result, FLOAT, result_shape)]), {x: random(*shape)})
+
+
+@pytest.mark.parametrize("names", ["x_side c_side x_tile", "x_in c_in c_tile"])
+def test_transpose(names):
+    x, between, result = names.split()
+    nodes = [node("Neg", x, between), node("Transpose", between, result, perm=[0, 2, 3, 1])]
+    moved = model(nodes, [(x, FLOAT, [1, 30, 40, 50])], [(result, FLOAT, [1, 40, 50, 30])])
+    check(moved, {x: random(1, 30, 40, 50)}, exactly=True)
+
+
+@pytest.mark.parametrize("name", ["n", "x", "batch"])
+def test_open_dims(name):
+    nodes = [node("MatMul", f"{name} W", "product"), node("Relu", "product", "y")]
+    product = model(nodes, [(name, FLOAT, [name, 3])], [("y", FLOAT, [name, 5])], {"W": random(3, 5)})
+    check(product, {name: random(4, 3)})
+
+
+def test_classes():
+    names = ["Stage", "Module", "Pipeline", "Argument", "div", "time", "gamma", "read", "index", "y1"]
+    nodes = [node("Relu", f"a{i}", f"b{i}", name=name) for i, name in enumerate(names)]
+    inputs, outputs = ([(f"{port}{i}", FLOAT, [i + 3]) for i in range(len(names))] for port in "ab")
+    check(model(nodes, inputs, outputs), {f"a{i}": random(i + 3) for i in range(len(names))}, exactly=True)
