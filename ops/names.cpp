@@ -1,5 +1,6 @@
 #include "ops/names.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include <fmt/format.h>
@@ -112,6 +113,27 @@ constexpr std::string_view reserved_words[] = {
     "stdin",
     "stdout",
     "stderr",
+    "INT8_MIN",
+    "INT16_MIN",
+    "INT32_MIN",
+    "INT64_MIN",
+    "INT8_MAX",
+    "INT16_MAX",
+    "INT32_MAX",
+    "INT64_MAX",
+    "UINT8_MAX",
+    "UINT16_MAX",
+    "UINT32_MAX",
+    "UINT64_MAX",
+    "INTMAX_MIN",
+    "INTMAX_MAX",
+    "UINTMAX_MAX",
+    "INTPTR_MIN",
+    "INTPTR_MAX",
+    "UINTPTR_MAX",
+    "PTRDIFF_MIN",
+    "PTRDIFF_MAX",
+    "SIZE_MAX",
     // Halide's names that generators use, and members of Generator
     "Halide",
     "Var",
@@ -235,12 +257,16 @@ constexpr std::string_view reserved_words[] = {
     "STEP",
     "VIEW",
     "T",
+    "SCALAR",
     "floor_div",
     "floor_mod",
     "min_dim",
     "max_dim",
     "onnx",
 };
+
+/// What the runtime's headers declare starts so.
+constexpr std::string_view reserved_prefixes[] = {"halide_", "HALIDE_", "onnx2halide_", "ONNX2HALIDE_"};
 
 }  // namespace
 
@@ -262,10 +288,13 @@ std::string identifier(std::string_view text) {
 
 Names::Names() {
     for (const std::string_view word : reserved_words) taken_.emplace(word);
+    for (const std::string_view prefix : reserved_prefixes) reserve_prefix(prefix);
 }
 
 std::string Names::unique(std::string_view text) {
-    const std::string wanted = identifier(text);
+    std::string wanted = identifier(text);
+    const auto starts_so = [&](const std::string& prefix) { return wanted.starts_with(prefix); };
+    if (std::any_of(prefixes_.begin(), prefixes_.end(), starts_so)) wanted = "v_" + wanted;
     std::string name = wanted;
     for (int i = 2; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
     return name;

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 namespace onnx2halide {
 
@@ -21,10 +22,13 @@ public:
     std::string unique(std::string_view text);
     /// Keeps an identifier out of what `unique` gives.
     void reserve(std::string_view name) { taken_.emplace(name); }
+    /// Puts a letter before names that start so.
+    void reserve_prefix(std::string_view prefix) { prefixes_.emplace_back(prefix); }
     bool is_taken(std::string_view name) const { return taken_.contains(std::string(name)); }
 
 private:
     std::unordered_set<std::string> taken_;
+    std::vector<std::string> prefixes_;
 };
 
 }  // namespace onnx2halide

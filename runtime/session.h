@@ -100,9 +100,16 @@ static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_
     view->flags = owner->flags;
 }
 
-/* In the emitted functions `session` is the session; a tensor's name is its index. A trace may ask for a step again. */
-#define T(tensor) (&session->tensors[tensor])
-#define VIEW(view, owner) onnx2halide_view(session, T(view), T(owner))
+/* In the emitted functions `session` is the session, and a tensor `image` has the index tensor_image: a model's names
+ * cannot meet those of C and of this file. A trace may ask for a step again. */
+#define T(tensor) (&session->tensors[tensor_##tensor])
+#define VIEW(view, owner) onnx2halide_view(session, &session->tensors[tensor_##view], &session->tensors[tensor_##owner])
+/* TENSOR(image, session->arena + 64, float, 32, EXTENTS(8, 8, 3)): where it lies, its type, extents innermost first. */
+#define TENSOR(tensor, data, type, bits, extents)                                                                      \
+    onnx2halide_tensor(session, tensor_##tensor, data, (struct halide_type_t){halide_type_##type, bits, 1}, extents)
+#define EXTENTS(...)                                                                                                   \
+    (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+#define SCALAR 0, NULL
 #define STEP(kernel, ...)                                                                                              \
     do {                                                                                                               \
         session->step = #kernel;                                                                                       \

@@ -45,7 +45,7 @@ std::string macro_name(const std::string& name);
 /// `, const float *image, float *scores`: what the typed run takes after the session. `names` are port_names().
 std::string typed_parameters(const Graph& graph, const std::vector<std::string>& names);
 
-/// The name of an input or output in C, distinct from all others of the model.
-std::vector<std::string> port_names(const Graph& graph);
+/// The names of inputs and outputs in C, distinct from each other and from the header's macros.
+std::vector<std::string> port_names(const Program& program);
 
 }  // namespace onnx2halide

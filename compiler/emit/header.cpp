@@ -52,11 +52,12 @@ std::string typed_run(const Program& program, const std::vector<std::string>& na
 
 }  // namespace
 
-std::vector<std::string> port_names(const Graph& graph) {
+std::vector<std::string> port_names(const Program& program) {
     Names names;
+    names.reserve_prefix(macro_name(program.name) + "_");
     std::vector<std::string> result;
-    for (const Value* input : graph.inputs) result.push_back(names.unique(input->name));
-    for (const std::string& output : graph.output_names) result.push_back(names.unique(output));
+    for (const Value* input : program.graph->inputs) result.push_back(names.unique(input->name));
+    for (const std::string& output : program.graph->output_names) result.push_back(names.unique(output));
     return result;
 }
 
@@ -81,7 +82,7 @@ std::string typed_parameters(const Graph& graph, const std::vector<std::string>&
 
 std::string emit_header(const Program& program, const EmitOptions& options, int64_t scratch_bytes) {
     const Graph& graph = *program.graph;
-    const std::vector<std::string> names = port_names(graph);
+    const std::vector<std::string> names = port_names(program);
     std::string ports;
     for (size_t i = 0; i < graph.inputs.size(); ++i)
         ports += port_macros(program.name, graph.inputs[i], graph.inputs[i]->name, names[i]);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,13 +12,13 @@ namespace onnx2halide {
 
 namespace {
 
-/// `halide_type_float, 32`
+/// `float, 32`
 std::string halide_type(ElementType type) {
     const ElementInfo& element = info(type);
-    const std::string_view code = type == ElementType::bfloat16 ? "halide_type_bfloat"
-                                  : element.floating            ? "halide_type_float"
-                                  : element.is_signed           ? "halide_type_int"
-                                                                : "halide_type_uint";
+    const std::string_view code = type == ElementType::bfloat16 ? "bfloat"
+                                  : element.floating            ? "float"
+                                  : element.is_signed           ? "int"
+                                                                : "uint";
     return fmt::format("{}, {}", code, element.bytes * 8);
 }
 
@@ -34,16 +35,23 @@ std::string quoted(const std::string& text) {
     return result + "\"";
 }
 
+/// Whether a name occurs in C text as a word of its own.
+bool uses(const std::string& text, const std::string& name) {
+    const auto is_word = [&](size_t i) {
+        return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
+    };
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+        if (!is_word(at - 1) && !is_word(at + name.size())) return true;
+    }
+    return false;
+}
+
 class HostProgram {
 public:
     HostProgram(const Program& program, const EmitOptions& options)
         : program_(program), options_(options), graph_(*program.graph) {
-        for (const Kernel& kernel : program.kernels) names_.reserve(kernel.name + "_kernel");
-        for (const auto& [symbol, dim] : graph_.symbols) names_.reserve(symbol);
-        for (const char* suffix : {"", "_create", "_run", "_run_values", "_error", "_destroy", "_inputs", "_outputs"}) {
-            names_.reserve(program.name + suffix);
-        }
-        for (const Value* tensor : program.tensors) tensor_names_[tensor] = names_.unique(tensor->name);
+        Names names;
+        for (const Value* tensor : program.tensors) tensor_names_[tensor] = names.unique(tensor->name);
     }
 
     std::string text() const {
@@ -84,13 +92,15 @@ private:
     std::string kernel_declarations() const {
         std::string text;
         for (const Kernel& kernel : program_.kernels) {
-            const size_t inputs = kernel.source.inputs().size(), outputs = kernel.source.outputs().size();
+            Names names;  // of the parameters, which the header's macros would replace
+            names.reserve_prefix(macro_name(program_.name) + "_");
             std::vector<std::string> parameters = {"void *session"};
-            for (size_t i = 0; i < inputs; ++i)
-                parameters.push_back("halide_buffer_t *" + kernel.source.name_of(kernel.source.inputs()[i]));
-            for (const std::string& symbol : kernel.source.symbols()) parameters.push_back("int32_t " + symbol);
-            for (size_t i = 0; i < outputs; ++i)
-                parameters.push_back("halide_buffer_t *" + kernel.source.name_of(kernel.source.outputs()[i]));
+            const auto add = [&](const char* type, const std::string& name) {
+                parameters.push_back(type + names.unique(name));
+            };
+            for (const Value* input : kernel.source.inputs()) add("halide_buffer_t *", kernel.source.name_of(input));
+            for (const std::string& symbol : kernel.source.symbols()) add("int32_t ", symbol);
+            for (const Value* output : kernel.source.outputs()) add("halide_buffer_t *", kernel.source.name_of(output));
             text += fmt::format("int {}_kernel({});\n", kernel.name, fmt::join(parameters, ", "));
         }
         return text;
@@ -98,7 +108,7 @@ private:
 
     std::string tensor_list() const {
         std::string text;
-        for (const Value* tensor : program_.tensors) text += fmt::format("    {},\n", tensor_names_.at(tensor));
+        for (const Value* tensor : program_.tensors) text += fmt::format("    tensor_{},\n", tensor_names_.at(tensor));
         return text;
     }
 
@@ -150,13 +160,15 @@ private:
         return fmt::format("\nstatic const onnx2halide_open_dim open_dims[] = {{\n{}}};\n", rows);
     }
 
-    /// Reads the open dims into variables of their names.
-    std::string open_variables(const std::string& array) const {
+    /// Statements, and before them those open dims that they use as variables of their names.
+    std::string with_open_dims(const std::string& array, const std::string& statements) const {
         std::string text;
         size_t i = 0;
-        for (const auto& [symbol, dim] : graph_.symbols)
-            text += fmt::format("    const int64_t {} = {}[{}];\n", symbol, array, i++);
-        return text;
+        for (const auto& [symbol, dim] : graph_.symbols) {
+            if (uses(statements, symbol)) text += fmt::format("    const int64_t {} = {}[{}];\n", symbol, array, i);
+            ++i;
+        }
+        return text + statements;
     }
 
     std::string shapes() const {
@@ -166,15 +178,15 @@ private:
                 for (const Dim& dim : value->checked_type().shape) dims.push_back(c_text(dim));
             }
         }
-        std::string text = open_variables("open");
+        std::string text;
         for (size_t i = 0; i < dims.size(); ++i) text += fmt::format("    dims[{}] = {};\n", i, dims[i]);
-        return text;
+        return with_open_dims("open", text);
     }
 
     std::string extents(const Value* tensor) const {
         std::vector<std::string> extents;
         for (const Dim& dim : tensor->checked_type().extents()) extents.push_back(c_text(dim));
-        return extents.empty() ? "NULL" : fmt::format("(const int64_t[]){{{}}}", fmt::join(extents, ", "));
+        return extents.empty() ? "SCALAR" : fmt::format("EXTENTS({})", fmt::join(extents, ", "));
     }
 
     /// C text of the address at which a tensor starts when its session is set up.
@@ -191,7 +203,7 @@ private:
     bool is_placed_at_run_time() const { return !program_.is_static() && !program_.arena.empty(); }
 
     std::string place() const {
-        std::string text = open_variables("session->open");
+        std::string text;
         if (is_placed_at_run_time()) {
             text += "    onnx2halide_lifetime arena[] = {  /* first step, last step, bytes */\n";
             for (const size_t index : program_.arena) {
@@ -206,16 +218,14 @@ private:
         } else if (!program_.is_static()) {
             text += "    const int code = onnx2halide_reserve(session, 0);\n    if (code != 0) return code;\n";
         }
-        for (const auto& [symbol, dim] : graph_.symbols) text += fmt::format("    (void){};\n", symbol);
         for (const Value* tensor : program_.tensors) {
-            text += fmt::format("    onnx2halide_tensor(session, {}, {}, (struct halide_type_t){{{}, 1}}, {}, {});\n",
-                                tensor_names_.at(tensor), address(tensor), halide_type(tensor->checked_type().element),
-                                tensor->checked_type().rank(), extents(tensor));
+            text += fmt::format("    TENSOR({}, {}, {}, {});\n", tensor_names_.at(tensor), address(tensor),
+                                halide_type(tensor->checked_type().element), extents(tensor));
             if (program_.target.is_gpu() && program_.storage(tensor).place == Place::weight) {
                 text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             }
         }
-        return text;
+        return with_open_dims("session->open", text);
     }
 
     std::string bind() const {
@@ -258,8 +268,7 @@ private:
     }
 
     std::string steps() const {
-        std::string text = open_variables("session->open");
-        for (const auto& [symbol, dim] : graph_.symbols) text += fmt::format("    (void){};\n", symbol);
+        std::string text;
         for (const Step& step : program_.steps) {
             std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
             for (const Value* input : step.inputs) arguments.push_back(fmt::format("T({})", tensor_names_.at(input)));
@@ -280,11 +289,11 @@ private:
                                 owner);
             }
         }
-        return text;
+        return with_open_dims("session->open", text);
     }
 
     std::string typed_run() const {
-        const std::vector<std::string> names = port_names(graph_);
+        const std::vector<std::string> names = port_names(program_);
         std::string body;
         for (size_t i = 0; i < names.size(); ++i) {
             const bool is_input = i < graph_.inputs.size();
@@ -301,7 +310,6 @@ private:
     const Program& program_;
     const EmitOptions& options_;
     const Graph& graph_;
-    Names names_;
     std::map<const Value*, std::string> tensor_names_;
 };
 

@@ -15,23 +15,23 @@ int pool_row_major_kernel(void *session, halide_buffer_t *pool, halide_buffer_t 
 int dense_2_kernel(void *session, halide_buffer_t *flat, halide_buffer_t *dense_W_packed, halide_buffer_t *dense_B, halide_buffer_t *dense_3);
 int probabilities_kernel(void *session, halide_buffer_t *dense_2, halide_buffer_t *probabilities_2);
 
-/* Every tensor. */
+/* Every tensor: T(image) is the tensor of index tensor_image. */
 enum {
-    image,
-    image_channels_last,
-    norm1_Add_2,
-    norm1_Mul_packed,
-    relu1,
-    conv2_B,
-    conv2_W_packed,
-    relu2,
-    pool,
-    pool_row_major,
-    flat,
-    dense_W_packed,
-    dense_B,
-    dense_2,
-    probabilities,
+    tensor_image,
+    tensor_image_channels_last,
+    tensor_norm1_Add_2,
+    tensor_norm1_Mul_packed,
+    tensor_relu1,
+    tensor_conv2_B,
+    tensor_conv2_W_packed,
+    tensor_relu2,
+    tensor_pool,
+    tensor_pool_row_major,
+    tensor_flat,
+    tensor_dense_W_packed,
+    tensor_dense_B,
+    tensor_dense_2,
+    tensor_probabilities,
     TENSORS
 };
 
@@ -48,7 +48,6 @@ const onnx2halide_port digits_outputs[] = {
 
 /* Shapes of the inputs, then of the outputs, outermost dim first. */
 static void shapes(const int64_t *open, int64_t *dims) {
-    (void)open, (void)dims;
     dims[0] = 1;
     dims[1] = 1;
     dims[2] = 8;
@@ -59,27 +58,26 @@ static void shapes(const int64_t *open, int64_t *dims) {
 
 /* Sets up every tensor: its place, type and extents, innermost first. */
 static int place(onnx2halide_session *session) {
-    onnx2halide_tensor(session, image, NULL, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){8, 8, 1, 1});
-    onnx2halide_tensor(session, image_channels_last, NULL, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){1, 8, 8, 1});
-    onnx2halide_tensor(session, norm1_Add_2, session->weights + 0, (struct halide_type_t){halide_type_float, 32, 1}, 1, (const int64_t[]){16});
-    onnx2halide_tensor(session, norm1_Mul_packed, session->weights + 64, (struct halide_type_t){halide_type_float, 32, 1}, 5, (const int64_t[]){16, 1, 3, 3, 1});
-    onnx2halide_tensor(session, relu1, session->arena + 8192, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){16, 8, 8, 1});
-    onnx2halide_tensor(session, conv2_B, session->weights + 640, (struct halide_type_t){halide_type_float, 32, 1}, 1, (const int64_t[]){32});
-    onnx2halide_tensor(session, conv2_W_packed, session->weights + 768, (struct halide_type_t){halide_type_float, 32, 1}, 5, (const int64_t[]){16, 16, 3, 3, 2});
-    onnx2halide_tensor(session, relu2, session->arena + 0, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){32, 8, 8, 1});
-    onnx2halide_tensor(session, pool, session->arena + 8192, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){32, 4, 4, 1});
-    onnx2halide_tensor(session, pool_row_major, session->arena + 0, (struct halide_type_t){halide_type_float, 32, 1}, 4, (const int64_t[]){4, 4, 32, 1});
-    onnx2halide_tensor(session, flat, session->arena + 0, (struct halide_type_t){halide_type_float, 32, 1}, 2, (const int64_t[]){512, 1});
-    onnx2halide_tensor(session, dense_W_packed, session->weights + 19200, (struct halide_type_t){halide_type_float, 32, 1}, 3, (const int64_t[]){16, 512, 1});
-    onnx2halide_tensor(session, dense_B, session->weights + 51968, (struct halide_type_t){halide_type_float, 32, 1}, 1, (const int64_t[]){10});
-    onnx2halide_tensor(session, dense_2, session->arena + 2048, (struct halide_type_t){halide_type_float, 32, 1}, 2, (const int64_t[]){10, 1});
-    onnx2halide_tensor(session, probabilities, NULL, (struct halide_type_t){halide_type_float, 32, 1}, 2, (const int64_t[]){10, 1});
+    TENSOR(image, NULL, float, 32, EXTENTS(8, 8, 1, 1));
+    TENSOR(image_channels_last, NULL, float, 32, EXTENTS(1, 8, 8, 1));
+    TENSOR(norm1_Add_2, session->weights + 0, float, 32, EXTENTS(16));
+    TENSOR(norm1_Mul_packed, session->weights + 64, float, 32, EXTENTS(16, 1, 3, 3, 1));
+    TENSOR(relu1, session->arena + 8192, float, 32, EXTENTS(16, 8, 8, 1));
+    TENSOR(conv2_B, session->weights + 640, float, 32, EXTENTS(32));
+    TENSOR(conv2_W_packed, session->weights + 768, float, 32, EXTENTS(16, 16, 3, 3, 2));
+    TENSOR(relu2, session->arena + 0, float, 32, EXTENTS(32, 8, 8, 1));
+    TENSOR(pool, session->arena + 8192, float, 32, EXTENTS(32, 4, 4, 1));
+    TENSOR(pool_row_major, session->arena + 0, float, 32, EXTENTS(4, 4, 32, 1));
+    TENSOR(flat, session->arena + 0, float, 32, EXTENTS(512, 1));
+    TENSOR(dense_W_packed, session->weights + 19200, float, 32, EXTENTS(16, 512, 1));
+    TENSOR(dense_B, session->weights + 51968, float, 32, EXTENTS(10));
+    TENSOR(dense_2, session->arena + 2048, float, 32, EXTENTS(10, 1));
+    TENSOR(probabilities, NULL, float, 32, EXTENTS(10, 1));
     return 0;
 }
 
 /* Points inputs and outputs, and what shares their memory, at the caller's. */
 static void bind(onnx2halide_session *session) {
-    (void)session;
     T(image)->host = (uint8_t *)(uintptr_t)session->input_data[0];
     T(image_channels_last)->host = (uint8_t *)(uintptr_t)session->input_data[0];
     T(probabilities)->host = session->output_data[0];
@@ -87,7 +85,6 @@ static void bind(onnx2halide_session *session) {
 
 /* The model, a line a kernel. */
 static int steps(onnx2halide_session *session) {
-    (void)session;
     /* PackedConv conv1, Relu relu1 */
     STEP(conv1_relu1, T(image_channels_last), T(norm1_Add_2), T(norm1_Mul_packed), T(relu1));
     /* PackedConv conv2, Relu relu2 */

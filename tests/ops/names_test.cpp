@@ -35,6 +35,9 @@ TEST_CASE("names of one scope are distinct") {
     CHECK(names.is_taken("x_2"));
     CHECK_FALSE(names.is_taken("x_3"));
     CHECK(Names().unique("x") == "x");
+    CHECK(Names().unique("halide_free") == "v_halide_free");
+    names.reserve_prefix("DIGITS_");
+    CHECK(names.unique("DIGITS_RANK") == "v_DIGITS_RANK");
 }
 
 TEST_CASE("no name is a keyword or one that emitted files use") {
