@@ -65,12 +65,27 @@ std::vector<Dim> Conv::reduction_extents() const {
     return extents;
 }
 
-Conv::Tap Conv::tap(const std::string& rdom) const {
+std::vector<std::string> Conv::tap_roles(KernelSource& source) const {
     const std::vector<int64_t> kernel = this->kernel();
-    const size_t loops = reduction_extents().size();
-    Tap tap{"", Coordinates(kernel.size()), {}};
-    for (size_t i = 0; i < loops; ++i) tap.reduction.push_back(KernelSource::axis(rdom, i));
-    auto next = tap.reduction.begin();
+    const Coordinates at = source.vars(in(0).rank());
+    std::vector<std::string> roles;
+    if (!inputs_per_group().is(1)) roles.push_back("ci");
+    for (size_t i = kernel.size(); i-- > 0;) {
+        if (kernel[i] != 1) roles.push_back("k" + at[i + 2]);
+    }
+    return roles;
+}
+
+std::vector<std::string> Conv::reduction(KernelSource& source) const {
+    std::vector<std::string> names;
+    for (const std::string& role : tap_roles(source)) names.push_back(source.rvar(role));
+    return names;
+}
+
+Conv::Tap Conv::tap(const std::vector<std::string>& reduction) const {
+    const std::vector<int64_t> kernel = this->kernel();
+    Tap tap{"", Coordinates(kernel.size())};
+    auto next = reduction.begin();
     if (!inputs_per_group().is(1)) tap.channel = *next++;
     for (size_t i = kernel.size(); i-- > 0;) {
         if (kernel[i] != 1) tap.kernel[i] = *next++;
@@ -110,7 +125,9 @@ void Conv::define_input_func(KernelSource& source) const {
     const std::string func = source.func(output(0)->name + "_input");
     source.keep(output(0), input_role, func);
     const Coordinates at = source.vars(in(0).rank());
-    const std::string element = read_padded(source, input(0), window(), at, KernelSource::literal(0.0, in(0).element));
+    const std::string zero = KernelSource::literal(0.0, in(0).element);
+    const std::string element = is_narrow_float(in(0).element) ? read_padded(source, input(0), window(), at, zero)
+                                                               : read_exterior(source, input(0), window(), at, zero);
     source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), at), element));
 }
 
@@ -132,17 +149,19 @@ std::string Conv::input_element(KernelSource& source, const Channel& channel, co
 void Conv::algorithm(KernelSource& source) const {
     if (has_input_func()) define_input_func(source);
     const std::vector<Dim> extents = reduction_extents();
-    const std::string taps = extents.empty() ? "" : source.rdom("k", extents);
-    const std::string sum = source.func(output(0)->name + "_sum");
-    source.keep(output(0), taps_role, taps);
+    std::vector<std::string> taps;
+    if (!extents.empty()) taps = source.name_axes(source.rdom("k", extents), tap_roles(source));
+    // What other nodes of the kernel read may be the sum itself.
+    const bool is_result = source.is_internal(output(0)) && !sums_by_group() && !is_narrow_float(out(0).element);
+    const std::string sum = is_result ? source.name(output(0)) : source.func(output(0)->name + "_sum");
     source.keep(output(0), sum_role, sum);
 
     const Coordinates at = source.vars(out(0).rank());
     const Channel channel = this->channel(source, at[1]);
     const Tap tap = this->tap(taps);
-    const std::string call = sum_call(sum, at, channel.group), initial = bias(source, channel);
-    const std::string product =
-        fmt::format("{} * {}", source.read(input(1), weight_at(channel, tap)), input_element(source, channel, tap));
+    const std::string call = sum_call(sum, at, channel.group), element = input_element(source, channel, tap);
+    const std::string weight = source.read(input(1), weight_at(channel, tap)), initial = bias(source, channel);
+    const std::string product = fmt::format("{} * {}", weight, element);
     if (extents.empty()) {
         source.line(fmt::format("{} = {} + {};", call, initial, product));
     } else {
@@ -150,6 +169,7 @@ void Conv::algorithm(KernelSource& source) const {
         source.line(fmt::format("{} += {};", call, product));
     }
 
+    if (is_result) return;
     if (!sums_by_group()) {
         source.define(output(0), at, call);
         return;

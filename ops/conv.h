@@ -24,8 +24,7 @@ protected:
     /// axis.
     struct Tap {
         std::string channel;
-        Coordinates kernel;                  // empty where the kernel is 1
-        std::vector<std::string> reduction;  // the RDom's variables, innermost first
+        Coordinates kernel;  // empty where the kernel is 1
     };
 
     int64_t group_;
@@ -41,12 +40,16 @@ protected:
     Window window() const { return read_window(node_, in(0).shape, kernel()); }
     Dim channels_per_group() const { return floor_div(channels(), group_); }
     Dim inputs_per_group() const { return floor_div(in(0).shape.at(1), group_); }
-    /// The variables of the node's RDom; there is none where each output has one product.
-    Tap tap(const std::string& rdom) const;
+    /// The tap that the variables of the node's RDom stand for, innermost first; there is none where each output has
+    /// one product.
+    Tap tap(const std::vector<std::string>& reduction) const;
+    /// What these variables are called: ci, kx, ky.
+    std::vector<std::string> tap_roles(KernelSource& source) const;
+    std::vector<std::string> reduction(KernelSource& source) const;
     std::string sum_call(const std::string& sum, const Coordinates& at, const std::string& group) const;
 
     // Names that the algorithm keeps for the schedule, all under output 0.
-    static constexpr const char *sum_role = "sum", *taps_role = "taps", *input_role = "input";
+    static constexpr const char *sum_role = "sum", *input_role = "input";
     /// Whether input elements are not read where they are: beyond an edge, or float16 that is widened once.
     bool has_input_func() const;
 

@@ -52,6 +52,7 @@ ConvLoops PackedConv::loops() const {
     loops.shares_inputs = !is_depthwise;
     loops.groups = is_depthwise ? 1 : group_;
     loops.whole_group = sums_by_group();
+    loops.has_edges = has_input_func();
     loops.channels = output_channels_ / loops.groups;
     loops.max_lanes = is_depthwise ? loops.channels : estimate(in(1).shape.back());
     loops.inner_products = is_depthwise ? window.back().kernel : estimate(inputs_per_group());
@@ -88,7 +89,7 @@ void PackedConv::schedule(KernelSource& source) const {
     DirectConv conv;
     conv.output = source.output_loops();
     conv.sum = source.kept(output(0), sum_role);
-    conv.reduction = tap(source.kept(output(0), taps_role)).reduction;
+    conv.reduction = reduction(source);
     if (copies_input()) conv.input = input_loops(source);
     conv.loops = loops();
     schedule_direct_conv(source, conv);

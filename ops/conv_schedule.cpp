@@ -12,18 +12,34 @@ namespace {
 /// Unrolled turns of the innermost reduction loop: enough to hide the loop's own cost.
 constexpr int64_t unroll_limit = 4;
 
+using Directives = std::vector<std::string>;
+
+template <typename T>
+void append(std::vector<T>& list, const std::vector<T>& more) {
+    list.insert(list.end(), more.begin(), more.end());
+}
+
+/// `unroll(c)`, a directive a loop
+Directives unroll(const std::vector<std::string>& loops) {
+    Directives directives;
+    for (const std::string& loop : loops) directives.push_back(fmt::format("unroll({})", loop));
+    return directives;
+}
+
 class Writer {
 public:
     Writer(KernelSource& source, const DirectConv& conv)
         : source_(source), conv_(conv), tile_(choose_conv_tile(conv.loops, source.target())),
-          walk_(choose_conv_walk(conv.loops, tile_)), c_(conv.output.vars.front()), x_(conv.output.vars.at(1)) {}
+          walk_(choose_conv_walk(conv.loops, tile_)), c_(conv.output.vars.front()), x_(conv.output.vars.at(1)),
+          lanes_(source.lanes(conv.loops.element, tile_.lanes)), vectors_(std::to_string(tile_.vectors)) {}
 
     void write() {
-        vectors_ = source_.param("vectors", tile_.vectors);
-        pixels_ = source_.param("pixels", tile_.pixels);
+        declare_tile();
+        explain_tile();
         split_channels();
         split_pixels();
         order_loops();
+        source_.schedule(conv_.output.func, output_);
         place_sum();
         place_input();
     }
@@ -34,10 +50,11 @@ private:
     ConvTile tile_;
     ConvWalk walk_;
     std::string c_, x_;
-    std::string vectors_, pixels_;  // parameters
+    std::string lanes_, vectors_, pixels_, rows_;  // of a tile
     // Loops outside of a tile, innermost first: over tiles in a strip, over tiles of channels, over strips.
     std::vector<std::string> tiles_, channels_, strips_;
     std::string task_;
+    Directives output_;  // of the output's Func
 
     bool has_rows() const { return conv_.output.vars.size() > 3; }
     /// The strips are of rows, or of pixels where there is one row.
@@ -45,23 +62,41 @@ private:
     /// Whether the last vector has lanes for which there are no channels; the weights have zeros there.
     bool rounds_channels_up() const { return conv_.loops.shares_inputs && conv_.loops.channels % tile_.lanes != 0; }
 
-    template <typename... Args>
-    void on_output(fmt::format_string<Args...> directive, Args&&... args) {
-        source_.schedule(fmt::format("{}.{};", conv_.output.func, fmt::format(directive, std::forward<Args>(args)...)));
+    std::string outer(const std::string& var) { return source_.var(var + "o"); }
+    std::string tile_channels() const { return fmt::format("{} * {}", lanes_, vectors_); }
+
+    /// A tile may not be larger than the output: the last one is shifted inwards, and lanes beyond the last vector have
+    /// no weights.
+    void declare_tile() {
+        const ConvLoops& loops = conv_.loops;
+        const int64_t vectors = (loops.channels + tile_.lanes - 1) / tile_.lanes;
+        if (!loops.whole_group) vectors_ = source_.param("vectors", tile_.vectors, vectors);
+        pixels_ = source_.param("pixels", tile_.pixels, loops.width);
+        if (tile_.tile_rows > 1) rows_ = source_.param("tile_rows", tile_.tile_rows, loops.height);
     }
 
-    std::string tile_channels() const { return fmt::format("{} * int({})", tile_.lanes, vectors_); }
-
-    std::string outer(const std::string& var) { return source_.var(var + "o"); }
+    void explain_tile() {
+        const ConvLoops& loops = conv_.loops;
+        if (loops.shares_inputs) {
+            source_.schedule(fmt::format(
+                "// A tile's sums stay in registers over all taps: {} sums, {} weights and 1 input fit in {}.",
+                tile_.pixels * tile_.tile_rows * tile_.vectors, tile_.vectors, source_.target().vector_registers));
+        } else {
+            source_.schedule(
+                "// Each channel has inputs of its own: a tile is one vector wide, its pixels share inputs.");
+            if (loops.has_edges)
+                source_.schedule("// An input is used a few times, so that conditions cost less than a padded copy.");
+        }
+        if (loops.width % tile_.pixels != 0)
+            source_.schedule(
+                "// The last tile of a row is shifted inwards: some sums are computed twice, none is guarded.");
+    }
 
     void split(const std::string& var, const std::string& to, const std::string& factor, std::string_view tail) {
-        on_output("split({}, {}, {}, {}, TailStrategy::{})", var, to, var, factor, tail);
+        output_.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail));
     }
 
     void split_channels() {
-        const int sums = tile_.pixels * tile_.tile_rows * tile_.vectors;
-        source_.schedule(fmt::format("// {} sums, {} weights and 1 input fit in {} registers.", sums, tile_.vectors,
-                                     source_.target().vector_registers));
         channels_.push_back(outer(c_));
         if (conv_.loops.whole_group) {
             channels_.push_back(source_.var("group"));
@@ -72,37 +107,35 @@ private:
 
     void split_pixels() {
         if (strips_of_rows()) {
-            split_strip(conv_.output.vars[2], conv_.loops.height, "rows");
+            split_strip(conv_.output.vars[2], conv_.loops.height, "rows", rows_);
         } else {
-            split_strip(x_, conv_.loops.width, "columns");
+            split_strip(x_, conv_.loops.width, "columns", pixels_);
         }
         tiles_.push_back(outer(x_));
         split(x_, tiles_.back(), pixels_, "ShiftInwards");
         if (!has_rows()) return;
         const std::string& y = conv_.output.vars[2];
-        if (tile_.tile_rows > 1) {
-            tiles_.push_back(outer(y));
-            split(y, tiles_.back(), source_.param("tile_rows", tile_.tile_rows), "ShiftInwards");
-        } else {
-            tiles_.push_back(y);
-        }
+        tiles_.push_back(rows_.empty() ? y : outer(y));
+        if (!rows_.empty()) split(y, tiles_.back(), rows_, "ShiftInwards");
     }
 
-    void split_strip(const std::string& var, int64_t extent, const char* param) {
+    /// Splits a loop into strips of so many tiles or, where it is not tiled, of so many turns.
+    void split_strip(const std::string& var, int64_t extent, const char* role, std::string& tile) {
         if (walk_.strip >= extent) return;
         strips_.push_back(source_.var("strip"));
-        const bool tiled = var == x_ || tile_.tile_rows > 1;
-        split(var, strips_.back(), source_.param(param, walk_.strip), tiled ? "ShiftInwards" : "GuardWithIf");
+        if (tile.empty()) {
+            split(var, strips_.back(), source_.param(role, walk_.strip), "GuardWithIf");
+            return;
+        }
+        const std::string strip = source_.param(role, walk_.strip, extent);
+        split(var, strips_.back(), strip, "ShiftInwards");
+        tile = fmt::format("std::min<int>({}, {})", tile, strip);
     }
 
     std::vector<std::string> in_tile() const {
         std::vector<std::string> vars = {c_, x_};
-        if (tile_.tile_rows > 1) vars.push_back(conv_.output.vars[2]);
+        if (!rows_.empty()) vars.push_back(conv_.output.vars[2]);
         return vars;
-    }
-
-    static void append(std::vector<std::string>& vars, const std::vector<std::string>& more) {
-        vars.insert(vars.end(), more.begin(), more.end());
     }
 
     void order_loops() {
@@ -121,61 +154,64 @@ private:
         }
         append(order, tasks);
         append(order, planes);
-        on_output("reorder({})", fmt::join(order, ", "));
-        on_output("vectorize({}, {})", c_, tile_.lanes);
-        on_output("unroll({})", fmt::join(in_tile(), ").unroll("));
+        output_.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
+        append(output_, vectorised());
         task_ = tasks.front();
         for (size_t i = 1; i < tasks.size(); ++i) {
             const std::string fused = source_.var("task");
-            on_output("fuse({}, {}, {})", task_, tasks[i], fused);
+            output_.push_back(fmt::format("fuse({}, {}, {})", task_, tasks[i], fused));
             task_ = fused;
         }
-        if (walk_.parallel) on_output("parallel({})", task_);
+        if (walk_.parallel) output_.push_back(fmt::format("parallel({})", task_));
         if (walk_.channels_outermost) task_ = planes.front();
     }
 
-    std::string vectorised() const {
-        return fmt::format("vectorize({}, {}).unroll({})", c_, tile_.lanes, fmt::join(in_tile(), ").unroll("));
+    Directives vectorised() const {
+        Directives directives = {fmt::format("vectorize({}, {})", c_, lanes_)};
+        append(directives, unroll(in_tile()));
+        return directives;
     }
 
     void place_sum() {
-        const std::string place = fmt::format("{}.compute_at({}, {})", conv_.sum, conv_.output.func, tiles_.front());
+        Directives directives = {fmt::format("compute_at({}, {})", conv_.output.func, tiles_.front())};
         // Lanes behind the last channel are computed and not stored.
-        const std::string bound = rounds_channels_up() ? fmt::format(".bound_extent({}, {})", c_, tile_channels()) : "";
-        source_.schedule(fmt::format("{}{}.{};", place, bound, vectorised()));
+        if (rounds_channels_up()) directives.push_back(fmt::format("bound_extent({}, {})", c_, tile_channels()));
+        append(directives, vectorised());
+        source_.schedule(conv_.sum, directives);
         if (conv_.reduction.empty()) return;
         std::vector<std::string> order = in_tile();
         append(order, conv_.reduction);
-        source_.schedule(fmt::format("{}.update().reorder({}).{}{};", conv_.sum, fmt::join(order, ", "), vectorised(),
-                                     unrolled_reduction()));
+        directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
+        append(directives, vectorised());
+        append(directives, unrolled_reduction());
+        source_.schedule(conv_.sum + ".update()", directives);
     }
 
-    /// Depthwise taps are all unrolled: they share inputs and weights.
-    std::string unrolled_reduction() const {
-        if (!conv_.loops.shares_inputs) {
-            return conv_.loops.products <= 9 ? fmt::format(".unroll({})", fmt::join(conv_.reduction, ").unroll("))
-                                             : fmt::format(".unroll({})", conv_.reduction[0]);
-        }
+    /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers.
+    Directives unrolled_reduction() const {
+        const std::vector<std::string>& reduction = conv_.reduction;
+        if (!conv_.loops.shares_inputs) return unroll(conv_.loops.products <= 9 ? reduction : Directives{reduction[0]});
         const int64_t turns = conv_.loops.inner_products;
-        if (turns <= unroll_limit) return turns == 1 ? "" : fmt::format(".unroll({})", conv_.reduction[0]);
+        if (turns <= unroll_limit) return turns == 1 ? Directives{} : unroll({reduction[0]});
         for (int64_t factor = unroll_limit; factor > 1; factor /= 2) {
-            if (turns % factor == 0) return fmt::format(".unroll({}, {})", conv_.reduction[0], factor);
+            if (turns % factor == 0) return {fmt::format("unroll({}, {})", reduction[0], factor)};
         }
-        return "";
+        return {};
     }
 
     void place_input() {
         const Loops& input = conv_.input;
         if (input.vars.empty()) return;
+        source_.schedule(fmt::format("// Copied with its edges once {}, so that taps are read without conditions.",
+                                     walk_.parallel && !walk_.channels_outermost ? "a task" : "an image"));
         const int lanes = source_.target().lanes(conv_.loops.element);
-        const std::string place = fmt::format("{}.compute_at({}, {})", input.func, conv_.output.func, task_);
         const auto channels = input.extents[0].constant();
-        if (channels && *channels * 2 <= lanes) {
-            source_.schedule(fmt::format("{}.unroll({});", place, input.vars[0]));
-        } else {
-            source_.schedule(
-                fmt::format("{}.vectorize({}, {}, TailStrategy::GuardWithIf);", place, input.vars[0], lanes));
-        }
+        const bool is_narrow = channels && *channels * 2 <= lanes;
+        source_.schedule(input.func,
+                         {fmt::format("compute_at({}, {})", conv_.output.func, task_),
+                          is_narrow ? fmt::format("unroll({})", input.vars[0])
+                                    : fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0],
+                                                  source_.lanes(conv_.loops.element, lanes))});
     }
 };
 

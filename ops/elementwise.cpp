@@ -127,9 +127,13 @@ size_t Elementwise::first_axis(size_t operand) const { return shape().size() - i
 
 Coordinates Elementwise::coordinates(size_t operand, const Coordinates& at) const {
     const std::vector<Dim>& extents = in(operand).shape;
+    const std::vector<Dim> result = shape();
     const size_t first = first_axis(operand);
     Coordinates own;
-    for (size_t i = 0; i < extents.size(); ++i) own.push_back(extents[i].is(1) ? "0" : at.at(first + i));
+    for (size_t i = 0; i < extents.size(); ++i) {
+        const bool is_broadcast = extents[i].is(1) && !result[first + i].is(1);
+        own.push_back(is_broadcast ? "0" : at.at(first + i));
+    }
     return own;
 }
 

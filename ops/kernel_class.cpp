@@ -33,20 +33,47 @@ std::string members(std::string_view type, const std::vector<std::string>& names
 
 std::string body(const std::vector<std::string>& statements) {
     std::string text;
+    bool after_comment = true;
     for (const std::string& statement : statements) {
-        // A node's comment starts a paragraph.
-        if (statement.starts_with("//") && !text.empty()) text += "\n";
+        // A comment starts a paragraph.
+        const bool is_comment = statement.starts_with("//");
+        if (is_comment && !after_comment) text += "\n";
         text += "        " + statement + "\n";
+        after_comment = is_comment;
     }
     return text;
 }
 
 }  // namespace
 
+/// Statements that tell autoschedulers the sizes, and of open dims a likely one.
+std::string KernelSource::estimates() const {
+    constexpr int64_t likely = 16;
+    std::map<std::string, Dim> open;
+    std::string text;
+    for (const std::string& symbol : symbols_) {
+        open[symbol] = likely;
+        text += fmt::format("            {}.set_estimate({});\n", symbol, likely);
+    }
+    for (const auto* values : {&inputs_, &outputs_}) {
+        for (const Value* value : *values) {
+            std::vector<std::string> ranges;
+            for (const Dim& extent : value->checked_type().extents())
+                ranges.push_back(fmt::format("{{0, {}}}", extent.substitute(open).text()));
+            if (ranges.empty()) continue;
+            text +=
+                fmt::format("            {}.set_estimates({{{}}});\n", value_names_.at(value), fmt::join(ranges, ", "));
+        }
+    }
+    return text;
+}
+
 std::string KernelSource::text(Schedule schedule) const {
     std::string text = fmt::format("class {0} : public Halide::Generator<{0}> {{\npublic:\n", class_name_);
-    for (const auto& [name, value] : params_)
-        text += fmt::format("    GeneratorParam<int> {0}{{\"{0}\", {1}}};\n", name, value);
+    for (const auto& [name, value, max] : params_) {
+        const std::string range = max ? fmt::format(", 1, {}", *max) : "";
+        text += fmt::format("    GeneratorParam<int> {0}{{\"{0}\", {1}{2}}};\n", name, value, range);
+    }
     if (!params_.empty()) text += "\n";
     for (const Value* input : inputs_) text += buffer_member("Input", input->checked_type(), value_names_.at(input));
     for (const std::string& symbol : symbols_) text += fmt::format("    Input<int32_t> {0}{{\"{0}\"}};\n", symbol);
@@ -62,11 +89,15 @@ std::string KernelSource::text(Schedule schedule) const {
             }
         }
     }
-    text += "\n" + body(algorithm_) + "    }\n\n    void schedule() {\n";
-    std::vector<std::string> naive;
-    for (const std::string& func : funcs_) naive.push_back(func + ".compute_root();");
-    const std::vector<std::string>& statements = schedule == Schedule::naive ? naive : schedule_;
-    if (!statements.empty()) text += "        if (using_autoscheduler()) return;\n" + body(statements);
+    text += "\n" + body(algorithm_) + "    }\n\n    void schedule() {\n        if (using_autoscheduler()) {\n" +
+            estimates() + "            return;\n        }\n";
+    if (schedule == Schedule::naive) {
+        for (const std::string& func : funcs_) text += fmt::format("        {}.compute_root();\n", func);
+    } else {
+        for (const Lanes& lanes : lanes_)
+            text += fmt::format("        const int {} = natural_vector_size<{}>();\n", lanes.name, lanes.type);
+        text += body(schedule_);
+    }
     text += "    }\n";
 
     const std::string internals =

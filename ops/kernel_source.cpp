@@ -105,10 +105,37 @@ std::string KernelSource::axis(const std::string& rdom, size_t i) {
     return i < names.size() ? fmt::format("{}.{}", rdom, names[i]) : fmt::format("{}[{}]", rdom, i);
 }
 
-std::string KernelSource::param(const std::string& hint, int value) {
-    const std::string name = own_name(hint);
-    params_.emplace_back(name, value);
+std::vector<std::string> KernelSource::name_axes(const std::string& rdom, const std::vector<std::string>& roles) {
+    std::vector<std::string> names, assigned;
+    for (size_t i = 0; i < roles.size(); ++i) {
+        names.push_back(rvar(roles[i]));
+        assigned.push_back(fmt::format("{} = {}", names.back(), axis(rdom, i)));
+    }
+    if (!names.empty()) line(fmt::format("{};", fmt::join(assigned, ", ")));
+    return names;
+}
+
+std::string KernelSource::param(const std::string& role, int value, std::optional<int64_t> max) {
+    std::string& name = param_names_[role];
+    if (name.empty()) {
+        name = own_name(role);
+        params_.push_back({name, value, max});
+    }
     return name;
+}
+
+std::string KernelSource::lanes(ElementType type, int count) {
+    const int natural = target_.lanes(type);
+    if (natural == 1 || count % natural != 0) return std::to_string(count);
+    const auto has_count = [&](const Lanes& lanes) { return lanes.count == natural; };
+    auto found = std::find_if(lanes_.begin(), lanes_.end(), has_count);
+    if (found == lanes_.end())
+        found = lanes_.insert(found, {own_name("lanes"), std::string(info(type).halide_name), natural});
+    return count == natural ? found->name : fmt::format("{} * {}", count / natural, found->name);
+}
+
+bool KernelSource::is_internal(const Value* value) const {
+    return defined_.contains(value) && std::find(outputs_.begin(), outputs_.end(), value) == outputs_.end();
 }
 
 std::string KernelSource::name(const Value* value) {

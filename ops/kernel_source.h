@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -53,9 +54,15 @@ public:
     std::string rdom(const std::string& hint, const std::vector<Dim>& extents);
     /// The i-th variable of an RDom, as text: r.x
     static std::string axis(const std::string& rdom, size_t i);
-    /// A new GeneratorParam<int> with this default, for the schedule's numbers. Returns its name; in arithmetic use
-    /// `int(name)`.
-    std::string param(const std::string& hint, int value);
+    /// Names an RDom's variables, innermost first: {"ci", "kx"} for `ci = k.x, kx = k.y;`. Returns what `rvar` gives
+    /// for these roles.
+    std::vector<std::string> name_axes(const std::string& rdom, const std::vector<std::string>& roles);
+    /// A GeneratorParam<int> with this default, for the schedule's numbers, the same one each time. Its generator
+    /// refuses values above `max`, with which the kernel would read or write beyond its buffers. Returns its name.
+    std::string param(const std::string& role, int value, std::optional<int64_t> max = {});
+    /// A number of elements in a schedule, in terms of what the target's vectors hold where it is a multiple of that:
+    /// `lanes`, `4 * lanes`, 3
+    std::string lanes(ElementType type, int count);
     /// A value's name in the class: the Input, Output or Func that holds it.
     std::string name(const Value* value);
     /// Leaves a name that belongs to a value's computation, such as its Func conv1_sum, from a node's algorithm to its
@@ -99,6 +106,8 @@ public:
 
     // For schedules.
 
+    /// Whether other nodes of the kernel alone read the value.
+    bool is_internal(const Value* value) const;
     /// The loops of the kernel's i-th output, whose Func is the last of the group.
     Loops output_loops(size_t i = 0);
     size_t output_count() const { return outputs_.size(); }
@@ -116,12 +125,18 @@ public:
     const std::string& name_of(const Value* value) const { return value_names_.at(value); }
     /// Symbols that are int32 arguments of the kernel, after its input buffers, in this order.
     const std::set<std::string>& symbols() const { return symbols_; }
-    const std::vector<std::pair<std::string, int>>& params() const { return params_; }
+    struct Param {
+        std::string name;
+        int value;
+        std::optional<int64_t> max;
+    };
+    const std::vector<Param>& params() const { return params_; }
 
 private:
     std::string new_name(const std::string& hint);
     std::string declare(std::vector<std::string>& declared, const std::string& role);
     void reserve_symbols();
+    std::string estimates() const;
     std::string own_name(const std::string& hint);
 
     Target target_;
@@ -135,7 +150,13 @@ private:
     std::map<const Value*, std::string> value_names_;
     std::map<std::pair<const Value*, std::string>, std::string> kept_;
     std::vector<std::string> vars_, rvars_, funcs_, rdoms_;
-    std::vector<std::pair<std::string, int>> params_;
+    std::vector<Param> params_;
+    std::map<std::string, std::string> param_names_;  // by role
+    struct Lanes {
+        std::string name, type;
+        int count;
+    };
+    std::vector<Lanes> lanes_;  // constants of the schedule
     std::set<std::string> symbols_;
     std::vector<std::string> algorithm_, schedule_;
 };

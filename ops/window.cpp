@@ -150,4 +150,17 @@ std::string read_padded(KernelSource& source, const Value* value, const Window& 
     return condition.empty() ? element : fmt::format("select({}, {}, {})", condition, fill, element);
 }
 
+std::string read_exterior(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
+                          const std::string& fill) {
+    std::vector<std::string> ranges;
+    for (const int axis : value->checked_type().layout) {
+        const bool is_bounded = axis >= 2 && window[axis - 2].reaches_outside();
+        ranges.push_back(is_bounded ? fmt::format("{{0, {}}}", source.dim(window[axis - 2].input))
+                                    : "{Expr(), Expr()}");
+    }
+    const std::string padded = fmt::format("BoundaryConditions::constant_exterior({}, {}, {{{}}})", source.name(value),
+                                           fill, fmt::join(ranges, ", "));
+    return KernelSource::call(padded, value->checked_type(), at);
+}
+
 }  // namespace onnx2halide

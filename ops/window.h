@@ -53,6 +53,11 @@ std::vector<int64_t> spatial_pads(const Node& node, size_t axes);
 std::string read_padded(KernelSource& source, const Value* value, const Window& window, Coordinates at,
                         const std::string& fill);
 
+/// The same with Halide's own boundary condition, for elements that need no conversion:
+/// `BoundaryConditions::constant_exterior(image, 0.0f, {{Expr(), Expr()}, {0, 56}, …})(c, x, y, n)`
+std::string read_exterior(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
+                          const std::string& fill);
+
 /// `x < 0 || x >= 56` for every axis along which taps reach outside, empty where none does.
 std::string outside(KernelSource& source, const Window& window, const Coordinates& at);
 /// The coordinate held inside the axis: `clamp(x, 0, 55)`.

@@ -6,96 +6,133 @@
 // conv1, relu1: float32 1x16x8x8   19 kFLOP
 class conv1_relu1 : public Halide::Generator<conv1_relu1> {
 public:
-    GeneratorParam<int> vectors{"vectors", 2};
-    GeneratorParam<int> pixels{"pixels", 4};
+    GeneratorParam<int> vectors{"vectors", 2, 1, 2};
+    GeneratorParam<int> pixels{"pixels", 4, 1, 8};
 
     Input<Buffer<float, 4>> image_channels_last{"image_channels_last"};  // 1, 8, 8, 1
-    Input<Buffer<float, 1>> norm1_Add_2{"norm1_Add_2"};  // 16
     Input<Buffer<float, 5>> norm1_Mul_packed{"norm1_Mul_packed"};  // 16, 1, 3, 3, 1
+    Input<Buffer<float, 1>> norm1_Add_2{"norm1_Add_2"};  // 16
     Output<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
 
     void generate() {
         dense(image_channels_last, {1, 8, 8, 1});
-        dense(norm1_Add_2, {16});
         dense(norm1_Mul_packed, {16, 1, 3, 3, 1});
+        dense(norm1_Add_2, {16});
         dense(relu1, {16, 8, 8, 1});
 
         // Node 0  norm1 = PackedConv(image_channels_last, norm1_Mul_packed, norm1_Add_2)
-        norm1_input(c, x, y, n) = select(y < 0 || y >= 8 || x < 0 || x >= 8, Expr(0.0f), image_channels_last(c, clamp(likely(x), 0, 7), clamp(likely(y), 0, 7), n));
+        norm1_input(c, x, y, n) = BoundaryConditions::constant_exterior(image_channels_last, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
         k = RDom(0, 3, 0, 3);
-        norm1_sum(c, x, y, n) = norm1_Add_2(c);
-        norm1_sum(c, x, y, n) += norm1_Mul_packed(c % 16, 0, k.x, k.y, c / 16) * norm1_input(0, x + k.x - 1, y + k.y - 1, n);
-        norm1(c, x, y, n) = norm1_sum(c, x, y, n);
+        kx = k.x, ky = k.y;
+        norm1(c, x, y, n) = norm1_Add_2(c);
+        norm1(c, x, y, n) += norm1_Mul_packed(c % 16, 0, kx, ky, c / 16) * norm1_input(0, x + kx - 1, y + ky - 1, n);
 
         // Node 2  relu1 = Relu(norm1)
-        relu1(c, x, y, n) = onnx::relu(norm1(c, x, y, 0));
+        relu1(c, x, y, n) = onnx::relu(norm1(c, x, y, n));
     }
 
     void schedule() {
-        if (using_autoscheduler()) return;
-        // 8 sums, 2 weights and 1 input fit in 16 registers.
-        relu1.split(c, co, c, 8 * int(vectors), TailStrategy::ShiftInwards);
-        relu1.split(x, xo, x, pixels, TailStrategy::ShiftInwards);
-        relu1.reorder(c, x, xo, y, co, n);
-        relu1.vectorize(c, 8);
-        relu1.unroll(c).unroll(x);
-        norm1_sum.compute_at(relu1, xo).vectorize(c, 8).unroll(c).unroll(x);
-        norm1_sum.update().reorder(c, x, k.x, k.y).vectorize(c, 8).unroll(c).unroll(x);
-        norm1_input.compute_at(relu1, n).unroll(c);
+        if (using_autoscheduler()) {
+            image_channels_last.set_estimates({{0, 1}, {0, 8}, {0, 8}, {0, 1}});
+            norm1_Mul_packed.set_estimates({{0, 16}, {0, 1}, {0, 3}, {0, 3}, {0, 1}});
+            norm1_Add_2.set_estimates({{0, 16}});
+            relu1.set_estimates({{0, 16}, {0, 8}, {0, 8}, {0, 1}});
+            return;
+        }
+        const int lanes = natural_vector_size<float>();
+        // A tile's sums stay in registers over all taps: 8 sums, 2 weights and 1 input fit in 16.
+        relu1.split(c, co, c, lanes * vectors, TailStrategy::ShiftInwards)
+            .split(x, xo, x, pixels, TailStrategy::ShiftInwards)
+            .reorder(c, x, xo, y, co, n)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(x);
+        norm1.compute_at(relu1, xo)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(x);
+        norm1.update().reorder(c, x, kx, ky)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(x);
+
+        // Copied with its edges once an image, so that taps are read without conditions.
+        norm1_input.compute_at(relu1, n)
+            .unroll(c);
     }
 
 private:
     Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"}, xo{"xo"};
+    RVar kx{"kx"}, ky{"ky"};
     RDom k;
-    Func norm1_input{"norm1_input"}, norm1_sum{"norm1_sum"}, norm1{"norm1"};
+    Func norm1_input{"norm1_input"}, norm1{"norm1"};
 };
 HALIDE_REGISTER_GENERATOR(conv1_relu1, conv1_relu1)
 
 // conv2, relu2: float32 1x32x8x8   592 kFLOP
 class conv2_relu2 : public Halide::Generator<conv2_relu2> {
 public:
-    GeneratorParam<int> vectors{"vectors", 2};
-    GeneratorParam<int> pixels{"pixels", 4};
+    GeneratorParam<int> vectors{"vectors", 2, 1, 4};
+    GeneratorParam<int> pixels{"pixels", 4, 1, 8};
 
     Input<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
-    Input<Buffer<float, 1>> conv2_B{"conv2_B"};  // 32
     Input<Buffer<float, 5>> conv2_W_packed{"conv2_W_packed"};  // 16, 16, 3, 3, 2
+    Input<Buffer<float, 1>> conv2_B{"conv2_B"};  // 32
     Output<Buffer<float, 4>> relu2{"relu2"};  // 32, 8, 8, 1
 
     void generate() {
         dense(relu1, {16, 8, 8, 1});
-        dense(conv2_B, {32});
         dense(conv2_W_packed, {16, 16, 3, 3, 2});
+        dense(conv2_B, {32});
         dense(relu2, {32, 8, 8, 1});
 
         // Node 3  conv2 = PackedConv(relu1, conv2_W_packed, conv2_B)
-        conv2_input(c, x, y, n) = select(y < 0 || y >= 8 || x < 0 || x >= 8, Expr(0.0f), relu1(c, clamp(likely(x), 0, 7), clamp(likely(y), 0, 7), n));
+        conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
         k = RDom(0, 16, 0, 3, 0, 3);
-        conv2_sum(c, x, y, n) = conv2_B(c);
-        conv2_sum(c, x, y, n) += conv2_W_packed(c % 16, k.x, k.y, k.z, c / 16) * conv2_input(k.x, x + k.y - 1, y + k.z - 1, n);
-        conv2(c, x, y, n) = conv2_sum(c, x, y, n);
+        ci = k.x, kx = k.y, ky = k.z;
+        conv2(c, x, y, n) = conv2_B(c);
+        conv2(c, x, y, n) += conv2_W_packed(c % 16, ci, kx, ky, c / 16) * conv2_input(ci, x + kx - 1, y + ky - 1, n);
 
         // Node 4  relu2 = Relu(conv2)
-        relu2(c, x, y, n) = onnx::relu(conv2(c, x, y, 0));
+        relu2(c, x, y, n) = onnx::relu(conv2(c, x, y, n));
     }
 
     void schedule() {
-        if (using_autoscheduler()) return;
-        // 8 sums, 2 weights and 1 input fit in 16 registers.
-        relu2.split(c, co, c, 8 * int(vectors), TailStrategy::ShiftInwards);
-        relu2.split(x, xo, x, pixels, TailStrategy::ShiftInwards);
-        relu2.reorder(c, x, xo, y, co, n);
-        relu2.vectorize(c, 8);
-        relu2.unroll(c).unroll(x);
-        conv2_sum.compute_at(relu2, xo).vectorize(c, 8).unroll(c).unroll(x);
-        conv2_sum.update().reorder(c, x, k.x, k.y, k.z).vectorize(c, 8).unroll(c).unroll(x).unroll(k.x, 4);
-        conv2_input.compute_at(relu2, n).vectorize(c, 8, TailStrategy::GuardWithIf);
+        if (using_autoscheduler()) {
+            relu1.set_estimates({{0, 16}, {0, 8}, {0, 8}, {0, 1}});
+            conv2_W_packed.set_estimates({{0, 16}, {0, 16}, {0, 3}, {0, 3}, {0, 2}});
+            conv2_B.set_estimates({{0, 32}});
+            relu2.set_estimates({{0, 32}, {0, 8}, {0, 8}, {0, 1}});
+            return;
+        }
+        const int lanes = natural_vector_size<float>();
+        // A tile's sums stay in registers over all taps: 8 sums, 2 weights and 1 input fit in 16.
+        relu2.split(c, co, c, lanes * vectors, TailStrategy::ShiftInwards)
+            .split(x, xo, x, pixels, TailStrategy::ShiftInwards)
+            .reorder(c, x, xo, y, co, n)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(x);
+        conv2.compute_at(relu2, xo)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(x);
+        conv2.update().reorder(c, x, ci, kx, ky)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(x)
+            .unroll(ci, 4);
+
+        // Copied with its edges once an image, so that taps are read without conditions.
+        conv2_input.compute_at(relu2, n)
+            .vectorize(c, lanes, TailStrategy::GuardWithIf);
     }
 
 private:
     Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"}, xo{"xo"};
+    RVar ci{"ci"}, kx{"kx"}, ky{"ky"};
     RDom k;
-    Func conv2_input{"conv2_input"}, conv2_sum{"conv2_sum"}, conv2{"conv2"};
+    Func conv2_input{"conv2_input"}, conv2{"conv2"};
 };
 HALIDE_REGISTER_GENERATOR(conv2_relu2, conv2_relu2)
 
@@ -117,7 +154,11 @@ public:
     }
 
     void schedule() {
-        if (using_autoscheduler()) return;
+        if (using_autoscheduler()) {
+            relu2.set_estimates({{0, 32}, {0, 8}, {0, 8}, {0, 1}});
+            pool_2.set_estimates({{0, 32}, {0, 4}, {0, 4}, {0, 1}});
+            return;
+        }
         pool_2.split(c, co, c, 8, TailStrategy::ShiftInwards).vectorize(c, 8);
         pool_of_taps.compute_at(pool_2, co).vectorize(c, 8);
         pool_of_taps.update().reorder(c, k.x, k.y).vectorize(c, 8).unroll(k.x).unroll(k.y);
@@ -148,7 +189,11 @@ public:
     }
 
     void schedule() {
-        if (using_autoscheduler()) return;
+        if (using_autoscheduler()) {
+            pool.set_estimates({{0, 32}, {0, 4}, {0, 4}, {0, 1}});
+            pool_row_major_2.set_estimates({{0, 4}, {0, 4}, {0, 32}, {0, 1}});
+            return;
+        }
         // Tiles are transposed in registers: memory is read along c and written along x.
         pool_row_major_2.tile(x, c, x_tile, c_tile, x_in, c_in, x_side, c_side, TailStrategy::GuardWithIf);
         pool_row_major_2.reorder(c_in, x_in, x_tile, c_tile, y);
@@ -185,7 +230,13 @@ public:
     }
 
     void schedule() {
-        if (using_autoscheduler()) return;
+        if (using_autoscheduler()) {
+            flat.set_estimates({{0, 512}, {0, 1}});
+            dense_W_packed.set_estimates({{0, 16}, {0, 512}, {0, 1}});
+            dense_B.set_estimates({{0, 10}});
+            dense_3.set_estimates({{0, 10}, {0, 1}});
+            return;
+        }
         // rows * vectors sums, the vectors of B and an element of A fit in the registers.
         dense_3.split(x, x_tile, x, int(vectors) * 8, TailStrategy::GuardWithIf)
             .split(y, y_tile, y, rows, TailStrategy::GuardWithIf)
@@ -232,7 +283,11 @@ public:
     }
 
     void schedule() {
-        if (using_autoscheduler()) return;
+        if (using_autoscheduler()) {
+            dense_2.set_estimates({{0, 10}, {0, 1}});
+            probabilities_2.set_estimates({{0, 10}, {0, 1}});
+            return;
+        }
         probabilities_max.compute_root();
         probabilities_max.update().atomic()
             .vectorize(k.x, 8, TailStrategy::GuardWithIf);

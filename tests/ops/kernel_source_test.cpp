@@ -181,7 +181,13 @@ public:
     }
 
     void schedule() {
-        if (using_autoscheduler()) return;
+        if (using_autoscheduler()) {
+            batch.set_estimate(16);
+            image.set_estimates({{0, 4}, {0, 16}});
+            scale.set_estimates({{0, 4}});
+            out.set_estimates({{0, 16}});
+            return;
+        }
         out.vectorize(x, lanes)
             .parallel(x);
     }
