@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/build/interrupt.h"
 #include "compiler/graph/error.h"
 
 namespace onnx2halide {
@@ -84,13 +85,17 @@ TemporaryFolder::TemporaryFolder(const fs::path& parent) {
     fs::create_directories(parent, error);
     if (error) throw FileError(parent, "cannot be made a folder", error.message());
     std::string name = (parent / "onnx2halide-XXXXXX").string();
+    const std::lock_guard guard(leftovers().lock);
     if (!mkdtemp(name.data())) throw FileError(parent, "cannot be written to", last_error().message());
     path_ = name;
+    leftovers().folders.insert(path_);
 }
 
 TemporaryFolder::~TemporaryFolder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
+    const std::lock_guard guard(leftovers().lock);
+    leftovers().folders.erase(path_);
 }
 
 }  // namespace onnx2halide

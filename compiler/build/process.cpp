@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -16,13 +17,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/build/interrupt.h"
+
 extern char** environ;
 
 namespace onnx2halide {
 
 namespace {
 
-/// Starts a program whose stdout and stderr go to `output`.
+/// Starts a program whose stdout and stderr go to `output`, in a process group of its own, so that what it starts can
+/// be ended with it.
 pid_t start(const std::vector<std::string>& command, int output) {
     std::vector<char*> arguments;
     for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -32,11 +36,33 @@ pid_t start(const std::vector<std::string>& command, int output) {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, 1);
     posix_spawn_file_actions_adddup2(&actions, output, 2);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
     pid_t child = 0;
-    const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    const std::lock_guard guard(leftovers().lock);
+    const int error = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0) throw std::runtime_error(fmt::format("{} cannot be started: {}", command[0], std::strerror(error)));
+    leftovers().process_groups.insert(child);
     return child;
+}
+
+/// Waits for a program's end. Returns its status as waitpid() does.
+int finish(pid_t child) {
+    // Until it is reaped its number belongs to nobody else.
+    siginfo_t info;
+    while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+    const std::lock_guard guard(leftovers().lock);
+    leftovers().process_groups.erase(child);
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
 }
 
 }  // namespace
@@ -63,9 +89,7 @@ ProcessResult run_process(const std::vector<std::string>& command) {
             break;
     }
     close(ends[0]);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = finish(child);
     result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return result;
 }

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "compiler/build/interrupt.h"
 #include "compiler/cli/commands.h"
 #include "compiler/driver/compile.h"
 
@@ -18,6 +19,7 @@ void add_build_command(CLI::App& app, Invocation& invocation) {
     add_emit_option(*command, arguments->options.emit, "further results instead of those that `compile` left");
     command->footer("Example:\n  onnx2halide build mnist   # after editing mnist/mnist_generators.cpp");
     command->callback([arguments, &invocation] {
+        end_tidily_on_signals();
         arguments->options.progress = show_progress;
         rebuild(arguments->folder, arguments->options);
         clear_progress();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/build/interrupt.h"
 #include "compiler/cli/commands.h"
 #include "compiler/driver/compile.h"
 
@@ -67,6 +68,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
   onnx2halide compile model.onnx --dim batch=1 --target x86-64-linux-avx2-fma-f16c -o out
   onnx2halide compile model.onnx --emit shared_library,stmt_html --weights file -o out)");
     command->callback([arguments, &invocation] {
+        end_tidily_on_signals();
         arguments->options.command = invocation.command_line;
         invocation.status = compile(*arguments);
     });

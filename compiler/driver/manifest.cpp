@@ -3,6 +3,7 @@
 #include <set>
 
 #include "compiler/build/files.h"
+#include "compiler/build/interrupt.h"
 #include "compiler/build/sha256.h"
 
 namespace onnx2halide {
@@ -67,6 +68,7 @@ void publish(const fs::path& staged, Manifest manifest, const std::vector<std::s
     // A name of the model may be no UTF-8.
     write_file(staged / manifest_file, manifest.dump(2, ' ', false, Manifest::error_handler_t::replace) + "\n");
 
+    const std::lock_guard no_signal(leftovers().lock);
     const Manifest old = read_manifest(folder / manifest_file);
     fs::remove(folder / manifest_file);
     for (const std::string& file : made) fs::rename(staged / file, folder / file);
