@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +9,7 @@
 #include "compiler/cli/commands.h"
 #include "compiler/driver/compile.h"
 #include "compiler/graph/error.h"
+#include "compiler/load/outline.h"
 
 namespace onnx2halide {
 
@@ -18,33 +21,66 @@ struct Arguments {
     bool as_json = false;
 };
 
-using Ports = std::vector<std::pair<std::string, TensorType>>;
-
-void print_ports(const char* title, const Ports& ports) {
-    for (const auto& [name, type] : ports) fmt::print("{:<12}{}  {}\n", title, name, type.text());
+/// `float32 [batch, 3, 224, 224]`
+std::string type_text(const TensorType& type) {
+    if (type.element == ElementType::undefined) return "no tensor";
+    std::vector<std::string> dims;
+    for (const Dim& dim : type.shape) dims.push_back(dim.text());
+    return fmt::format("{} [{}]", info(type.element).name, fmt::join(dims, ", "));
 }
 
-void print_table(const Inspection& inspection) {
-    fmt::print("{:<12}{} (opset {}, sha256 {})\n", "model", inspection.file, inspection.opset, inspection.sha256);
-    print_ports("input", inspection.inputs);
-    print_ports("output", inspection.outputs);
-    if (!inspection.open_dims.empty()) fmt::print("{:<12}{}\n", "open dims", fmt::join(inspection.open_dims, ", "));
+/// Rows of text whose columns stand below each other.
+void print_rows(const std::vector<std::vector<std::string>>& rows) {
+    std::vector<size_t> widths;
+    for (const auto& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()));
+        for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    for (const auto& row : rows) {
+        std::string line;
+        for (size_t i = 0; i < row.size(); ++i)
+            line += fmt::format("{:<{}}", row[i], i + 1 < row.size() ? widths[i] + 2 : 0);
+        fmt::print("{}\n", line);
+    }
+}
+
+void print_outline(const Outline& outline) {
+    fmt::print("{:<12}{} (opset {}, sha256 {})\n", "model", outline.file, outline.opset, outline.sha256);
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& [name, type] : outline.inputs)
+        rows.push_back({fmt::format("{:<10}", "input"), name, type_text(type)});
+    for (const auto& [name, type] : outline.outputs)
+        rows.push_back({fmt::format("{:<10}", "output"), name, type_text(type)});
+    print_rows(rows);
+    std::vector<std::string> counts;
+    for (const auto& [name, count] : outline.operators) counts.push_back(fmt::format("{} {}", count, name));
+    fmt::print("{:<12}{}\n", "operators", fmt::join(counts, ", "));
+}
+
+void print_inspection(const Inspection& inspection) {
+    const bool is_open = !inspection.open_dims.empty();
+    const std::string arena = is_open ? fmt::format("depends on {}", fmt::join(inspection.open_dims, ", "))
+                                      : fmt::format("{} bytes in all, without scratch memory", inspection.arena_bytes);
+    if (is_open) fmt::print("{:<12}{}\n", "open dims", fmt::join(inspection.open_dims, ", "));
     fmt::print("{:<12}{}\n{:<12}{}\n{:<12}{}\n", "nodes", inspection.nodes.size(), "parameters", inspection.parameters,
                "FLOPs", inspection.flops);
-    fmt::print("{:<12}{} distinct, {} calls\n{:<12}{} bytes in all, without scratch memory\n\n", "kernels",
-               inspection.kernels, inspection.steps.size(), "arena", inspection.arena_bytes);
-    fmt::print("{:<5}{:<24}{:<48}{}\n", "node", "operator", "result", "type");
+    fmt::print("{:<12}{} distinct, {} calls\n{:<12}{}\n\n", "kernels", inspection.kernels, inspection.steps.size(),
+               "arena", arena);
+    std::vector<std::vector<std::string>> rows = {{"node", "operator", "result", "type"}};
     for (const InspectedNode& node : inspection.nodes) {
         for (const auto& [name, type] : node.outputs)
-            fmt::print("{:<5}{:<24}{:<48}{}\n", node.index, node.op_type, name, type.text());
+            rows.push_back({fmt::to_string(node.index), node.op_type, name, type_text(type)});
     }
-    fmt::print("\n{:<5}{:<56}{:>14}\n", "step", "kernel", "FLOPs");
-    for (size_t i = 0; i < inspection.steps.size(); ++i)
-        fmt::print("{:<5}{:<56}{:>14}\n", i, inspection.steps[i].first, inspection.steps[i].second);
+    print_rows(rows);
+    fmt::print("\n");
+    rows = {{"step", "kernel", "FLOPs"}};
+    for (const auto& [kernel, flops] : inspection.steps)
+        rows.push_back({fmt::to_string(rows.size() - 1), kernel, flops});
+    print_rows(rows);
 }
 
 /// [{"name": "image", "element": "float32", "shape": ["batch", 3, 224, 224]}]
-nlohmann::ordered_json ports_json(const Ports& ports) {
+nlohmann::ordered_json ports_json(const std::vector<Port>& ports) {
     auto list = nlohmann::ordered_json::array();
     for (const auto& [name, type] : ports) {
         auto shape = nlohmann::ordered_json::array();
@@ -55,13 +91,17 @@ nlohmann::ordered_json ports_json(const Ports& ports) {
     return list;
 }
 
-nlohmann::ordered_json to_json(const Inspection& inspection) {
-    nlohmann::ordered_json json = {{"file", inspection.file},
-                                   {"sha256", inspection.sha256},
-                                   {"opset", inspection.opset},
-                                   {"open_dims", inspection.open_dims}};
-    json["inputs"] = ports_json(inspection.inputs);
-    json["outputs"] = ports_json(inspection.outputs);
+nlohmann::ordered_json to_json(const Outline& outline) {
+    nlohmann::ordered_json json = {{"file", outline.file}, {"sha256", outline.sha256}, {"opset", outline.opset}};
+    json["inputs"] = ports_json(outline.inputs);
+    json["outputs"] = ports_json(outline.outputs);
+    json["operators"] = nlohmann::ordered_json::object();
+    for (const auto& [name, count] : outline.operators) json["operators"][name] = count;
+    return json;
+}
+
+void add_json(nlohmann::ordered_json& json, const Inspection& inspection) {
+    json["open_dims"] = inspection.open_dims;
     json["parameters"] = inspection.parameters;
     json["flops"] = inspection.flops;
     json["distinct_kernels"] = inspection.kernels;
@@ -74,7 +114,31 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
     json["steps"] = nlohmann::ordered_json::array();
     for (const auto& [kernel, flops] : inspection.steps)
         json["steps"].push_back({{"kernel", kernel}, {"flops", flops}});
-    return json;
+}
+
+/// Tells of a model that cannot be compiled what its file says, and then throws CompileError.
+void inspect_one(const std::string& model, const Arguments& arguments, const CompileOptions& options) {
+    Outline outline = outline_model(model);
+    std::optional<Inspection> inspection;
+    std::optional<CompileError> failure;
+    try {
+        inspection = inspect(model, options);
+        outline.inputs = inspection->inputs;
+        outline.outputs = inspection->outputs;
+    } catch (const CompileError& error) {
+        failure = error;
+    }
+    if (arguments.as_json) {
+        nlohmann::ordered_json json = to_json(outline);
+        if (inspection) add_json(json, *inspection);
+        if (failure) json["error"] = failure->what();
+        fmt::print("{}\n", json.dump(arguments.models.size() == 1 ? 2 : -1));
+    } else {
+        print_outline(outline);
+        if (inspection) print_inspection(*inspection);
+    }
+    std::fflush(stdout);
+    if (failure) throw *failure;
 }
 
 /// With several models one that fails does not stop the others; JSON has a line a model then.
@@ -85,12 +149,7 @@ int inspect_all(const Arguments& arguments) {
     int status = exit_done;
     for (const std::string& model : arguments.models) {
         try {
-            const Inspection inspection = inspect(model, options);
-            if (arguments.as_json) {
-                fmt::print("{}\n", to_json(inspection).dump(arguments.models.size() == 1 ? 2 : -1));
-            } else {
-                print_table(inspection);
-            }
+            inspect_one(model, arguments, options);
         } catch (const CompileError& error) {
             fmt::print(stderr, "{}\n", error.what());
             status = exit_model_at_fault;

@@ -190,9 +190,6 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     const Model model = load_typed(path, options);
     Graph& graph = *model.graph;
     Inspection result;
-    result.file = model.file;
-    result.sha256 = model.sha256;
-    result.opset = graph.opset;
     for (const Value* input : graph.inputs) result.inputs.emplace_back(input->name, *input->type);
     for (const Value* output : graph.outputs) result.outputs.emplace_back(output->name, *output->type);
     for (const auto& [symbol, dim] : graph.symbols) result.open_dims.push_back(symbol);

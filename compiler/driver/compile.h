@@ -50,10 +50,8 @@ struct InspectedNode {
     std::vector<std::pair<std::string, TensorType>> outputs;  // those that are asked for, by name
 };
 
-/// What `inspect` tells of a model, without building anything.
+/// What `inspect` tells of a model that can be compiled, without building anything.
 struct Inspection {
-    std::string file, sha256;
-    int opset = 0;
     std::vector<std::pair<std::string, TensorType>> inputs, outputs;  // by name
     std::vector<std::string> open_dims;
     std::vector<InspectedNode> nodes;                        // as the model has them

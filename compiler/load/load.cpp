@@ -7,14 +7,12 @@
 #include <sstream>
 
 #include <fmt/ranges.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/checker.h>
 
-#include "compiler/build/files.h"
 #include "compiler/build/sha256.h"
 #include "compiler/load/cut.h"
 #include "compiler/load/functions.h"
+#include "compiler/load/model_file.h"
 #include "compiler/load/schema.h"
 #include "compiler/load/tensor.h"
 #include "ops/names.h"
@@ -23,28 +21,6 @@
 namespace onnx2halide {
 
 namespace {
-
-std::string read_file(const std::filesystem::path& path) {
-    if (std::filesystem::is_directory(path)) throw CompileError("is a folder, expected an ONNX model");
-    try {
-        return read_text(path);
-    } catch (const FileError& error) {
-        throw CompileError("cannot be read: {}", error.reason());
-    }
-}
-
-onnx::ModelProto parse(const std::string& bytes) {
-    onnx::ModelProto model;
-    google::protobuf::io::ArrayInputStream stream(bytes.data(),
-                                                  static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
-    google::protobuf::io::CodedInputStream input(&stream);
-    input.SetTotalBytesLimit(INT32_MAX);
-    if (bytes.size() > INT32_MAX) throw CompileError("is larger than 2 GiB, expected its weights in external data");
-    if (!model.ParseFromCodedStream(&input) || !input.ConsumedEntireMessage() || !model.has_graph()) {
-        throw CompileError("is not an ONNX model, or is truncated");
-    }
-    return model;
-}
 
 /// What the checker says as one phrase, with the node that it speaks of in parentheses.
 std::string checker_message(const std::string& text) {
@@ -332,8 +308,8 @@ private:
 
 Model load_model(const std::filesystem::path& path, const LoadOptions& options) {
     try {
-        const std::string bytes = read_file(path);
-        onnx::ModelProto proto = parse(bytes);
+        const std::string bytes = read_model_file(path);
+        onnx::ModelProto proto = parse_model(bytes);
         name_nodes(*proto.mutable_graph());
         check(proto, path);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <onnx/onnx_pb.h>
+
+namespace onnx2halide {
+
+/// The bytes of a model's file. Throws CompileError where there is none or it cannot be read.
+std::string read_model_file(const std::filesystem::path& path);
+
+/// Throws CompileError where the bytes are no model.
+onnx::ModelProto parse_model(const std::string& bytes);
+
+}  // namespace onnx2halide

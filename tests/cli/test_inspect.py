@@ -1,0 +1,107 @@
+"""What `inspect` prints, as a whole."""
+
+import hashlib
+import json
+
+from make_models import FLOAT, model, node
+from onnx import TensorProto, helper
+
+LONG = "a/name/that/is/longer/than/any/column/would/be/if/it/had/a/fixed/width"
+
+
+def write(tmp_path, proto) -> str:
+    content = proto.SerializeToString()
+    (tmp_path / "tiny.onnx").write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_model(onnx2halide, tmp_path):
+    digest = write(tmp_path, model([node("Neg", "x", LONG), node("Abs", LONG, "y")], [("x", FLOAT, [2, 3])], [("y", FLOAT, [2, 3])]))
+    done = onnx2halide("inspect", "tiny.onnx")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"""\
+model       tiny.onnx (opset 22, sha256 {digest})
+input       x  float32 [2, 3]
+output      y  float32 [2, 3]
+operators   1 Abs, 1 Neg
+nodes       2
+parameters  0
+FLOPs       12
+kernels     1 distinct, 1 calls
+arena       0 bytes in all, without scratch memory
+
+node  operator  {"result":<{len(LONG)}}  type
+0     Neg       {LONG}  float32 [2, 3]
+1     Abs       {"y":<{len(LONG)}}  float32 [2, 3]
+
+step  kernel  FLOPs
+0     y       12
+"""
+
+
+def test_open_batch(onnx2halide, tmp_path):
+    write(tmp_path, model([node("Neg", "x", "y")], [("x", FLOAT, ["batch", 3])], [("y", FLOAT, ["batch", 3])]))
+    lines = onnx2halide("inspect", "tiny.onnx").stdout.splitlines()
+    assert lines[1:5] == ["input       x  float32 [batch, 3]", "output      y  float32 [batch, 3]", "operators   1 Neg", "open dims   batch"]
+    assert "arena       depends on batch" in lines
+
+
+BAD = model(
+    [node("Det", "x", "a"), node("Fancy", "a", "b", domain="com.example"), node("Det", "b", "y")],
+    [("x", FLOAT, ["n", None, 2]), ("vector", TensorProto.INT64, [1]), ("scalar", TensorProto.BOOL, [])],
+    [("y", FLOAT, [])],
+)
+WHY = """\
+tiny.onnx: unsupported operators in 3 of 3 nodes:
+  Det (version 22): 2 nodes, first 'a'
+  com.example.Fancy (version 1): node 'b'
+the model leaves dims open that must be given, with numbers for N: --dim 'x:1=N'
+"""
+
+
+def test_model_that_cannot_be_compiled(onnx2halide, tmp_path):
+    digest = write(tmp_path, BAD)
+    done = onnx2halide("inspect", "tiny.onnx")
+    assert (done.returncode, done.stderr) == (1, WHY)
+    assert done.stdout == f"""\
+model       tiny.onnx (opset 22, sha256 {digest})
+input       x       float32 [n, ?, 2]
+input       vector  int64 [1]
+input       scalar  bool []
+output      y       float32 []
+operators   2 Det, 1 com.example.Fancy
+"""
+
+
+def test_json_of_a_model_that_cannot_be_compiled(onnx2halide, tmp_path):
+    digest = write(tmp_path, BAD)
+    done = onnx2halide("inspect", "--json", "tiny.onnx")
+    assert (done.returncode, done.stderr) == (1, WHY)
+    assert json.loads(done.stdout) == {
+        "file": "tiny.onnx",
+        "sha256": digest,
+        "opset": 22,
+        "inputs": [
+            {"name": "x", "element": "float32", "shape": ["n", "?", 2]},
+            {"name": "vector", "element": "int64", "shape": [1]},
+            {"name": "scalar", "element": "bool", "shape": []},
+        ],
+        "outputs": [{"name": "y", "element": "float32", "shape": []}],
+        "operators": {"Det": 2, "com.example.Fancy": 1},
+        "error": WHY.rstrip("\n"),
+    }
+
+
+def test_what_is_no_tensor(onnx2halide, tmp_path):
+    bad = model([node("SequenceLength", "x", "y")], [("x", FLOAT, [1])], [("y", TensorProto.INT64, [])])
+    sequence = helper.make_tensor_sequence_value_info("x", FLOAT, None)
+    bad.graph.input[0].CopyFrom(sequence)
+    write(tmp_path, bad)
+    done = onnx2halide("inspect", "tiny.onnx")
+    assert (done.returncode, done.stdout.splitlines()[1]) == (1, "input       x  no tensor")
+
+
+def test_no_model(onnx2halide, tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(b"")
+    done = onnx2halide("inspect", "tiny.onnx")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "tiny.onnx: is not an ONNX model, or is truncated\n")
