@@ -38,7 +38,7 @@ def our_types(paths: list[pathlib.Path], dims: list[str] = []) -> list[dict | No
     assert result.returncode in (0, 1), result.stderr
     text = result.stdout
     lines = [json.loads(text)] if len(paths) == 1 and text else [json.loads(line) for line in text.splitlines()]
-    return lines
+    return [line for line in lines if "error" not in line]
 
 
 def disagreements(ours: dict, theirs: dict[str, tuple[str, list]]) -> tuple[list[str], int]:
