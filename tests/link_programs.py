@@ -12,10 +12,15 @@ LIBRARIES = ["-lpthread", "-ldl", "-lm"]
 
 def link(source: str, parts, to: pathlib.Path, standard="c99", options=()) -> pathlib.Path:
     """Compiles a program of tests/programs and links it, in this order, with folders of compiled models and other files."""
+    return link_file(PROGRAMS / source, parts, to, standard, options)
+
+
+def link_file(source: pathlib.Path, parts, to: pathlib.Path, standard="c99", options=()) -> pathlib.Path:
+    """The same for a program of any folder."""
     cpp = standard.startswith("c++")
     folders = [part for part in parts if part.is_dir()]
     archives = [archive(part) if part in folders else part for part in parts]
-    language = ["-x", "c++" if cpp else "c", PROGRAMS / source, "-x", "none"]
+    language = ["-x", "c++" if cpp else "c", source, "-x", "none"]
     includes = [f"-I{folder}" for folder in folders]
     command = ["g++" if cpp else "gcc", f"-std={standard}", *WARNINGS, *includes, *options, *language, *archives, "-o", to, *LIBRARIES]
     subprocess.run(command, check=True)
