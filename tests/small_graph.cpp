@@ -9,13 +9,12 @@
 #include <fmt/ranges.h>
 
 #include "compiler/infer/infer.h"
+#include "compiler/load/load.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
 
 namespace {
-
-constexpr int newest_opset = 22;
 
 std::string trimmed(std::string_view text) {
     const size_t first = text.find_first_not_of(" \t");
@@ -77,7 +76,7 @@ Attribute attribute_of(const std::string& text) {
 
 class Parser {
 public:
-    explicit Parser(Graph& graph) : graph_(graph) { graph.opset = newest_opset; }
+    explicit Parser(Graph& graph) : graph_(graph) { graph.opset = newest_opset(); }
 
     void read(const std::string& line) {
         if (line.starts_with("output ")) {
@@ -131,7 +130,7 @@ private:
         node.name = names.at(0);
         node.index = static_cast<int>(graph_.nodes().size());
         node.op_type = what.substr(0, open);
-        node.version = newest_opset;
+        node.version = newest_opset();
         if (const size_t dash = node.op_type.find('-'); dash != std::string::npos) {
             node.version = std::stoi(node.op_type.substr(dash + 1));
             node.op_type.resize(dash);

@@ -320,4 +320,6 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
     }
 }
 
+int newest_opset() { return onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("").second; }
+
 }  // namespace onnx2halide

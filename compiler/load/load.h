@@ -31,4 +31,7 @@ struct Model {
 /// unsupported operators at once.
 Model load_model(const std::filesystem::path& path, const LoadOptions& options);
 
+/// The newest opset of ONNX's own domain that a model may use.
+int newest_opset();
+
 }  // namespace onnx2halide
