@@ -8,6 +8,7 @@
 #include "ops/conv_packed.h"
 #include "ops/conv_transpose.h"
 #include "ops/conv_weights.h"
+#include "ops/conv_winograd.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -188,6 +189,8 @@ std::vector<Operator> conv_operators() {
         {"ConvTranspose", 1, make<ConvTranspose>},
         {"PackedConv", 1, make<PackedConv>, "onnx2halide"},
         {"PackConvWeights", 1, make<PackConvWeights>, "onnx2halide"},
+        {"WinogradConv", 1, make<WinogradConv>, "onnx2halide"},
+        {"PackWinogradWeights", 1, make<PackWinogradWeights>, "onnx2halide"},
         {"PackConvBias", 1, make<PackConvBias>, "onnx2halide"},
     };
 }

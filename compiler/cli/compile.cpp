@@ -10,6 +10,9 @@ namespace onnx2halide {
 
 namespace {
 
+const std::map<std::string, ConvAlgorithm> convolution_names = {
+    {"auto", ConvAlgorithm::automatic}, {"direct", ConvAlgorithm::direct}, {"winograd", ConvAlgorithm::winograd}};
+
 struct Arguments {
     std::vector<std::string> models, dims;
     std::string schedule = "default", weights = "embed";
@@ -52,6 +55,11 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     command->add_option("--schedule", arguments->schedule, "default, or naive: every Func at root")
         ->check(CLI::IsMember({"default", "naive"}))
         ->capture_default_str();
+    command
+        ->add_option("--convolution", options.convolution,
+                     "how 3x3 convolutions of stride 1 compute: auto, direct, or winograd, whose transforms round more")
+        ->transform(CLI::CheckedTransformer(convolution_names))
+        ->default_str("auto");
     command
         ->add_option("--weights", arguments->weights, "embed: in the archive; file: NAME.weights is read at run time")
         ->check(CLI::IsMember({"embed", "file"}))

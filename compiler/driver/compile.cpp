@@ -107,7 +107,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
     if (!options.naive) {
         fuse_pad(graph);
         fuse_batch_normalization(graph);
-        pack_weights(graph, target);
+        pack_weights(graph, target, options.convolution);
         assign_layouts(graph);
     }
     prune(graph);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/graph/tensor_type.h"
+#include "ops/winograd.h"
 
 namespace onnx2halide {
 
@@ -19,9 +20,10 @@ struct CompileOptions {
     std::vector<std::string> emit;  // shared_library, stmt_html, assembly, …; empty for `build`: as compiled
     bool overwrite = false;         // --overwrite: sources that a person has edited
     bool naive = false;             // --schedule naive
-    bool weights_in_file = false;   // --weights file
-    bool sources_only = false;      // leave out what needs the kernels built
-    bool all_values = false;        // every value becomes an output, for `verify`
+    ConvAlgorithm convolution = ConvAlgorithm::automatic;  // --convolution: of 3x3 ones with stride 1
+    bool weights_in_file = false;                          // --weights file
+    bool sources_only = false;                             // leave out what needs the kernels built
+    bool all_values = false;                               // every value becomes an output, for `verify`
     std::string cc = "gcc";
     int parallel = 0;     // -j; 0: one a core
     std::string command;  // for the emitted files' banner

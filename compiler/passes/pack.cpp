@@ -5,6 +5,7 @@
 #include "compiler/passes/constants.h"
 #include "compiler/passes/pack_matmul.h"
 #include "ops/conv_weights.h"
+#include "ops/conv_winograd.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -27,10 +28,38 @@ std::vector<int64_t> kernel_shape(const TensorType& weights) {
     return kernel;
 }
 
-void pack_conv(Graph& graph, Node& conv) {
+/// Whether the weights of a convolution can be packed at all.
+bool has_constant_weights(const Node& conv) {
+    const Value* weights = conv.inputs.at(1);
+    return is_compile_time_constant(weights) && weights->checked_type().elements().constant();
+}
+
+void become(Node& conv, const std::string& op_type, int64_t channels) {
+    conv.domain = "onnx2halide";
+    conv.op_type = op_type;
+    conv.version = 1;
+    conv.attributes["output_channels"] = channels;
+}
+
+/// The outputs of a tile along each axis, where Winograd's algorithm is asked for or faster.
+std::optional<int> winograd_outputs(const Node& conv, const Target& target, ConvAlgorithm algorithm) {
+    const auto loops = winograd_loops(conv);
+    if (!loops || algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
+    if (algorithm == ConvAlgorithm::winograd) return 4;
+    return choose_winograd_outputs(*loops, target);
+}
+
+void pack_winograd(Graph& graph, Node& conv, int outputs) {
+    Value* weights = conv.inputs.at(1);
+    graph.set_input(&conv, 1,
+                    add_packing(graph, &conv, "PackWinogradWeights", weights, {{"outputs", int64_t(outputs)}}));
+    become(conv, "WinogradConv", *weights->checked_type().shape[0].constant());
+    conv.attributes["outputs"] = int64_t(outputs);
+}
+
+void pack_direct(Graph& graph, Node& conv) {
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
-    if (!is_compile_time_constant(weights) || !type.elements().constant()) return;
     const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
     const WeightForm form = weight_form(group, type.shape[1]);
     const std::string form_name(name(form));
@@ -42,20 +71,23 @@ void pack_conv(Graph& graph, Node& conv) {
     if (rounds_up && conv.has_input(2) && is_compile_time_constant(conv.inputs[2])) {
         graph.set_input(&conv, 2, add_packing(graph, &conv, "PackConvBias", conv.inputs[2], {}));
     }
-    conv.domain = "onnx2halide";
-    conv.op_type = "PackedConv";
-    conv.version = 1;
+    become(conv, "PackedConv", channels);
     conv.attributes["kernel_shape"] = kernel_shape(type);
     conv.attributes["form"] = form_name;
-    conv.attributes["output_channels"] = channels;
+}
+
+void pack_conv(Graph& graph, Node& conv, const Target& target, ConvAlgorithm algorithm) {
+    if (!has_constant_weights(conv)) return;
+    if (const auto outputs = winograd_outputs(conv, target, algorithm)) return pack_winograd(graph, conv, *outputs);
+    pack_direct(graph, conv);
 }
 
 }  // namespace
 
-void pack_weights(Graph& graph, const Target& target) {
+void pack_weights(Graph& graph, const Target& target, ConvAlgorithm algorithm) {
     for (const auto& node : graph.nodes()) {
         if (!node->domain.empty()) continue;
-        if (node->op_type == "Conv") pack_conv(graph, *node);
+        if (node->op_type == "Conv") pack_conv(graph, *node, target, algorithm);
         const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";
         // On a GPU neighbouring threads read neighbouring columns of B as it is.
         if (is_product && !target.is_gpu()) pack_matmul(graph, *node);

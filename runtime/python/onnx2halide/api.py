@@ -1,5 +1,6 @@
 """Compiling models to Model objects."""
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 
@@ -14,6 +15,7 @@ def compile(
     threads: int = 1,
     *,
     schedule: str = "default",
+    convolution: str = "auto",
     until: str | None = None,
     name: str | None = None,
     cache=None,
@@ -25,13 +27,14 @@ def compile(
     target    a Halide target
     threads   how many threads a run may use; 0: one a core
     schedule  "default" or "naive"
+    convolution  how 3x3 ones of stride 1 compute: "auto", "direct", or "winograd", whose transforms round more
     until     the name of a node or value: the model ends there, and what it makes is the output
     name      of the model in messages; by default its file's or graph's
     cache     a folder for compiled models; by default in the user's cache folder
 
     A model that was compiled before with the same options comes from the cache. Raises CompileError with the compiler's message."""
     source = Source(model, name)
-    options = _options(dims, target, schedule, until)
+    options = _options(dims, target, schedule, convolution, until)
     result = libraries([source], options, cache)[0]
     return _load(source, result, options, threads, cache)
 
@@ -43,6 +46,7 @@ def compile_many(
     threads: int = 1,
     *,
     schedule: str = "default",
+    convolution: str = "auto",
     cache=None,
     jobs: int | None = None,
     return_exceptions: bool = False,
@@ -50,7 +54,7 @@ def compile_many(
     """Compiles models together, which takes less time than one by one, on up to `jobs` processes (by default one a core). With
     `return_exceptions`, a model that cannot be compiled or loaded leaves its exception in the list; else the first of these is raised."""
     sources = [Source(model) for model in models]
-    options = _options(dims, target, schedule, None)
+    options = _options(dims, target, schedule, convolution, None)
     loaded = []
     for source, result in zip(sources, libraries(sources, options, cache, jobs)):
         try:
@@ -62,8 +66,8 @@ def compile_many(
     return loaded
 
 
-def _options(dims, target, schedule, until) -> Options:
-    return Options(tuple(sorted((dims or {}).items())), target, schedule, until)
+def _options(dims, target, schedule, convolution, until) -> Options:
+    return Options(tuple(sorted((dims or {}).items())), target, schedule, until, convolution=convolution)
 
 
 def _load(source: Source, result, options: Options, threads: int, cache) -> Model:
@@ -74,7 +78,7 @@ def _load(source: Source, result, options: Options, threads: int, cache) -> Mode
 
 def _load_all_values(source: Source, options: Options, threads: int, cache) -> Model:
     """The same model with every value of its graph as an output."""
-    exposed = Options(options.dims, options.target, options.schedule, options.until, all_values=True)
+    exposed = dataclasses.replace(options, all_values=True)
     result = libraries([source], exposed, cache)[0]
     if isinstance(result, CompileError):
         raise result

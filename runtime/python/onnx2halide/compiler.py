@@ -36,11 +36,14 @@ class Options:
     schedule: str = "default"
     until: str | None = None
     all_values: bool = False
+    convolution: str = "auto"
 
     def flags(self) -> list[str]:
         flags = ["--target", self.target, "--schedule", self.schedule]
         for name, size in self.dims:
             flags += ["--dim", f"{name}={size}"]
+        if self.convolution != "auto":
+            flags += ["--convolution", self.convolution]
         if self.until is not None:
             flags += ["--until", self.until]
         return flags + ["--all-values"] * self.all_values

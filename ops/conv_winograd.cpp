@@ -1,0 +1,300 @@
+#include "ops/conv_winograd.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/axis_map.h"
+#include "ops/conv_weights.h"
+
+namespace onnx2halide {
+
+namespace {
+
+// Names that the algorithm keeps for the schedule, all under output 0.
+constexpr const char *across_role = "across", *tiles_role = "tiles", *products_role = "products", *product_role = "product",
+                     *rows_role = "rows", *tile_role = "tile";
+
+int read_outputs(const Node& node) {
+    const int64_t outputs = node.integer("outputs");
+    if (outputs != 2 && outputs != 4) throw CompileError("outputs is {}, expected 2 or 4", outputs);
+    return static_cast<int>(outputs);
+}
+
+/// `winograd::input<4>(i, [&](int tap) { return image(c, tap); })`
+std::string transform(std::string_view function, int outputs, const std::string& place, const std::string& element) {
+    return fmt::format("winograd::{}<{}>({}, [&](int tap) {{ return {}; }})", function, outputs, place, element);
+}
+
+}  // namespace
+
+WinogradConv::WinogradConv(const Node& node)
+    : Conv(node), outputs_(read_outputs(node)), output_channels_(node.integer("output_channels")) {}
+
+Window WinogradConv::tiles_window() const {
+    Window window = this->window();
+    for (WindowAxis& axis : window) axis.output = ceil_div(axis.output, outputs_) * outputs_;
+    return window;
+}
+
+void WinogradConv::algorithm(KernelSource& source) const {
+    const Window window = tiles_window();
+    const WindowAxis &rows = window[0], &columns = window[1];
+    const Coordinates at = source.vars(4);
+    const std::string &n = at[0], &c = at[1], &y = at[2], &x = at[3];
+    const std::string t = source.var("t"), i = source.var("i"), j = source.var("j");
+    const std::string tiles_across = source.dim(floor_div(columns.output, outputs_));
+    const auto func = [&](const char* role, const std::string& suffix) {
+        const std::string name = source.func(output(0)->name + suffix);
+        source.keep(output(0), role, name);
+        return name;
+    };
+
+    const std::string input = func(input_role, "_input");
+    source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
+                            read_exterior(source, this->input(0), window, at, "0.0f")));
+    source.comment(fmt::format("Tile t has {0} x {0} outputs, and {1} x {1} inputs; there are {2} in a row.", outputs_,
+                               outputs_ + 2, tiles_across));
+    const std::string tile_column = fmt::format("{} % {} * {} + tap", t, tiles_across, outputs_);
+    const std::string tile_row = fmt::format("{} / {} * {} + {}", t, tiles_across, outputs_, y);
+    const std::string element =
+        fmt::format("{}({}, {}, {}, {})", input, c, shifted(source, tile_column, -columns.pad_begin), shifted(source, tile_row, -rows.pad_begin), n);
+    const std::string across = func(across_role, "_across"), tiles = func(tiles_role, "_tiles");
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n,
+                            transform("input", outputs_, i, element)));
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tiles, c, t, i, j, n,
+                            transform("input", outputs_, j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
+
+    const std::string ci = source.name_axes(source.rdom("k", {in(0).shape[1]}), {"ci"}).front();
+    const std::string block = in(1).shape.back().text();
+    const std::string weight = source.read(
+        this->input(1), {fmt::format("{} / {}", c, block), j, i, ci, fmt::format("{} % {}", c, block)});
+    const std::string sum = func(products_role, "_sum"), product = func(product_role, "_product");
+    const std::string place = fmt::format("({}, {}, {}, {}, {})", c, t, i, j, n);
+    source.line(fmt::format("{}{} = 0.0f;", sum, place));
+    source.line(fmt::format("{}{} += {} * {}({}, {}, {}, {}, {});", sum, place, weight, tiles, ci, t, i, j, n));
+    source.line(fmt::format("{0}{1} = {2}{1};", product, place, sum));
+
+    const std::string rows_of = func(rows_role, "_rows"), tile = func(tile_role, "_tile");
+    source.line(
+        fmt::format("{}({}, {}, {}, {}, {}) = {};", rows_of, c, t, x, j, n,
+                    transform("output", outputs_, x, fmt::format("{}({}, {}, tap, {}, {})", product, c, t, j, n))));
+    source.line(
+        fmt::format("{}({}, {}, {}, {}, {}) = {};", tile, c, t, x, y, n,
+                    transform("output", outputs_, y, fmt::format("{}({}, {}, {}, tap, {})", rows_of, c, t, x, n))));
+    std::string result = fmt::format("{0}({1}, {2} / {6} + {3} / {6} * {4}, {2} % {6}, {3} % {6}, {5})", tile, c, x, y,
+                                     tiles_across, n, outputs_);
+    if (has_input(2)) result += " + " + source.read(this->input(2), {c});
+    source.define(output(0), at, result);
+}
+
+WinogradLoops WinogradConv::loops() const {
+    const auto loops = winograd_loops(node_);
+    if (!loops) throw CompileError("is no convolution for Winograd's algorithm");
+    return *loops;
+}
+
+namespace {
+
+/// The schedule: strips of tiles, each with its transformed inputs; in a strip tiles of channels, each with all its
+/// products; then the outputs from them.
+class Writer {
+public:
+    Writer(KernelSource& source, const WinogradLoops& loops, int outputs, std::function<std::string(const char*)> func)
+        : source_(source), loops_(loops), walk_(choose_winograd_walk(loops, outputs, source.target())),
+          func_(std::move(func)), output_(source.output_loops()), c_(output_.vars[0]), x_(output_.vars[1]),
+          y_(output_.vars[2]), n_(output_.vars[3]), t_(source.var("t")), i_(source.var("i")), j_(source.var("j")),
+          lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {}
+
+    void write() {
+        const int64_t vectors = (loops_.channels + walk_.product.lanes - 1) / walk_.product.lanes;
+        vectors_ = source_.param("vectors", walk_.product.vectors, vectors);
+        tiles_ = source_.param("tiles", walk_.product.pixels);
+        walk_output();
+        place_outputs();
+        place_products();
+        place_inputs();
+    }
+
+private:
+    KernelSource& source_;
+    const WinogradLoops& loops_;
+    WinogradWalk walk_;
+    std::function<std::string(const char*)> func_;  // by role
+    Loops output_;
+    std::string c_, x_, y_, n_, t_, i_, j_, lanes_, vectors_, tiles_;
+    std::string vector_, channels_, task_;  // loops of the output
+
+    bool rounds_channels_up() const { return loops_.channels % walk_.product.lanes != 0; }
+    std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
+    std::string at(const std::string& loop) const { return fmt::format("compute_at({}, {})", output_.func, loop); }
+
+    void walk_output() {
+        vector_ = source_.var("vector"), channels_ = source_.var("co");
+        const std::string xo = source_.var("xo"), yo = source_.var("yo");
+        std::vector<std::string> order = {c_, x_, y_, vector_, xo, yo}, directives;
+        const auto split = [&](const std::string& var, const std::string& to, const std::string& factor,
+                               std::string_view tail) {
+            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail));
+        };
+        split(c_, channels_, fmt::format("{} * {}", lanes_, vectors_),
+              rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
+        directives.push_back(fmt::format("split({}, {}, {}, {})", c_, vector_, c_, lanes_));
+        split(x_, xo, std::to_string(walk_.outputs), "GuardWithIf");
+        if (walk_.channels_outermost) {
+            order.insert(order.end(), {channels_, n_});
+        } else {
+            const std::string strip = source_.var("strip");
+            split(y_, strip, fmt::format("{} * {}", walk_.outputs, source_.param("rows", walk_.strip)), "GuardWithIf");
+            order.insert(order.end(), {channels_, strip, n_});
+            task_ = strip;
+        }
+        split(y_, yo, std::to_string(walk_.outputs), "GuardWithIf");
+        directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
+        directives.push_back(fmt::format("vectorize({})", c_));
+        directives.push_back(fmt::format("unroll({})", x_));
+        if (!walk_.channels_outermost) {
+            const std::string fused = source_.var("task");
+            directives.push_back(fmt::format("fuse({}, {}, {})", task_, n_, fused));
+            task_ = fused;
+        }
+        if (walk_.parallel)
+            directives.push_back(fmt::format("parallel({})", walk_.channels_outermost ? channels_ : task_));
+        if (walk_.channels_outermost) task_ = n_;
+        source_.schedule(walk_.channels_outermost
+                             ? "// Weights are read once: tiles of channels are the outermost loop."
+                             : "// A strip of rows is a task, so that its transformed inputs stay in the cache.");
+        source_.schedule(output_.func, directives);
+    }
+
+    void place_outputs() {
+        source_.schedule(func_(tile_role), {at(vector_), fmt::format("reorder({}, {}, {}, {})", c_, x_, y_, t_),
+                                            vectorise(), fmt::format("unroll({})", x_), fmt::format("unroll({})", y_)});
+        source_.schedule(func_(rows_role), {at(vector_), fmt::format("reorder({}, {}, {}, {})", x_, j_, c_, t_),
+                                            vectorise(), fmt::format("unroll({})", x_), fmt::format("unroll({})", j_)});
+    }
+
+    void place_products() {
+        const std::string to = source_.var("to");
+        const std::string unrolled_channels = fmt::format("unroll({})", c_), unrolled_tiles = fmt::format("unroll({})", t_);
+        const auto& product = walk_.product;
+        source_.schedule(fmt::format("// One matrix product for each of {0} x {0} places: {1} sums, {2} weights and 1 input fit "
+                                     "in {3} registers.",
+                                     walk_.outputs + 2, product.pixels * product.vectors, product.vectors,
+                                     source_.target().vector_registers));
+        std::vector<std::string> directives = {at(channels_), fmt::format("align_extent({}, {})", t_, tiles_)};
+        if (rounds_channels_up())
+            directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
+        directives.insert(directives.end(),
+                          {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", t_, to, tiles_),
+                           fmt::format("reorder({}, {}, {}, {}, {})", c_, t_, to, i_, j_), vectorise(),
+                           unrolled_channels, unrolled_tiles});
+        const std::string sum = func_(products_role), values = func_(product_role);
+        source_.schedule(values, directives);
+        const std::string in_tile = fmt::format("compute_at({}, {})", values, to);
+        source_.schedule(sum, {in_tile, vectorise(), unrolled_channels, unrolled_tiles});
+        const std::string ci = source_.rvar("ci");
+        directives = {fmt::format("reorder({}, {}, {}, {}, {})", c_, t_, ci, i_, j_), vectorise(), unrolled_channels,
+                      unrolled_tiles};
+        if (loops_.inputs % 4 == 0) directives.push_back(fmt::format("unroll({}, 4)", ci));
+        source_.schedule(sum + ".update()", directives);
+    }
+
+    void place_inputs() {
+        const int natural = source_.target().lanes(ElementType::float32);
+        const auto narrow = static_cast<int>(std::min<int64_t>(natural, std::bit_floor(static_cast<uint64_t>(loops_.inputs))));
+        const std::string vector = fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", c_,
+                                               source_.lanes(ElementType::float32, narrow));
+        std::vector<std::string> directives = {
+            at(task_), fmt::format("reorder({}, {}, {}, {})", i_, j_, c_, t_), vector, fmt::format("unroll({})", i_),
+            fmt::format("unroll({})", j_)};
+        // With all channels' weights ahead of it, transforming the inputs is a task of its own.
+        if (walk_.channels_outermost && walk_.parallel) {
+            const std::string to = source_.var("to");
+            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", t_, to, tiles_));
+            directives.push_back(fmt::format("parallel({})", to));
+        }
+        const std::string tiles = func_(tiles_role);
+        source_.schedule(tiles, directives);
+        source_.schedule(func_(across_role), {fmt::format("compute_at({}, {})", tiles, c_),
+                                              fmt::format("reorder({}, {}, {}, {})", i_, y_, c_, t_), vector,
+                                              fmt::format("unroll({})", i_), fmt::format("unroll({})", y_)});
+        source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
+        source_.schedule(func_("input"), {at(task_), vector});
+    }
+};
+
+}  // namespace
+
+void WinogradConv::schedule(KernelSource& source) const {
+    const TensorType& result = out(0);
+    const bool is_tiled =
+        !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
+    if (!is_tiled) return NodeGenerator::schedule(source);
+    Writer(source, loops(), outputs_, [&](const char* role) { return source.kept(output(0), role); }).write();
+}
+
+std::optional<WinogradLoops> winograd_loops(const Node& conv) {
+    const TensorType &data = conv.inputs.at(0)->checked_type(), &weights = conv.inputs.at(1)->checked_type();
+    if (data.element != ElementType::float32 || data.rank() != 4 || conv.integer("group", 1) != 1) return {};
+    const bool is_packed = weights.rank() == 5;
+    std::vector<int64_t> kernel = {3, 3};
+    if (!is_packed) {
+        for (size_t axis : {2, 3}) kernel[axis - 2] = weights.shape[axis].constant().value_or(0);
+    }
+    if (kernel != std::vector<int64_t>{3, 3}) return {};
+    const std::vector<int64_t> ones = {1, 1};
+    if (conv.integers("strides", ones) != ones || conv.integers("dilations", ones) != ones) return {};
+    const Window window = read_window(conv, data.shape, kernel);
+    const auto inputs = data.shape[1].constant(), height = window[0].output.constant(),
+               width = window[1].output.constant();
+    const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
+    if (!inputs || !height || !width || !channels || *inputs < 1 || *height < 1 || *width < 1 || *channels < 1) return {};
+    WinogradLoops loops{*inputs, *channels, *height, *width};
+    loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
+    loops.packed_channels = (*channels + weight_block - 1) / weight_block * weight_block;
+    return loops;
+}
+
+PackWinogradWeights::PackWinogradWeights(const Node& node) : NodeGenerator(node), outputs_(read_outputs(node)) {}
+
+std::vector<TensorType> PackWinogradWeights::infer() const {
+    const std::vector<Dim>& weights = in(0).shape;
+    const int64_t taps = outputs_ + 2;
+    return {TensorType(in(0).element, {ceil_div(weights.at(0), weight_block), taps, taps, weights.at(1), weight_block})};
+}
+
+void PackWinogradWeights::algorithm(KernelSource& source) const {
+    const Coordinates at = source.vars(5);
+    const std::string channel = fmt::format("{} * {} + {}", at[0], weight_block, at[4]);
+    const std::string channels = source.dim(in(0).shape[0]), ky = source.var("ky");
+    const std::string weight =
+        source.read(input(0), {fmt::format("min({}, {} - 1)", channel, channels), at[3], ky, "tap"});
+    const std::string across = source.func(output(0)->name + "_across");
+    source.keep(output(0), across_role, across);
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, at[4], at[3], at[2], ky, at[0],
+                            transform("filter", outputs_, at[2], weight)));
+    const std::string taps =
+        transform("filter", outputs_, at[1], fmt::format("{}({}, {}, {}, tap, {})", across, at[4], at[3], at[2], at[0]));
+    source.define(output(0), at, fmt::format("select({} < {}, {}, 0.0f)", channel, channels, taps));
+}
+
+void PackWinogradWeights::schedule(KernelSource& source) const {
+    const Loops loops = source.output_loops();
+    const std::string &c = loops.vars[0], &i = loops.vars[2], &j = loops.vars[3];
+    // The kernel may not know its extents, these it can: what stands at each place is chosen while it is compiled.
+    const auto unroll = [](const std::string& var, int extent) {
+        return fmt::format("bound({0}, 0, {1}).unroll({0})", var, extent);
+    };
+    const int taps = outputs_ + 2;
+    source.schedule(loops.func, {fmt::format("reorder({}, {}, {}, {}, {})", i, j, c, loops.vars[1], loops.vars[4]),
+                                 unroll(i, taps), unroll(j, taps)});
+    const std::string ky = source.var("ky");
+    source.schedule(source.kept(output(0), across_role),
+                    {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
+                     unroll(i, taps), unroll(ky, 3)});
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "ops/conv.h"
+#include "ops/winograd.h"
+
+namespace onnx2halide {
+
+/// A 3×3 convolution of stride 1, with channels innermost, by Winograd's minimal filtering (Lavin and Gray, "Fast
+/// algorithms for convolutional neural networks"): tiles of inputs and weights are transformed so that each output
+/// takes (1 + 2 / outputs)² products instead of 9. Attributes: those of Conv, `outputs` (of a tile along each axis, 2
+/// or 4) and `output_channels`. Input 1 is what PackWinogradWeights makes.
+///
+/// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 4
+/// outputs, 1e-6 with 2 (tests/ops/test_winograd.py).
+class WinogradConv : public Conv {
+public:
+    explicit WinogradConv(const Node& node);
+    void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override;
+    LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
+
+protected:
+    Dim channels() const override { return output_channels_; }
+    std::vector<int64_t> kernel() const override { return {3, 3}; }
+
+private:
+    int outputs_;
+    int64_t output_channels_;
+
+    /// The window of whole tiles, which may reach further beyond the input than the outputs do.
+    Window tiles_window() const;
+    WinogradLoops loops() const;
+};
+
+/// The loops of a convolution that WinogradConv can compute; nothing where it cannot.
+std::optional<WinogradLoops> winograd_loops(const Node& conv);
+
+/// A convolution's weights [channels, input channels, 3, 3], transformed, as [channels / block, taps, taps, input
+/// channels, block]; zeros where there are no more channels. Attribute: `outputs`.
+class PackWinogradWeights : public NodeGenerator {
+public:
+    explicit PackWinogradWeights(const Node& node);
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override;
+
+private:
+    int outputs_;
+};
+
+}  // namespace onnx2halide

@@ -1,0 +1,147 @@
+#include "ops/winograd.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace onnx2halide {
+
+namespace {
+
+// Bytes a cycle that one core reads. They differ by some two times between machines, the ratios less.
+constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;
+constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
+/// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
+constexpr double transform_cycles = 3;
+constexpr double copy_cycles = 0.3;  // of an input element and its edges
+constexpr double task_overhead = 300, least_parallel_cycles = 30000;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+double bytes_per_cycle(int64_t bytes) {
+    return bytes <= level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
+}
+
+/// One place's matrix product, over so many tiles at a time.
+ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Target& target) {
+    ConvLoops product{};
+    product.element = ElementType::float32;
+    product.channels = loops.channels;
+    product.max_lanes = 16;
+    product.products = product.inner_products = loops.inputs;
+    product.width = tiles;
+    product.height = 1;
+    product.input_pixel_bytes = loops.inputs * 4;
+    product.input_elements = tiles * loops.inputs;
+    product.weight_elements = loops.inputs * loops.channels;
+    return choose_conv_tile(product, target);
+}
+
+/// Cycles of a strip of so many rows of tiles: of what is done once, and of what is done for each tile of channels.
+struct StripCycles {
+    ConvTile product;
+    double once, channels;
+};
+
+StripCycles strip_cycles(const WinogradLoops& loops, int outputs, int64_t rows, const Target& target) {
+    const int64_t taps = outputs + 2, places = taps * taps, tiles = rows * loops.tile_columns(outputs);
+    const ConvTile product = choose_product_tile(loops, tiles, target);
+    const int64_t channel_tiles = ceil_div(loops.channels, product.lanes * product.vectors);
+    const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
+    const double weight_bytes = static_cast<double>(loops.inputs * product.lanes * product.vectors * 4);
+    const int64_t input_bytes = places * tiles * loops.inputs * 4;
+    // Weights and transformed inputs stream by while the products are computed.
+    const double streamed = weight_bytes / bytes_per_cycle(places * loops.inputs * loops.channels * 4) +
+                            static_cast<double>(input_bytes / places) / bytes_per_cycle(input_bytes);
+    StripCycles cycles{product, 0, 0};
+    const auto transformed = static_cast<double>(places * tiles) * transform_cycles;
+    cycles.once = transformed * static_cast<double>(ceil_div(loops.inputs, product.lanes)) +
+                  copy_cycles * static_cast<double>((rows * outputs + 2) * (loops.width + 2) * loops.inputs);
+    cycles.channels = (std::max(one, streamed) * static_cast<double>(places) + transformed * product.vectors) *
+                      static_cast<double>(channel_tiles);
+    return cycles;
+}
+
+/// Cycles in which weights come from memory, for one image.
+double weight_cycles(const WinogradLoops& loops, int64_t places) {
+    return static_cast<double>(places * loops.inputs * loops.packed_channels * 4) / memory_rate /
+           static_cast<double>(loops.images);
+}
+
+/// How much of the threads' time is used, over machines with few and with many.
+template <typename Time>
+double balance(double all, const Time& time_on) {
+    constexpr std::array<std::pair<int, int>, 6> weights = {{{1, 8}, {2, 8}, {4, 4}, {8, 3}, {16, 2}, {32, 1}}};
+    double score = 0;
+    for (const auto& [threads, weight] : weights) score += weight * all / threads / time_on(threads);
+    return score;
+}
+
+}  // namespace
+
+int64_t WinogradLoops::tile_rows(int outputs) const { return ceil_div(height, outputs); }
+int64_t WinogradLoops::tile_columns(int outputs) const { return ceil_div(width, outputs); }
+
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const Target& target) {
+    const int64_t rows = loops.tile_rows(outputs), places = (outputs + 2) * (outputs + 2);
+    WinogradWalk best{};
+    double best_time = INFINITY;
+    for (int64_t strip = rows; strip >= 1; --strip) {
+        const int64_t strips = ceil_div(rows, strip);
+        if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
+        const StripCycles cycles = strip_cycles(loops, outputs, strip, target);
+        const double one = cycles.once + cycles.channels, all = one * static_cast<double>(strips);
+        const int64_t channel_tiles = ceil_div(loops.channels, cycles.product.lanes * cycles.product.vectors);
+        const bool channels_outermost = strips == 1;
+        // Time that all machines take together, each measured by what it could do at best.
+        const double used = balance(1, [&](int threads) {
+            if (!channels_outermost)
+                return static_cast<double>(ceil_div(strips * loops.images, threads)) /
+                       static_cast<double>(strips * loops.images) * (1 + task_overhead / one);
+            const double once = cycles.once / std::min<double>(threads, static_cast<double>(rows));
+            const double tiles = static_cast<double>(ceil_div(channel_tiles, threads)) *
+                                 (cycles.channels / static_cast<double>(channel_tiles) + task_overhead);
+            return (once + tiles) / one;
+        });
+        const double time = all / used;
+        if (time < best_time) {
+            best_time = time;
+            best = {outputs, cycles.product, static_cast<int>(strip), channels_outermost, all > least_parallel_cycles,
+                    all};
+        }
+    }
+    best.cycles += weight_cycles(loops, places);
+    return best;
+}
+
+double direct_cycles(const WinogradLoops& loops, const Target& target) {
+    ConvLoops direct{};
+    direct.element = ElementType::float32;
+    direct.channels = loops.channels;
+    direct.max_lanes = 16;
+    direct.inner_products = loops.inputs;
+    direct.products = loops.inputs * 9;
+    direct.width = loops.width;
+    direct.height = loops.height;
+    direct.input_pixel_bytes = loops.inputs * 4;
+    const ConvTile tile = choose_conv_tile(direct, target);
+    const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
+                          ceil_div(loops.channels, tile.lanes * tile.vectors);
+    return static_cast<double>(tile.cycles * tiles) +
+           copy_cycles * static_cast<double>(loops.inputs * loops.height * loops.width) + weight_cycles(loops, 9);
+}
+
+std::optional<int> choose_winograd_outputs(const WinogradLoops& loops, const Target& target) {
+    std::optional<int> best;
+    double least = direct_cycles(loops, target);
+    for (const int outputs : {2, 4}) {
+        const double cycles = choose_winograd_walk(loops, outputs, target).cycles;
+        if (cycles < least) {
+            least = cycles;
+            best = outputs;
+        }
+    }
+    return best;
+}
+
+}  // namespace onnx2halide

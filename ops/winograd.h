@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ops/conv_tile.h"
+
+namespace onnx2halide {
+
+/// The form of a convolution: how its products are arranged.
+enum class ConvAlgorithm {
+    automatic,  // what an estimate says is faster
+    direct,     // every tap of every output
+    winograd,   // Winograd's minimal filtering, wherever it is possible
+};
+
+/// A 3×3 convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs × outputs, of which each is
+/// transformed to taps() × taps() places, and one matrix product a place.
+struct WinogradLoops {
+    int64_t inputs, channels;      // channels of the input and of the output
+    int64_t height, width;         // of the output
+    int64_t images = 1;            // the batch
+    int64_t packed_channels = 0;   // that the weights have: whole blocks
+
+    int64_t tile_rows(int outputs) const;
+    int64_t tile_columns(int outputs) const;
+};
+
+/// How the tiles are walked.
+struct WinogradWalk {
+    int outputs;               // along each axis of a tile: 2 or 4
+    ConvTile product;          // of the matrix products: its pixels are tiles
+    int strip;                 // rows of tiles in a parallel task
+    bool channels_outermost;   // one strip for the image: tasks are tiles of output channels
+    bool parallel;
+    double cycles;             // estimated, of one image on one core, weights from memory included
+};
+
+/// The fastest walk for tiles of so many outputs.
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const Target& target);
+
+/// Estimated cycles of the direct convolution of one image on one core, weights from memory included.
+double direct_cycles(const WinogradLoops& loops, const Target& target);
+
+/// The outputs of a tile with which Winograd's algorithm is the faster one; nothing where the direct one is.
+std::optional<int> choose_winograd_outputs(const WinogradLoops& loops, const Target& target);
+
+}  // namespace onnx2halide
