@@ -65,14 +65,18 @@ private:
     std::string outer(const std::string& var) { return source_.var(var + "o"); }
     std::string tile_channels() const { return fmt::format("{} * {}", lanes_, vectors_); }
 
-    /// A tile may not be larger than the output: the last one is shifted inwards, and lanes beyond the last vector have
-    /// no weights.
+    /// Numbers that a person may set too high are held to what there is: a tile that is shifted inwards may not be
+    /// larger than the output, and beyond the last vector of channels there are no weights.
+    std::string held(const std::string& role, int value, int64_t most) {
+        return fmt::format("min({}, {})", source_.param(role, value), most);
+    }
+
     void declare_tile() {
         const ConvLoops& loops = conv_.loops;
         const int64_t vectors = (loops.channels + tile_.lanes - 1) / tile_.lanes;
-        if (!loops.whole_group) vectors_ = source_.param("vectors", tile_.vectors, vectors);
-        pixels_ = source_.param("pixels", tile_.pixels, loops.width);
-        if (tile_.tile_rows > 1) rows_ = source_.param("tile_rows", tile_.tile_rows, loops.height);
+        if (!loops.whole_group) vectors_ = held("vectors", tile_.vectors, vectors);
+        pixels_ = held("pixels", tile_.pixels, loops.width);
+        if (tile_.tile_rows > 1) rows_ = held("tile_rows", tile_.tile_rows, loops.height);
     }
 
     void explain_tile() {
@@ -127,9 +131,9 @@ private:
             split(var, strips_.back(), source_.param(role, walk_.strip), "GuardWithIf");
             return;
         }
-        const std::string strip = source_.param(role, walk_.strip, extent);
+        const std::string strip = held(role, walk_.strip, extent);
         split(var, strips_.back(), strip, "ShiftInwards");
-        tile = fmt::format("std::min<int>({}, {})", tile, strip);
+        tile = fmt::format("std::min({}, {})", tile, strip);
     }
 
     std::vector<std::string> in_tile() const {

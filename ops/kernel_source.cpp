@@ -115,11 +115,11 @@ std::vector<std::string> KernelSource::name_axes(const std::string& rdom, const 
     return names;
 }
 
-std::string KernelSource::param(const std::string& role, int value, std::optional<int64_t> max) {
+std::string KernelSource::param(const std::string& role, int value) {
     std::string& name = param_names_[role];
     if (name.empty()) {
         name = own_name(role);
-        params_.push_back({name, value, max});
+        params_.emplace_back(name, value);
     }
     return name;
 }

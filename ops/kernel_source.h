@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,9 +56,8 @@ public:
     /// Names an RDom's variables, innermost first: {"ci", "kx"} for `ci = k.x, kx = k.y;`. Returns what `rvar` gives
     /// for these roles.
     std::vector<std::string> name_axes(const std::string& rdom, const std::vector<std::string>& roles);
-    /// A GeneratorParam<int> with this default, for the schedule's numbers, the same one each time. Its generator
-    /// refuses values above `max`, with which the kernel would read or write beyond its buffers. Returns its name.
-    std::string param(const std::string& role, int value, std::optional<int64_t> max = {});
+    /// A GeneratorParam<int> with this default, for the schedule's numbers, the same one each time. Returns its name.
+    std::string param(const std::string& role, int value);
     /// A number of elements in a schedule, in terms of what the target's vectors hold where it is a multiple of that:
     /// `lanes`, `4 * lanes`, 3
     std::string lanes(ElementType type, int count);
@@ -125,12 +123,7 @@ public:
     const std::string& name_of(const Value* value) const { return value_names_.at(value); }
     /// Symbols that are int32 arguments of the kernel, after its input buffers, in this order.
     const std::set<std::string>& symbols() const { return symbols_; }
-    struct Param {
-        std::string name;
-        int value;
-        std::optional<int64_t> max;
-    };
-    const std::vector<Param>& params() const { return params_; }
+    const std::vector<std::pair<std::string, int>>& params() const { return params_; }
 
 private:
     std::string new_name(const std::string& hint);
@@ -150,7 +143,7 @@ private:
     std::map<const Value*, std::string> value_names_;
     std::map<std::pair<const Value*, std::string>, std::string> kept_;
     std::vector<std::string> vars_, rvars_, funcs_, rdoms_;
-    std::vector<Param> params_;
+    std::vector<std::pair<std::string, int>> params_;
     std::map<std::string, std::string> param_names_;  // by role
     struct Lanes {
         std::string name, type;

@@ -98,15 +98,15 @@ void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
     const auto width = std::min<uint64_t>(4 * source.target().lanes(matmul.element), std::bit_floor(terms));
     if (width > 1) {
         source.schedule(fmt::format("{}.update().atomic().vectorize({}, {}, TailStrategy::GuardWithIf);", matmul.sum,
-                                    matmul.step, width));
+                                    matmul.step, source.lanes(matmul.element, static_cast<int>(width))));
     }
 }
 
 void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
     const std::string &x = matmul.column, &y = matmul.row, x_tile = source.var(x + "_tile");
     const std::string outer = source.rvar("k_outer"), inner = source.rvar("k_inner");
-    const std::string vectors =
-        fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", x, source.target().lanes(matmul.element));
+    const std::string vectors = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", x,
+                                            source.lanes(matmul.element, source.target().lanes(matmul.element)));
 
     source.schedule(
         "// B is read in order, a stretch of each row at a time; the sums over it stay in the nearest cache.");
@@ -137,9 +137,10 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const std::string &inner_tile = by_rows ? x_tile : y_tile, &outer_tile = by_rows ? y_tile : x_tile;
 
     schedule_wide(source, matmul.wide);
+    const std::string vector = source.lanes(matmul.element, lanes);
     source.schedule("// rows * vectors sums, the vectors of B and an element of A fit in the registers.");
-    const std::string width = fmt::format("int({}) * {}", source.param("vectors", tile.vectors), lanes);
-    const Directives registers = {fmt::format("vectorize({}, {})", x, lanes), unroll(x), unroll(y)};
+    const std::string width = fmt::format("{} * {}", vector, source.param("vectors", tile.vectors));
+    const Directives registers = {fmt::format("vectorize({}, {})", x, vector), unroll(x), unroll(y)};
     source.schedule(matmul.output.func,
                     joined({guarded_split(x, x_tile, width), guarded_split(y, y_tile, source.param("rows", tile.rows)),
                             reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
@@ -148,7 +149,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     if (!matmul.panels.empty()) {
         const std::string place =
             by_rows ? "compute_root()" : fmt::format("compute_at({}, {})", matmul.output.func, outer_tile);
-        source.schedule(fmt::format("{}.{}.vectorize({}, {});", matmul.panels, place, source.var("lane"), lanes));
+        source.schedule(fmt::format("{}.{}.vectorize({}, {});", matmul.panels, place, source.var("lane"), vector));
     }
     source.schedule(matmul.sum, joined({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, registers));
     source.schedule(matmul.sum + ".update()", joined({reorder({x, y, matmul.step})}, registers));

@@ -29,12 +29,16 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
         outer = fused;
     }
     if (outer.empty()) {
-        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, 64, TailStrategy::GuardWithIf);", loops.func,
-                                    loops.vars[0], block, thread));
+        source.schedule("// A block's threads read elements that follow each other.");
+        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf);", loops.func,
+                                    loops.vars[0], block, thread, source.param("threads", 64)));
     } else {
         const std::string outer_block = source.var("outer_block"), outer_thread = source.var("outer_thread");
-        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, {}, {}, 16, 4, TailStrategy::GuardWithIf);",
-                                    loops.func, loops.vars[0], outer, block, outer_block, thread, outer_thread));
+        const std::string run_threads = source.param("run_threads", 16), runs = source.param("runs", 4);
+        source.schedule("// A block's threads are the elements of a few short runs that follow each other in memory.");
+        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf);",
+                                    loops.func, loops.vars[0], outer, block, outer_block, thread, outer_thread,
+                                    run_threads, runs));
     }
 }
 
@@ -66,7 +70,8 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
     const auto innermost = loops.extents[0].constant();
     if (innermost && *innermost < lanes) return;
     const std::string tail = is_update ? "TailStrategy::GuardWithIf" : tail_strategy(loops.extents[0], lanes, false);
-    source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], lanes, tail));
+    source.schedule(
+        fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], source.lanes(loops.element, lanes), tail));
 }
 
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {

@@ -43,10 +43,21 @@ std::string Pool::neutral() const {
     return fmt::format("Expr(std::numeric_limits<{}>::lowest())", KernelSource::compute_type(type));
 }
 
-Coordinates Pool::taps(const std::string& rdom) const {
+std::vector<std::string> Pool::tap_roles(KernelSource& source) const {
+    const Coordinates at = source.vars(in(0).rank());
+    std::vector<std::string> roles;
+    for (size_t i = at.size(); i-- > 2;) roles.push_back("k" + at[i]);
+    return roles;
+}
+
+Coordinates Pool::taps(KernelSource& source) const {
     Coordinates taps;
-    for (size_t i = 0; i < reduction_extents().size(); ++i) taps.push_back(KernelSource::axis(rdom, i));
+    for (const std::string& role : tap_roles(source)) taps.push_back(source.rvar(role));
     return taps;
+}
+
+Coordinates Pool::define_taps(KernelSource& source) const {
+    return source.name_axes(source.rdom("k", reduction_extents()), tap_roles(source));
 }
 
 std::string Pool::fill_in(std::string_view text, const std::string& accumulator, const std::string& element,
@@ -56,15 +67,14 @@ std::string Pool::fill_in(std::string_view text, const std::string& accumulator,
 }
 
 void Pool::algorithm(KernelSource& source) const {
-    const std::string taps = source.rdom("k", reduction_extents());
+    const Coordinates taps = define_taps(source);
     const std::string result = source.func(output(0)->name + "_of_taps");
-    source.keep(output(0), taps_role, taps);
     source.keep(output(0), result_role, result);
     const Coordinates at = source.vars(out(0).rank());
     const std::string call = KernelSource::call(result, out(0), at);
     const Coordinates first(reduction_extents().size(), "0");
     source.line(fmt::format("{} = {};", call, formula().starts_with_first ? element(source, first) : neutral()));
-    source.line(fmt::format("{} = {};", call, fill_in(formula().combine, call, element(source, this->taps(taps)), "")));
+    source.line(fmt::format("{} = {};", call, fill_in(formula().combine, call, element(source, taps), "")));
     source.define(output(0), at, fill_in(formula().finish, call, "", count(source)));
 }
 
@@ -75,7 +85,7 @@ void Pool::schedule(KernelSource& source) const {
     if (!by_channels) return NodeGenerator::schedule(source);
     const std::vector<Dim> extents = reduction_extents();
     const auto count = product(extents).constant();
-    schedule_channels(source, taps(source.kept(output(0), taps_role)), count && *count <= unrolled_taps);
+    schedule_channels(source, taps(source), count && *count <= unrolled_taps);
 }
 
 void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction, bool unrolled) const {
@@ -85,14 +95,23 @@ void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction,
     const int64_t channels = loops.extents[0].constant().value_or(1);
     if (lanes == 1 || channels < lanes) return parallelise(source, loops);
     const int vectors = unrolled ? 1 : static_cast<int>(std::min<int64_t>(global_vectors, channels / lanes));
-    const std::string vectorised =
-        fmt::format("vectorize({}, {}){}", c, lanes, vectors > 1 ? fmt::format(".unroll({})", c) : "");
-    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::ShiftInwards).{};", loops.func, c, tile, c,
-                                lanes * vectors, vectorised));
-    source.schedule(fmt::format("{}.compute_at({}, {}).{};", sum, loops.func, tile, vectorised));
-    const std::string unroll = unrolled ? fmt::format(".unroll({})", fmt::join(reduction, ").unroll(")) : "";
-    source.schedule(
-        fmt::format("{}.update().reorder({}, {}).{}{};", sum, c, fmt::join(reduction, ", "), vectorised, unroll));
+    const ElementType element = is_narrow_float(loops.element) ? ElementType::float32 : loops.element;
+    std::vector<std::string> vectorised = {fmt::format("vectorize({}, {})", c, source.lanes(element, lanes))};
+    if (vectors > 1) vectorised.push_back(fmt::format("unroll({})", c));
+    const auto schedule = [&](const std::string& stage, const std::string& first, bool unrolls_taps) {
+        std::vector<std::string> directives = {first};
+        directives.insert(directives.end(), vectorised.begin(), vectorised.end());
+        if (unrolls_taps) {
+            for (const std::string& tap : reduction) directives.push_back(fmt::format("unroll({})", tap));
+        }
+        source.schedule(stage, directives);
+    };
+    schedule(loops.func,
+             fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", c, tile,
+                         source.lanes(element, lanes * vectors)),
+             false);
+    schedule(sum, fmt::format("compute_at({}, {})", loops.func, tile), false);
+    schedule(sum + ".update()", fmt::format("reorder({}, {})", c, fmt::join(reduction, ", ")), unrolled);
     Loops tiles = loops;
     tiles.vars[0] = tile;
     tiles.extents[0] = (channels + lanes * vectors - 1) / (lanes * vectors);

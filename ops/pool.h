@@ -26,7 +26,7 @@ public:
     Dim flops() const override { return out(0).elements() * product(reduction_extents()); }
 
 protected:
-    static constexpr const char *result_role = "result", *taps_role = "taps";
+    static constexpr const char* result_role = "result";
 
     /// Extents of the elements behind one output element, innermost first.
     virtual std::vector<Dim> reduction_extents() const = 0;
@@ -42,8 +42,11 @@ protected:
                         const std::string& count) const;
     /// What changes no result: 0, or the least finite number.
     std::string neutral() const;
-    /// The variables of the node's RDom.
-    Coordinates taps(const std::string& rdom) const;
+    /// The variables of the node's RDom, called kx, ky; declares them.
+    Coordinates taps(KernelSource& source) const;
+    /// Defines the RDom of the taps and returns its variables.
+    Coordinates define_taps(KernelSource& source) const;
+    std::vector<std::string> tap_roles(KernelSource& source) const;
     /// Vectors of channels, each with its accumulators in registers. `unrolled` taps are all unrolled.
     void schedule_channels(KernelSource& source, const Coordinates& reduction, bool unrolled) const;
 };

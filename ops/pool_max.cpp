@@ -25,11 +25,10 @@ std::string MaxPoolWithIndices::index(KernelSource& source, const Coordinates& a
 
 void MaxPoolWithIndices::algorithm(KernelSource& source) const {
     const Window window = this->window();
-    const std::string taps = source.rdom("k", reduction_extents());
+    const Coordinates taps = define_taps(source);
     const std::string best = source.func(output(0)->name + "_of_taps");
-    source.keep(output(0), taps_role, taps);
     source.keep(output(0), result_role, best);
-    const Coordinates at = source.vars(out(0).rank()), under = this->under(source, this->taps(taps));
+    const Coordinates at = source.vars(out(0).rank()), under = this->under(source, taps);
     const std::string call = KernelSource::call(best, out(0), at);
     const std::string zero = KernelSource::literal(int64_t{0}, out(0).element);
     const std::string value = read_padded(source, input(0), window, under, zero);

@@ -33,12 +33,12 @@ void schedule_transpose(KernelSource& source, const Loops& loops, size_t read) {
         tiled.vars.push_back(loops.vars[i]);
         tiled.extents.push_back(loops.extents[i]);
     }
+    const std::string out_param = source.param(out + "_side", static_cast<int>(out_side)),
+                      in_param = source.param(in + "_side", static_cast<int>(in_side));
     source.schedule(
         fmt::format("// Tiles are transposed in registers: memory is read along {} and written along {}.", in, out));
     source.schedule(fmt::format("{}.tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf);", loops.func, out,
-                                in, out_tile, in_tile, out_inner, in_inner,
-                                source.param(out + "_side", static_cast<int>(out_side)),
-                                source.param(in + "_side", static_cast<int>(in_side))));
+                                in, out_tile, in_tile, out_inner, in_inner, out_param, in_param));
     source.schedule(fmt::format("{}.reorder({});", loops.func, fmt::join(tiled.vars, ", ")));
     source.schedule(fmt::format("{}.vectorize({}).unroll({});", loops.func, tiled.vars[0], tiled.vars[1]));
     parallelise(source, tiled);

@@ -62,7 +62,7 @@ Manifest make_manifest(const ProgramBuild& build, int64_t scratch_bytes) {
     json["kernels"] = Manifest::array();
     for (const Kernel& kernel : program.kernels) {
         Manifest parameters = Manifest::object();
-        for (const KernelSource::Param& param : kernel.source.params()) parameters[param.name] = param.value;
+        for (const auto& [name, value] : kernel.source.params()) parameters[name] = value;
         json["kernels"].push_back({{"name", kernel.name}, {"parameters", parameters}});
     }
     json["steps"] = steps_json(program);

@@ -36,7 +36,9 @@ std::string emit_banner(const Program& program, const EmitOptions& options, cons
 }
 
 std::string emit_generators(const Program& program, const EmitOptions& options) {
-    std::string text = emit_banner(program, options, "// ") + "\n" + std::string(preamble);
+    std::string text = emit_banner(program, options, "// ") +
+                       "// after edits: onnx2halide build, which has onnx2halide_generators.h (in its templates/)\n\n" +
+                       std::string(preamble);
     for (const Kernel& kernel : program.kernels) text += class_comment(kernel) + kernel.source.text(options.schedule);
     return text;
 }

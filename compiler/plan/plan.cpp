@@ -44,9 +44,51 @@ std::string operands(const std::vector<Value*>& values) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// `Node 0  conv1 = Conv(image, W, B)`
+bool are_all(const std::vector<int64_t>& numbers, int64_t number) {
+    return std::all_of(numbers.begin(), numbers.end(), [&](int64_t other) { return other == number; });
+}
+
+/// `kernel 3x3`, `pads 1`; nothing for what says nothing.
+std::string attribute_text(const std::string& name, const Attribute& attribute) {
+    // What the packed forms of a node say in its inputs' shapes too.
+    if (name == "output_channels" || name == "form" || name == "columns") return "";
+    if (const auto* numbers = std::get_if<std::vector<int64_t>>(&attribute)) {
+        if (numbers->empty()) return "";
+        if (name == "kernel_shape") return fmt::format("kernel {}", fmt::join(*numbers, "x"));
+        const bool is_default =
+            name == "pads" ? are_all(*numbers, 0) : (name == "strides" || name == "dilations") && are_all(*numbers, 1);
+        if (is_default) return "";
+        const bool is_uniform = numbers->size() > 1 && are_all(*numbers, numbers->front());
+        return is_uniform ? fmt::format("{} {}", name, numbers->front())
+                          : fmt::format("{} {}", name, fmt::join(*numbers, ", "));
+    }
+    if (const auto* number = std::get_if<int64_t>(&attribute)) {
+        const bool is_default = name == "group" ? *number == 1 : name != "axis" && *number == 0;
+        return is_default ? "" : fmt::format("{} {}", name, *number);
+    }
+    if (const auto* number = std::get_if<float>(&attribute)) {
+        const bool is_default = (name == "alpha" || name == "beta") && *number == 1;
+        return is_default ? "" : fmt::format("{} {}", name, *number);
+    }
+    if (const auto* word = std::get_if<std::string>(&attribute))
+        return *word == "NOTSET" || word->empty() ? "" : fmt::format("{} {}", name, *word);
+    return "";
+}
+
+/// `Node 0  conv1 = Conv(image, W, B)   kernel 3x3, pads 1`
 std::string node_comment(const Node& node) {
-    return fmt::format("Node {}  {} = {}({})", node.index, operands(node.outputs), node.op_type, operands(node.inputs));
+    std::vector<std::string> attributes;
+    for (const auto& [name, attribute] : node.attributes) {
+        std::string text = attribute_text(name, attribute);
+        if (!text.empty()) attributes.push_back(std::move(text));
+    }
+    std::string text =
+        fmt::format("Node {}  {} = {}({})", node.index, operands(node.outputs), node.op_type, operands(node.inputs));
+    if (!attributes.empty()) text += fmt::format("   {}", fmt::join(attributes, ", "));
+    // Names may hold line breaks, and what ends a line with '\\' would go on.
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == '\\'; }, '?');
+    return text;
 }
 
 KernelSource write_kernel(const Group& group, const std::vector<const Value*>& escaping, const Target& target,

@@ -1,13 +1,14 @@
 // onnx2halide: digits.onnx (opset 17, sha256 a31ed1b05dbdb944), target x86-64-linux-avx2-f16c-fma
 // again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
+// after edits: onnx2halide build, which has onnx2halide_generators.h (in its templates/)
 
 #include "onnx2halide_generators.h"
 
 // conv1, relu1: float32 1x16x8x8   19 kFLOP
 class conv1_relu1 : public Halide::Generator<conv1_relu1> {
 public:
-    GeneratorParam<int> vectors{"vectors", 2, 1, 2};
-    GeneratorParam<int> pixels{"pixels", 4, 1, 8};
+    GeneratorParam<int> vectors{"vectors", 2};
+    GeneratorParam<int> pixels{"pixels", 4};
 
     Input<Buffer<float, 4>> image_channels_last{"image_channels_last"};  // 1, 8, 8, 1
     Input<Buffer<float, 5>> norm1_Mul_packed{"norm1_Mul_packed"};  // 16, 1, 3, 3, 1
@@ -20,7 +21,7 @@ public:
         dense(norm1_Add_2, {16});
         dense(relu1, {16, 8, 8, 1});
 
-        // Node 0  norm1 = PackedConv(image_channels_last, norm1_Mul_packed, norm1_Add_2)
+        // Node 0  norm1 = PackedConv(image_channels_last, norm1_Mul_packed, norm1_Add_2)   kernel 3x3, pads 1
         norm1_input(c, x, y, n) = BoundaryConditions::constant_exterior(image_channels_last, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
         k = RDom(0, 3, 0, 3);
         kx = k.x, ky = k.y;
@@ -41,8 +42,8 @@ public:
         }
         const int lanes = natural_vector_size<float>();
         // A tile's sums stay in registers over all taps: 8 sums, 2 weights and 1 input fit in 16.
-        relu1.split(c, co, c, lanes * vectors, TailStrategy::ShiftInwards)
-            .split(x, xo, x, pixels, TailStrategy::ShiftInwards)
+        relu1.split(c, co, c, lanes * min(vectors, 2), TailStrategy::ShiftInwards)
+            .split(x, xo, x, min(pixels, 8), TailStrategy::ShiftInwards)
             .reorder(c, x, xo, y, co, n)
             .vectorize(c, lanes)
             .unroll(c)
@@ -72,8 +73,8 @@ HALIDE_REGISTER_GENERATOR(conv1_relu1, conv1_relu1)
 // conv2, relu2: float32 1x32x8x8   592 kFLOP
 class conv2_relu2 : public Halide::Generator<conv2_relu2> {
 public:
-    GeneratorParam<int> vectors{"vectors", 2, 1, 4};
-    GeneratorParam<int> pixels{"pixels", 4, 1, 8};
+    GeneratorParam<int> vectors{"vectors", 2};
+    GeneratorParam<int> pixels{"pixels", 4};
 
     Input<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
     Input<Buffer<float, 5>> conv2_W_packed{"conv2_W_packed"};  // 16, 16, 3, 3, 2
@@ -86,7 +87,7 @@ public:
         dense(conv2_B, {32});
         dense(relu2, {32, 8, 8, 1});
 
-        // Node 3  conv2 = PackedConv(relu1, conv2_W_packed, conv2_B)
+        // Node 3  conv2 = PackedConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, pads 1
         conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
         k = RDom(0, 16, 0, 3, 0, 3);
         ci = k.x, kx = k.y, ky = k.z;
@@ -107,8 +108,8 @@ public:
         }
         const int lanes = natural_vector_size<float>();
         // A tile's sums stay in registers over all taps: 8 sums, 2 weights and 1 input fit in 16.
-        relu2.split(c, co, c, lanes * vectors, TailStrategy::ShiftInwards)
-            .split(x, xo, x, pixels, TailStrategy::ShiftInwards)
+        relu2.split(c, co, c, lanes * min(vectors, 4), TailStrategy::ShiftInwards)
+            .split(x, xo, x, min(pixels, 8), TailStrategy::ShiftInwards)
             .reorder(c, x, xo, y, co, n)
             .vectorize(c, lanes)
             .unroll(c)
@@ -146,10 +147,11 @@ public:
         dense(relu2, {32, 8, 8, 1});
         dense(pool_2, {32, 4, 4, 1});
 
-        // Node 5  pool = MaxPool(relu2)
+        // Node 5  pool = MaxPool(relu2)   kernel 2x2, strides 2
         k = RDom(0, 2, 0, 2);
+        kx = k.x, ky = k.y;
         pool_of_taps(c, x, y, n) = relu2(c, x * 2, y * 2, n);
-        pool_of_taps(c, x, y, n) = max(pool_of_taps(c, x, y, n), relu2(c, x * 2 + k.x, y * 2 + k.y, n));
+        pool_of_taps(c, x, y, n) = max(pool_of_taps(c, x, y, n), relu2(c, x * 2 + kx, y * 2 + ky, n));
         pool_2(c, x, y, n) = pool_of_taps(c, x, y, n);
     }
 
@@ -159,13 +161,20 @@ public:
             pool_2.set_estimates({{0, 32}, {0, 4}, {0, 4}, {0, 1}});
             return;
         }
-        pool_2.split(c, co, c, 8, TailStrategy::ShiftInwards).vectorize(c, 8);
-        pool_of_taps.compute_at(pool_2, co).vectorize(c, 8);
-        pool_of_taps.update().reorder(c, k.x, k.y).vectorize(c, 8).unroll(k.x).unroll(k.y);
+        const int lanes = natural_vector_size<float>();
+        pool_2.split(c, co, c, lanes, TailStrategy::ShiftInwards)
+            .vectorize(c, lanes);
+        pool_of_taps.compute_at(pool_2, co)
+            .vectorize(c, lanes);
+        pool_of_taps.update().reorder(c, kx, ky)
+            .vectorize(c, lanes)
+            .unroll(kx)
+            .unroll(ky);
     }
 
 private:
     Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"};
+    RVar kx{"kx"}, ky{"ky"};
     RDom k;
     Func pool_of_taps{"pool_of_taps"};
 };
@@ -174,8 +183,8 @@ HALIDE_REGISTER_GENERATOR(pool, pool)
 // pool_row_major: float32 1x32x4x4
 class pool_row_major : public Halide::Generator<pool_row_major> {
 public:
-    GeneratorParam<int> c_side{"c_side", 8};
     GeneratorParam<int> x_side{"x_side", 4};
+    GeneratorParam<int> c_side{"c_side", 8};
 
     Input<Buffer<float, 4>> pool{"pool"};  // 32, 4, 4, 1
     Output<Buffer<float, 4>> pool_row_major_2{"pool_row_major_2"};  // 4, 4, 32, 1
@@ -184,7 +193,7 @@ public:
         dense(pool, {32, 4, 4, 1});
         dense(pool_row_major_2, {4, 4, 32, 1});
 
-        // Node 6  pool_row_major = Relayout(pool)
+        // Node 6  pool_row_major = Relayout(pool)   layout 3, 2, 1, 0
         pool_row_major_2(x, y, c, n) = pool(c, x, y, 0);
     }
 
@@ -222,7 +231,7 @@ public:
         dense(dense_B, {10});
         dense(dense_3, {10, 1});
 
-        // Node 7  dense = PackedMatMul(flat, dense_W_packed, dense_B)
+        // Node 7  dense = PackedMatMul(flat, dense_W_packed, dense_B)   transB 1
         k = RDom(0, 512);
         dense_sum(x, y) = Expr(0.0f);
         dense_sum(x, y) += flat(k.x, y) * dense_W_packed(x % 16, k.x, 0);
@@ -237,19 +246,20 @@ public:
             dense_3.set_estimates({{0, 10}, {0, 1}});
             return;
         }
+        const int lanes = natural_vector_size<float>();
         // rows * vectors sums, the vectors of B and an element of A fit in the registers.
-        dense_3.split(x, x_tile, x, int(vectors) * 8, TailStrategy::GuardWithIf)
+        dense_3.split(x, x_tile, x, lanes * vectors, TailStrategy::GuardWithIf)
             .split(y, y_tile, y, rows, TailStrategy::GuardWithIf)
             .reorder(x, y, y_tile, x_tile)
-            .vectorize(x, 8)
+            .vectorize(x, lanes)
             .unroll(x)
             .unroll(y);
         dense_sum.compute_at(dense_3, y_tile)
-            .vectorize(x, 8)
+            .vectorize(x, lanes)
             .unroll(x)
             .unroll(y);
         dense_sum.update().reorder(x, y, k.x)
-            .vectorize(x, 8)
+            .vectorize(x, lanes)
             .unroll(x)
             .unroll(y);
     }
@@ -271,7 +281,7 @@ public:
         dense(dense_2, {10, 1});
         dense(probabilities_2, {10, 1});
 
-        // Node 8  probabilities = Softmax(dense)
+        // Node 8  probabilities = Softmax(dense)   axis 1
         k = RDom(0, 10);
         probabilities_max(y) = Expr(-std::numeric_limits<float>::infinity());
         probabilities_max(y) = max(probabilities_max(y), dense_2(k.x, y));
@@ -288,16 +298,17 @@ public:
             probabilities_2.set_estimates({{0, 10}, {0, 1}});
             return;
         }
+        const int lanes = natural_vector_size<float>();
         probabilities_max.compute_root();
         probabilities_max.update().atomic()
             .vectorize(k.x, 8, TailStrategy::GuardWithIf);
         probabilities_exp.compute_root();
-        probabilities_exp.vectorize(x, 8, TailStrategy::GuardWithIf);
+        probabilities_exp.vectorize(x, lanes, TailStrategy::GuardWithIf);
         probabilities_sum.compute_root();
         probabilities_sum.update().atomic()
             .vectorize(k.x, 8, TailStrategy::GuardWithIf);
         probabilities_factor.compute_root();
-        probabilities_2.vectorize(x, 8, TailStrategy::GuardWithIf);
+        probabilities_2.vectorize(x, lanes, TailStrategy::GuardWithIf);
     }
 
 private:

@@ -36,9 +36,15 @@ def other_numbers(text: str) -> str:
     return PARAMETER.sub(lambda found: f'GeneratorParam<int> {found[1]}{{"{found[1]}", {max(1, int(found[2]) // 2)}}};', text)
 
 
-def test_edited_schedule(onnx2halide, folder, tmp_path):
+def too_large_numbers(text: str) -> str:
+    """Every number of a schedule is above what there is."""
+    return PARAMETER.sub(lambda found: f'GeneratorParam<int> {found[1]}{{"{found[1]}", 60}};', text)
+
+
+@pytest.mark.parametrize("change", [other_numbers, too_large_numbers])
+def test_edited_schedule(onnx2halide, folder, tmp_path, change):
     before, archive = features(folder, tmp_path), (folder / "image.a").read_bytes()
-    edit(folder, other_numbers)
+    edit(folder, change)
     done = onnx2halide("build", "image")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (folder / "image.a").read_bytes() != archive

@@ -86,7 +86,7 @@ TEST_CASE("which form a product takes") {
         {"few rows stream B", "a = input float32[1,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",
          "y_sum(x, y) += a(k.x, y) * b(x, k.x);"},
         {"one column is dot products", "a = input float32[9,64]\nb = input float32[64,1]\ny = MatMul(a, b)\noutput y",
-         "atomic().vectorize(k.x, 32"},
+         "atomic().vectorize(k.x, 4 * lanes"},
         {"many rows read panels", "a = input float32[9,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",
          "b_panels(lane, depth, block) = b(min(likely(block * 16 + lane), 99), depth);"},
         {"whole blocks need no clamp", "a = input float32[9,64]\nb = input float32[64,96]\ny = MatMul(a, b)\noutput y",
