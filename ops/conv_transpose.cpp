@@ -122,9 +122,10 @@ void ConvTranspose::algorithm(KernelSource& source) const {
     }
     const std::string zero = KernelSource::literal(0.0, out(0).element);
     const std::string sum = KernelSource::call(source.func(output(0)->name + "_sum"), out(0), at);
+    const std::string element = source.read(input(0), input_at), weight = source.read(input(1), weight_at);
     source.line(fmt::format("{} = {};", sum, has_input(2) ? source.read(input(2), {at[1]}) : zero));
-    source.line(fmt::format("{} += select({}, {} * {}, {});", sum, fmt::join(conditions, " && "),
-                            source.read(input(1), weight_at), source.read(input(0), input_at), zero));
+    source.line(
+        fmt::format("{} += select({}, {} * {}, {});", sum, fmt::join(conditions, " && "), weight, element, zero));
     source.define(output(0), at, sum);
 }
 

@@ -1,5 +1,7 @@
 #include "compiler/passes/new_node.h"
 
+#include <algorithm>
+
 #include "compiler/infer/infer.h"
 
 namespace onnx2halide {
@@ -8,7 +10,8 @@ Value* add_node(Graph& graph, const NewNode& description, const std::string& hin
     Value* result = graph.new_value(hint);
     Node node;
     node.name = result->name;
-    node.index = before ? before->index : static_cast<int>(graph.nodes().size());
+    // The model's own nodes keep their numbers; new ones follow them.
+    for (const auto& other : graph.nodes()) node.index = std::max(node.index, other->index + 1);
     node.domain = description.domain;
     node.op_type = description.op_type;
     node.version = description.version;

@@ -193,7 +193,7 @@ public:
         dense(pool, {32, 4, 4, 1});
         dense(pool_row_major_2, {4, 4, 32, 1});
 
-        // Node 6  pool_row_major = Relayout(pool)   layout 3, 2, 1, 0
+        // Node 19  pool_row_major = Relayout(pool)   layout 3, 2, 1, 0
         pool_row_major_2(x, y, c, n) = pool(c, x, y, 0);
     }
 
