@@ -73,7 +73,7 @@ private:
 
     void declare_tile() {
         const ConvLoops& loops = conv_.loops;
-        const int64_t vectors = (loops.channels + tile_.lanes - 1) / tile_.lanes;
+        const int64_t vectors = loops.channels / tile_.lanes + (rounds_channels_up() ? 1 : 0);
         if (!loops.whole_group) vectors_ = held("vectors", tile_.vectors, vectors);
         pixels_ = held("pixels", tile_.pixels, loops.width);
         if (tile_.tile_rows > 1) rows_ = held("tile_rows", tile_.tile_rows, loops.height);
