@@ -1,0 +1,223 @@
+"""Operators against ONNX's reference, a row a case. The backend suite holds one or two cases of each; here are the extents around a
+vector's, the attributes that meet each other, and operands that are constants."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnx2halide
+import pytest
+from onnx import helper, numpy_helper
+from onnx2halide.compare import default_floor, default_tolerance, difference
+from onnx2halide.references import OnnxReference, OnnxRuntime
+
+
+@dataclass
+class Input:
+    """An operand that comes at run time: normal numbers, or what lies between two bounds."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    between: tuple[float, float] | None = None
+
+    def sample(self, rng: np.random.Generator) -> np.ndarray:
+        if self.dtype == "bool":
+            return rng.integers(0, 2, self.shape).astype(bool)
+        if np.dtype(self.dtype).kind in "iu":
+            return rng.integers(*(self.between or (0, 9)), self.shape).astype(self.dtype)
+        numbers = rng.uniform(*self.between, self.shape) if self.between else rng.normal(size=self.shape)
+        return np.asarray(numbers, self.dtype)
+
+
+@dataclass
+class Case:
+    """One node. Arrays among the operands are constants; None is an omitted one."""
+
+    op: str
+    operands: list
+    attributes: dict = field(default_factory=dict)
+    outputs: int = 1
+    engine: type = OnnxReference
+
+    def __str__(self):
+        texts = [f"{key}={value}" for key, value in self.attributes.items()]
+        shapes = ["x".join(map(str, operand.shape)) or "scalar" for operand in self.operands if operand is not None]
+        types = {str(operand.dtype) for operand in self.operands if operand is not None} - {"float32", "int64"}
+        return " ".join([self.op, ",".join(shapes), *sorted(types), *texts])
+
+    def model(self) -> onnx.ModelProto:
+        names = ["" if operand is None else f"x{i}" for i, operand in enumerate(self.operands)]
+        results = [f"y{i}" for i in range(self.outputs)]
+        only = helper.make_node(self.op, names, results, **self.attributes)
+        named = [(name, operand) for name, operand in zip(names, self.operands) if name]
+        inputs = [_port(name, operand) for name, operand in named if isinstance(operand, Input)]
+        constants = [numpy_helper.from_array(operand, name) for name, operand in named if not isinstance(operand, Input)]
+        graph = helper.make_graph([only], "small", inputs, [onnx.ValueInfoProto(name=name) for name in results], constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        for output in model.graph.output:
+            if not output.type.WhichOneof("value"):  # function operators have no inference of their own
+                output.type.CopyFrom(inputs[0].type)
+        return model
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(0)
+        return {f"x{i}": operand.sample(rng) for i, operand in enumerate(self.operands) if isinstance(operand, Input)}
+
+
+OPSET = 22
+
+
+def _port(name: str, operand: Input) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(operand.dtype)), operand.shape)
+
+
+def x(*shape, dtype="float32", between=None) -> Input:
+    return Input(shape, dtype, between)
+
+
+def constant(*shape, dtype="float32") -> np.ndarray:
+    return Input(shape, dtype).sample(np.random.default_rng(1))
+
+
+def indices(*numbers) -> np.ndarray:
+    return np.array(numbers, np.int64)
+
+
+def elementwise():
+    # Extents around vectors of 8 and 16, and a tail that is shorter than one.
+    for shape in ((), (1,), (7,), (3, 17), (2, 1, 33)):
+        for op in ("Relu", "Exp"):
+            yield Case(op, [x(*shape)])
+    for op in ("Sigmoid", "Tanh", "Erf", "HardSwish"):
+        yield Case(op, [x(3, 17)])
+    for dtype in ("float16", "float64", "int8", "int64"):
+        yield Case("Abs", [x(3, 17, dtype=dtype)])
+    yield Case("Sqrt", [x(3, 17, between=(0, 100))])
+    yield Case("Log", [x(3, 17, between=(1e-3, 100))])
+    yield Case("Clip", [x(3, 17), np.float32(-0.5), None])
+    yield Case("Clip", [x(3, 17), None, np.float32(0.5)])
+    yield Case("Elu", [x(3, 17)], {"alpha": 0.3})
+
+
+def broadcasts():
+    for left, right in (((17,), ()), ((3, 17), (17,)), ((3, 1), (1, 17)), ((2, 3, 1, 5), (4, 1)), ((1, 1), (2, 3, 17))):
+        for op in ("Sub", "Less"):
+            yield Case(op, [x(*left), x(*right)])
+        yield Case("Add", [x(*left), constant(*right)])
+    yield Case("Div", [x(3, 17), x(17, between=(0.5, 2))])
+    yield Case("Div", [x(3, 17, dtype="int32"), x(17, dtype="int32", between=(1, 5))])
+    yield Case("Mod", [x(3, 17, dtype="int32", between=(-9, 9)), x(17, dtype="int32", between=(1, 5))])
+    yield Case("Pow", [x(3, 17, between=(0.1, 3)), x(17)])
+    yield Case("Where", [x(3, 1, dtype="bool"), x(17), x(2, 1, 1)])
+    yield Case("PRelu", [x(2, 3, 5), constant(3, 1)])
+
+
+def reductions():
+    for op in ("ReduceMean", "ReduceL2", "ReduceLogSumExp"):
+        yield Case(op, [x(2, 3, 17), indices(2, 0)], {"keepdims": 0})
+    for op in ("ReduceSum", "ReduceMax"):
+        for shape, axes, keep in (((3, 17), [1], 1), ((3, 17), [0], 0), ((2, 3, 5, 9), [-1, 1], 0), ((2, 3, 5), None, 1), ((4, 1), [1], 0)):
+            yield Case(op, [x(*shape), axes and indices(*axes)], {"keepdims": keep})
+    for op in ("ArgMax", "ArgMin"):
+        for axis in (0, 1, -1):
+            yield Case(op, [x(3, 7, 17)], {"axis": axis, "keepdims": 0})
+    for axis in (0, 1, -1):
+        yield Case("Softmax", [x(2, 9, 17)], {"axis": axis})
+        yield Case("LogSoftmax", [x(2, 9, 17)], {"axis": axis})
+
+
+def windows():
+    shapes = [((1, 3, 9, 11), (5, 3, 3, 3), 1), ((2, 16, 7, 7), (17, 16, 1, 1), 1), ((1, 6, 8, 8), (9, 2, 3, 3), 3), ((1, 8, 6, 9), (8, 1, 3, 3), 8)]
+    attributes = [{}, {"pads": [1, 0, 2, 1]}, {"strides": [2, 3], "pads": [1, 1, 1, 1]}, {"dilations": [2, 1], "pads": [2, 2, 2, 2]}, {"auto_pad": "SAME_UPPER", "strides": [2, 2]}]
+    for shape, weight, group in shapes:
+        for attribute in attributes:
+            yield Case("Conv", [x(*shape), constant(*weight), constant(weight[0])], {"group": group, **attribute})
+    yield Case("Conv", [x(1, 3, 9, 11), x(5, 3, 3, 3)])
+    yield Case("Conv", [x(2, 3, 19), constant(4, 3, 5)], {"pads": [2, 2]})
+    yield Case("Conv", [x(1, 2, 5, 6, 7), constant(3, 2, 2, 2, 2)])
+    for attribute in ({}, {"strides": [2, 3]}, {"strides": [2, 2], "pads": [1, 0, 1, 2], "output_padding": [1, 1]}, {"dilations": [2, 2]}):
+        yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 3, 3, 3), constant(3)], attribute)
+    # The reference reshapes the weights of a group as if they were all.
+    yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 3, 3, 3)], {"group": 2}, engine=OnnxRuntime)
+    for attribute in ({}, {"strides": [2, 2]}, {"pads": [1, 1, 0, 1]}, {"strides": [2, 2], "ceil_mode": 1}):
+        # The reference mistakes the order of pads.
+        yield Case("MaxPool", [x(2, 17, 9, 10)], {"kernel_shape": [3, 2], **attribute}, engine=OnnxRuntime)
+        for include in (0, 1):
+            yield Case("AveragePool", [x(2, 17, 9, 10)], {"kernel_shape": [3, 2], "count_include_pad": include, **attribute})
+    yield Case("GlobalAveragePool", [x(2, 17, 5, 3)])
+
+
+def products():
+    for left, right in (((7, 17), (17, 9)), ((1, 33), (33, 1)), ((2, 3, 5, 8), (8, 16)), ((2, 1, 5, 8), (3, 8, 17)), ((17,), (17, 5)), ((5, 17), (17,)), ((17,), (17,))):
+        yield Case("MatMul", [x(*left), x(*right)])
+        yield Case("MatMul", [x(*left), constant(*right)])
+    for a, b in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        shapes = ((9, 7) if a else (7, 9)), ((17, 9) if b else (9, 17))
+        yield Case("Gemm", [x(*shapes[0]), constant(*shapes[1]), constant(17)], {"transA": a, "transB": b, "alpha": 0.5})
+        yield Case("Gemm", [x(*shapes[0]), x(*shapes[1]), x(7, 1)], {"transA": a, "transB": b, "beta": 2.0})
+    yield Case("Einsum", [x(2, 5, 7), x(2, 7, 9)], {"equation": "bij,bjk->bik"})
+
+
+def movement():
+    for perm in ([1, 0, 2], [2, 1, 0], [0, 2, 1]):
+        yield Case("Transpose", [x(3, 8, 17)], {"perm": perm})
+    for starts, ends, axes, steps in (([1], [-1], [1], [1]), ([-1, 0], [-99, 99], [2, 0], [-2, 2]), ([5], [2], [1], [1])):
+        yield Case("Slice", [x(3, 8, 17), *(indices(*numbers) for numbers in (starts, ends, axes, steps))])
+    for mode, pads in (("constant", [0, 2, 1, 3]), ("reflect", [1, 2, 0, 3]), ("edge", [2, 2, 2, 2]), ("wrap", [1, 2, 0, 3])):
+        yield Case("Pad", [x(3, 17), indices(*pads)], {"mode": mode})
+    yield Case("Pad", [x(3, 17), indices(0, -2, 1, 3)], engine=OnnxRuntime)  # the reference takes no negative pads
+    for axis in (0, 1, -1):
+        yield Case("Concat", [x(3, 5, 8), x(3, 5, 8)], {"axis": axis})
+        yield Case("Gather", [x(3, 5, 8), indices(2, 0, -1)], {"axis": axis})
+        yield Case("Gather", [x(3, 5, 8), x(2, 2, dtype="int64", between=(-3, 3))], {"axis": axis})
+        yield Case("CumSum", [x(3, 5, 8), np.int64(axis)], {"reverse": 1, "exclusive": 1})
+    yield Case("Split", [x(3, 17), indices(5, 0, 12)], {"axis": 1}, outputs=3)
+    yield Case("Tile", [x(3, 5), indices(2, 3)])
+    yield Case("Expand", [x(3, 1), indices(2, 1, 17)])
+    yield Case("DepthToSpace", [x(1, 12, 3, 5)], {"blocksize": 2, "mode": "CRD"})
+    yield Case("Trilu", [x(2, 7, 9), np.int64(-1)], {"upper": 0})
+    for mode in ("nearest", "linear", "cubic"):
+        yield Case("Resize", [x(1, 2, 5, 7), None, np.float32([1, 1, 2, 1.5])], {"mode": mode})
+    yield Case("GatherElements", [x(3, 5), x(3, 2, dtype="int64", between=(-5, 5))], {"axis": 1})
+
+
+def normalisation():
+    for axis in (1, 2, -1):
+        yield Case("LayerNormalization", [x(2, 3, 17), constant(*(2, 3, 17)[axis:]), None], {"axis": axis})
+    yield Case("BatchNormalization", [x(2, 17, 5), constant(17), constant(17), constant(17), abs(constant(17)) + np.float32(0.5)])
+    yield Case("InstanceNormalization", [x(2, 3, 5, 7), constant(3), constant(3)])
+    yield Case("GroupNormalization", [x(2, 6, 5), constant(6), constant(6)], {"num_groups": 3})
+    # The reference walks as many channels as the batch has items, and adds without |x|.
+    yield Case("LRN", [x(1, 9, 3, 4)], {"size": 5, "alpha": 0.1}, engine=OnnxRuntime)
+    yield Case("LpNormalization", [x(3, 17)], {"axis": 0, "p": 1}, engine=OnnxRuntime)
+
+
+def col2im():
+    """Of blocks that are known at compile time; the suite has blocks that come at run time."""
+    rows = [
+        ([2, 18, 16], [6, 6], [3, 3], {}),
+        ([1, 18, 6], [5, 7], [3, 3], {"strides": [2, 2]}),
+        ([1, 4, 6], [8, 12], [2, 2], {"strides": [5, 4]}),  # which leave elements out
+        ([1, 12, 35], [4, 5], [2, 3], {"pads": [0, 1, 2, 3]}),
+        ([2, 12, 9], [7, 8], [2, 3], {"strides": [2, 3], "dilations": [3, 2], "pads": [1, 2, 0, 3]}),
+        ([2, 6, 5], [7], [3], {"dilations": [2], "pads": [1, 1]}),
+        ([1, 16, 12], [3, 4, 3], [2, 2, 2], {}),
+        ([1, 9, 1369], [37, 37], [3, 3], {"pads": [1, 1, 1, 1]}),  # rows that fill vectors
+    ]
+    for shape, image, block, attributes in rows:
+        yield Case("Col2Im", [x(*shape), indices(*image), indices(*block)], attributes)
+    for dtype in ("float16", "int8", "uint64"):  # narrow floats are added as wide ones
+        yield Case("Col2Im", [x(1, 9, 9, dtype=dtype), indices(5, 5), indices(3, 3)])
+
+
+CASES = [case for family in (elementwise, broadcasts, reductions, windows, products, movement, normalisation, col2im) for case in family()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_against_reference(case):
+    model, inputs = case.model(), case.inputs()
+    expected = case.engine(model).run(inputs)
+    for name, array in onnx2halide.compile(model).run_by_name(inputs).items():
+        found = difference(array, np.asarray(expected[name]))
+        assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())), f"{name}: {found.text()}"
