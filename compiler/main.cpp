@@ -3,6 +3,7 @@
 #include <exception>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "compiler/build/files.h"
 #include "compiler/cli/commands.h"
@@ -12,14 +13,17 @@ using namespace onnx2halide;
 
 namespace {
 
-/// The command line's words in order; `compile` is put first where no command is named.
+/// The command line's words in order; `compile` is put first where a model stands in a command's place.
 std::vector<std::string> words_of(int argc, char** argv, const CLI::App& app) {
-    std::vector<std::string> words(argv + 1, argv + argc);
-    const auto is_first_word = [&](const CLI::App* command) { return command->get_name() == words[0]; };
-    const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-    if (!words.empty() && !words[0].starts_with("-") && std::none_of(commands.begin(), commands.end(), is_first_word)) {
-        words.insert(words.begin(), "compile");
-    }
+    std::vector<std::string> words(argv + 1, argv + argc), commands;
+    if (words.empty() || words[0].starts_with("-")) return words;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        commands.push_back(command->get_name());
+    if (std::find(commands.begin(), commands.end(), words[0]) != commands.end()) return words;
+    const bool may_be_model = words[0].find_first_of("./") != std::string::npos || std::filesystem::exists(words[0]);
+    if (!may_be_model)
+        throw UsageError("'{}' is neither a command nor a model; commands are {}", words[0], fmt::join(commands, ", "));
+    words.insert(words.begin(), "compile");
     return words;
 }
 
@@ -28,6 +32,11 @@ int run(int argc, char** argv) {
         "Compiles ONNX models ahead of time into static libraries, by way of Halide generators that people can read",
         "onnx2halide");
     app.require_subcommand(0, 1);
+    const auto formatter = std::make_shared<CLI::Formatter>();
+    formatter->label("OPTIONS", "option ...");
+    formatter->label("SUBCOMMAND", "COMMAND");
+    formatter->label("Positionals", "Arguments");
+    app.formatter(formatter);
     app.set_version_flag("--version", "onnx2halide " ONNX2HALIDE_VERSION);
     Invocation invocation;
     invocation.command_line = "onnx2halide";
@@ -42,8 +51,12 @@ int run(int argc, char** argv) {
     add_run_command(app, invocation);
     add_verify_command(app, invocation);
     add_bench_command(app, invocation);
-    app.footer("`onnx2halide MODEL.onnx` is short for `onnx2halide compile MODEL.onnx`.\n"
-               "Exit status: 0 done; 1 the model or its data is at fault; 2 usage; 3 a fault of onnx2halide.");
+    for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) command->group("Commands");
+    app.footer("`onnx2halide COMMAND --help` tells a command's options.\n\n" +
+               help_footer(
+                   "  onnx2halide mnist.onnx -o mnist             # short for onnx2halide compile mnist.onnx -o mnist\n"
+                   "  onnx2halide inspect mnist.onnx\n"
+                   "  onnx2halide run mnist.onnx --input digit.png"));
     try {
         std::vector<std::string> words = words_of(argc, argv, app);
         if (words.empty()) words = {"--help"};

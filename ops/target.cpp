@@ -7,7 +7,10 @@ namespace onnx2halide {
 Target Target::parse(const std::string& text) {
     const std::string resolved = text.empty() ? "host" : text;
     if (!Halide::Target::validate_target_string(resolved))
-        throw CompileError("'{}' is not a target that Halide knows", text);
+        throw CompileError(
+            "'{}' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, "
+            "arm-64-linux or host-opencl",
+            text);
     const Halide::Target halide(resolved);
     const bool is_processor = halide.arch == Halide::Target::X86 || halide.arch == Halide::Target::ARM;
     const bool is_gpu = halide.has_feature(Halide::Target::OpenCL) || halide.has_feature(Halide::Target::CUDA);

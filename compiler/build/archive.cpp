@@ -125,13 +125,16 @@ constexpr std::pair<std::string_view, std::string_view> processors[] = {
 }  // namespace
 
 void check_c_compiler(const std::string& cc, const std::string& target) {
-    std::string machine;
+    if (words(cc).empty()) throw UsageError("--cc: '{}', expected a C compiler's command", cc);
+    ProcessResult result;
     try {
-        machine = run_process(with_arguments(cc, {"-dumpmachine"})).output;
+        result = run_process(with_arguments(cc, {"-dumpmachine"}));
     } catch (const std::runtime_error& error) {
         throw UsageError("--cc: {}", error.what());
     }
-    machine = machine.substr(0, machine.find('\n'));
+    const std::string machine = result.output.substr(0, result.output.find('\n'));
+    if (result.status != 0 || machine.empty())
+        throw UsageError("--cc: {} -dumpmachine names no machine, expected a C compiler such as gcc or clang", cc);
     for (const auto& [halide_name, c_name] : processors) {
         if (target.starts_with(halide_name) && !machine.starts_with(c_name)) {
             throw UsageError("--cc: {} compiles for {}, expected a compiler for target {}", cc, machine, target);

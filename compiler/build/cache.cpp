@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 
 #include "compiler/build/files.h"
 #include "compiler/build/sha256.h"
+#include "compiler/graph/error.h"
 
 namespace onnx2halide {
 
@@ -28,12 +31,18 @@ fs::path cache_folder() {
 
 uintmax_t size_limit() {
     const char* text = std::getenv("ONNX2HALIDE_CACHE_SIZE");
-    return text && *text ? std::strtoull(text, nullptr, 10) : uintmax_t{2} << 30;
+    if (!text || !*text) return uintmax_t{2} << 30;
+    const char* end = text + std::strlen(text);
+    uintmax_t bytes = 0;
+    const auto parsed = std::from_chars(text, end, bytes);
+    if (parsed.ec != std::errc() || parsed.ptr != end)
+        throw UsageError("ONNX2HALIDE_CACHE_SIZE: '{}', expected a number of bytes", text);
+    return bytes;
 }
 
 }  // namespace
 
-ObjectCache::ObjectCache() : folder_(cache_folder()) {}
+ObjectCache::ObjectCache() : folder_(cache_folder()), size_limit_(size_limit()) {}
 
 std::string ObjectCache::key(const std::string& kind, const std::string& text) {
     return sha256(fmt::format("{}\n{}.{}.{}\n{} {}\n{}", ONNX2HALIDE_VERSION, HALIDE_VERSION_MAJOR,
@@ -75,10 +84,10 @@ void ObjectCache::trim() const {
         total += found.size;
         entries.push_back(found);
     }
-    if (total <= size_limit()) return;
+    if (total <= size_limit_) return;
     std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
     for (const Entry& entry : entries) {
-        if (total <= size_limit()) return;
+        if (total <= size_limit_) return;
         fs::remove(entry.path, error);
         total -= entry.size;
     }

@@ -12,6 +12,7 @@ namespace onnx2halide {
 /// ~/.cache/onnx2halide). Files appear whole or not at all, so any number of compilers may share it.
 class ObjectCache {
 public:
+    /// Throws UsageError where $ONNX2HALIDE_CACHE_SIZE is no number.
     ObjectCache();
 
     /// The key of an object that these texts make.
@@ -27,6 +28,7 @@ public:
 private:
     std::filesystem::path place(const std::string& key) const { return folder_ / key.substr(0, 2) / key; }
     std::filesystem::path folder_;
+    uintmax_t size_limit_;
 };
 
 }  // namespace onnx2halide

@@ -204,7 +204,7 @@ private:
     }
 
     void report() const {
-        if (progress_) progress_(done_, total_);
+        if (progress_ && total_ > 0) progress_(done_, total_);
     }
 
     std::vector<KernelJob>& jobs_;

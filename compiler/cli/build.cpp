@@ -13,11 +13,12 @@ void add_build_command(CLI::App& app, Invocation& invocation) {
     };
     const auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("build", "rebuild NAME.a from sources that a person has edited");
-    command->add_option("DIR", arguments->folder, "folder that `compile` left")->required();
-    command->add_option("-j", arguments->options.parallel, "processes to build with; default: one a core")
-        ->check(CLI::Range(1, 1024));
-    add_emit_option(*command, arguments->options.emit, "further results instead of those that `compile` left");
-    command->footer("Example:\n  onnx2halide build mnist   # after editing mnist/mnist_generators.cpp");
+    command->add_option("DIR", arguments->folder, "folder that `compile` left")->option_text(" ")->required();
+    add_emit_option(*command, arguments->options.emit, "further results instead of those that are there");
+    add_parallel_option(*command, arguments->options.parallel);
+    command->footer(help_footer(
+        "  onnx2halide build mnist                              # after editing mnist/mnist_generators.cpp\n"
+        "  onnx2halide build mnist --emit stmt_html,assembly    # to see what Halide makes of it"));
     command->callback([arguments, &invocation] {
         end_tidily_on_signals();
         arguments->options.progress = show_progress;

@@ -24,14 +24,26 @@ void add_run_command(CLI::App& app, Invocation& invocation);
 void add_verify_command(CLI::App& app, Invocation& invocation);
 void add_bench_command(CLI::App& app, Invocation& invocation);
 
+/// `--target`, of compile and inspect: targets that Halide knows.
+void add_target_option(CLI::App& command, std::string& target);
+
+/// `--dim`, of compile and inspect.
+void add_dim_option(CLI::App& command, std::vector<std::string>& texts);
+
 /// Numbers for open dims from `--dim NAME=NUMBER`. Throws CLI::ValidationError.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
 
 /// `--emit`, of compile and build.
 void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const std::string& description);
 
-/// Accepts targets that Halide knows.
-CLI::Validator is_target();
+/// `-j`, of compile and build.
+void add_parallel_option(CLI::App& command, int& parallel);
+
+/// What follows a command's options in its help.
+std::string help_footer(const std::string& examples);
+
+/// Tells of success on a terminal, on stderr; in a pipe there is only what was asked for.
+void tell(const std::string& line);
 
 /// A progress line on a terminal, nothing in a pipe; `clear_progress` removes it.
 void show_progress(const std::string& what, size_t done, size_t total);

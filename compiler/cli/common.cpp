@@ -34,14 +34,33 @@ void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const s
         if (kind != "schedule") return "";
         return "schedule is what an autoscheduler finds, and none runs; the schedules are in NAME_generators.cpp";
     };
-    command.add_option("--emit", kinds, description + ": shared_library, stmt, stmt_html, assembly, llvm_assembly")
+    command
+        .add_option("--emit", kinds,
+                    description +
+                        ": shared_library (NAME.so), and of each kernel stmt, stmt_html, assembly, llvm_assembly")
+        ->option_text("KIND,...")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(CLI::Validator(needs_autoscheduler, ""))
         ->check(CLI::IsMember({"shared_library", "stmt", "stmt_html", "assembly", "llvm_assembly"}));
 }
 
-CLI::Validator is_target() {
+void add_dim_option(CLI::App& command, std::vector<std::string>& texts) {
+    command
+        .add_option("--dim", texts,
+                    "number for a dim that the model leaves open, by the model's name for it or by input and axis; "
+                    "may be given many times")
+        ->option_text("NAME=NUMBER or INPUT:AXIS=NUMBER")
+        ->allow_extra_args(false);
+}
+
+void add_parallel_option(CLI::App& command, int& parallel) {
+    command.add_option("-j", parallel, "processes to build with; default: one a core")
+        ->option_text("N")
+        ->check(CLI::Range(1, 1024));
+}
+
+void add_target_option(CLI::App& command, std::string& target) {
     const auto why_not = [](const std::string& text) -> std::string {
         try {
             Target::parse(text);
@@ -50,7 +69,25 @@ CLI::Validator is_target() {
             return error.what();
         }
     };
-    return {why_not, "TARGET"};
+    command
+        .add_option(
+            "--target", target,
+            "Halide target, such as x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl; default: host, which "
+            "uses all that this machine has")
+        ->option_text("TARGET")
+        ->check(CLI::Validator(why_not, ""));
+}
+
+std::string help_footer(const std::string& examples) {
+    return fmt::format(
+        "Examples:\n{}\n\n"
+        "Exit status: 0 done; 1 the model, its data or a file is at fault; 2 usage; 3 a fault of onnx2halide;\n"
+        "128 + N ended by signal N.",
+        examples);
+}
+
+void tell(const std::string& line) {
+    if (isatty(STDERR_FILENO)) fmt::print(stderr, "{}\n", line);
 }
 
 void show_progress(const std::string& what, size_t done, size_t total) {

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <memory>
 
 #include <fmt/format.h>
@@ -19,19 +20,36 @@ struct Arguments {
     CompileOptions options;
 };
 
+/// `mnist/mnist.a mnist/mnist.h  8 kernels, arena 12288 bytes, 1.4 s`
+std::string success_text(const CompileResult& result, const CompileOptions& options, double seconds) {
+    const std::string stem = (options.output / result.name).lexically_normal().string();
+    const std::string files =
+        options.sources_only ? fmt::format("{0}_generators.cpp {0}.c", stem) : fmt::format("{0}.a {0}.h", stem);
+    const std::string arena = result.arena_bytes     ? fmt::format("{} bytes", *result.arena_bytes)
+                              : options.sources_only ? "not known yet"
+                                                     : "depends on open dims";
+    return fmt::format("{}  {} {}, arena {}, {:.1f} s", files, result.kernels,
+                       result.kernels == 1 ? "kernel" : "kernels", arena, seconds);
+}
+
 int compile(Arguments& arguments) {
     CompileOptions& options = arguments.options;
     options.dims = parse_dims(arguments.dims);
     options.naive = arguments.schedule == "naive";
     options.weights_in_file = arguments.weights == "file";
     options.progress = show_progress;
+    const auto start = std::chrono::steady_clock::now();
     const auto results = compile_models({arguments.models.begin(), arguments.models.end()}, options);
+    const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - start;
     clear_progress();
     int status = exit_done;
     for (const CompileResult& result : results) {
-        if (result.error.empty()) continue;
-        fmt::print(stderr, "{}\n", result.error);
-        status = exit_model_at_fault;
+        if (result.error.empty()) {
+            tell(success_text(result, options, duration.count()));
+        } else {
+            fmt::print(stderr, "{}\n", result.error);
+            status = exit_model_at_fault;
+        }
     }
     return status;
 }
@@ -42,39 +60,43 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     const auto arguments = std::make_shared<Arguments>();
     CompileOptions& options = arguments->options;
     CLI::App* command = app.add_subcommand("compile", "compile models into NAME.a, NAME.h and their sources");
-    command->add_option("MODEL", arguments->models, "ONNX models; several build side by side")->required();
-    command->add_option("-o,--output", options.output, "folder for the results")->capture_default_str();
-    command->add_option("--name", options.name, "of the C functions and files; default: the model's file name");
-    command->add_option("--target", options.target, "Halide target: host, x86-64-linux-avx2-fma-f16c, host-opencl, …")
-        ->check(is_target())
-        ->capture_default_str();
-    command->add_option("--dim", arguments->dims, "number for a dim that the model leaves open, as in --dim batch=1")
-        ->allow_extra_args(false);
-    add_emit_option(*command, options.emit, "further results, separated by commas");
-    command->add_flag("--overwrite", options.overwrite, "overwrite sources that were edited, too");
-    command->add_option("--schedule", arguments->schedule, "default, or naive: every Func at root")
-        ->check(CLI::IsMember({"default", "naive"}))
-        ->capture_default_str();
+    command->add_option("MODEL", arguments->models, "ONNX models; several build side by side")
+        ->option_text(" ")
+        ->required();
+    command->add_option("-o,--output", options.output, "folder for the results; default: the working folder")
+        ->option_text("DIR");
+    command->add_option("--name", options.name, "of the C functions and files; default: from the model's file name")
+        ->option_text("NAME");
+    add_target_option(*command, options.target);
+    add_dim_option(*command, arguments->dims);
+    add_emit_option(*command, options.emit, "further results");
+    command
+        ->add_option("--schedule", arguments->schedule,
+                     "default, or naive: every Func is computed on its own, as a yardstick")
+        ->option_text("KIND")
+        ->check(CLI::IsMember({"default", "naive"}));
     command
         ->add_option("--convolution", options.convolution,
                      "how 3x3 convolutions of stride 1 compute: auto, direct, or winograd, whose transforms round more")
-        ->transform(CLI::CheckedTransformer(convolution_names))
-        ->default_str("auto");
+        ->option_text("KIND")
+        ->transform(CLI::CheckedTransformer(convolution_names));
     command
-        ->add_option("--weights", arguments->weights, "embed: in the archive; file: NAME.weights is read at run time")
-        ->check(CLI::IsMember({"embed", "file"}))
-        ->capture_default_str();
-    command->add_option("--cc", options.cc, "C compiler for the host program")->capture_default_str();
-    command->add_option("-j", options.parallel, "processes to build with; default: one a core")
-        ->check(CLI::Range(1, 1024));
-    command->add_option("--until", options.until,
-                        "name of a node or value: the model ends there, and what it makes is the output");
-    command->add_flag("--sources-only", options.sources_only, "leave out what needs the kernels built");
+        ->add_option("--weights", arguments->weights,
+                     "embed, the default: in the library; file: NAME.weights is read at run time")
+        ->option_text("PLACE")
+        ->check(CLI::IsMember({"embed", "file"}));
+    command->add_option("--cc", options.cc, "C compiler for the host program; default: gcc")->option_text("COMMAND");
+    command->add_flag("--overwrite", options.overwrite, "overwrite sources that were edited, too");
+    command->add_option("--until", options.until, "node or value at which the model ends: what it makes is the output")
+        ->option_text("NAME");
     command->add_flag("--all-values", options.all_values, "make every value of the graph an output");
-    command->footer(R"(Examples:
-  onnx2halide mnist.onnx -o mnist
+    command->add_flag("--sources-only", options.sources_only,
+                      "write the sources and build nothing; `onnx2halide build` does that later");
+    add_parallel_option(*command, options.parallel);
+    command->footer(help_footer(R"(  onnx2halide mnist.onnx -o mnist
   onnx2halide compile model.onnx --dim batch=1 --target x86-64-linux-avx2-fma-f16c -o out
-  onnx2halide compile model.onnx --emit shared_library,stmt_html --weights file -o out)");
+  onnx2halide compile model.onnx --dim 'image:2=48' --dim 'image:3=192' -o out
+  onnx2halide compile model.onnx --emit shared_library,stmt_html --weights file -o out)"));
     command->callback([arguments, &invocation] {
         end_tidily_on_signals();
         arguments->options.command = invocation.command_line;

@@ -163,12 +163,12 @@ int inspect_all(const Arguments& arguments) {
 void add_inspect_command(CLI::App& app, Invocation& invocation) {
     const auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("inspect", "show a model's graph, types, shapes, work, kernels and memory");
-    command->add_option("MODEL", arguments->models, "ONNX models")->required();
-    command->add_option("--target", arguments->target, "Halide target")->check(is_target())->capture_default_str();
-    command->add_option("--dim", arguments->dims, "number for a dim that the model leaves open, as in --dim batch=1")
-        ->allow_extra_args(false);
+    command->add_option("MODEL", arguments->models, "ONNX models")->option_text(" ")->required();
+    add_target_option(*command, arguments->target);
+    add_dim_option(*command, arguments->dims);
     command->add_flag("--json", arguments->as_json, "as JSON; with several models a line each");
-    command->footer("Example:\n  onnx2halide inspect mnist.onnx");
+    command->footer(help_footer("  onnx2halide inspect mnist.onnx\n"
+                                "  onnx2halide inspect --json yunet.onnx --dim height=320 --dim width=320"));
     command->callback([arguments, &invocation] { invocation.status = inspect_all(*arguments); });
 }
 

@@ -46,6 +46,7 @@ void add_ops_command(CLI::App& app, Invocation& invocation) {
     const auto as_json = std::make_shared<bool>(false);
     CLI::App* command = app.add_subcommand("ops", "list the operators that are supported");
     command->add_flag("--json", *as_json, "as JSON");
+    command->footer(help_footer("  onnx2halide ops\n  onnx2halide ops --json"));
     command->callback([as_json, &invocation] { invocation.status = print_operators(*as_json); });
 }
 

@@ -31,6 +31,8 @@ struct Unit {
     std::string name;
     Model model;
     std::string error;
+    size_t kernels = 0;
+    std::optional<int64_t> arena_bytes = {};
 };
 
 /// Runs a stage for each unit that has not failed; a fault of the model stops only that model.
@@ -46,6 +48,15 @@ void for_each_sound(std::vector<Unit>& units, const Stage& stage) {
             unit.error = text.starts_with(prefix) ? text : prefix + text;
         }
     }
+}
+
+/// A name for C functions and files: from the model's file, or exactly as given.
+std::string name_of(const fs::path& path, const CompileOptions& options) {
+    const std::string& given = options.name;
+    const std::string name = Names().unique(given.empty() ? path.stem().string() : given);
+    if (!given.empty() && name != given)
+        throw UsageError("--name: '{}' cannot name C functions, expected one such as '{}'", given, name);
+    return name;
 }
 
 /// One model's files must not overwrite another's.
@@ -158,7 +169,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     const int parallel = options.processes();
     std::vector<Unit> units;
     for (const fs::path& path : models) {
-        units.push_back({path, Names().unique(options.name.empty() ? path.stem().string() : options.name), {}, ""});
+        units.push_back({path, name_of(path, options), {}, ""});
     }
     refuse_same_names(units);
     if (!options.sources_only) check_c_compiler(options.cc, target.text);
@@ -177,11 +188,14 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     });
     build_programs(builds, parallel, options.progress);
     for (size_t i = 0; i < builds.size(); ++i) {
-        if (!builds[i].error.empty())
-            owners[i]->error = fmt::format("{}: {}", owners[i]->path.string(), builds[i].error);
+        Unit& unit = *owners[i];
+        if (!builds[i].error.empty()) unit.error = fmt::format("{}: {}", unit.path.string(), builds[i].error);
+        unit.kernels = builds[i].program.kernels.size();
+        unit.arena_bytes = builds[i].arena_bytes();
     }
     std::vector<CompileResult> results;
-    for (const Unit& unit : units) results.push_back({unit.path, unit.name, unit.error});
+    for (const Unit& unit : units)
+        results.push_back({unit.path, unit.name, unit.error, unit.kernels, unit.arena_bytes});
     return results;
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,9 @@ struct CompileOptions {
 struct CompileResult {
     std::filesystem::path model;
     std::string name;
-    std::string error;  // empty: it is compiled
+    std::string error;                   // empty: it is compiled
+    size_t kernels = 0;                  // distinct ones
+    std::optional<int64_t> arena_bytes;  // with scratch memory; where dims are fixed and the kernels are built
 };
 
 /// Compiles models together, so that their kernels build side by side. A model that fails does not stop the others;

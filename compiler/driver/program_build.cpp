@@ -42,7 +42,7 @@ Manifest steps_json(const Program& program) {
 constexpr std::string_view shared_library = "shared_library";
 
 /// All but the list of files.
-Manifest make_manifest(const ProgramBuild& build, int64_t scratch_bytes) {
+Manifest make_manifest(const ProgramBuild& build) {
     const Program& program = build.program;
     Manifest json;
     json["format"] = manifest_format;
@@ -56,7 +56,7 @@ Manifest make_manifest(const ProgramBuild& build, int64_t scratch_bytes) {
     json["cc"] = build.cc;
     json["emit"] = build.kinds;
     json["arena_bytes"] = program.arena_bytes;
-    json["scratch_bytes"] = scratch_bytes;
+    json["scratch_bytes"] = build.scratch_bytes ? Manifest(*build.scratch_bytes) : Manifest();
     json["weights"] = {
         {"bytes", program.weight_bytes}, {"id", build.emit.weights_id}, {"in_file", build.emit.weights_in_file}};
     json["kernels"] = Manifest::array();
@@ -94,13 +94,13 @@ public:
         return job;
     }
 
-    void finish(int64_t scratch_bytes) {
-        write(".h", emit_header(build_.program, build_.emit, scratch_bytes));
+    void finish() {
+        write(".h", emit_header(build_.program, build_.emit, build_.scratch_bytes));
         if (!build_.sources_only) {
             write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file));
             archive();
         }
-        Manifest manifest = make_manifest(build_, scratch_bytes);
+        Manifest manifest = make_manifest(build_);
         manifest["sources"] = source_hashes(folder_.path(), build_.program.name);
         publish(folder_.path(), manifest, {}, build_.folder);
     }
@@ -161,6 +161,11 @@ bool has_shared_library(const std::vector<std::string>& kinds) {
     return std::find(kinds.begin(), kinds.end(), shared_library) != kinds.end();
 }
 
+std::optional<int64_t> ProgramBuild::arena_bytes() const {
+    if (!scratch_bytes || !program.is_static()) return {};
+    return program.arena_bytes + *scratch_bytes;
+}
+
 std::string pkg_config_file(const std::string& name, const std::string& model_file) {
     return fill_template("model.pc.in", {{"NAME", name}, {"MODEL", model_file}, {"VERSION", ONNX2HALIDE_VERSION}});
 }
@@ -182,14 +187,13 @@ void build_programs(std::vector<ProgramBuild>& builds, int parallel,
     build_kernels(jobs, parallel, [&](size_t done, size_t total) {
         if (progress) progress("building kernels", done, total);
     });
-    std::vector<int64_t> scratch(builds.size(), 0);
     for (size_t i = 0; i < jobs.size(); ++i) {
         builds[owners[i]].error = jobs[i].error;
-        scratch[owners[i]] = jobs[i].scratch_bytes;
+        builds[owners[i]].scratch_bytes = jobs[i].scratch_bytes;
     }
     std::atomic<size_t> done = 0;
     for_each_sound(builds, parallel, [&](size_t i) {
-        stagings[i]->finish(scratch[i]);
+        stagings[i]->finish();
         stagings[i].reset();
         if (progress) progress("linking", ++done, builds.size());
     });

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,11 @@ struct ProgramBuild {
     bool sources_only = false;
     bool runs_once = false;  // to compile it fast matters more than to run it fast
     std::string cc = "gcc";
-    std::string error;  // set where it cannot be built; nothing is left in the folder then
+    std::optional<int64_t> scratch_bytes = {};  // set when the kernels are built
+    std::string error;                          // set where it cannot be built; nothing is left in the folder then
+
+    /// What a session with one thread needs, where that is known.
+    std::optional<int64_t> arena_bytes() const;
 };
 
 /// Of what --emit names, what is made for each kernel.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ std::string emit_generators(const Program& program, const EmitOptions& options);
 /// NAME.c: the host program, one call a step.
 std::string emit_host_program(const Program& program, const EmitOptions& options);
 
-/// NAME.h: the public interface. `scratch_bytes` is what the kernels need of each thread.
-std::string emit_header(const Program& program, const EmitOptions& options, int64_t scratch_bytes);
+/// NAME.h: the public interface. `scratch_bytes` is what the kernels need of each thread, where they are built.
+std::string emit_header(const Program& program, const EmitOptions& options, std::optional<int64_t> scratch_bytes);
 
 /// NAME.weights: every weight at its offset.
 std::string emit_weights(const Program& program);

@@ -29,16 +29,18 @@ std::string port_macros(const std::string& model, const Value* value, const std:
     return text + fmt::format("#define {}_ELEMENTS {}\n", prefix, *elements);
 }
 
-std::string size_macros(const Program& program, int64_t scratch_bytes) {
+/// `build` writes these lines anew.
+std::string size_macros(const Program& program, std::optional<int64_t> scratch_bytes) {
     const std::string macro = macro_name(program.name);
+    const std::string remark = scratch_bytes ? "" : " /* scratch memory is not known before `onnx2halide build` */";
     std::string text;
     if (program.is_static()) {
         text += fmt::format("\n/* Bytes of a session's arena with one thread: its tensors, and the scratch memory of "
-                            "its kernels. */\n#define {}_ARENA_SIZE {}\n",
-                            macro, program.arena_bytes + scratch_bytes);
+                            "its kernels. */\n#define {}_ARENA_SIZE {}{}\n",
+                            macro, program.arena_bytes + scratch_bytes.value_or(0), remark);
     }
-    return text + fmt::format("/* Bytes that each further thread adds. */\n#define {}_SCRATCH_SIZE {}\n", macro,
-                              scratch_bytes);
+    return text + fmt::format("/* Bytes that each further thread adds. */\n#define {}_SCRATCH_SIZE {}{}\n", macro,
+                              scratch_bytes.value_or(0), remark);
 }
 
 /// The declaration of the typed run, which only models of fixed shapes have.
@@ -80,7 +82,7 @@ std::string typed_parameters(const Graph& graph, const std::vector<std::string>&
     return text;
 }
 
-std::string emit_header(const Program& program, const EmitOptions& options, int64_t scratch_bytes) {
+std::string emit_header(const Program& program, const EmitOptions& options, std::optional<int64_t> scratch_bytes) {
     const Graph& graph = *program.graph;
     const std::vector<std::string> names = port_names(program);
     std::string ports;

@@ -83,7 +83,7 @@ TEST_CASE_METHOD(Fixture, "a file that a killed compiler left half written is fe
     write_file(place / ("." + key + ".1234.0"), "obj");
     CHECK(fetch(key) == "none");
     const Environment limit("ONNX2HALIDE_CACHE_SIZE", "6");
-    cache.trim();
+    ObjectCache().trim();
     CHECK(files().size() == 1);  // such files count and go too
 }
 
@@ -98,10 +98,15 @@ TEST_CASE_METHOD(Fixture, "the cache is trimmed to its bound, what was not used 
     }
     fetch(key_of(1));  // used now
     const Environment limit("ONNX2HALIDE_CACHE_SIZE", "250");
-    cache.trim();
+    ObjectCache().trim();
     CHECK(files() == std::set<std::string>{key_of(1), key_of(4)});
-    cache.trim();
+    ObjectCache().trim();
     CHECK(files().size() == 2);
+}
+
+TEST_CASE("a bound that is no number") {
+    const Environment limit("ONNX2HALIDE_CACHE_SIZE", "2G");
+    CHECK_THROWS_WITH(ObjectCache(), "ONNX2HALIDE_CACHE_SIZE: '2G', expected a number of bytes");
 }
 
 TEST_CASE("a cache that cannot be written to is no fault of the model") {

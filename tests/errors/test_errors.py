@@ -228,12 +228,17 @@ IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
         (["--dim", "x:4=8"], 1, "tiny.onnx: --dim x:4=8: the model leaves no dim of that name open; open are: batch, height, width\n"),
         *((["--dim", dim], 2, f"--dim: '{dim}', expected NAME=NUMBER or INPUT:AXIS=NUMBER\n" + HELP) for dim in ("height", "height=tall", "height=-1", "height=99999999999999999999")),
         (["--dim", "height=1", "--dim", "height=2"], 2, "--dim: 'height' is given twice, as 1 and 2\n" + HELP),
-        (["--target", "z80"], 2, "--target: 'z80' is not a target that Halide knows\n" + HELP),
+        (["--target", "z80"], 2, "--target: 'z80' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl\n" + HELP),
         *(
             (["--target", target], 2, f"--target: '{target}' is not supported, expected Linux on x86 or ARM, and of GPUs opencl or cuda\n" + HELP)
             for target in ("x86-64-windows", "wasm-32-wasmrt", "x86-64-linux-vulkan", "hexagon-32-noos")
         ),
         (["--cc", "no-such-compiler"], 2, "--cc: no-such-compiler cannot be started: No such file or directory\n" + HELP),
+        (["--cc", "false"], 2, "--cc: false -dumpmachine names no machine, expected a C compiler such as gcc or clang\n" + HELP),
+        (["--cc", "/"], 2, "--cc: / cannot be started: Permission denied\n" + HELP),
+        (["--cc", ""], 2, "--cc: '', expected a C compiler's command\n" + HELP),
+        (["--name", "my model"], 2, "--name: 'my model' cannot name C functions, expected one such as 'my_model'\n" + HELP),
+        (["--name", "float"], 2, "--name: 'float' cannot name C functions, expected one such as 'float_2'\n" + HELP),
         (["--emit", "poem"], 2, "--emit: poem not in {shared_library,stmt,stmt_html,assembly,llvm_assembly}\n" + HELP),
         (
             ["--emit", "stmt,schedule"],
@@ -295,8 +300,17 @@ def test_usage(onnx2halide, tmp_path):
     refused(onnx2halide, tmp_path, [], 2, "MODEL is required\n" + HELP)
     (tmp_path / "tiny.onnx").write_bytes(chain("Neg").SerializeToString())
     refused(onnx2halide, tmp_path, ["tiny.onnx", "-o", "tiny.onnx"], 1, "tiny.onnx: tiny.onnx cannot be made a folder: Not a directory\n")
-    assert onnx2halide("--help").returncode == 0
     assert onnx2halide("ops", "--bogus").returncode == 2
+    done = onnx2halide("complie", "tiny.onnx")
+    message = "'complie' is neither a command nor a model; commands are compile, build, inspect, ops, run, verify\n" + HELP
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_size_of_the_cache_is_a_number(onnx2halide, tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(chain("Neg").SerializeToString())
+    for text in ("many", "-1", "2G", "99999999999999999999"):
+        done = onnx2halide("tiny.onnx", "-o", "out", env=os.environ | {"ONNX2HALIDE_CACHE_SIZE": text})
+        assert (done.returncode, done.stderr) == (2, f"ONNX2HALIDE_CACHE_SIZE: '{text}', expected a number of bytes\n" + HELP)
 
 
 def test_compiler_of_another_processor(onnx2halide, tmp_path):

@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 import sys
+import textwrap
 from collections.abc import Callable
 
 import onnx2halide
@@ -15,6 +16,9 @@ DONE, MODEL_AT_FAULT, USAGE = 0, 1, 2
 MOST_THREADS = 256
 
 
+EXIT_STATUSES = "Exit status: 0 done; 1 the model, its data or a file is at fault; 2 usage."
+
+
 class Parser(argparse.ArgumentParser):
     """One whose messages are like the compiler's own."""
 
@@ -22,13 +26,21 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message.removeprefix("argument "))
 
 
-def parser(command: str, description: str) -> Parser:
-    """A parser with the options for compiling a model."""
-    result = Parser(prog=f"onnx2halide {command}", description=description, conflict_handler="resolve")
+def parser(command: str, description: str, examples: str) -> Parser:
+    """A parser with the options for compiling a model. `examples` has a line for each."""
+    epilog = "examples:\n" + "".join(f"  onnx2halide {line}\n" for line in examples.splitlines()) + f"\n{EXIT_STATUSES}"
+    result = Parser(
+        prog=f"onnx2halide {command}",
+        description=textwrap.fill(description, 100),
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        conflict_handler="resolve",
+    )
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
     result.add_argument("--dim", metavar="NAME=N", action="append", type=_dim, default=[], help="number for a dim that the model leaves open")
     result.add_argument("--target", default="host", help="Halide target; default: host")
     result.add_argument("--schedule", default="default", choices=["default", "naive"], help="default, or naive: every Func at root")
+    result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how 3x3 ones of stride 1 compute; default: auto")
     result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
     result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")
     return result
@@ -36,7 +48,7 @@ def parser(command: str, description: str) -> Parser:
 
 def compile_model(options: argparse.Namespace) -> Model:
     progress(f"compiling {options.model.name}")
-    return onnx2halide.compile(options.model, dict(options.dim), options.target, options.threads, schedule=options.schedule)
+    return onnx2halide.compile(options.model, dict(options.dim), options.target, options.threads, schedule=options.schedule, convolution=options.convolution)
 
 
 def run_command(command: Callable[[], int]) -> None:

@@ -207,16 +207,21 @@ def as_json(rows: list[Row]) -> str:
 
 def main() -> int:
     options = _parse()
-    compile_options = Options(tuple(sorted(dict(options.dim).items())), options.target, options.schedule, None)
+    compile_options = Options(tuple(sorted(dict(options.dim).items())), options.target, options.schedule, None, convolution=options.convolution)
     rows = bench(options.model, compile_options, options.threads, options.against, options.seconds, options.kernels, options.random_weights)
     print(as_json(rows) if options.json else text(rows, options.against))
     return arguments.DONE
 
 
+BENCH_EXAMPLES = """bench model.onnx
+bench model.onnx --dim batch=1 --threads 1,2
+bench model.onnx --against none --kernels"""
+
+
 def _parse() -> argparse.Namespace:
     parser = arguments.parser("bench", (
         "Compiles a model and times it against onnxruntime and OpenVINO: interleaved, in float32, with the same threads. Inputs are data that ships "
-        "beside the model, or seeded. A ratio above 1 says how many times faster than the faster peer the compiled model is."))  # fmt: skip
+        "beside the model, or seeded. A ratio above 1 says how many times faster than the faster peer the compiled model is."), BENCH_EXAMPLES)  # fmt: skip
     parser.set_defaults(threads=[1])
     parser.add_argument("--threads", metavar="N,…", type=_numbers, help="numbers of threads, a row each; default: 1")
     parser.add_argument("--against", metavar="PEER,…", type=_peers, default=list(PEERS), help=f"of {', '.join(PEERS)}, or none; default: all")

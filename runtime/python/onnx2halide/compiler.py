@@ -188,8 +188,6 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
         command = [compiler, "compile", *models, "-o", folder / "out", "--emit", "shared_library", *options.flags()]
         if jobs:
             command += ["-j", str(jobs)]
-        if len(batch) == 1:
-            command += ["--name", batch[0][1].name]
         status, printed = run_compiler(command, folder)
         if status == USAGE:
             error = UsageError(printed.removesuffix(HELP_HINT).strip())

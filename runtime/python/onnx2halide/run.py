@@ -32,7 +32,9 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = arguments.parser("run", "Compiles a model and runs it on files. Without -o it prints the outputs.")
+    parser = arguments.parser("run", "Compiles a model and runs it on files. Without -o it prints the outputs.", (
+        "run mnist.onnx --input digit.png\n"
+        "run yunet.onnx --dim height=320 --dim width=320 --input input=image.npy -o out"))  # fmt: skip
     parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help=(
         "an input from .npy, .npz, .pb or an image; NAME= may be left out where the model has one input, or for an .npz of all inputs"))  # fmt: skip
     parser.add_argument("-o", "--output", metavar="DIR", type=pathlib.Path, help="folder for the outputs, a .npy each")

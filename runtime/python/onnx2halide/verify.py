@@ -151,7 +151,9 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     parser = arguments.parser("verify", (
         "Compiles a model and compares its outputs with data that ships beside it (test_data_set_N, io.npz) or, without, with onnxruntime or the "
-        "ONNX reference on seeded inputs. Then compares every value of the graph and names the first node that differs."))  # fmt: skip
+        "ONNX reference on seeded inputs. Then compares every value of the graph and names the first node that differs."), (
+        "verify mnist.onnx\n"
+        "verify mnist.onnx --data test_data_set_0 --target host-opencl"))  # fmt: skip
     parser.add_argument("--data", metavar="DIR", type=pathlib.Path, help="folder of test_data_set_N, one such folder, or an .npz file")
     parser.add_argument("--against", choices=["onnxruntime", "reference"], help="what makes the values to compare with")
     parser.add_argument("--tolerance", type=float, help="allowed |a - b| / max |b|; default: 1e-4, for 16-bit floats 1e-2, for integers 0")
