@@ -110,7 +110,7 @@ public:
 
     void write() {
         const int64_t vectors = (loops_.channels + walk_.product.lanes - 1) / walk_.product.lanes;
-        vectors_ = source_.param("vectors", walk_.product.vectors, vectors);
+        vectors_ = fmt::format("min({}, {})", source_.param("vectors", walk_.product.vectors), vectors);
         tiles_ = source_.param("tiles", walk_.product.pixels);
         walk_output();
         place_outputs();
