@@ -143,6 +143,7 @@ private:
     Dim input_dim(const std::string& input, const onnx::TensorShapeProto::Dimension& dim, int axis) {
         if (dim.has_dim_value() && dim.dim_value() >= 0) return dim.dim_value();
         const OpenDim open{dim.dim_param(), input, axis};
+        dims_.push_back(open);
         for (const std::string& key : {open.place(), open.name}) {
             const auto given = options_.dims.find(key);
             if (key.empty() || given == options_.dims.end()) continue;
@@ -165,7 +166,7 @@ private:
         const auto is_namesake = [&](const OpenDim& other) {
             return other.name == dim.name && other.input == dim.input && other.axis != dim.axis;
         };
-        const bool is_unclear = dim.name.empty() || std::any_of(open_dims_.begin(), open_dims_.end(), is_namesake);
+        const bool is_unclear = dim.name.empty() || std::any_of(dims_.begin(), dims_.end(), is_namesake);
         return is_unclear ? dim.place() : dim.name;
     }
 
@@ -298,8 +299,8 @@ private:
     OpsetVersions opsets_;
     std::unique_ptr<Graph> graph_;
     Names symbol_names_;
-    std::map<std::string, Dim> symbols_;  // by the model's names
-    std::vector<OpenDim> open_dims_;
+    std::map<std::string, Dim> symbols_;     // by the model's names
+    std::vector<OpenDim> dims_, open_dims_;  // all that the model leaves open, and those that got no number
     std::set<std::string> used_dims_;
     int next_index_ = 0;
 };

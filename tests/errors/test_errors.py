@@ -264,6 +264,7 @@ def test_command_line(onnx2halide, tmp_path, words, status, message):
     [
         (["?", 3, "?", "?"], [], "--dim '/in:0:2=N' --dim '/in:0:3=N'"),
         (["?", 3, "?", "?"], ["--dim", "/in:0:2=4"], "--dim '/in:0:3=N'"),
+        ([None, 3, "?", "?"], ["--dim", "/in:0:2=4"], "--dim '/in:0:3=N'"),
         ([None, 3, None, None], [], "--dim '/in:0:2=N' --dim '/in:0:3=N'"),
         ([None, 3, "h", None], ["--dim", "h=2"], "--dim '/in:0:3=N'"),
         (["n", 3, "h", "w"], ["--dim", "/in:0:2=2", "--dim", "/in:0:0=1"], "--dim 'w=N'"),
