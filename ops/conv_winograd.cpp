@@ -14,8 +14,8 @@ namespace onnx2halide {
 namespace {
 
 // Names that the algorithm keeps for the schedule, all under output 0.
-constexpr const char *across_role = "across", *tiles_role = "tiles", *products_role = "products", *product_role = "product",
-                     *rows_role = "rows", *tile_role = "tile";
+constexpr const char *across_role = "across", *tiles_role = "tiles", *products_role = "products",
+                     *product_role = "product", *rows_role = "rows", *tile_role = "tile";
 
 int read_outputs(const Node& node) {
     const int64_t outputs = node.integer("outputs");
@@ -60,17 +60,19 @@ void WinogradConv::algorithm(KernelSource& source) const {
     const std::string tile_column = fmt::format("{} % {} * {} + tap", t, tiles_across, outputs_);
     const std::string tile_row = fmt::format("{} / {} * {} + {}", t, tiles_across, outputs_, y);
     const std::string element =
-        fmt::format("{}({}, {}, {}, {})", input, c, shifted(source, tile_column, -columns.pad_begin), shifted(source, tile_row, -rows.pad_begin), n);
+        fmt::format("{}({}, {}, {}, {})", input, c, shifted(source, tile_column, -columns.pad_begin),
+                    shifted(source, tile_row, -rows.pad_begin), n);
     const std::string across = func(across_role, "_across"), tiles = func(tiles_role, "_tiles");
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n,
-                            transform("input", outputs_, i, element)));
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tiles, c, t, i, j, n,
-                            transform("input", outputs_, j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
+    source.line(
+        fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n, transform("input", outputs_, i, element)));
+    source.line(
+        fmt::format("{}({}, {}, {}, {}, {}) = {};", tiles, c, t, i, j, n,
+                    transform("input", outputs_, j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
 
     const std::string ci = source.name_axes(source.rdom("k", {in(0).shape[1]}), {"ci"}).front();
     const std::string block = in(1).shape.back().text();
-    const std::string weight = source.read(
-        this->input(1), {fmt::format("{} / {}", c, block), j, i, ci, fmt::format("{} % {}", c, block)});
+    const std::string weight =
+        source.read(this->input(1), {fmt::format("{} / {}", c, block), j, i, ci, fmt::format("{} % {}", c, block)});
     const std::string sum = func(products_role, "_sum"), product = func(product_role, "_product");
     const std::string place = fmt::format("({}, {}, {}, {}, {})", c, t, i, j, n);
     source.line(fmt::format("{}{} = 0.0f;", sum, place));
@@ -178,15 +180,15 @@ private:
 
     void place_products() {
         const std::string to = source_.var("to");
-        const std::string unrolled_channels = fmt::format("unroll({})", c_), unrolled_tiles = fmt::format("unroll({})", t_);
+        const std::string unrolled_channels = fmt::format("unroll({})", c_),
+                          unrolled_tiles = fmt::format("unroll({})", t_);
         const auto& product = walk_.product;
-        source_.schedule(fmt::format("// One matrix product for each of {0} x {0} places: {1} sums, {2} weights and 1 input fit "
-                                     "in {3} registers.",
-                                     walk_.outputs + 2, product.pixels * product.vectors, product.vectors,
-                                     source_.target().vector_registers));
+        source_.schedule(fmt::format(
+            "// One matrix product for each of {0} x {0} places: {1} sums, {2} weights and 1 input fit "
+            "in {3} registers.",
+            walk_.outputs + 2, product.pixels * product.vectors, product.vectors, source_.target().vector_registers));
         std::vector<std::string> directives = {at(channels_), fmt::format("align_extent({}, {})", t_, tiles_)};
-        if (rounds_channels_up())
-            directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
+        if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
         directives.insert(directives.end(),
                           {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", t_, to, tiles_),
                            fmt::format("reorder({}, {}, {}, {}, {})", c_, t_, to, i_, j_), vectorise(),
@@ -204,12 +206,12 @@ private:
 
     void place_inputs() {
         const int natural = source_.target().lanes(ElementType::float32);
-        const auto narrow = static_cast<int>(std::min<int64_t>(natural, std::bit_floor(static_cast<uint64_t>(loops_.inputs))));
+        const auto narrow =
+            static_cast<int>(std::min<int64_t>(natural, std::bit_floor(static_cast<uint64_t>(loops_.inputs))));
         const std::string vector = fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", c_,
                                                source_.lanes(ElementType::float32, narrow));
-        std::vector<std::string> directives = {
-            at(task_), fmt::format("reorder({}, {}, {}, {})", i_, j_, c_, t_), vector, fmt::format("unroll({})", i_),
-            fmt::format("unroll({})", j_)};
+        std::vector<std::string> directives = {at(task_), fmt::format("reorder({}, {}, {}, {})", i_, j_, c_, t_),
+                                               vector, fmt::format("unroll({})", i_), fmt::format("unroll({})", j_)};
         // With all channels' weights ahead of it, transforming the inputs is a task of its own.
         if (walk_.channels_outermost && walk_.parallel) {
             const std::string to = source_.var("to");
@@ -251,7 +253,8 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const auto inputs = data.shape[1].constant(), height = window[0].output.constant(),
                width = window[1].output.constant();
     const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
-    if (!inputs || !height || !width || !channels || *inputs < 1 || *height < 1 || *width < 1 || *channels < 1) return {};
+    if (!inputs || !height || !width || !channels || *inputs < 1 || *height < 1 || *width < 1 || *channels < 1)
+        return {};
     WinogradLoops loops{*inputs, *channels, *height, *width};
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
     loops.packed_channels = (*channels + weight_block - 1) / weight_block * weight_block;
@@ -263,7 +266,8 @@ PackWinogradWeights::PackWinogradWeights(const Node& node) : NodeGenerator(node)
 std::vector<TensorType> PackWinogradWeights::infer() const {
     const std::vector<Dim>& weights = in(0).shape;
     const int64_t taps = outputs_ + 2;
-    return {TensorType(in(0).element, {ceil_div(weights.at(0), weight_block), taps, taps, weights.at(1), weight_block})};
+    return {
+        TensorType(in(0).element, {ceil_div(weights.at(0), weight_block), taps, taps, weights.at(1), weight_block})};
 }
 
 void PackWinogradWeights::algorithm(KernelSource& source) const {
@@ -276,8 +280,8 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     source.keep(output(0), across_role, across);
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, at[4], at[3], at[2], ky, at[0],
                             transform("filter", outputs_, at[2], weight)));
-    const std::string taps =
-        transform("filter", outputs_, at[1], fmt::format("{}({}, {}, {}, tap, {})", across, at[4], at[3], at[2], at[0]));
+    const std::string taps = transform("filter", outputs_, at[1],
+                                       fmt::format("{}({}, {}, {}, tap, {})", across, at[4], at[3], at[2], at[0]));
     source.define(output(0), at, fmt::format("select({} < {}, {}, 0.0f)", channel, channels, taps));
 }
 

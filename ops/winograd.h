@@ -17,10 +17,10 @@ enum class ConvAlgorithm {
 /// A 3×3 convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs × outputs, of which each is
 /// transformed to taps() × taps() places, and one matrix product a place.
 struct WinogradLoops {
-    int64_t inputs, channels;      // channels of the input and of the output
-    int64_t height, width;         // of the output
-    int64_t images = 1;            // the batch
-    int64_t packed_channels = 0;   // that the weights have: whole blocks
+    int64_t inputs, channels;     // channels of the input and of the output
+    int64_t height, width;        // of the output
+    int64_t images = 1;           // the batch
+    int64_t packed_channels = 0;  // that the weights have: whole blocks
 
     int64_t tile_rows(int outputs) const;
     int64_t tile_columns(int outputs) const;
@@ -28,12 +28,12 @@ struct WinogradLoops {
 
 /// How the tiles are walked.
 struct WinogradWalk {
-    int outputs;               // along each axis of a tile: 2 or 4
-    ConvTile product;          // of the matrix products: its pixels are tiles
-    int strip;                 // rows of tiles in a parallel task
-    bool channels_outermost;   // one strip for the image: tasks are tiles of output channels
+    int outputs;              // along each axis of a tile: 2 or 4
+    ConvTile product;         // of the matrix products: its pixels are tiles
+    int strip;                // rows of tiles in a parallel task
+    bool channels_outermost;  // one strip for the image: tasks are tiles of output channels
     bool parallel;
-    double cycles;             // estimated, of one image on one core, weights from memory included
+    double cycles;  // estimated, of one image on one core, weights from memory included
 };
 
 /// The fastest walk for tiles of so many outputs.

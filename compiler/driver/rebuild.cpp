@@ -140,7 +140,7 @@ private:
         job.shared_library = has_shared_library(kinds());
         const Manifest& weights = manifest_.at("weights");
         std::error_code missing;
-        fs::file_size(place(".weights"), missing);
+        [[maybe_unused]] const auto bytes = fs::file_size(place(".weights"), missing);
         if (missing) throw FileError(place(".weights"), "cannot be read", missing.message());
         if (weights.at("bytes") > 0 && !weights.at("in_file")) {
             job.weights_source = objects_.path() / "weights.s";
