@@ -59,6 +59,7 @@ def test_build_without_a_change_makes_the_same_files(onnx2halide, folder):
 
 def test_more_scratch_memory_is_told_in_the_header(onnx2halide, folder, tmp_path):
     """A whole image that is computed before its consumer needs memory of its own."""
+    assert onnx2halide("image.onnx", "-o", "image", "--convolution", "direct").returncode == 0
     before = features(folder, tmp_path)
     func = re.search(r"(\w+_input)\.compute_at\((\w+), \w+\)", (folder / "image_generators.cpp").read_text())
     edit(folder, lambda text: text.replace(func[0], f"{func[1]}.compute_root()"))

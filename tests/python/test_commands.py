@@ -81,7 +81,7 @@ HINT = "Run with --help for more information.\n"
         (["layer.onnx", "--schedule", "fast"], "--schedule: invalid choice: 'fast' (choose from 'default', 'naive')\n"),
         (["layer.onnx", "--fast"], "unrecognized arguments: --fast\n"),
         ([], "the following arguments are required: MODEL.onnx\n"),
-        (["layer.onnx", "--target", "pdp11", "--input", "row.npy"], "--target: 'pdp11' is not a target that Halide knows\n"),
+        (["layer.onnx", "--target", "pdp11", "--input", "row.npy"], "--target: 'pdp11' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl\n"),
         (["difference.onnx", "--input", "c=c.npy"], "--input c=c.npy: expected NAME=FILE, with one of the inputs a, b\n"),
     ],
 )
