@@ -163,21 +163,34 @@ def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
 
 
 def text(rows: list[Row], peers: list[str]) -> str:
-    width = max([len(row.model) for row in rows] + [5])
-    lines = [
-        f"{'model':<{width}} threads" + "".join(f" {name:>22}" for name in [OURS, *peers]) + "   ratio",
-        " " * (width + 8) + f" {'best / median, ms':>22}" * (1 + len(peers)),
-    ]
+    width = max(len(row.model) for row in rows)
+    lines = [titles(width, peers), *(row_text(row, width, peers) for row in rows)]
     for row in rows:
-        cells = [_cell(row, name) for name in [OURS, *peers]]
-        lines.append(f"{row.model:<{width}} {row.threads:>7}" + "".join(f" {cell:>22}" for cell in cells) + f" {row.ratio:>7.2f}")
-    for count in sorted({row.threads for row in rows}):
-        ratios = [row.ratio for row in rows if row.threads == count and not math.isnan(row.ratio)]
-        if len(ratios) > 1:
-            lines.append(f"geometric mean of {len(ratios)} models, threads {count}: {statistics.geometric_mean(ratios):.2f}, worst {min(ratios):.2f}")
-    for row in rows:
-        lines += [f"{row.model}: {peer}: {fault}" for peer, fault in row.faults.items()]
         lines += ["", kernel_text(row)] if row.kernels else []
+    return "\n".join(lines)
+
+
+def titles(width: int, peers: list[str]) -> str:
+    """Of a table whose first column is so wide."""
+    names = "".join(f" {name:>22}" for name in [OURS, *peers])
+    return f"{'model':<{width}} threads{names}   ratio\n" + " " * (width + 8) + f" {'best / median, ms':>22}" * (1 + len(peers))
+
+
+def row_text(row: Row, width: int, peers: list[str]) -> str:
+    cells = "".join(f" {_cell(row, name):>22}" for name in [OURS, *peers])
+    faults = "".join(f"\n{row.model}: {peer}: {fault}" for peer, fault in row.faults.items())
+    return f"{row.model:<{width}} {row.threads:>7}{cells} {row.ratio:>7.2f}{faults}"
+
+
+def summary(rows: list[Row]) -> str:
+    """The geometric mean and the worst of the ratios, for each number of threads."""
+    lines = []
+    for count in sorted({row.threads for row in rows}):
+        ratios = {row.model: row.ratio for row in rows if row.threads == count and not math.isnan(row.ratio)}
+        if ratios:
+            worst = min(ratios, key=ratios.get)
+            mean = statistics.geometric_mean(ratios.values())
+            lines.append(f"threads {count}: geometric mean of {len(ratios)} models {mean:.2f}, worst {ratios[worst]:.2f} ({worst})")
     return "\n".join(lines)
 
 
@@ -223,8 +236,8 @@ def _parse() -> argparse.Namespace:
         "Compiles a model and times it against onnxruntime and OpenVINO: interleaved, in float32, with the same threads. Inputs are data that ships "
         "beside the model, or seeded. A ratio above 1 says how many times faster than the faster peer the compiled model is."), BENCH_EXAMPLES)  # fmt: skip
     parser.set_defaults(threads=[1])
-    parser.add_argument("--threads", metavar="N,…", type=_numbers, help="numbers of threads, a row each; default: 1")
-    parser.add_argument("--against", metavar="PEER,…", type=_peers, default=list(PEERS), help=f"of {', '.join(PEERS)}, or none; default: all")
+    parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, a row each; default: 1")
+    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, or none; default: all")
     parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns, for each row; default: 3")
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
     parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")
@@ -232,13 +245,13 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _numbers(text: str) -> list[int]:
+def numbers(text: str) -> list[int]:
     if not all(word.isdigit() for word in text.split(",")):
         raise argparse.ArgumentTypeError(f"'{text}', expected numbers such as 1,2")
     return [int(word) for word in text.split(",")]
 
 
-def _peers(text: str) -> list[str]:
+def peer_names(text: str) -> list[str]:
     names = [] if text == "none" else text.split(",")
     if unknown := [name for name in names if name not in PEERS]:
         raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected of {', '.join(PEERS)}, or none")
