@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static double seconds(void) {
     struct timespec time;
@@ -87,13 +86,6 @@ TRAFFIC_LOOPS(neon, 4, )
 
 static vector_loops widest_loops(void) { return (vector_loops){neon, neon_read, neon_write}; }
 #endif
-
-/* Bytes that a cache level holds (1: of data), 0 where the machine has none or does not say. */
-int64_t onnx2halide_cache_bytes(int level) {
-    const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
-    const long bytes = level >= 1 && level <= 3 ? sysconf(names[level - 1]) : 0;
-    return bytes > 0 ? bytes : 0;
-}
 
 /* Floating-point operations a second of one core. */
 double onnx2halide_peak_flops(void) {

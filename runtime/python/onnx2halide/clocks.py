@@ -27,7 +27,6 @@ def _library() -> ctypes.CDLL:
     path = pathlib.Path(__file__).resolve().parents[3] / "build" / "libonnx2halide_bench.so"
     library = ctypes.CDLL(str(path))
     library.onnx2halide_peak_flops.restype = ctypes.c_double
-    library.onnx2halide_cache_bytes.restype = ctypes.c_int64
     return library
 
 
@@ -96,10 +95,21 @@ class Machine:
 @functools.cache
 def machine() -> Machine:
     """Measures for about a second."""
-    sizes = {f"L{level}": _library().onnx2halide_cache_bytes(level) for level in (1, 2, 3)}
-    traffic = [_traffic(level, size, size * 3 // 4) for level, size in sizes.items() if size > 0]
-    traffic.append(_traffic("memory", 1 << 62, max(4 * max(sizes.values()), 64 << 20)))
+    sizes = _cache_sizes()
+    traffic = [_traffic(level, size, size * 3 // 4) for level, size in sizes.items()]
+    traffic.append(_traffic("memory", 1 << 62, max([64 << 20, *(4 * size for size in sizes.values())])))
     return Machine(_library().onnx2halide_peak_flops(), tuple(traffic))
+
+
+def _cache_sizes() -> dict[str, int]:
+    """Bytes of each level of the first core's data caches, as Linux tells them; nothing elsewhere. (glibc's sysconf multiplies the third
+    level of some machines.)"""
+    sizes = {}
+    for cache in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = ((cache / name).read_text().strip() for name in ("level", "type", "size"))
+        if kind != "Instruction":
+            sizes[f"L{level}"] = int(size.removesuffix("K")) * 1024
+    return sizes
 
 
 def _traffic(level: str, size: int, working_set: int) -> Traffic:
