@@ -6,14 +6,15 @@
 
 #include "session.h"
 
-/* ---- Scratch memory: a stack in the session's arena, one a thread ---- */
+/* ---- Scratch memory: a stack in the session's memory, one a thread ---- */
 
 /* Before each piece of scratch. Pieces are freed in nearly the reverse order: one that is freed early waits until those
  * above it are gone. */
 typedef struct piece {
-    size_t below; /* offset of the piece underneath, SIZE_MAX: none */
+    size_t below;      /* offset of the piece underneath, SIZE_MAX: none */
+    size_t heap_bytes; /* of a piece from the heap that the region had no room for; 0 for others */
     int is_free, is_heap;
-    unsigned char padding[ONNX2HALIDE_ALIGNMENT - sizeof(size_t) - 2 * sizeof(int)];
+    unsigned char padding[ONNX2HALIDE_ALIGNMENT - 2 * sizeof(size_t) - 2 * sizeof(int)];
 } piece;
 
 /* The region that this thread uses, and the session to which it belongs, while any piece is alive. */
@@ -21,12 +22,10 @@ static _Thread_local struct {
     onnx2halide_session* session;
     int region;
     size_t top; /* offset of the topmost piece, SIZE_MAX: none */
-    size_t used;
-} mine = {NULL, 0, SIZE_MAX, 0};
+    size_t used, heap_bytes;
+} mine = {NULL, 0, SIZE_MAX, 0, 0};
 
-static unsigned char* region(void) {
-    return mine.session->scratch + mine.session->model->scratch_bytes * (size_t)mine.region;
-}
+static unsigned char* region(void) { return mine.session->scratch + mine.session->scratch_bytes * (size_t)mine.region; }
 
 static int take_region(onnx2halide_session* session) {
     for (int i = 0; i < session->threads; ++i) {
@@ -34,33 +33,58 @@ static int take_region(onnx2halide_session* session) {
             mine.session = session;
             mine.region = i;
             mine.top = SIZE_MAX;
-            mine.used = 0;
+            mine.used = mine.heap_bytes = 0;
             return 1;
         }
     }
     return 0;
 }
 
-static void* heap_piece(size_t bytes) {
-    piece* made = aligned_alloc(ONNX2HALIDE_ALIGNMENT, sizeof(piece) + bytes);
+static void leave_region_if_empty(void) {
+    if (!mine.session || mine.top != SIZE_MAX || mine.heap_bytes > 0) return;
+    __atomic_store_n(&mine.session->scratch_taken[mine.region], 0, __ATOMIC_RELEASE);
+    mine.session = NULL;
+}
+
+static piece* heap_piece(size_t bytes) {
+    piece* made = aligned_alloc(ONNX2HALIDE_ALIGNMENT, bytes);
     if (!made) return NULL;
     made->is_heap = 1;
-    return made + 1;
+    made->heap_bytes = 0;
+    return made;
+}
+
+/* The next run finds room for what this one had to take from the heap. */
+static void want_scratch(onnx2halide_session* session, size_t bytes) {
+    size_t wanted = __atomic_load_n(&session->scratch_wanted, __ATOMIC_RELAXED);
+    while (wanted < bytes && !__atomic_compare_exchange_n(&session->scratch_wanted, &wanted, bytes, 0, __ATOMIC_RELAXED,
+                                                          __ATOMIC_RELAXED)) {
+    }
 }
 
 void* halide_malloc(void* user_context, size_t bytes) {
     onnx2halide_session* session = user_context;
-    bytes = (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
-    /* Sizes that depend on open dims are not planned and come from the heap. */
-    if (!session || sizeof(piece) + bytes > session->model->scratch_bytes) return heap_piece(bytes);
-    if (mine.session != session && (mine.session || !take_region(session))) return heap_piece(bytes);
-    if (mine.used + sizeof(piece) + bytes > session->model->scratch_bytes) return heap_piece(bytes);
-    piece* made = (piece*)(region() + mine.used);
-    made->below = mine.top;
-    made->is_free = made->is_heap = 0;
-    mine.top = mine.used;
-    mine.used += sizeof(piece) + bytes;
-    return made + 1;
+    bytes = sizeof(piece) + (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+    const int has_region = session && (mine.session == session || (!mine.session && take_region(session)));
+    piece* made;
+    if (has_region && mine.used + bytes <= session->scratch_bytes) {
+        made = (piece*)(region() + mine.used);
+        *made = (piece){.below = mine.top};
+        mine.top = mine.used;
+        mine.used += bytes;
+        return made + 1;
+    }
+    made = heap_piece(bytes);
+    if (has_region) {
+        if (!made) {
+            leave_region_if_empty();
+            return NULL;
+        }
+        made->heap_bytes = bytes;
+        mine.heap_bytes += bytes;
+        want_scratch(session, mine.used + mine.heap_bytes);
+    }
+    return made ? made + 1 : NULL;
 }
 
 void halide_free(void* user_context, void* memory) {
@@ -68,7 +92,10 @@ void halide_free(void* user_context, void* memory) {
     if (!memory) return;
     piece* freed = (piece*)memory - 1;
     if (freed->is_heap) {
+        mine.heap_bytes -= freed->heap_bytes;
+        const int is_counted = freed->heap_bytes > 0;
         free(freed);
+        if (is_counted) leave_region_if_empty();
         return;
     }
     freed->is_free = 1;
@@ -76,10 +103,7 @@ void halide_free(void* user_context, void* memory) {
         mine.used = mine.top;
         mine.top = ((piece*)(region() + mine.top))->below;
     }
-    if (mine.top == SIZE_MAX) {
-        __atomic_store_n(&mine.session->scratch_taken[mine.region], 0, __ATOMIC_RELEASE);
-        mine.session = NULL;
-    }
+    leave_region_if_empty();
 }
 
 /* ---- Messages ---- */

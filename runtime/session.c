@@ -111,11 +111,25 @@ static onnx2halide_session* allocate_session(const onnx2halide_model* model, int
     session->port_dims = (int64_t*)memory;
     session->model = model;
     session->threads = threads;
+    session->scratch_bytes = model->scratch_bytes;
     return session;
 }
 
 static void place_scratch(onnx2halide_session* session) {
-    session->scratch = session->arena + aligned(session->tensor_bytes);
+    if (!session->own_scratch) session->scratch = session->arena + aligned(session->tensor_bytes);
+}
+
+/* Makes room for what the last run had to take from the heap, as kernels do whose scratch depends on open dims. Without
+ * memory for it the heap goes on to serve. */
+static void grow_scratch(onnx2halide_session* session) {
+    const size_t bytes = aligned(session->scratch_wanted);
+    session->scratch_wanted = 0;
+    if (bytes <= session->scratch_bytes) return;
+    unsigned char* grown = aligned_alloc(ONNX2HALIDE_ALIGNMENT, bytes * (size_t)session->threads);
+    if (!grown) return;
+    free(session->own_scratch);
+    session->scratch = session->own_scratch = grown;
+    session->scratch_bytes = bytes;
 }
 
 static size_t scratch_total(const onnx2halide_session* session) {
@@ -232,6 +246,7 @@ void onnx2halide_destroy(onnx2halide_session* session) {
     free_devices(session);
     for (int i = 0; i < session->model->output_count; ++i) free(session->output_storage[i]);
     if (session->owns_arena) free(session->arena);
+    free(session->own_scratch);
     if (session->mapping) munmap(session->mapping, session->mapping_bytes);
     free(session);
 }
@@ -263,6 +278,7 @@ int onnx2halide_run(onnx2halide_session* session) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "output '%s' is a null pointer",
                                     model->outputs[i].name);
     }
+    if (session->scratch_wanted > 0) grow_scratch(session);
     model->bind(session);
     return model->steps(session);
 }

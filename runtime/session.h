@@ -54,7 +54,9 @@ struct onnx2halide_session {
     unsigned char* arena; /* tensors, then one scratch region a thread */
     size_t arena_bytes, tensor_bytes;
     int owns_arena;
-    unsigned char* scratch;      /* threads regions of model->scratch_bytes */
+    unsigned char* scratch; /* threads regions of scratch_bytes, in the arena or, once more was wanted, own_scratch */
+    size_t scratch_bytes, scratch_wanted;
+    unsigned char* own_scratch;
     volatile int* scratch_taken; /* one flag a region */
     const unsigned char* weights;
     void* mapping; /* of the weights file */

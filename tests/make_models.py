@@ -45,7 +45,7 @@ def layer(rows=4, name="x") -> ModelProto:
     return model(nodes, [(name, FLOAT, [rows, 3])], [("y", FLOAT, [rows, 5])], weights)
 
 
-def image() -> ModelProto:
+def image(batch=1) -> ModelProto:
     """A small convolutional network, large enough for its kernels to ask for scratch memory and to run in parallel."""
     nodes = [
         node("Conv", "picture W1 B1", "c1", pads=[1, 1, 1, 1]),
@@ -58,7 +58,7 @@ def image() -> ModelProto:
         node("Gemm", "flat W3 B3", "features"),
     ]
     weights = {"W1": _random(32, 3, 3, 3), "B1": _random(32), "W2": _random(32, 32, 3, 3) / 8, "W3": _random(32, 10), "B3": _random(10)}
-    return model(nodes, [("picture", FLOAT, [1, 3, 56, 56])], [("features", FLOAT, [1, 10])], weights)
+    return model(nodes, [("picture", FLOAT, [batch, 3, 56, 56])], [("features", FLOAT, [batch, 10])], weights)
 
 
 def _random(*shape):
