@@ -92,6 +92,19 @@ inline Expr exp(Expr x) {
     return select(onnx::is_nan(x), x, Halide::exp(clamp(x, -128.0f, 128.0f)));
 }
 
+// e^x of a float32 held to [-87, 88], within 2 units in the last place, in fewer and simpler instructions than Halide's. x = n ln 2 + r, and
+// e^r is a polynomial (its coefficients are those of the Cephes library).
+inline Expr bounded_exp(Expr x) {
+    x = clamp(x, -87.0f, 88.0f);
+    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum.
+    Expr shifted = strict_float(x * 1.44269504f + 12582912.0f), n = strict_float(shifted - 12582912.0f);
+    // The first part of ln 2 has so few bits that its product is exact.
+    Expr r = strict_float(x - n * 0.693359375f) + n * 2.12194440e-4f;
+    Expr p = ((((1.9875691500e-4f * r + 1.3981999507e-3f) * r + 8.3334519073e-3f) * r + 4.1665795894e-2f) * r + 1.6666665459e-1f) * r + 0.5f;
+    Expr e = p * (r * r) + (r + 1.0f);
+    return reinterpret<float>(reinterpret<int32_t>(e) + (reinterpret<int32_t>(shifted) << 23));
+}
+
 // Halide's vectorised log takes NaN and infinity for numbers.
 inline Expr log(Expr x) {
     if (x.type().bits() == 64) return Halide::log(x);
@@ -114,7 +127,8 @@ inline Expr tanh(Expr x) {
 }
 
 inline Expr sigmoid(Expr x) {
-    return strict_float(1 / (1 + onnx::exp(-x)));
+    if (x.type().bits() == 64) return strict_float(1 / (1 + onnx::exp(-x)));
+    return select(onnx::is_nan(x), x, 1.0f / (1.0f + onnx::bounded_exp(-x)));
 }
 
 inline Expr relu(Expr x) {

@@ -23,6 +23,13 @@ Manifest number_or_text(const Dim& dim) {
     return dim.constant() ? Manifest(*dim.constant()) : Manifest(dim.text(DimSyntax::c));
 }
 
+Manifest open_dims_json(const Graph& graph) {
+    auto dims = Manifest::array();
+    for (const OpenDim& open : open_dims(graph))
+        dims.push_back({{"name", open.symbol}, {"input", open.input}, {"axis", open.axis}});
+    return dims;
+}
+
 /// The steps of a run in order, with what each costs: text in C's syntax where dims are open.
 Manifest steps_json(const Program& program) {
     auto steps = Manifest::array();
@@ -65,6 +72,7 @@ Manifest make_manifest(const ProgramBuild& build) {
         for (const auto& [name, value] : kernel.source.params()) parameters[name] = value;
         json["kernels"].push_back({{"name", kernel.name}, {"parameters", parameters}});
     }
+    json["open_dims"] = open_dims_json(*program.graph);
     json["steps"] = steps_json(program);
     return json;
 }

@@ -67,7 +67,7 @@ public:
                 {"KERNELS", kernel_declarations()},
                 {"TENSORS", tensor_list()},
                 {"PORTS", ports()},
-                {"OPEN_DIMS", open_dims()},
+                {"OPEN_DIMS", open_dim_table()},
                 {"SHAPES", shapes()},
                 {"PLACE", place()},
                 {"BIND", bind()},
@@ -143,19 +143,12 @@ private:
         return port_list("input", graph_.inputs, inputs) + port_list("output", graph_.outputs, graph_.output_names);
     }
 
-    /// Where each open dim can be read off an input.
-    std::string open_dims() const {
+    std::string open_dim_table() const {
         if (graph_.symbols.empty()) return "";
         std::string rows;
-        for (const auto& [symbol, dim] : graph_.symbols) {
-            for (size_t input = 0; input < graph_.inputs.size(); ++input) {
-                const auto& shape = graph_.inputs[input]->checked_type().shape;
-                const auto axis = std::find(shape.begin(), shape.end(), dim);
-                if (axis == shape.end()) continue;
-                rows += fmt::format("    {{{}, {}, {}, {}, {}}},\n", quoted(symbol), input, axis - shape.begin(),
-                                    *dim.lower_bound(), *dim.upper_bound());
-                break;
-            }
+        for (const OpenDim& open : open_dims(graph_)) {
+            rows += fmt::format("    {{{}, {}, {}, {}, {}}},\n", quoted(open.symbol), open.input, open.axis,
+                                *open.dim.lower_bound(), *open.dim.upper_bound());
         }
         return fmt::format("\nstatic const onnx2halide_open_dim open_dims[] = {{\n{}}};\n", rows);
     }

@@ -198,4 +198,18 @@ bool Graph::is_output(const Value* value) const {
     return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
 }
 
+std::vector<OpenDim> open_dims(const Graph& graph) {
+    std::vector<OpenDim> result;
+    for (const auto& [symbol, dim] : graph.symbols) {
+        for (size_t input = 0; input < graph.inputs.size(); ++input) {
+            const auto& shape = graph.inputs[input]->checked_type().shape;
+            const auto axis = std::find(shape.begin(), shape.end(), dim);
+            if (axis == shape.end()) continue;
+            result.push_back({symbol, dim, input, static_cast<size_t>(axis - shape.begin())});
+            break;
+        }
+    }
+    return result;
+}
+
 }  // namespace onnx2halide

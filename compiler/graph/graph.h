@@ -147,4 +147,12 @@ private:
     std::unordered_map<std::string, std::unique_ptr<Value>> values_;
 };
 
+/// Where a run reads an open dim off the inputs: the first axis that has it.
+struct OpenDim {
+    std::string symbol;
+    Dim dim;  // with its bounds
+    size_t input, axis;
+};
+std::vector<OpenDim> open_dims(const Graph& graph);
+
 }  // namespace onnx2halide

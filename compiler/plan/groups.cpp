@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace onnx2halide {
 
@@ -33,48 +34,61 @@ private:
         const auto generator = make_generator(node);
         if (generator->is_view()) return;
         OpenGroup open{{{}, &node}, node.outputs.size() == 1 ? node.outputs[0] : nullptr, generator->is_pointwise()};
-        if (fuse && open.is_pointwise && open.last) absorb_producers(node, open);
         open.group.nodes.push_back(&node);
+        if (fuse && open.is_pointwise && open.last) absorb_producers(open);
         groups_.push_back(std::move(open));
         if (groups_.back().last) group_of_[groups_.back().last] = groups_.size() - 1;
     }
 
     /// Takes in every pointwise producer, and of the others the last one that runs: two loop structures do not make one
-    /// kernel.
-    void absorb_producers(const Node& node, OpenGroup& open) {
-        std::vector<size_t> producers;
-        for (const Value* input : node.inputs) {
-            if (input && can_fuse(*input, node) &&
-                std::find(producers.begin(), producers.end(), group_of_.at(input)) == producers.end()) {
-                producers.push_back(group_of_.at(input));
-            }
-        }
-        std::sort(producers.begin(), producers.end());
-        bool has_anchor = false;
-        for (size_t i = producers.size(); i-- > 0;) {
-            OpenGroup& producer = groups_[producers[i]];
-            if (!producer.is_pointwise && has_anchor) continue;
-            if (!producer.is_pointwise) {
-                has_anchor = true;
-                open.group.anchor = producer.group.anchor;
+    /// kernel. A producer that is taken in may let others follow, whose results only nodes of the group read now, as a
+    /// convolution's does that a Sigmoid and the product with it read.
+    void absorb_producers(OpenGroup& open) {
+        std::vector<const Node*>& members = open.group.nodes;
+        while (const auto producer = find_producer(open)) {
+            OpenGroup& taken = groups_[*producer];
+            if (!taken.is_pointwise) {
+                open.group.anchor = taken.group.anchor;
                 open.is_pointwise = false;
             }
-            open.group.nodes.insert(open.group.nodes.begin(), producer.group.nodes.begin(), producer.group.nodes.end());
-            producer.is_merged = true;
+            members.insert(members.end(), taken.group.nodes.begin(), taken.group.nodes.end());
+            taken.is_merged = true;
         }
-        std::sort(open.group.nodes.begin(), open.group.nodes.end(),
-                  [&](const Node* a, const Node* b) { return order(a) < order(b); });
+        std::sort(members.begin(), members.end(), [&](const Node* a, const Node* b) { return order(a) < order(b); });
     }
 
-    /// Whether a value is the whole result of a group and only this node reads it, element by element.
-    bool can_fuse(const Value& value, const Node& node) const {
+    /// A group that can be taken in: a pointwise one or, where there is none and the group has no loops of its own yet,
+    /// the last one that runs.
+    std::optional<size_t> find_producer(const OpenGroup& open) {
+        std::optional<size_t> last;
+        for (const Node* member : open.group.nodes) {
+            if (member == loops_of(open)) continue;
+            for (const Value* input : member->inputs) {
+                if (!input || !can_fuse(*input, open)) continue;
+                const size_t producer = group_of_.at(input);
+                if (groups_[producer].is_pointwise) return producer;
+                if (open.is_pointwise) last = std::max(last.value_or(producer), producer);
+            }
+        }
+        return last;
+    }
+
+    /// Whether a value is the whole result of a group and only these nodes read it, element by element.
+    bool can_fuse(const Value& value, const OpenGroup& open) const {
         const auto group = group_of_.find(&value);
         if (group == group_of_.end() || groups_[group->second].is_merged || graph_.is_output(&value)) return false;
-        const auto is_other = [&](const Node* consumer) { return consumer != &node; };
+        const std::vector<const Node*>& members = open.group.nodes;
+        const auto is_other = [&](const Node* consumer) {
+            return consumer == loops_of(open) || std::find(members.begin(), members.end(), consumer) == members.end();
+        };
         if (std::any_of(value.consumers.begin(), value.consumers.end(), is_other)) return false;
-        const TensorType &from = value.checked_type(), &to = node.outputs[0]->checked_type();
+        const TensorType &from = value.checked_type(), &to = open.last->checked_type();
         return from.shape == to.shape && from.layout == to.layout;
     }
+
+    /// The node whose loops the group has, which reads other elements than those at its own place; null where all are
+    /// pointwise.
+    static const Node* loops_of(const OpenGroup& open) { return open.is_pointwise ? nullptr : open.group.anchor; }
 
     size_t order(const Node* node) {
         if (order_.empty()) {

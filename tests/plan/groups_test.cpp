@@ -52,6 +52,23 @@ TEST_CASE("pointwise nodes join what they read") {
             c = Add(a, b)
             output c)",
          "a b [c]\n"},
+        {"a result that only the group reads joins, however often", R"(
+            x = input float32[4,8]
+            w = constant float32[8,16]
+            m = MatMul(x, w)
+            s = Sigmoid(m)
+            y = Mul(m, s)
+            output y)",
+         "[m] s y\n"},
+        {"what others read too stays apart", R"(
+            x = input float32[4,4]
+            w = constant float32[4,4]
+            m = MatMul(x, w)
+            s = Sigmoid(m)
+            y = Mul(m, s)
+            z = MatMul(m, y)
+            output z)",
+         "[m]\ns [y]\n[z]\n"},
         {"a node between them in the list does not come between them", R"(
             x = input float32[2,3]
             y = input float32[5]

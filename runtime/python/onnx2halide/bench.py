@@ -102,15 +102,15 @@ def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[
             source = pathlib.Path(folder) / path.name
             onnx.save(proto, source)
         compiled = Compiled(source, options)
-    inputs = _inputs(path, Model(compiled.library))
+    inputs = _inputs(path, Model(compiled.library))  # in the model's order
     name = path.parent.name if path.stem == "model" else path.stem
     return [_row(name, compiled, proto, inputs, count, peers, seconds, kernels) for count in threads]
 
 
 def _inputs(path: pathlib.Path, model: Model) -> dict[str, np.ndarray]:
     shipped = data_sets(path.parent, model.inputs, model.outputs)
-    names = {port.name for port in model.inputs}
-    return next((data.inputs for data in shipped if set(data.inputs) == names), sample(model.inputs))
+    names = [port.name for port in model.inputs]
+    return next(({name: data.inputs[name] for name in names} for data in shipped if set(data.inputs) == set(names)), sample(model.inputs, open_dim=1))
 
 
 def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads: int, peers: list[str], seconds: float, kernels: bool) -> Row:
@@ -151,12 +151,19 @@ def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
     model = Model(compiled.library, threads, trace=clock.trace)
     warm = clock.run(model, inputs, WARM_REPETITIONS)
     seconds = [min(found) for found in zip(*[clock.run(model, inputs) for _ in range(10)])]
+    sizes = {dim["name"]: list(inputs.values())[dim["input"]].shape[dim["axis"]] for dim in compiled.manifest["open_dims"]}
     kernels = []
     for index, (step, taken, taken_warm) in enumerate(zip(steps, seconds, warm)):
-        work = [step[key] if isinstance(step[key], int) else 0 for key in ("flops", "bytes_read", "bytes_written")]
+        work = [_number(step[key], sizes) for key in ("flops", "bytes_read", "bytes_written")]
         least, bound = machine().least_seconds(*work, threads)
         kernels.append(Kernel(index, step["kernel"], step["nodes"], work[0], work[1] + work[2], taken, taken_warm, least, bound))
     return kernels
+
+
+def _number(expression: int | str, sizes: dict[str, int]) -> int:
+    """A number of the manifest, which is text in C's syntax where dims are open."""
+    functions = {"floor_div": int.__floordiv__, "floor_mod": int.__mod__, "min_dim": min, "max_dim": max}
+    return expression if isinstance(expression, int) else eval(expression, {"__builtins__": {}}, functions | sizes)  # noqa: S307 - our own text
 
 
 # ---- What is printed ----
