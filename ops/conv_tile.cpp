@@ -19,13 +19,12 @@ bool thrashes(const ConvLoops& loops, int pixels) {
     return pixels > ways * sets / std::gcd(loops.input_pixel_bytes / line, sets);
 }
 
-/// Two multiply-adds and two loads start in a cycle; a sum can be added to again after 4 cycles; the second-level cache
-/// gives 24 bytes a cycle.
-double tile_cycles(const ConvLoops& loops, const ConvTile& tile) {
+/// Two loads start in a cycle; a sum can be added to again after 4 cycles; the second-level cache gives 24 bytes a cycle.
+double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr double level2_bytes = 24, level1_weights = 16384;
     const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;
     const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
-    double step = std::max({sums, loads, 8}) / 2.0 + 0.02 * loads;
+    double step = std::max({sums / static_cast<double>(target.multiply_adds), loads / 2.0, 4.0}) + 0.02 * loads;
     const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_bytes);
@@ -60,7 +59,7 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
         std::min<int64_t>(8, loops.shares_inputs ? ceil_div(loops.channels, lanes) : loops.channels / lanes);
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
     ConvTile best{lanes, loops.whole_group ? whole : 1, 1, 1, 0};
-    best.cycles = std::llround(tile_cycles(loops, best));
+    best.cycles = std::llround(tile_cycles(loops, best, target));
     double best_cycles = INFINITY;
     for (ConvTile tile{lanes, best.vectors, 1, 1, 0}; tile.vectors <= max_vectors; ++tile.vectors) {
         // Channels of one group share their inputs.
@@ -74,7 +73,7 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
                  ++tile.tile_rows) {
                 const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
                                       ceil_div(loops.channels, lanes * tile.vectors);
-                const double one = tile_cycles(loops, tile), all = one * static_cast<double>(tiles);
+                const double one = tile_cycles(loops, tile, target), all = one * static_cast<double>(tiles);
                 if (all < best_cycles) {
                     best_cycles = all;
                     best = tile;

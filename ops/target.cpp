@@ -22,6 +22,8 @@ Target Target::parse(const std::string& text) {
     target.vector_bytes = halide.natural_vector_size(Halide::UInt(8));
     const bool wide = halide.has_feature(Halide::Target::AVX512_Skylake) || halide.arch == Halide::Target::ARM;
     target.vector_registers = wide ? 32 : 16;
+    // Its units are half as wide as AVX-512's registers.
+    if (halide.processor_tune == Halide::Target::ZnVer4 && target.vector_bytes == 64) target.multiply_adds = 1;
     if (halide.has_feature(Halide::Target::OpenCL)) target.gpu = Gpu::opencl;
     if (halide.has_feature(Halide::Target::CUDA)) target.gpu = Gpu::cuda;
     return target;

@@ -12,6 +12,7 @@ struct Target {
     std::string text;       // x86-64-linux-avx2-fma, `host` resolved
     int vector_bytes = 16;  // of one register
     int vector_registers = 16;
+    int multiply_adds = 2;  // of whole registers, that begin in a cycle
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 
     /// Elements of a type in one register, 1 or more.
