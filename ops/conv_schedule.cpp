@@ -82,9 +82,8 @@ private:
     void explain_tile() {
         const ConvLoops& loops = conv_.loops;
         if (loops.shares_inputs) {
-            source_.schedule(fmt::format(
-                "// A tile's sums stay in registers over all taps: {} sums, {} weights and 1 input fit in {}.",
-                tile_.pixels * tile_.tile_rows * tile_.vectors, tile_.vectors, source_.target().vector_registers));
+            source_.schedule(fmt::format("// A tile's sums stay in registers over all taps: {}.",
+                                         register_text(tile_, source_.target())));
         } else {
             source_.schedule(
                 "// Each channel has inputs of its own: a tile is one vector wide, its pixels share inputs.");

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include <fmt/format.h>
+
 namespace onnx2halide {
 
 namespace {
@@ -33,14 +35,14 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     return static_cast<double>(loops.products) * step + prologue_and_epilogue;
 }
 
-/// Whether sums, weights and an input fit in the registers. A single pixel takes each weight from memory once. Tiles of
-/// a depthwise convolution are small, so that few of them lie at the edges of the image.
-bool fits(const ConvLoops& loops, const ConvTile& tile, int registers) {
+/// Whether sums, weights and inputs fit in the registers. A single pixel takes each weight from memory once. Tiles of a
+/// depthwise convolution are small, so that few of them lie at the edges of the image.
+bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr int depthwise_pixels = 8;
     const int pixels = tile.pixels * tile.tile_rows;
     if (!loops.shares_inputs) return pixels <= depthwise_pixels && tile.vectors == 1;
     const int weights = pixels == 1 ? 0 : tile.vectors;
-    return pixels * tile.vectors + weights + 1 <= registers;
+    return target.fit_in_registers(pixels * tile.vectors, weights);
 }
 
 int choose_lanes(const ConvLoops& loops, const Target& target) {
@@ -52,6 +54,13 @@ int choose_lanes(const ConvLoops& loops, const Target& target) {
 }
 
 }  // namespace
+
+std::string register_text(const ConvTile& tile, const Target& target) {
+    const std::string inputs =
+        target.operand_registers == 1 ? "1 input" : fmt::format("{} inputs", target.operand_registers);
+    return fmt::format("{} sums, {} weights and {} fit in {}", tile.pixels * tile.tile_rows * tile.vectors,
+                       tile.vectors, inputs, target.vector_registers);
+}
 
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     const int lanes = choose_lanes(loops, target);
@@ -69,8 +78,7 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
         for (tile.pixels = 1; tile.pixels <= std::min<int64_t>(loops.width, target.vector_registers); ++tile.pixels) {
             const int64_t max_rows =
                 tile.pixels == loops.width ? std::min<int64_t>(loops.height, target.vector_registers) : 1;
-            for (tile.tile_rows = 1; tile.tile_rows <= max_rows && fits(loops, tile, target.vector_registers);
-                 ++tile.tile_rows) {
+            for (tile.tile_rows = 1; tile.tile_rows <= max_rows && fits(loops, tile, target); ++tile.tile_rows) {
                 const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
                                       ceil_div(loops.channels, lanes * tile.vectors);
                 const double one = tile_cycles(loops, tile, target), all = one * static_cast<double>(tiles);

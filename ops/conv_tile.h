@@ -35,6 +35,9 @@ struct ConvTile {
 };
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
 
+/// `28 sums, 2 weights and 1 input fit in 32`: why a tile is no larger.
+std::string register_text(const ConvTile& tile, const Target& target);
+
 /// How the tiles are walked.
 struct ConvWalk {
     int strip;                // rows (pixels where there is one row) of a parallel task

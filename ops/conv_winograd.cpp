@@ -182,11 +182,8 @@ private:
         const std::string to = source_.var("to");
         const std::string unrolled_channels = fmt::format("unroll({})", c_),
                           unrolled_tiles = fmt::format("unroll({})", t_);
-        const auto& product = walk_.product;
-        source_.schedule(fmt::format(
-            "// One matrix product for each of {0} x {0} places: {1} sums, {2} weights and 1 input fit "
-            "in {3} registers.",
-            walk_.outputs + 2, product.pixels * product.vectors, product.vectors, source_.target().vector_registers));
+        source_.schedule(fmt::format("// One matrix product for each of {0} x {0} places: {1} registers.",
+                                     walk_.outputs + 2, register_text(walk_.product, source_.target())));
         std::vector<std::string> directives = {at(channels_), fmt::format("align_extent({}, {})", t_, tiles_)};
         if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
         directives.insert(directives.end(),

@@ -138,7 +138,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
 
     schedule_wide(source, matmul.wide);
     const std::string vector = source.lanes(matmul.element, lanes);
-    source.schedule("// rows * vectors sums, the vectors of B and an element of A fit in the registers.");
+    source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
     const std::string width = fmt::format("{} * {}", vector, source.param("vectors", tile.vectors));
     const Directives registers = {fmt::format("vectorize({}, {})", x, vector), unroll(x), unroll(y)};
     source.schedule(matmul.output.func,

@@ -35,7 +35,7 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
         for (auto count = static_cast<int>(std::min(most_rows, rows.constant().value_or(most_rows))); count >= 1;
              --count) {
             const MatmulTile tile{count, vectors};
-            if (count * vectors + vectors + 1 > target.vector_registers) continue;
+            if (!target.fit_in_registers(count * vectors, vectors)) continue;
             const double cycles = tiles(rows, count) * tiles(columns, width) * step_cycles(tile);
             if (cycles < least_cycles) {
                 least_cycles = cycles;

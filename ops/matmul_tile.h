@@ -15,7 +15,7 @@ struct MatmulTile {
 };
 
 /// The tile that computes rows x columns in the fewest cycles, whole tiles counted at the edges. Accumulators, a row of
-/// B's vectors and one element of A fit in the registers, and a tile's columns are whole blocks or a whole part of one.
+/// B's vectors and elements of A fit in the registers, and a tile's columns are whole blocks or a whole part of one.
 MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns);
 
 }  // namespace onnx2halide

@@ -20,8 +20,11 @@ Target Target::parse(const std::string& text) {
     Target target;
     target.text = halide.to_string();
     target.vector_bytes = halide.natural_vector_size(Halide::UInt(8));
-    const bool wide = halide.has_feature(Halide::Target::AVX512_Skylake) || halide.arch == Halide::Target::ARM;
-    target.vector_registers = wide ? 32 : 16;
+    const bool is_arm = halide.arch == Halide::Target::ARM;
+    target.vector_registers = is_arm || halide.has_feature(Halide::Target::AVX512_Skylake) ? 32 : 16;
+    // On x86 a multiply-add reads memory itself. On ARM loads come first, and LLVM takes several ahead: with fewer
+    // registers for them it spills sums.
+    if (is_arm) target.operand_registers = 5;
     // Its units are half as wide as AVX-512's registers.
     if (halide.processor_tune == Halide::Target::ZnVer4 && target.vector_bytes == 64) target.multiply_adds = 1;
     if (halide.has_feature(Halide::Target::OpenCL)) target.gpu = Gpu::opencl;

@@ -13,10 +13,13 @@ struct Target {
     int vector_bytes = 16;  // of one register
     int vector_registers = 16;
     int multiply_adds = 2;  // of whole registers, that begin in a cycle
+    int operand_registers = 1;  // in which a multiply-add's operands wait on their way from memory
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 
     /// Elements of a type in one register, 1 or more.
     int lanes(ElementType type) const;
+    /// Whether a tile's sums and the vectors that all of them share stay in registers while other operands come by.
+    bool fit_in_registers(int sums, int shared) const { return sums + shared + operand_registers <= vector_registers; }
     bool is_gpu() const { return gpu != Gpu::none; }
 
     /// Throws CompileError for a text that Halide does not know.

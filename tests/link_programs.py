@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 
+import numpy as np
 import onnxruntime
 from paths import PROGRAMS
 
@@ -10,21 +11,33 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 LIBRARIES = ["-lpthread", "-ldl", "-lm"]
 
 
-def link(source: str, parts, to: pathlib.Path, standard="c99", options=()) -> pathlib.Path:
+def link(source: str, parts, to: pathlib.Path, standard="c99", options=(), cc="gcc") -> pathlib.Path:
     """Compiles a program of tests/programs and links it, in this order, with folders of compiled models and other files."""
-    return link_file(PROGRAMS / source, parts, to, standard, options)
+    return link_file(PROGRAMS / source, parts, to, standard, options, cc)
 
 
-def link_file(source: pathlib.Path, parts, to: pathlib.Path, standard="c99", options=()) -> pathlib.Path:
+def link_file(source: pathlib.Path, parts, to: pathlib.Path, standard="c99", options=(), cc="gcc") -> pathlib.Path:
     """The same for a program of any folder."""
     cpp = standard.startswith("c++")
     folders = [part for part in parts if part.is_dir()]
     archives = [archive(part) if part in folders else part for part in parts]
     language = ["-x", "c++" if cpp else "c", source, "-x", "none"]
     includes = [f"-I{folder}" for folder in folders]
-    command = ["g++" if cpp else "gcc", f"-std={standard}", *WARNINGS, *includes, *options, *language, *archives, "-o", to, *LIBRARIES]
+    command = ["g++" if cpp else cc, f"-std={standard}", *WARNINGS, *includes, *options, *language, *archives, "-o", to, *LIBRARIES]
     subprocess.run(command, check=True)
     return to
+
+
+def link_stream(folder: pathlib.Path, name: str, to: pathlib.Path, cc="gcc") -> pathlib.Path:
+    """A program that reads the inputs of the compiled model `name` and writes its outputs."""
+    return link("stream.c", [folder], to, options=[f'-DHEADER="{name}.h"', f"-DMODEL(suffix)={name}##suffix"], cc=cc)
+
+
+def stream(command, *inputs: np.ndarray) -> np.ndarray:
+    """What such a program makes of its inputs, in one row."""
+    done = subprocess.run(command, input=b"".join(array.tobytes() for array in inputs), capture_output=True, timeout=120)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    return np.frombuffer(done.stdout, np.float32)
 
 
 def archive(folder: pathlib.Path) -> pathlib.Path:

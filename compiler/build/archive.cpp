@@ -118,9 +118,13 @@ std::string build_weights(const ArchiveJob& job) {
     return object;
 }
 
-/// The processor that a C compiler's name for its machine starts with, by Halide's name for it.
-constexpr std::pair<std::string_view, std::string_view> processors[] = {
-    {"x86-64-", "x86_64"}, {"x86-32-", "i"}, {"arm-64-", "aarch64"}, {"arm-32-", "arm"}};
+/// What Halide's name for a processor starts with, what a C compiler's name for its machine does, and such a compiler.
+constexpr struct {
+    std::string_view halide, machine, compiler;
+} processors[] = {{"x86-64-", "x86_64", "x86_64-linux-gnu-gcc"},
+                  {"x86-32-", "i", "i686-linux-gnu-gcc"},
+                  {"arm-64-", "aarch64", "aarch64-linux-gnu-gcc"},
+                  {"arm-32-", "arm", "arm-linux-gnueabihf-gcc"}};
 
 }  // namespace
 
@@ -135,9 +139,10 @@ void check_c_compiler(const std::string& cc, const std::string& target) {
     const std::string machine = result.output.substr(0, result.output.find('\n'));
     if (result.status != 0 || machine.empty())
         throw UsageError("--cc: {} -dumpmachine names no machine, expected a C compiler such as gcc or clang", cc);
-    for (const auto& [halide_name, c_name] : processors) {
-        if (target.starts_with(halide_name) && !machine.starts_with(c_name)) {
-            throw UsageError("--cc: {} compiles for {}, expected a compiler for target {}", cc, machine, target);
+    for (const auto& processor : processors) {
+        if (target.starts_with(processor.halide) && !machine.starts_with(processor.machine)) {
+            throw UsageError("--cc: {} compiles for {}, expected a compiler for target {} such as {}", cc, machine,
+                             target, processor.compiler);
         }
     }
 }

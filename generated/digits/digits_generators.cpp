@@ -247,7 +247,7 @@ public:
             return;
         }
         const int lanes = natural_vector_size<float>();
-        // rows * vectors sums, the vectors of B and an element of A fit in the registers.
+        // rows * vectors sums, the vectors of B and elements of A fit in the registers.
         dense_3.split(x, x_tile, x, lanes * vectors, TailStrategy::GuardWithIf)
             .split(y, y_tile, y, rows, TailStrategy::GuardWithIf)
             .reorder(x, y, y_tile, x_tile)

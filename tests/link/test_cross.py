@@ -1,0 +1,47 @@
+"""Libraries for ARM: made by Debian's cross tool chain, run by QEMU."""
+
+import re
+
+import numpy as np
+import onnxruntime
+import pytest
+from link_programs import link_stream, stream
+from paths import REAL_MODELS, ROOT
+
+CC = "aarch64-linux-gnu-gcc"
+TARGET = ["--target", "arm-64-linux", "--cc", CC]
+QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+DIGITS = ROOT / "scripts" / "digits" / "digits.onnx"
+
+
+@pytest.mark.parametrize("model, flags", [(DIGITS, ["--convolution", "direct"]), (DIGITS, ["--convolution", "winograd"]), (REAL_MODELS / "mnist-8" / "model.onnx", [])])
+def test_results(onnx2halide, tmp_path, model, flags):
+    if not model.exists():
+        pytest.skip(f"no {model}")
+    compiled = onnx2halide("compile", model, "--name", "net", "-o", "net", *TARGET, *flags)
+    assert (compiled.returncode, compiled.stderr) == (0, "")
+    session = onnxruntime.InferenceSession(model)
+    port = session.get_inputs()[0]
+    picture = np.random.default_rng(0).random(port.shape, np.float32)
+    result = stream([*QEMU, link_stream(tmp_path / "net", "net", tmp_path / "program", CC)], picture)
+    expected = session.run(None, {port.name: picture})[0].ravel()
+    assert np.allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def innermost_loops(assembly: str) -> list[str]:
+    """The bodies of the loops that hold no other, from their labels to the branches back."""
+    labels = {match[1]: match.start() for match in re.finditer(r"^(\.\w+):", assembly, re.MULTILINE)}
+    branches = re.finditer(r"^\t(?:b\.\w+|cbn?z|tbn?z)\t.*?(\.L\w+)$", assembly, re.MULTILINE)
+    loops = [(labels[match[1]], match.end()) for match in branches if labels[match[1]] < match.start()]
+    return [assembly[start:end] for start, end in loops if not any(start <= s and e < end or start < s and e <= end for s, e in loops)]
+
+
+@pytest.mark.parametrize("algorithm", ["direct", "winograd"])
+def test_sums_stay_in_registers(compiled, algorithm):
+    folder = compiled("image", *TARGET, "--emit", "assembly", "--convolution", algorithm)
+    assembly = (folder / "image_c2_r2.s").read_text()
+    products = [loop for loop in innermost_loops(assembly) if loop.count("fmla\t") >= 64]
+    assert products
+    for loop in products:
+        assert "Folded" not in loop  # LLVM's word where it spills and reloads
+        assert loop.count("fmla\t") > loop.count("\tld") and "fmul\t" not in loop
