@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "compiler/graph/error.h"
 #include "compiler/graph/tensor_type.h"
@@ -9,8 +11,10 @@ namespace onnx2halide {
 
 /// What schedules need to know of the machine that runs the kernels, read from a Halide target string.
 struct Target {
-    std::string text;       // x86-64-linux-avx2-fma, `host` resolved
-    int vector_bytes = 16;  // of one register
+    std::string text;                // x86-64-linux-avx2-fma, `host` resolved
+    std::string short_name;          // avx2: what others of its processor need not have; x86_64 where that is nothing
+    std::vector<uint64_t> features;  // those that it implies too, a bit each, as Halide's runtime asks for them
+    int vector_bytes = 16;           // of one register
     int vector_registers = 16;
     int multiply_adds = 2;  // of whole registers, that begin in a cycle
     int operand_registers = 1;  // in which a multiply-add's operands wait on their way from memory
@@ -25,5 +29,11 @@ struct Target {
     /// Throws CompileError for a text that Halide does not know.
     static Target parse(const std::string& text);
 };
+
+/// The targets of a list that is separated by commas: instruction sets of one processor, the best first, of which a
+/// library takes the first that its machine has. Throws CompileError for a list of which one is never taken.
+std::vector<Target> parse_targets(const std::string& list);
+/// The list again, with `host` resolved.
+std::string targets_text(const std::vector<Target>& targets);
 
 }  // namespace onnx2halide

@@ -6,7 +6,7 @@ enum {
     ONNX2HALIDE_BAD_ARGUMENT = 1, /* a null pointer, a wrong shape or type, an arena that is too small */
     ONNX2HALIDE_NO_MEMORY = 2,
     ONNX2HALIDE_NO_WEIGHTS = 3, /* the weights file is missing or belongs to another model */
-    ONNX2HALIDE_FAILED = 4      /* a kernel or its device failed */
+    ONNX2HALIDE_FAILED = 4      /* a kernel or its device failed, or the processor lacks instructions */
 };
 
 /* Element types: ONNX's TensorProto.DataType. */

@@ -174,8 +174,25 @@ static void start_threads(int threads) {
     pthread_mutex_unlock(&lock);
 }
 
+const char* onnx2halide_target_name(const onnx2halide_session* session) {
+    return session ? session->model->targets[session->target].name : NULL;
+}
+
+/* Takes the best kernels that this machine can run. */
+static int pick_target(onnx2halide_session* session) {
+    const onnx2halide_model* model = session->model;
+    enum { WORDS = sizeof model->targets->features / sizeof model->targets->features[0] };
+    for (session->target = 0; session->target < model->target_count; ++session->target) {
+        if (halide_can_use_target_features(WORDS, model->targets[session->target].features)) return 0;
+    }
+    return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "the processor lacks what the kernels are compiled for: %s",
+                            model->targets[model->target_count - 1].name);
+}
+
 static int set_up(onnx2halide_session* session, const onnx2halide_options* options) {
     const onnx2halide_model* model = session->model;
+    const int picked = pick_target(session);
+    if (picked != 0) return picked;
     if (options && options->arena) {
         if ((uintptr_t)options->arena % ONNX2HALIDE_ALIGNMENT != 0) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the arena is not aligned to %d bytes",

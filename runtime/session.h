@@ -19,6 +19,12 @@ typedef struct onnx2halide_open_dim {
     int64_t min, max;
 } onnx2halide_open_dim;
 
+/* What a set of kernels is compiled for. */
+typedef struct onnx2halide_target {
+    const char* name;                                         /* x86-64-linux-avx2-fma */
+    uint64_t features[(halide_target_feature_end + 63) / 64]; /* that the processor must have, a bit each */
+} onnx2halide_target;
+
 /* The constant part of a model: tables and the functions of its host program. */
 typedef struct onnx2halide_model {
     const char* name;
@@ -31,6 +37,8 @@ typedef struct onnx2halide_model {
     size_t weight_bytes;
     const char* weights_id;
     int uses_device;
+    const onnx2halide_target* targets; /* the best first */
+    int target_count;
     /* Extents of all inputs, then all outputs, outermost first, for these open dims. */
     void (*shapes)(const int64_t* open, int64_t* dims);
     /* Sets up every tensor for the session's open dims. */
@@ -47,6 +55,7 @@ struct onnx2halide_session {
     const onnx2halide_model* model;
     const char* step; /* the kernel that runs, for messages */
     char error[512];
+    int target; /* of the model's, that this machine has */
     int threads;
     int (*trace)(void* context, const char* kernel); /* see onnx2halide_options */
     void* trace_context;
@@ -77,6 +86,9 @@ int onnx2halide_create(onnx2halide_session** session, const onnx2halide_model* m
                        const onnx2halide_options* options);
 void onnx2halide_destroy(onnx2halide_session* session);
 const char* onnx2halide_error(const onnx2halide_session* session);
+
+/* The target of the session's kernels; NULL for NULL. */
+const char* onnx2halide_target_name(const onnx2halide_session* session);
 
 /* What a call without a session returns; onnx2halide_error(NULL) tells the rest. */
 int onnx2halide_no_session(const onnx2halide_model* model, const char* function);
@@ -112,13 +124,16 @@ static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_
 #define EXTENTS(...)                                                                                                   \
     (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 #define SCALAR 0, NULL
-#define STEP(kernel, ...)                                                                                              \
+#define STEP(kernel, ...) NAMED_STEP(#kernel, kernel##_kernel(session, __VA_ARGS__))
+/* The same where a kernel has a function for each target. */
+#define STEP_OF_TARGET(kernel, ...) NAMED_STEP(#kernel, kernel##_kernels[session->target](session, __VA_ARGS__))
+#define NAMED_STEP(name, call)                                                                                         \
     do {                                                                                                               \
-        session->step = #kernel;                                                                                       \
+        session->step = name;                                                                                          \
         do {                                                                                                           \
-            const int status = kernel##_kernel(session, __VA_ARGS__);                                                  \
+            const int status = call;                                                                                   \
             if (status != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);        \
-        } while (session->trace && session->trace(session->trace_context, #kernel));                                   \
+        } while (session->trace && session->trace(session->trace_context, name));                                      \
     } while (0)
 
 static inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }

@@ -33,11 +33,11 @@ def link_stream(folder: pathlib.Path, name: str, to: pathlib.Path, cc="gcc") -> 
     return link("stream.c", [folder], to, options=[f'-DHEADER="{name}.h"', f"-DMODEL(suffix)={name}##suffix"], cc=cc)
 
 
-def stream(command, *inputs: np.ndarray) -> np.ndarray:
-    """What such a program makes of its inputs, in one row."""
+def stream(command, *inputs: np.ndarray) -> tuple[str, np.ndarray]:
+    """The target of the kernels that such a program runs, and what they make of its inputs, in one row."""
     done = subprocess.run(command, input=b"".join(array.tobytes() for array in inputs), capture_output=True, timeout=120)
     assert done.returncode == 0, (done.returncode, done.stderr)
-    return np.frombuffer(done.stdout, np.float32)
+    return done.stderr.decode().splitlines()[-1], np.frombuffer(done.stdout, np.float32)
 
 
 def archive(folder: pathlib.Path) -> pathlib.Path:

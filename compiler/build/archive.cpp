@@ -53,20 +53,26 @@ void build_runtime_source(const std::string& cc, const std::string& name, const 
     cache.store(key, object);
 }
 
-/// Halide's own runtime for the target: made when the compiler was built, from the cache, or now.
-void build_halide_runtime(const std::string& target, const fs::path& object) {
+/// Halide's own runtime, for every machine of the target's kind: made when the compiler was built, from the cache, or
+/// now. Of features only a GPU concerns it.
+void build_halide_runtime(const std::string& kernels_target, const fs::path& object) {
+    const Halide::Target kernels(kernels_target);
+    Halide::Target runtime(kernels.os, kernels.arch, kernels.bits);
+    for (const auto gpu : {Halide::Target::OpenCL, Halide::Target::CUDA})
+        runtime.set_feature(gpu, kernels.has_feature(gpu));
+    const std::string target = runtime.to_string();
     const fs::path made = fmt::format(ONNX2HALIDE_GENERATORS_DIR "/runtime-{}.o", target);
     if (fs::exists(made)) return write_file(object, read_text(made));
     const ObjectCache cache;
     const std::string key = ObjectCache::key("halide runtime", target);
     if (cache.fetch(key, object)) return;
-    Halide::compile_standalone_runtime(object.string(), Halide::Target(target));
+    Halide::compile_standalone_runtime(object.string(), runtime);
     cache.store(key, object);
 }
 
 std::vector<std::string> public_symbols(const std::string& name) {
     std::vector<std::string> symbols;
-    for (const char* suffix : {"create", "run", "run_values", "error", "destroy", "inputs", "outputs"})
+    for (const char* suffix : {"create", "run", "run_values", "error", "target", "destroy", "inputs", "outputs"})
         symbols.push_back(name + "_" + suffix);
     return symbols;
 }

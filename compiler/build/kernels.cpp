@@ -40,6 +40,8 @@ struct MissingClass {
 struct Slice {
     const KernelJob* job;
     std::vector<MissingClass*> classes;
+
+    const std::string& target() const { return classes[0]->generator->target; }
 };
 
 /// What a slice's class is registered as. Classes of different models may share a name, so each stands in a namespace
@@ -49,7 +51,7 @@ std::string slot(size_t i) { return fmt::format("kernel_{}", i); }
 std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
     static const std::string surroundings = sha256(read_text(ONNX2HALIDE_GENERATORS_DIR "/onnx2halide_generators.h") +
                                                    read_text(ONNX2HALIDE_GENERATOR_MAIN));
-    return ObjectCache::key("kernel " + job.target, surroundings + job.file.preamble + generator.text);
+    return ObjectCache::key("kernel " + generator.target, surroundings + job.file.preamble + generator.text);
 }
 
 std::string object_name(const GeneratorClass& generator) { return generator.name + ".o"; }
@@ -113,7 +115,7 @@ private:
         for (MissingClass* missing : order_) {
             const KernelJob& job = *missing->wanted_by[0];
             const std::string own = job.kinds.empty() ? "" : job.folder.string();
-            alike[fmt::format("{}\n{}\n{}", job.target, job.file.preamble, own)].push_back(missing);
+            alike[fmt::format("{}\n{}\n{}", missing->generator->target, job.file.preamble, own)].push_back(missing);
         }
         std::vector<Slice> slices;
         for (const auto& [kind, classes] : alike) {
@@ -139,7 +141,7 @@ private:
             return;
         }
         std::vector<std::string> command = {(folder.path() / "generators").string(), folder.path().string(),
-                                            slice.job->target + "-no_runtime-no_bounds_query-user_context", "1",
+                                            slice.target() + "-no_runtime-no_bounds_query-user_context", "1",
                                             fmt::format("object,{}", fmt::join(slice.job->kinds, ","))};
         for (size_t i = 0; i < slice.classes.size(); ++i)
             command.push_back(slot(i) + ":" + slice.classes[i]->generator->name);

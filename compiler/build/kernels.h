@@ -12,6 +12,7 @@ struct GeneratorClass {
     std::string name;
     std::string text;  // with its HALIDE_REGISTER_GENERATOR, and what a person wrote between it and the class before
     size_t line = 1;   // of the file, in which the text starts
+    std::string target = {};  // Halide's, without the features that every kernel gets; a job's owner sets it
 };
 
 /// What an emitted NAME_generators.cpp holds: everything before the first class, and the classes.
@@ -27,7 +28,6 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
 
 struct KernelJob {
     GeneratorFile file;
-    std::string target;              // Halide's, without the features that every kernel gets
     std::filesystem::path folder;    // where KERNEL.o goes
     std::vector<std::string> kinds;  // further outputs, by Halide's names: stmt_html, assembly
     std::string further;             // their paths up to the kernel's name: out/mnist_ for out/mnist_KERNEL.stmt.html

@@ -1,8 +1,8 @@
-// Makes Halide's runtime for some targets when the compiler is built, so that no model's compilation has to:
+// Makes Halide's runtime for this machine's kind when the compiler is built, so that no model's compilation has to:
 //
-//     make_runtimes FOLDER TARGET ...
+//     make_runtime FOLDER
 //
-// leaves FOLDER/runtime-TARGET.o, with `host` resolved.
+// leaves FOLDER/runtime-TARGET.o, of a target without features.
 
 #include <cstdio>
 #include <string>
@@ -10,12 +10,10 @@
 #include "Halide.h"
 
 int main(int argc, char** argv) {
-    if (argc < 3) {
-        std::fprintf(stderr, "usage: make_runtimes FOLDER TARGET ...\n");
+    if (argc != 2) {
+        std::fprintf(stderr, "usage: make_runtime FOLDER\n");
         return 2;
     }
-    for (int i = 2; i < argc; ++i) {
-        const Halide::Target target(argv[i]);
-        Halide::compile_standalone_runtime(std::string(argv[1]) + "/runtime-" + target.to_string() + ".o", target);
-    }
+    const Halide::Target host = Halide::get_host_target(), target(host.os, host.arch, host.bits);
+    Halide::compile_standalone_runtime(std::string(argv[1]) + "/runtime-" + target.to_string() + ".o", target);
 }

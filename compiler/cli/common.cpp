@@ -63,7 +63,7 @@ void add_parallel_option(CLI::App& command, int& parallel) {
 void add_target_option(CLI::App& command, std::string& target) {
     const auto why_not = [](const std::string& text) -> std::string {
         try {
-            Target::parse(text);
+            parse_targets(text);
             return "";
         } catch (const CompileError& error) {
             return error.what();
@@ -72,9 +72,9 @@ void add_target_option(CLI::App& command, std::string& target) {
     command
         .add_option(
             "--target", target,
-            "Halide target, such as x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl; default: host, which "
-            "uses all that this machine has")
-        ->option_text("TARGET")
+            "Halide target, such as x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl; several, the best first: "
+            "the library takes the first that its machine has; default: host, which uses all that this machine has")
+        ->option_text("TARGET,...")
         ->check(CLI::Validator(why_not, ""));
 }
 

@@ -111,7 +111,8 @@ void expose_all_values(Graph& graph) {
     for (const Value* output : graph.outputs) graph.output_names.push_back(output->name);
 }
 
-/// The passes from a typed graph up to the fold program.
+/// The passes from a typed graph up to the fold program. Of several targets the best decides how convolutions compute,
+/// for all of them share the packed weights.
 void transform(Graph& graph, const Target& target, const CompileOptions& options) {
     if (options.all_values) expose_all_values(graph);
     prune(graph);
@@ -139,12 +140,13 @@ void fold_constants(std::vector<Unit>& units, int parallel, const CompileOptions
     }
 }
 
-ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const Target& target, const CompileOptions& options) {
+ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const std::vector<Target>& targets,
+                       const CompileOptions& options) {
     ProgramBuild build;
     PlanOptions plan;
     plan.name = unit.name;
     plan.fuse = !options.naive;
-    build.program = make_program(graph, target, plan);
+    build.program = make_program(graph, targets, plan);
     build.emit.model_file = unit.model.file;
     build.emit.model_sha256 = unit.model.sha256;
     build.emit.opset = graph.opset;
@@ -165,25 +167,25 @@ int CompileOptions::processes() const {
 }
 
 std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, const CompileOptions& options) {
-    const Target target = Target::parse(options.target);
+    const std::vector<Target> targets = parse_targets(options.target);
     const int parallel = options.processes();
     std::vector<Unit> units;
     for (const fs::path& path : models) {
         units.push_back({path, name_of(path, options), {}, ""});
     }
     refuse_same_names(units);
-    if (!options.sources_only) check_c_compiler(options.cc, target.text);
+    if (!options.sources_only) check_c_compiler(options.cc, targets.front().text);
     for_each_sound(units, [&](const Unit& unit) { refuse_to_lose(unit, options); });
     for_each_sound(units, [&](Unit& unit) {
         unit.model = load_typed(unit.path, options);
-        transform(*unit.model.graph, target, options);
+        transform(*unit.model.graph, targets.front(), options);
     });
     fold_constants(units, parallel, options);
     for_each_sound(units, [&](Unit& unit) { copy_outputs(*unit.model.graph); });
     std::vector<ProgramBuild> builds;
     std::vector<Unit*> owners;
     for_each_sound(units, [&](Unit& unit) {
-        builds.push_back(plan_unit(unit, *unit.model.graph, target, options));
+        builds.push_back(plan_unit(unit, *unit.model.graph, targets, options));
         owners.push_back(&unit);
     });
     build_programs(builds, parallel, options.progress);
@@ -200,7 +202,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
 }
 
 Inspection inspect(const fs::path& path, const CompileOptions& options) {
-    const Target target = Target::parse(options.target);
+    const std::vector<Target> targets = parse_targets(options.target);
     const Model model = load_typed(path, options);
     Graph& graph = *model.graph;
     Inspection result;
@@ -217,13 +219,13 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     }
     result.flops = flops.text();
     result.parameters = graph.constant_elements();
-    transform(graph, target, options);
+    transform(graph, targets.front(), options);
     // What the fold program would compute only has to be there.
     FoldProgram fold = cut_fold_program(graph);
     for (Value* value : fold.results)
         value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
     copy_outputs(graph);
-    const Program program = plan_unit({path, "inspected", {}, ""}, graph, target, options).program;
+    const Program program = plan_unit({path, "inspected", {}, ""}, graph, targets, options).program;
     result.kernels = program.kernels.size();
     result.arena_bytes = program.arena_bytes;
     for (const Step& step : program.steps)

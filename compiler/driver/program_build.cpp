@@ -59,7 +59,7 @@ Manifest make_manifest(const ProgramBuild& build) {
     json["opset"] = build.emit.opset;
     json["compiler"] = ONNX2HALIDE_VERSION;
     json["command"] = build.emit.command;
-    json["target"] = program.target.text;
+    json["target"] = targets_text(program.targets);
     json["cc"] = build.cc;
     json["emit"] = build.kinds;
     json["arena_bytes"] = program.arena_bytes;
@@ -67,10 +67,11 @@ Manifest make_manifest(const ProgramBuild& build) {
     json["weights"] = {
         {"bytes", program.weight_bytes}, {"id", build.emit.weights_id}, {"in_file", build.emit.weights_in_file}};
     json["kernels"] = Manifest::array();
-    for (const Kernel& kernel : program.kernels) {
+    for (const KernelSource* source : program.classes()) {
         Manifest parameters = Manifest::object();
-        for (const auto& [name, value] : kernel.source.params()) parameters[name] = value;
-        json["kernels"].push_back({{"name", kernel.name}, {"parameters", parameters}});
+        for (const auto& [name, value] : source->params()) parameters[name] = value;
+        json["kernels"].push_back(
+            {{"name", source->class_name()}, {"target", source->target().text}, {"parameters", parameters}});
     }
     json["open_dims"] = open_dims_json(*program.graph);
     json["steps"] = steps_json(program);
@@ -95,7 +96,8 @@ public:
     KernelJob kernel_job() const {
         KernelJob job;
         job.file = split_generators(build_.program.name + "_generators.cpp", generators_);
-        job.target = build_.program.target.text;
+        const std::vector<const KernelSource*> classes = build_.program.classes();
+        for (size_t i = 0; i < classes.size(); ++i) job.file.classes.at(i).target = classes[i]->target().text;
         job.folder = objects();
         job.kinds = kernel_outputs(build_.kinds);
         job.further = (folder_.path() / (build_.program.name + "_")).string();
@@ -126,8 +128,8 @@ private:
         job.name = program.name;
         job.folder = folder_.path();
         job.objects = objects();
-        for (const Kernel& kernel : program.kernels) job.kernels.push_back(kernel.name);
-        job.target = program.target.text;
+        for (const KernelSource* source : program.classes()) job.kernels.push_back(source->class_name());
+        job.target = program.targets.front().text;
         job.cc = build_.cc;
         job.runs_once = build_.runs_once;
         job.shared_library = has_shared_library(build_.kinds);

@@ -12,6 +12,7 @@
 #include "compiler/driver/program_build.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/error.h"
+#include "ops/target.h"
 
 namespace onnx2halide {
 
@@ -63,8 +64,14 @@ GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) 
         GeneratorFile file = split_generators(name, read_text(folder / name));
         for (const Manifest& kernel : manifest.at("kernels")) {
             const auto has_name = [&](const GeneratorClass& generator) { return generator.name == kernel.at("name"); };
-            if (std::none_of(file.classes.begin(), file.classes.end(), has_name))
+            const auto found = std::find_if(file.classes.begin(), file.classes.end(), has_name);
+            if (found == file.classes.end())
                 throw CompileError("class {} is missing", kernel.at("name").get<std::string>());
+            found->target = kernel.at("target");
+        }
+        // What a person has added must run everywhere.
+        for (GeneratorClass& generator : file.classes) {
+            if (generator.target.empty()) generator.target = parse_targets(manifest.at("target")).back().text;
         }
         return file;
     } catch (const CompileError& error) {
@@ -100,7 +107,6 @@ private:
         std::vector<KernelJob> jobs(1);
         KernelJob& job = jobs[0];
         job.file = std::move(file);
-        job.target = manifest_.at("target");
         job.folder = objects_.path();
         job.kinds = kernel_outputs(kinds());
         job.further = staged("_").string();
@@ -135,7 +141,7 @@ private:
         job.folder = staging_.path();
         job.objects = objects_.path();
         for (const GeneratorClass& generator : kernels.file.classes) job.kernels.push_back(generator.name);
-        job.target = kernels.target;
+        job.target = parse_targets(manifest_.at("target")).front().text;
         job.cc = manifest_.at("cc");
         job.shared_library = has_shared_library(kinds());
         const Manifest& weights = manifest_.at("weights");

@@ -31,15 +31,19 @@ std::string class_comment(const Kernel& kernel) {
 
 std::string emit_banner(const Program& program, const EmitOptions& options, const std::string& prefix) {
     return fmt::format("{0}onnx2halide: {1} (opset {2}, sha256 {3}), target {4}\n{0}again with: {5}\n", prefix,
-                       options.model_file, options.opset, options.model_sha256.substr(0, 16), program.target.text,
-                       options.command);
+                       options.model_file, options.opset, options.model_sha256.substr(0, 16),
+                       targets_text(program.targets), options.command);
 }
 
 std::string emit_generators(const Program& program, const EmitOptions& options) {
     std::string text = emit_banner(program, options, "// ") +
                        "// after edits: onnx2halide build, which has onnx2halide_generators.h (in its templates/)\n\n" +
                        std::string(preamble);
-    for (const Kernel& kernel : program.kernels) text += class_comment(kernel) + kernel.source.text(options.schedule);
+    for (size_t i = 0; i < program.targets.size(); ++i) {
+        if (program.targets.size() > 1) text += fmt::format("\n// ---- {} ----\n", program.targets[i].text);
+        for (const Kernel& kernel : program.kernels)
+            text += class_comment(kernel) + kernel.sources[i].text(options.schedule);
+    }
     return text;
 }
 

@@ -65,6 +65,7 @@ public:
                                 ? fmt::format("\nextern const unsigned char onnx2halide_{}_weights[];\n", program_.name)
                                 : ""},
                 {"KERNELS", kernel_declarations()},
+                {"TARGETS", targets()},
                 {"TENSORS", tensor_list()},
                 {"PORTS", ports()},
                 {"OPEN_DIMS", open_dim_table()},
@@ -81,7 +82,7 @@ public:
                 {"WEIGHTS_POINTER", has_embedded_weights() ? "onnx2halide_" + program_.name + "_weights" : "NULL"},
                 {"WEIGHT_BYTES", fmt::to_string(program_.weight_bytes)},
                 {"WEIGHTS_ID", options_.weights_id},
-                {"USES_DEVICE", program_.target.is_gpu() ? "1" : "0"},
+                {"USES_DEVICE", program_.is_gpu() ? "1" : "0"},
                 {"TYPED_RUN", program_.is_static() ? typed_run() : ""},
             });
     }
@@ -98,10 +99,32 @@ private:
             const auto add = [&](const char* type, const std::string& name) {
                 parameters.push_back(type + names.unique(name));
             };
-            for (const Value* input : kernel.source.inputs()) add("halide_buffer_t *", kernel.source.name_of(input));
-            for (const std::string& symbol : kernel.source.symbols()) add("int32_t ", symbol);
-            for (const Value* output : kernel.source.outputs()) add("halide_buffer_t *", kernel.source.name_of(output));
-            text += fmt::format("int {}_kernel({});\n", kernel.name, fmt::join(parameters, ", "));
+            const KernelSource& source = kernel.source();
+            for (const Value* input : source.inputs()) add("halide_buffer_t *", source.name_of(input));
+            for (const std::string& symbol : source.symbols()) add("int32_t ", symbol);
+            for (const Value* output : source.outputs()) add("halide_buffer_t *", source.name_of(output));
+            text += kernel_declaration(kernel, fmt::format("{}", fmt::join(parameters, ", ")));
+        }
+        return text;
+    }
+
+    /// With several targets a table that STEP_OF_TARGET reads, in the order of `targets`.
+    static std::string kernel_declaration(const Kernel& kernel, const std::string& parameters) {
+        if (kernel.sources.size() == 1) return fmt::format("int {}_kernel({});\n", kernel.name, parameters);
+        std::vector<std::string> functions;
+        for (const KernelSource& source : kernel.sources) functions.push_back(source.class_name() + "_kernel");
+        return fmt::format(
+            "typedef int {0}_function({1});\n{0}_function {2};\nstatic {0}_function *const {0}_kernels[] = {{{2}}};\n",
+            kernel.name, parameters, fmt::join(functions, ", "));
+    }
+
+    /// Rows of the table of targets.
+    std::string targets() const {
+        std::string text;
+        for (const Target& target : program_.targets) {
+            std::vector<std::string> words;
+            for (const uint64_t word : target.features) words.push_back(fmt::format("{:#x}", word));
+            text += fmt::format("    {{\"{}\", {{{}}}}},\n", target.text, fmt::join(words, ", "));
         }
         return text;
     }
@@ -214,7 +237,7 @@ private:
         for (const Value* tensor : program_.tensors) {
             text += fmt::format("    TENSOR({}, {}, {}, {});\n", tensor_names_.at(tensor), address(tensor),
                                 halide_type(tensor->checked_type().element), extents(tensor));
-            if (program_.target.is_gpu() && program_.storage(tensor).place == Place::weight) {
+            if (program_.is_gpu() && program_.storage(tensor).place == Place::weight) {
                 text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             }
         }
@@ -228,7 +251,7 @@ private:
             if (storage.place == Place::input) {
                 text += fmt::format("    T({})->host = (uint8_t *)(uintptr_t)session->input_data[{}];\n",
                                     tensor_names_.at(tensor), storage.index);
-                if (program_.target.is_gpu())
+                if (program_.is_gpu())
                     text +=
                         fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             } else if (storage.place == Place::output) {
@@ -251,7 +274,7 @@ private:
     /// On a device a view has a handle of its own, which follows its owner's.
     std::string device_views(const Step& step) const {
         std::string text;
-        if (!program_.target.is_gpu()) return text;
+        if (!program_.is_gpu()) return text;
         for (const Value* input : step.inputs) {
             const Value* owner = program_.storage(input).root;
             if (owner != input)
@@ -270,10 +293,10 @@ private:
                                                         : fmt::format("(int32_t){}", c_text(argument)));
             for (const Value* output : step.outputs)
                 arguments.push_back(fmt::format("T({})", tensor_names_.at(output)));
-            text += fmt::format("    /* {} */\n{}    STEP({});\n", step_comment(step), device_views(step),
-                                fmt::join(arguments, ", "));
+            text += fmt::format("    /* {} */\n{}    {}({});\n", step_comment(step), device_views(step),
+                                program_.targets.size() == 1 ? "STEP" : "STEP_OF_TARGET", fmt::join(arguments, ", "));
         }
-        if (program_.target.is_gpu()) {
+        if (program_.is_gpu()) {
             for (const Value* output : graph_.outputs) {
                 const std::string& owner = tensor_names_.at(program_.storage(output).root);
                 text +=

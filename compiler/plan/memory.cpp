@@ -47,7 +47,7 @@ private:
     /// An input that this step reads for the last time, and only at the place that it writes.
     const Value* reusable_input(const Step& step, int index) {
         // On a device each tensor that a kernel writes has a handle of its own.
-        if (program_.target.is_gpu()) return nullptr;
+        if (program_.is_gpu()) return nullptr;
         const Value* output = step.outputs[0];
         for (const Node* node : step.nodes) {
             if (!make_generator(*node)->is_pointwise()) return nullptr;

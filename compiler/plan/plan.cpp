@@ -117,10 +117,10 @@ std::string kernel_name(const Group& group) {
 
 class Planner {
 public:
-    Planner(const Graph& graph, const Target& target, const PlanOptions& options) : options_(options) {
+    Planner(const Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) : options_(options) {
         program_.name = options.name;
         program_.graph = &graph;
-        program_.target = target;
+        program_.targets = targets;
     }
 
     Program plan() {
@@ -157,26 +157,45 @@ private:
     void add_step(const Group& group, const std::vector<const Value*>& escaping, const Group& written,
                   const std::vector<const Value*>& written_escaping,
                   const std::function<Dim(const std::string&)>& argument) {
-        const KernelSource canonical =
-            write_kernel(written, written_escaping, program_.target, "kernel", KernelSource::Naming::canonical);
-        const auto [known, is_new] = kernel_of_.try_emplace(canonical.text(), program_.kernels.size());
+        const std::vector<KernelSource> canonical = write_kernels(
+            written, written_escaping, KernelSource::Naming::canonical, [](const Target&) { return "kernel"; });
+        std::string text;
+        for (const KernelSource& source : canonical) text += source.text();
+        const auto [known, is_new] = kernel_of_.try_emplace(text, program_.kernels.size());
         if (is_new) {
             const std::string name = names_.unique(kernel_name(group));
+            const auto class_name = [&](const Target& target) {
+                return program_.targets.size() == 1 ? name : names_.unique(name + "_" + target.short_name);
+            };
             Dim flops;
             for (const Node* node : group.nodes) flops += make_generator(*node)->flops();
             program_.kernels.push_back(
                 {name,
                  group.nodes,
                  {},
-                 write_kernel(written, written_escaping, program_.target, name, KernelSource::Naming::model),
+                 write_kernels(written, written_escaping, KernelSource::Naming::model, class_name),
                  flops});
         } else {
             program_.kernels[known->second].served.push_back(group.nodes.back()->name);
         }
         // Symbols are named alike in both texts.
         std::vector<Dim> arguments;
-        for (const std::string& symbol : canonical.symbols()) arguments.push_back(argument(symbol));
-        program_.steps.push_back({known->second, group.nodes, canonical.inputs(), escaping, std::move(arguments)});
+        for (const std::string& symbol : canonical[0].symbols()) arguments.push_back(argument(symbol));
+        program_.steps.push_back({known->second, group.nodes, canonical[0].inputs(), escaping, std::move(arguments)});
+    }
+
+    /// The kernel's text for each target. A step's arguments are those of all of them.
+    std::vector<KernelSource> write_kernels(const Group& group, const std::vector<const Value*>& escaping,
+                                            KernelSource::Naming naming,
+                                            const std::function<std::string(const Target&)>& class_name) const {
+        std::vector<KernelSource> sources;
+        for (const Target& target : program_.targets) {
+            sources.push_back(write_kernel(group, escaping, target, class_name(target), naming));
+            if (sources.back().inputs() != sources[0].inputs() || sources.back().symbols() != sources[0].symbols())
+                throw std::logic_error(sources.back().class_name() + " has other arguments than " +
+                                       sources[0].class_name());
+        }
+        return sources;
     }
 
     /// Steps whose results only told inference something, such as Shape, are not run.
@@ -221,8 +240,8 @@ private:
 
 }  // namespace
 
-Program make_program(const Graph& graph, const Target& target, const PlanOptions& options) {
-    return Planner(graph, target, options).plan();
+Program make_program(const Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
+    return Planner(graph, targets, options).plan();
 }
 
 }  // namespace onnx2halide

@@ -13,6 +13,6 @@ struct PlanOptions {
 
 /// Cuts the graph into kernels, orders the steps and gives every tensor a place. Every value must have a type; the
 /// graph must outlive the program.
-Program make_program(const Graph& graph, const Target& target, const PlanOptions& options);
+Program make_program(const Graph& graph, const std::vector<Target>& targets, const PlanOptions& options);
 
 }  // namespace onnx2halide

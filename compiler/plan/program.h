@@ -12,11 +12,13 @@ namespace onnx2halide {
 
 /// One class of generator: an anchor node and the pointwise nodes around it, and the text that they wrote.
 struct Kernel {
-    std::string name;                 // of the class and of the C function
-    std::vector<const Node*> nodes;   // of the first group that it serves, in order
-    std::vector<std::string> served;  // names of the other groups' last nodes
-    KernelSource source;
+    std::string name;                   // of the class and of the C function, where there is one target
+    std::vector<const Node*> nodes;     // of the first group that it serves, in order
+    std::vector<std::string> served;    // names of the other groups' last nodes
+    std::vector<KernelSource> sources;  // one for each target; all have the same parameters
     Dim flops;
+
+    const KernelSource& source() const { return sources.front(); }
 };
 
 /// One call of the host program.
@@ -52,7 +54,7 @@ class SymbolicCopy;
 struct Program {
     std::string name;
     const Graph* graph = nullptr;
-    Target target;
+    std::vector<Target> targets;  // best first
     std::vector<std::shared_ptr<const SymbolicCopy>>
         copies;  // for whose nodes kernels with symbolic extents are written
     std::vector<Kernel> kernels;
@@ -64,7 +66,16 @@ struct Program {
     int64_t arena_bytes = 0;                    // where all sizes are known
     int64_t weight_bytes = 0;
 
+    bool is_gpu() const { return targets.front().is_gpu(); }
     bool is_static() const { return graph->symbols.empty(); }
+    /// Every kernel's class, target by target.
+    std::vector<const KernelSource*> classes() const {
+        std::vector<const KernelSource*> classes;
+        for (size_t i = 0; i < targets.size(); ++i) {
+            for (const Kernel& kernel : kernels) classes.push_back(&kernel.sources[i]);
+        }
+        return classes;
+    }
     const Storage& storage(const Value* value) const { return storages[storage_of.at(value)]; }
 };
 

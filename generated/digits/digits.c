@@ -16,6 +16,11 @@ int pool_row_major_kernel(void *session, halide_buffer_t *pool, halide_buffer_t 
 int dense_2_kernel(void *session, halide_buffer_t *flat, halide_buffer_t *dense_W_packed, halide_buffer_t *dense_B, halide_buffer_t *dense_3);
 int probabilities_kernel(void *session, halide_buffer_t *dense_2, halide_buffer_t *probabilities_2);
 
+/* What the kernels are compiled for, the best first; create takes the first that this machine has. */
+static const onnx2halide_target targets[] = {
+    {"x86-64-linux-avx2-f16c-fma", {0xae0, 0x0}},
+};
+
 /* Every tensor: T(image) is the tensor of index tensor_image. */
 enum {
     tensor_image,
@@ -118,6 +123,8 @@ static const onnx2halide_model description = {
     .weight_bytes = 52032,
     .weights_id = "2787193e8cfe8051e154d7020ed00e90",
     .uses_device = 0,
+    .targets = targets,
+    .target_count = sizeof targets / sizeof targets[0],
     .shapes = shapes,
     .place = place,
     .bind = bind,
@@ -143,6 +150,10 @@ int digits_run_values(digits *handle, const onnx2halide_value *inputs, onnx2hali
 
 const char *digits_error(const digits *handle) {
     return onnx2halide_error((const onnx2halide_session *)handle);
+}
+
+const char *digits_target(const digits *handle) {
+    return onnx2halide_target_name((const onnx2halide_session *)handle);
 }
 
 void digits_destroy(digits *handle) {

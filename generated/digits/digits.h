@@ -20,7 +20,7 @@ enum {
     ONNX2HALIDE_BAD_ARGUMENT = 1, /* a null pointer, a wrong shape or type, an arena that is too small */
     ONNX2HALIDE_NO_MEMORY = 2,
     ONNX2HALIDE_NO_WEIGHTS = 3, /* the weights file is missing or belongs to another model */
-    ONNX2HALIDE_FAILED = 4      /* a kernel or its device failed */
+    ONNX2HALIDE_FAILED = 4      /* a kernel or its device failed, or the processor lacks instructions */
 };
 
 /* Element types: ONNX's TensorProto.DataType. */
@@ -131,6 +131,9 @@ int digits_run_values(digits *session, const onnx2halide_value *inputs, onnx2hal
 
 /* Why the last call on this session failed, or with NULL why create or a call without a session did, in this thread. Never NULL. */
 const char *digits_error(const digits *session);
+
+/* What the kernels that a session runs are compiled for: the first of the library's targets that this machine has. NULL for NULL. */
+const char *digits_target(const digits *session);
 
 /* Frees a session; NULL is allowed. */
 void digits_destroy(digits *session);

@@ -228,6 +228,7 @@ IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
         (["--dim", "x:4=8"], 1, "tiny.onnx: --dim x:4=8: the model leaves no dim of that name open; open are: batch, height, width\n"),
         *((["--dim", dim], 2, f"--dim: '{dim}', expected NAME=NUMBER or INPUT:AXIS=NUMBER\n" + HELP) for dim in ("height", "height=tall", "height=-1", "height=99999999999999999999")),
         (["--dim", "height=1", "--dim", "height=2"], 2, "--dim: 'height' is given twice, as 1 and 2\n" + HELP),
+        (["--target", "x86-64-linux-avx2,arm-64-linux"], 2, "--target: 'x86-64-linux-avx2' and 'arm-64-linux' are not for one processor\n" + HELP),
         (["--target", "z80"], 2, "--target: 'z80' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl\n" + HELP),
         *(
             (["--target", target], 2, f"--target: '{target}' is not supported, expected Linux on x86 or ARM, and of GPUs opencl or cuda\n" + HELP)

@@ -23,8 +23,9 @@ def test_results(onnx2halide, tmp_path, model, flags):
     session = onnxruntime.InferenceSession(model)
     port = session.get_inputs()[0]
     picture = np.random.default_rng(0).random(port.shape, np.float32)
-    result = stream([*QEMU, link_stream(tmp_path / "net", "net", tmp_path / "program", CC)], picture)
+    target, result = stream([*QEMU, link_stream(tmp_path / "net", "net", tmp_path / "program", CC)], picture)
     expected = session.run(None, {port.name: picture})[0].ravel()
+    assert target == "arm-64-linux"
     assert np.allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -45,7 +45,7 @@ def test_header_may_be_included_twice_and_with_another(compiled, tmp_path):
 def test_only_the_models_own_names_are_public(compiled):
     lines = run("nm", "--extern-only", "--defined-only", archive(compiled("image"))).splitlines()
     names = {line.split()[-1] for line in lines if len(line.split()) == 3}
-    public = {f"image_{suffix}" for suffix in ("create", "run", "run_values", "error", "destroy", "inputs", "outputs")}
+    public = {f"image_{suffix}" for suffix in ("create", "run", "run_values", "error", "target", "destroy", "inputs", "outputs")}
     assert public <= names <= public | {"onnx2halide_image_weights"}
 
 

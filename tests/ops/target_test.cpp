@@ -34,7 +34,7 @@ TEST_CASE("targets tell registers, lanes and devices") {
 
 TEST_CASE("`host` is resolved, so that what is emitted tells its target") {
     CHECK(Target::parse("host").text.find("host") == std::string::npos);
-    CHECK(Target::parse("").text == Target::parse("host").text);
+    CHECK(targets_text(parse_targets("")) == Target::parse("host").text);
     CHECK(Target::parse("host-opencl").is_gpu());
 }
 
@@ -44,6 +44,45 @@ TEST_CASE("a target that Halide does not know") {
         "'x87' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux "
         "or host-opencl");
     CHECK_THROWS_AS(Target::parse("x87"), CompileError);
+}
+
+TEST_CASE("lists of targets have names for their kernels, and tell all that a machine needs") {
+    const auto targets =
+        parse_targets("x86-64-linux-avx512_skylake,x86-64-linux-fma-f16c-avx2,x86-64-linux-sse41,x86-64-linux");
+    REQUIRE(targets.size() == 4);
+    CHECK(targets[0].short_name == "avx512_skylake");
+    CHECK(targets[1].short_name == "avx2");
+    CHECK(targets[2].short_name == "sse41");
+    CHECK(targets[3].short_name == "x86_64");
+    CHECK(targets_text(targets) ==
+          "x86-64-linux-avx512_skylake,x86-64-linux-avx2-f16c-fma,x86-64-linux-sse41,x86-64-linux");
+    CHECK(targets[1].features == Target::parse("x86-64-linux-avx2").features);
+    CHECK(targets[1].features == Target::parse("x86-64-linux-avx2-avx-sse41-fma-f16c").features);
+    CHECK(targets[3].features == std::vector<uint64_t>(targets[3].features.size(), 0));
+    CHECK(parse_targets("arm-64-linux-arm_dot_prod,arm-64-linux").at(0).short_name == "arm_dot_prod");
+    CHECK(parse_targets("arm-64-linux").at(0).short_name == "arm_64");
+}
+
+TEST_CASE("targets that make no list") {
+    const struct {
+        const char *list, *error;
+    } rows[] = {
+        {"x86-64-linux-avx2,x86-64-linux-avx2-fma",
+         "'x86-64-linux-avx2-fma' would never be taken: its machines have 'x86-64-linux-avx2', which stands before it"},
+        {"x86-64-linux-sse41,x86-64-linux-avx2",
+         "'x86-64-linux-avx2' would never be taken: its machines have 'x86-64-linux-sse41', which stands before it"},
+        {"x86-64-linux-avx2,arm-64-linux", "'x86-64-linux-avx2' and 'arm-64-linux' are not for one processor"},
+        {"x86-64-linux-avx2,x86-32-linux", "'x86-64-linux-avx2' and 'x86-32-linux' are not for one processor"},
+        {"x86-64-linux-avx2,x86-64-linux-opencl",
+         "'x86-64-linux-opencl' goes with no other target, expected instruction sets of one processor"},
+        {"x86-64-linux-avx2,",
+         "'' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or "
+         "host-opencl"},
+    };
+    for (const auto& row : rows) {
+        INFO(row.list);
+        CHECK_THROWS_WITH(parse_targets(row.list), row.error);
+    }
 }
 
 }  // namespace onnx2halide

@@ -1,4 +1,5 @@
-/* Runs a model of fixed shapes and float32 once: bytes of its inputs from stdin, bytes of its outputs to stdout.
+/* Runs a model of fixed shapes and float32 once: bytes of its inputs from stdin, bytes of its outputs to stdout, the
+ * target of its kernels to stderr.
  * -DHEADER='"digits.h"' '-DMODEL(suffix)=digits##suffix' name the model. */
 #include HEADER
 
@@ -30,6 +31,7 @@ int main(void) {
     for (i = 0; MODEL(_outputs)[i].name; ++i) outputs[i] = value_of(&MODEL(_outputs)[i]);
     if (MODEL(_run_values)(session, inputs, outputs) != 0) return fprintf(stderr, "%s\n", MODEL(_error)(session)), 1;
     for (i = 0; MODEL(_outputs)[i].name; ++i) fwrite(outputs[i].data, 1, outputs[i].size, stdout);
+    fprintf(stderr, "%s\n", MODEL(_target)(session));
     MODEL(_destroy)(session);
     return 0;
 }
