@@ -17,12 +17,14 @@ using Feature = Halide::Target::Feature;
 /// What Halide takes for granted where a target has a feature; what that implies in turn comes behind it.
 constexpr std::pair<Feature, Feature> implied_features[] = {
     {Feature::AVX512_Zen5, Feature::AVX512_Zen4},
+    {Feature::AVX512_Zen5, Feature::AVXVNNI},
     {Feature::AVX512_Zen4, Feature::AVX512_Cannonlake},
     {Feature::AVX512_SapphireRapids, Feature::AVX512_Cannonlake},
     {Feature::AVX512_Cannonlake, Feature::AVX512_Skylake},
     {Feature::AVX512_Skylake, Feature::AVX512},
     {Feature::AVX512_KNL, Feature::AVX512},
     {Feature::AVX512, Feature::AVX2},
+    {Feature::AVXVNNI, Feature::AVX2},
     {Feature::AVX2, Feature::F16C},
     {Feature::AVX2, Feature::FMA},
     {Feature::AVX2, Feature::AVX},

@@ -12,8 +12,8 @@ namespace onnx2halide {
 /// What schedules need to know of the machine that runs the kernels, read from a Halide target string.
 struct Target {
     std::string text;                // x86-64-linux-avx2-fma, `host` resolved
-    std::string short_name;          // avx2: what others of its processor need not have; x86_64 where that is nothing
-    std::vector<uint64_t> features;  // those that it implies too, a bit each, as Halide's runtime asks for them
+    std::string short_name;          // avx2: the features that none of its others implies; x86_64 where it has none
+    std::vector<uint64_t> features;  // with the implied ones, a bit each, as Halide's runtime numbers them
     int vector_bytes = 16;           // of one register
     int vector_registers = 16;
     int multiply_adds = 2;  // of whole registers, that begin in a cycle

@@ -181,12 +181,12 @@ const char* onnx2halide_target_name(const onnx2halide_session* session) {
 /* Takes the best kernels that this machine can run. */
 static int pick_target(onnx2halide_session* session) {
     const onnx2halide_model* model = session->model;
-    enum { WORDS = sizeof model->targets->features / sizeof model->targets->features[0] };
     for (session->target = 0; session->target < model->target_count; ++session->target) {
-        if (halide_can_use_target_features(WORDS, model->targets[session->target].features)) return 0;
+        if (onnx2halide_has_target(&model->targets[session->target])) return 0;
     }
+    session->target = model->target_count - 1;
     return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "the processor lacks what the kernels are compiled for: %s",
-                            model->targets[model->target_count - 1].name);
+                            onnx2halide_target_name(session));
 }
 
 static int set_up(onnx2halide_session* session, const onnx2halide_options* options) {

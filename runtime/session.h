@@ -25,6 +25,9 @@ typedef struct onnx2halide_target {
     uint64_t features[(halide_target_feature_end + 63) / 64]; /* that the processor must have, a bit each */
 } onnx2halide_target;
 
+/* Whether this machine has what the kernels of a target need. */
+int onnx2halide_has_target(const onnx2halide_target* target);
+
 /* The constant part of a model: tables and the functions of its host program. */
 typedef struct onnx2halide_model {
     const char* name;

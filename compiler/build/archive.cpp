@@ -99,7 +99,7 @@ std::string build_host_program(const ArchiveJob& job) {
 std::string join(const ArchiveJob& job) {
     std::vector<std::string> objects = {build_host_program(job)};
     for (const std::string& kernel : job.kernels) objects.push_back((job.objects / (kernel + ".o")).string());
-    for (const char* source : {"session.c", "halide_hooks.c"}) {
+    for (const char* source : {"session.c", "processor.c", "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
         build_runtime_source(job.cc, source, objects.back());
     }

@@ -45,6 +45,11 @@ def test_each_machine_gets_its_kernels(compiled, tmp_path):
     assert refused.stderr.decode() == f"image: the processor lacks what the kernels are compiled for: {SSE41}\n"
 
 
+def test_features_that_only_newer_machines_have(compiled, tmp_path):
+    program = link_stream(compiled("layer", "--target", f"x86-64-linux-avxvnni,{AVX2}"), "layer", tmp_path / "program")
+    assert stream([*qemu("max"), program], np.zeros((4, 3), np.float32))[0] == AVX2
+
+
 def test_rebuilt(compiled, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(compiled("image", *FLAGS), folder)
