@@ -21,7 +21,8 @@ bool thrashes(const ConvLoops& loops, int pixels) {
     return pixels > ways * sets / std::gcd(loops.input_pixel_bytes / line, sets);
 }
 
-/// Two loads start in a cycle; a sum can be added to again after 4 cycles; the second-level cache gives 24 bytes a cycle.
+/// Two loads start in a cycle; a sum can be added to again after 4 cycles; the second-level cache gives 24 bytes a
+/// cycle.
 double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr double level2_bytes = 24, level1_weights = 16384;
     const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;

@@ -16,7 +16,7 @@ struct Target {
     std::vector<uint64_t> features;  // with the implied ones, a bit each, as Halide's runtime numbers them
     int vector_bytes = 16;           // of one register
     int vector_registers = 16;
-    int multiply_adds = 2;  // of whole registers, that begin in a cycle
+    int multiply_adds = 2;      // of whole registers, that begin in a cycle
     int operand_registers = 1;  // in which a multiply-add's operands wait on their way from memory
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 

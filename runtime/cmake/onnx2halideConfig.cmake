@@ -1,7 +1,7 @@
 # onnx2halide_add_model(LIBRARY MODEL.onnx [NAME name] [TARGET target] [DIMS batch=1 ...] [OPTIONS option ...])
 #
 # Makes the library target LIBRARY from an ONNX model: link to it and include NAME.h. NAME is LIBRARY by default; what C does not allow in it
-# becomes '_', so my-net has my_net.h. TARGET is a Halide target (default: host), DIMS are numbers for dims that the model leaves open,
+# becomes '_', so my-net has my_net.h. TARGET is what --target takes (default: host), DIMS are numbers for dims that the model leaves open,
 # OPTIONS go to `onnx2halide compile` as they are.
 #
 #     find_package(onnx2halide REQUIRED PATHS path/to/onnx2halide/runtime/cmake)
