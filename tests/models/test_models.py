@@ -68,7 +68,7 @@ def test_open_batch(name):
 
 def test_mnist_data_set_1():
     """The numbers that its shipped data must have, so that no mistake in reading it hides one in running it."""
-    folder = MODELS / "mnist-8"
+    folder = REAL_MODELS / "mnist-8"
     model = onnx2halide.compile(folder / "model.onnx", name="mnist-8")
     sets = {data.name: data for data in data_sets(folder, model.inputs, model.outputs)}
     assert sorted(sets) == ["test_data_set_0", "test_data_set_1", "test_data_set_2"]
