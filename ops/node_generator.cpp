@@ -61,7 +61,16 @@ bool is_parallel_work(const Dim& elements) {
 void parallelise(KernelSource& source, const Loops& loops) {
     if (!is_parallel_work(product(loops.extents))) return;
     const Loops turning = turning_loops(loops);
-    if (turning.vars.size() > 1) source.schedule(fmt::format("{}.parallel({});", loops.func, turning.vars.back()));
+    if (turning.vars.size() > 1) source.schedule(loops.func, parallel_outermost(source, turning));
+}
+
+std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning) {
+    const std::string& outermost = turning.vars.back();
+    const bool may_turn_once = !turning.extents.back().constant();
+    if (!may_turn_once || turning.vars.size() < 3) return {fmt::format("parallel({})", outermost)};
+    const std::string task = source.var("task");
+    return {fmt::format("fuse({}, {}, {})", turning.vars.end()[-2], outermost, task),
+            fmt::format("parallel({})", task)};
 }
 
 void vectorise(KernelSource& source, const Loops& loops, bool is_update) {

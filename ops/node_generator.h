@@ -102,6 +102,8 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update = false)
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count);
 /// Whether so many elements are worth handing to several threads; yes where nobody knows how many they are.
 bool is_parallel_work(const Dim& elements);
+/// Directives that run the outermost loop in parallel, with the next one where it is an open dim that may be 1.
+std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning);
 /// Runs the outermost loop of several in parallel, unless there is little to do.
 void parallelise(KernelSource& source, const Loops& loops);
 

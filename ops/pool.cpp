@@ -1,6 +1,7 @@
 #include "ops/pool.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,11 +92,13 @@ void Pool::schedule(KernelSource& source) const {
 void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction, bool unrolled) const {
     const Loops loops = source.output_loops();
     const std::string &c = loops.vars[0], tile = source.var(c + "o"), &sum = source.kept(output(0), result_role);
-    const int lanes = source.target().lanes(is_narrow_float(loops.element) ? ElementType::float32 : loops.element);
-    const int64_t channels = loops.extents[0].constant().value_or(1);
-    if (lanes == 1 || channels < lanes) return parallelise(source, loops);
-    const int vectors = unrolled ? 1 : static_cast<int>(std::min<int64_t>(global_vectors, channels / lanes));
     const ElementType element = is_narrow_float(loops.element) ? ElementType::float32 : loops.element;
+    const int64_t channels = loops.extents[0].constant().value_or(1);
+    // Fewer channels than a vector has lanes make a narrower one.
+    const auto most = static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, channels))));
+    const int lanes = std::min(source.target().lanes(element), most);
+    if (lanes == 1) return parallelise(source, loops);
+    const int vectors = unrolled ? 1 : static_cast<int>(std::min<int64_t>(global_vectors, channels / lanes));
     std::vector<std::string> vectorised = {fmt::format("vectorize({}, {})", c, source.lanes(element, lanes))};
     if (vectors > 1) vectorised.push_back(fmt::format("unroll({})", c));
     const auto schedule = [&](const std::string& stage, const std::string& first, bool unrolls_taps) {
@@ -112,12 +115,14 @@ void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction,
              false);
     schedule(sum, fmt::format("compute_at({}, {})", loops.func, tile), false);
     schedule(sum + ".update()", fmt::format("reorder({}, {})", c, fmt::join(reduction, ", ")), unrolled);
+    if (!is_parallel_work(flops())) return;
     Loops tiles = loops;
     tiles.vars[0] = tile;
     tiles.extents[0] = (channels + lanes * vectors - 1) / (lanes * vectors);
-    if (is_parallel_work(flops()))
-        source.schedule(fmt::format("{}.parallel({});", loops.func,
-                                    turning_loops(tiles).vars.empty() ? tile : turning_loops(tiles).vars.back()));
+    const Loops turning = turning_loops(tiles);
+    const std::string only = fmt::format("parallel({})", tile);
+    source.schedule(loops.func,
+                    turning.vars.empty() ? std::vector{only} : parallel_outermost(source, turning));
 }
 
 WindowPool::WindowPool(const Node& node) : Pool(node) {
