@@ -1,22 +1,30 @@
 // The main() of every generator program: runs the generators that its arguments name, each in a process of its own, so
 // that one that fails harms no other and names inside of the objects do not depend on which ran before.
 //
-//     generators FOLDER TARGET JOBS KIND,... NAME[:KERNEL][,PARAM=VALUE...] ...
+//     generators FOLDER TARGET JOBS KIND,... PLUGIN SCHEDULER[,PARAM=VALUE...] NAME[:KERNEL][,PARAM=VALUE...] ...
 //
 // runs the generator that is registered as NAME to make the function KERNEL_kernel (without KERNEL: NAME_kernel). It
 // leaves FOLDER/NAME.o, one file for each further kind (as Halide calls and names them: stmt_html makes
 // NAME.stmt.html), and FOLDER/NAME.scratch: the bytes of scratch memory that a call asks of one thread. What fails is
-// told in FOLDER/NAME.error; the exit status is the number of failures.
+// told in FOLDER/NAME.error; the exit status is 1 then.
+//
+// Where SCHEDULER is not empty, the schedules are that autoscheduler's, from the shared library PLUGIN. It may fail,
+// crash or search for too long: then the generator schedules itself, and why stands behind the number in
+// FOLDER/NAME.scratch.
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -70,6 +78,53 @@ int64_t scratch_bytes(const Module& module) {
     return meter.most();
 }
 
+/// Finds assertions that fail whatever a kernel is called with: a schedule, such as one with tiles larger than the
+/// output, may need more of a tensor than there is.
+class FailingAssertion : public IRVisitor {
+public:
+    /// Text of the first one's error, or nothing. With `least`, open dims are 1.
+    static std::string find_in(const Module& module, bool least) {
+        FailingAssertion visitor;
+        for (const LoweredFunc& function : module.functions()) {
+            for (const LoweredArgument& argument : function.args) {
+                if (least && argument.is_scalar() && argument.type == Int(32)) visitor.known_[argument.name] = 1;
+            }
+            function.body.accept(&visitor);
+        }
+        for (const AssertStmt* assertion : visitor.assertions_) {
+            if (!is_const_zero(simplify(substitute(visitor.known_, assertion->condition)))) continue;
+            std::ostringstream text;
+            text << simplify(substitute(visitor.known_, assertion->message));
+            return text.str();
+        }
+        return "";
+    }
+
+private:
+    using IRVisitor::visit;
+
+    void visit(const AssertStmt* op) override {
+        assertions_.push_back(op);
+        // Such as image.extent.0 == 28
+        const EQ* equality = op->condition.as<EQ>();
+        const Variable* variable = equality ? equality->a.as<Variable>() : nullptr;
+        if (variable) learn(variable->name, equality->b);
+    }
+
+    void visit(const LetStmt* op) override {
+        learn(op->name, op->value);
+        IRVisitor::visit(op);
+    }
+
+    void learn(const std::string& name, const Expr& value) {
+        const Expr known = simplify(substitute(known_, value));
+        if (is_const(known)) known_[name] = known;
+    }
+
+    std::map<std::string, Expr> known_;
+    std::vector<const AssertStmt*> assertions_;
+};
+
 std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> parts;
     std::istringstream stream(text);
@@ -77,41 +132,107 @@ std::vector<std::string> split(const std::string& text) {
     return parts;
 }
 
-/// NAME of NAME:KERNEL.
-std::string registered_name(const std::vector<std::string>& job) { return job[0].substr(0, job[0].find(':')); }
+using Words = std::vector<std::string>;
 
-void generate(const std::string& folder, const Target& target, const std::vector<std::string>& kinds,
-              const std::vector<std::string>& job) {
+/// What all generators of a run share.
+struct Run {
+    std::string folder;
+    Target target;
+    Words kinds;
+    Words scheduler;  // its name and parameters; empty: generators schedule themselves
+};
+
+/// NAME of NAME:KERNEL.
+std::string registered_name(const Words& job) { return job[0].substr(0, job[0].find(':')); }
+
+std::string file(const Run& run, const Words& job, const std::string& extension) {
+    return run.folder + "/" + registered_name(job) + extension;
+}
+
+/// Sets PARAM=VALUE of the words behind the first.
+void set_params(AbstractGenerator& generator, const Words& words, const std::string& prefix) {
+    for (size_t i = 1; i < words.size(); ++i) {
+        const size_t equals = words[i].find('=');
+        generator.set_generatorparam_value(prefix + words[i].substr(0, equals), words[i].substr(equals + 1));
+    }
+}
+
+/// `why_not` is told with the scratch memory.
+void generate(const Run& run, const Words& job, const std::string& why_not) {
     const std::string name = registered_name(job), kernel = job[0].substr(job[0].find(':') + 1);
-    const auto generator = GeneratorRegistry::create(name, GeneratorContext(target));
-    for (size_t i = 1; i < job.size(); ++i) {
-        const size_t equals = job[i].find('=');
-        generator->set_generatorparam_value(job[i].substr(0, equals), job[i].substr(equals + 1));
+    const auto generator = GeneratorRegistry::create(name, GeneratorContext(run.target));
+    set_params(*generator, job, "");
+    if (!run.scheduler.empty()) {
+        generator->set_generatorparam_value("autoscheduler", run.scheduler[0]);
+        set_params(*generator, run.scheduler, "autoscheduler.");
     }
     Module module = generator->build_module(kernel + "_kernel");
-    std::map<OutputFileType, std::string> outputs = {{OutputFileType::object, folder + "/" + name + ".o"}};
-    for (const auto& [type, output] : get_output_info(target)) {
-        if (std::find(kinds.begin(), kinds.end(), output.name) != kinds.end())
-            outputs[type] = folder + "/" + name + output.extension;
+    // Emitted schedules are made for every size that an open dim may have; autoschedulers know one.
+    const std::string failing = FailingAssertion::find_in(module, !run.scheduler.empty());
+    if (!failing.empty()) throw std::runtime_error("a call would end in " + failing);
+    std::map<OutputFileType, std::string> outputs = {{OutputFileType::object, file(run, job, ".o")}};
+    for (const auto& [type, output] : get_output_info(run.target)) {
+        if (std::find(run.kinds.begin(), run.kinds.end(), output.name) != run.kinds.end())
+            outputs[type] = file(run, job, output.extension);
     }
     module.compile(outputs);
-    std::ofstream(folder + "/" + name + ".scratch") << scratch_bytes(module) << "\n";
+    std::ofstream(file(run, job, ".scratch")) << scratch_bytes(module) << " " << why_not << "\n";
 }
 
 /// In a child process. Returns its exit status.
-int generate_or_report(const std::string& folder, const Target& target, const std::vector<std::string>& kinds,
-                       const std::vector<std::string>& job) {
-    std::string why;
+int generate_or_report(const Run& run, const Words& job, const std::string& why_not) {
+    std::string error_text;
     try {
-        generate(folder, target, kinds, job);
+        generate(run, job, why_not);
         return 0;
     } catch (const Halide::Error& error) {
-        why = error.what();
+        error_text = error.what();
     } catch (const std::exception& error) {
-        why = error.what();
+        error_text = error.what();
     }
-    std::ofstream(folder + "/" + registered_name(job) + ".error") << why;
+    std::ofstream(file(run, job, ".error")) << error_text;
     return 1;
+}
+
+/// Words with one space between them, on one line.
+std::string in_one_line(std::istream& stream) {
+    std::string line;
+    for (std::string word; stream >> word;) line += (line.empty() ? "" : " ") + word;
+    return line;
+}
+
+/// Processor time for one search and the code that comes of it: both may take hours.
+constexpr rlim_t search_seconds = 120;
+
+/// Generates with the autoscheduler in a child process. Returns why that failed, or nothing.
+std::string autoschedule(const Run& run, const Words& job) {
+    const pid_t child = fork();
+    if (child < 0) return std::strerror(errno);
+    if (child == 0) {
+        const rlimit no_core = {0, 0}, time = {search_seconds, search_seconds + 1};
+        setrlimit(RLIMIT_CORE, &no_core);
+        setrlimit(RLIMIT_CPU, &time);
+        _exit(generate_or_report(run, job, ""));
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFSIGNALED(status)) return strsignal(WTERMSIG(status));
+    if (WEXITSTATUS(status) == 0) return "";
+    std::ifstream error(file(run, job, ".error"));
+    return in_one_line(error);
+}
+
+/// In a child process. Returns its exit status.
+int make(Run run, const Words& job) {
+    std::string why_not;
+    if (!run.scheduler.empty()) {
+        why_not = autoschedule(run, job);
+        if (why_not.empty()) return 0;
+        std::remove(file(run, job, ".error").c_str());
+        run.scheduler.clear();
+    }
+    return generate_or_report(run, job, why_not);
 }
 
 /// Waits for one child and counts it if it failed.
@@ -125,19 +246,19 @@ void reap(int& running, int& failed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 5) {
-        std::fprintf(stderr, "usage: generators FOLDER TARGET JOBS KIND,... NAME[:KERNEL][,PARAM=VALUE...] ...\n");
+    if (argc < 7) {
+        std::fprintf(stderr, "usage: generators FOLDER TARGET JOBS KIND,... PLUGIN SCHEDULER[,PARAM=VALUE...] "
+                             "NAME[:KERNEL][,PARAM=VALUE...] ...\n");
         return 2;
     }
-    const std::string folder = argv[1];
-    const Target target(argv[2]);
+    const Run run = {argv[1], Target(argv[2]), split(argv[4]), split(argv[6])};
     const int jobs = std::max(1, std::atoi(argv[3]));
-    const std::vector<std::string> kinds = split(argv[4]);
+    if (!run.scheduler.empty()) load_plugin(argv[5]);
     int running = 0, failed = 0;
-    for (int i = 5; i < argc; ++i) {
+    for (int i = 7; i < argc; ++i) {
         if (running == jobs) reap(running, failed);
         const pid_t child = fork();
-        if (child == 0) _exit(generate_or_report(folder, target, kinds, split(argv[i])));
+        if (child == 0) _exit(make(run, split(argv[i])));
         if (child > 0)
             ++running;
         else

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <map>
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,7 +38,7 @@ struct MissingClass {
     std::vector<KernelJob*> wanted_by;
 };
 
-/// Classes that are compiled into one generator program: same preamble, target and outputs.
+/// Classes that are compiled into one generator program: same preamble, target, autoscheduler and outputs.
 struct Slice {
     const KernelJob* job;
     std::vector<MissingClass*> classes;
@@ -48,24 +50,49 @@ struct Slice {
 /// of its own.
 std::string slot(size_t i) { return fmt::format("kernel_{}", i); }
 
+/// As Halide has it: `Adams2019,parallelism=8`; empty where classes schedule themselves.
+std::string autoscheduler_words(const std::string& autoscheduler) {
+    if (autoscheduler.empty()) return "";
+    std::string name = autoscheduler;
+    name[0] = static_cast<char>(std::toupper(name[0]));
+    // With its own default of 32 a convolution takes 23 s, with 4 it takes 2 s.
+    const std::string_view bound = autoscheduler == "adams2019" ? ",beam_size=4" : "";
+    return fmt::format("{},parallelism={}{}", name, std::max(1u, std::thread::hardware_concurrency()), bound);
+}
+
+std::string autoscheduler_plugin(const std::string& autoscheduler) {
+    return fmt::format(ONNX2HALIDE_HALIDE_DIR "/lib64/libautoschedule_{}.so", autoscheduler);
+}
+
 std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
     static const std::string surroundings = sha256(read_text(ONNX2HALIDE_GENERATORS_DIR "/onnx2halide_generators.h") +
                                                    read_text(ONNX2HALIDE_GENERATOR_MAIN));
-    return ObjectCache::key("kernel " + generator.target, surroundings + job.file.preamble + generator.text);
+    return ObjectCache::key(fmt::format("kernel {} {}", generator.target, autoscheduler_words(job.autoscheduler)),
+                            surroundings + job.file.preamble + generator.text);
 }
 
 std::string object_name(const GeneratorClass& generator) { return generator.name + ".o"; }
 
-/// An object file and what it asks of scratch memory, kept as one file: the number is its last line.
-void pack(const fs::path& object, const std::string& scratch, const fs::path& packed) {
-    write_file(packed, read_text(object) + "\n" + scratch);
+/// An object file and the line that its generator tells with it, kept as one file: the line is its last.
+void pack(const fs::path& object, const std::string& told, const fs::path& packed) {
+    write_file(packed, read_text(object) + "\n" + told);
 }
 
-int64_t unpack(const fs::path& packed, const fs::path& object) {
+/// Returns the line.
+std::string unpack(const fs::path& packed, const fs::path& object) {
     const std::string content = read_text(packed);
     const size_t end = content.rfind('\n');
     write_file(object, std::string_view(content).substr(0, end));
-    return std::stoll(content.substr(end + 1));
+    return content.substr(end + 1);
+}
+
+/// Notes what a generator tells: the scratch memory, a space, and why the autoscheduler failed, or nothing.
+void note(KernelJob& job, const std::string& kernel, const std::string& told) {
+    job.scratch_bytes = std::max<int64_t>(job.scratch_bytes, std::stoll(told));
+    const std::string why_not = told.substr(told.find(' ') + 1);
+    if (!why_not.empty())
+        job.warnings.push_back(
+            fmt::format("kernel '{}' keeps its own schedule, {} fails: {}", kernel, job.autoscheduler, why_not));
 }
 
 /// Halide's own suffix for an output: `.stmt.html` for stmt_html.
@@ -97,7 +124,7 @@ private:
             const std::string key = class_key(job, generator);
             const fs::path packed = job.folder / (generator.name + ".packed");
             if (job.kinds.empty() && cache_.fetch(key, packed)) {
-                job.scratch_bytes = std::max(job.scratch_bytes, unpack(packed, job.folder / object_name(generator)));
+                note(job, generator.name, unpack(packed, job.folder / object_name(generator)));
                 fs::remove(packed);
                 ++done_;
                 continue;
@@ -115,7 +142,8 @@ private:
         for (MissingClass* missing : order_) {
             const KernelJob& job = *missing->wanted_by[0];
             const std::string own = job.kinds.empty() ? "" : job.folder.string();
-            alike[fmt::format("{}\n{}\n{}", missing->generator->target, job.file.preamble, own)].push_back(missing);
+            alike[fmt::format("{}\n{}\n{}\n{}", missing->generator->target, job.autoscheduler, job.file.preamble, own)]
+                .push_back(missing);
         }
         std::vector<Slice> slices;
         for (const auto& [kind, classes] : alike) {
@@ -140,9 +168,13 @@ private:
             fail(*slice.classes[0], "its generator does not compile:\n" + compiled.output);
             return;
         }
-        std::vector<std::string> command = {(folder.path() / "generators").string(), folder.path().string(),
-                                            slice.target() + "-no_runtime-no_bounds_query-user_context", "1",
-                                            fmt::format("object,{}", fmt::join(slice.job->kinds, ","))};
+        std::vector<std::string> command = {(folder.path() / "generators").string(),
+                                            folder.path().string(),
+                                            slice.target() + "-no_runtime-no_bounds_query-user_context",
+                                            "1",
+                                            fmt::format("object,{}", fmt::join(slice.job->kinds, ",")),
+                                            autoscheduler_plugin(slice.job->autoscheduler),
+                                            autoscheduler_words(slice.job->autoscheduler)};
         for (size_t i = 0; i < slice.classes.size(); ++i)
             command.push_back(slot(i) + ":" + slice.classes[i]->generator->name);
         const ProcessResult generated = run_process(command);
@@ -181,14 +213,15 @@ private:
             fail(missing, "its generator fails:\n" + (fs::exists(error) ? read_text(error) : output));
             return;
         }
-        const std::string bytes = read_text(scratch);
-        pack(object, bytes.substr(0, bytes.find('\n')), file("packed"));
+        std::string told = read_text(scratch);
+        told.erase(told.find('\n'));
+        pack(object, told, file("packed"));
         cache_.store(missing.key, file("packed"));
         const std::string content = read_text(object);
         const std::lock_guard guard(lock_);
         for (KernelJob* wanting : missing.wanted_by) {
             write_file(wanting->folder / object_name(*missing.generator), content);
-            wanting->scratch_bytes = std::max<int64_t>(wanting->scratch_bytes, std::stoll(bytes));
+            note(*wanting, missing.generator->name, told);
         }
         for (const std::string& kind : job.kinds) {
             const std::string suffix = output_suffix(kind);
@@ -240,6 +273,11 @@ size_t first_code(const std::string& text, size_t position) {
 
 }  // namespace
 
+const std::vector<std::string>& autoschedulers() {
+    static const std::vector<std::string> names = {"mullapudi2016", "adams2019", "li2018"};
+    return names;
+}
+
 GeneratorFile split_generators(const std::string& name, const std::string& text) {
     GeneratorFile file{name, "", {}};
     std::set<std::string> names;
@@ -266,6 +304,8 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
 
 void build_kernels(std::vector<KernelJob>& jobs, int parallel, const Progress& progress) {
     KernelBuilder(jobs, parallel, progress).build();
+    // In the order of the classes' names, not of the processes that ended.
+    for (KernelJob& job : jobs) std::sort(job.warnings.begin(), job.warnings.end());
 }
 
 }  // namespace onnx2halide

@@ -1,5 +1,7 @@
 #include <memory>
 
+#include <fmt/format.h>
+
 #include "compiler/build/interrupt.h"
 #include "compiler/cli/commands.h"
 #include "compiler/driver/compile.h"
@@ -22,8 +24,9 @@ void add_build_command(CLI::App& app, Invocation& invocation) {
     command->callback([arguments, &invocation] {
         end_tidily_on_signals();
         arguments->options.progress = show_progress;
-        rebuild(arguments->folder, arguments->options);
+        const std::vector<std::string> warnings = rebuild(arguments->folder, arguments->options);
         clear_progress();
+        for (const std::string& warning : warnings) fmt::print(stderr, "{}\n", warning);
         invocation.status = exit_done;
     });
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "compiler/build/interrupt.h"
+#include "compiler/build/kernels.h"
 #include "compiler/cli/commands.h"
 #include "compiler/driver/compile.h"
 
@@ -13,6 +14,15 @@ namespace {
 
 const std::map<std::string, ConvAlgorithm> convolution_names = {
     {"auto", ConvAlgorithm::automatic}, {"direct", ConvAlgorithm::direct}, {"winograd", ConvAlgorithm::winograd}};
+
+constexpr std::string_view autoscheduler_prefix = "auto:";
+
+/// What --schedule takes.
+std::vector<std::string> schedule_names() {
+    std::vector<std::string> names = {"default", "naive"};
+    for (const std::string& name : autoschedulers()) names.push_back(std::string(autoscheduler_prefix) + name);
+    return names;
+}
 
 struct Arguments {
     std::vector<std::string> models, dims;
@@ -36,6 +46,8 @@ int compile(Arguments& arguments) {
     CompileOptions& options = arguments.options;
     options.dims = parse_dims(arguments.dims);
     options.naive = arguments.schedule == "naive";
+    if (arguments.schedule.starts_with(autoscheduler_prefix))
+        options.autoscheduler = arguments.schedule.substr(autoscheduler_prefix.size());
     options.weights_in_file = arguments.weights == "file";
     options.progress = show_progress;
     const auto start = std::chrono::steady_clock::now();
@@ -44,6 +56,7 @@ int compile(Arguments& arguments) {
     clear_progress();
     int status = exit_done;
     for (const CompileResult& result : results) {
+        for (const std::string& warning : result.warnings) fmt::print(stderr, "{}\n", warning);
         if (result.error.empty()) {
             tell(success_text(result, options, duration.count()));
         } else {
@@ -72,9 +85,10 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     add_emit_option(*command, options.emit, "further results");
     command
         ->add_option("--schedule", arguments->schedule,
-                     "default, or naive: every Func is computed on its own, as a yardstick")
+                     "default; naive: every Func is computed on its own, as a yardstick; auto:mullapudi2016, "
+                     "auto:adams2019 or auto:li2018: by one of Halide's autoschedulers")
         ->option_text("KIND")
-        ->check(CLI::IsMember({"default", "naive"}));
+        ->check(CLI::IsMember(schedule_names()));
     command
         ->add_option("--convolution", options.convolution,
                      "how 3x3 convolutions of stride 1 compute: auto, direct, or winograd, whose transforms round more")

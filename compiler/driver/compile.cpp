@@ -33,6 +33,7 @@ struct Unit {
     std::string error;
     size_t kernels = 0;
     std::optional<int64_t> arena_bytes = {};
+    std::vector<std::string> warnings = {};
 };
 
 /// Runs a stage for each unit that has not failed; a fault of the model stops only that model.
@@ -157,6 +158,7 @@ ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const std::vector<T
     build.kinds = options.emit;
     build.sources_only = options.sources_only;
     build.cc = options.cc;
+    build.autoscheduler = options.autoscheduler;
     return build;
 }
 
@@ -169,6 +171,9 @@ int CompileOptions::processes() const {
 std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, const CompileOptions& options) {
     const std::vector<Target> targets = parse_targets(options.target);
     const int parallel = options.processes();
+    if (!options.autoscheduler.empty() && target.is_gpu())
+        throw UsageError("--schedule: auto:{} schedules for processors, and target {} has a GPU", options.autoscheduler,
+                         target.text);
     std::vector<Unit> units;
     for (const fs::path& path : models) {
         units.push_back({path, name_of(path, options), {}, ""});
@@ -194,10 +199,12 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
         if (!builds[i].error.empty()) unit.error = fmt::format("{}: {}", unit.path.string(), builds[i].error);
         unit.kernels = builds[i].program.kernels.size();
         unit.arena_bytes = builds[i].arena_bytes();
+        for (const std::string& warning : builds[i].warnings)
+            unit.warnings.push_back(fmt::format("{}: {}", unit.path.string(), warning));
     }
     std::vector<CompileResult> results;
     for (const Unit& unit : units)
-        results.push_back({unit.path, unit.name, unit.error, unit.kernels, unit.arena_bytes});
+        results.push_back({unit.path, unit.name, unit.error, unit.warnings, unit.kernels, unit.arena_bytes});
     return results;
 }
 

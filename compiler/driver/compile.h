@@ -21,6 +21,7 @@ struct CompileOptions {
     std::vector<std::string> emit;  // shared_library, stmt_html, assembly, …; empty for `build`: as compiled
     bool overwrite = false;         // --overwrite: sources that a person has edited
     bool naive = false;             // --schedule naive
+    std::string autoscheduler;      // --schedule auto:NAME: one of autoschedulers()
     ConvAlgorithm convolution = ConvAlgorithm::automatic;  // --convolution: of 3x3 ones with stride 1
     bool weights_in_file = false;                          // --weights file
     bool sources_only = false;                             // leave out what needs the kernels built
@@ -40,6 +41,7 @@ struct CompileResult {
     std::filesystem::path model;
     std::string name;
     std::string error;                   // empty: it is compiled
+    std::vector<std::string> warnings;   // kernels that the autoscheduler fails on, and why
     size_t kernels = 0;                  // distinct ones
     std::optional<int64_t> arena_bytes;  // with scratch memory; where dims are fixed and the kernels are built
 };
@@ -70,7 +72,7 @@ struct Inspection {
 /// Throws CompileError as compile_models reports it.
 Inspection inspect(const std::filesystem::path& model, const CompileOptions& options);
 
-/// Rebuilds NAME.a in a folder that compile_models left, from sources that a person may have edited.
-void rebuild(const std::filesystem::path& folder, const CompileOptions& options);
+/// Rebuilds NAME.a in a folder that compile_models left, from sources that a person may have edited. Returns warnings.
+std::vector<std::string> rebuild(const std::filesystem::path& folder, const CompileOptions& options);
 
 }  // namespace onnx2halide

@@ -61,6 +61,7 @@ Manifest make_manifest(const ProgramBuild& build) {
     json["command"] = build.emit.command;
     json["target"] = targets_text(program.targets);
     json["cc"] = build.cc;
+    json["autoscheduler"] = build.autoscheduler;
     json["emit"] = build.kinds;
     json["arena_bytes"] = program.arena_bytes;
     json["scratch_bytes"] = build.scratch_bytes ? Manifest(*build.scratch_bytes) : Manifest();
@@ -98,6 +99,7 @@ public:
         job.file = split_generators(build_.program.name + "_generators.cpp", generators_);
         const std::vector<const KernelSource*> classes = build_.program.classes();
         for (size_t i = 0; i < classes.size(); ++i) job.file.classes.at(i).target = classes[i]->target().text;
+        job.autoscheduler = build_.autoscheduler;
         job.folder = objects();
         job.kinds = kernel_outputs(build_.kinds);
         job.further = (folder_.path() / (build_.program.name + "_")).string();
@@ -200,6 +202,7 @@ void build_programs(std::vector<ProgramBuild>& builds, int parallel,
     for (size_t i = 0; i < jobs.size(); ++i) {
         builds[owners[i]].error = jobs[i].error;
         builds[owners[i]].scratch_bytes = jobs[i].scratch_bytes;
+        builds[owners[i]].warnings = jobs[i].warnings;
     }
     std::atomic<size_t> done = 0;
     for_each_sound(builds, parallel, [&](size_t i) {

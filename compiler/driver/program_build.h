@@ -20,7 +20,9 @@ struct ProgramBuild {
     bool sources_only = false;
     bool runs_once = false;  // to compile it fast matters more than to run it fast
     std::string cc = "gcc";
+    std::string autoscheduler = {};             // of the kernels; empty: their own schedules
     std::optional<int64_t> scratch_bytes = {};  // set when the kernels are built
+    std::vector<std::string> warnings = {};     // set when the kernels are built
     std::string error;                          // set where it cannot be built; nothing is left in the folder then
 
     /// What a session with one thread needs, where that is known.

@@ -88,7 +88,8 @@ public:
         if (!options.emit.empty()) manifest_["emit"] = options.emit;
     }
 
-    void run() {
+    /// Returns warnings.
+    std::vector<std::string> run() {
         const KernelJob job = build_kernels_of(read_generators(folder_, manifest_));
         write_header(job.scratch_bytes);
         write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model")));
@@ -96,6 +97,10 @@ public:
         archive(job);
         fs::remove(staged(".c"));
         publish(staging_.path(), manifest_, {name_ + "_generators.cpp", name_ + ".c", name_ + ".weights"}, folder_);
+        std::vector<std::string> warnings;
+        for (const std::string& warning : job.warnings)
+            warnings.push_back(fmt::format("{}: {}", job.file.name, warning));
+        return warnings;
     }
 
 private:
@@ -107,6 +112,7 @@ private:
         std::vector<KernelJob> jobs(1);
         KernelJob& job = jobs[0];
         job.file = std::move(file);
+        job.autoscheduler = manifest_.at("autoscheduler");
         job.folder = objects_.path();
         job.kinds = kernel_outputs(kinds());
         job.further = staged("_").string();
@@ -168,14 +174,17 @@ private:
 
 }  // namespace
 
-void rebuild(const fs::path& folder, const CompileOptions& options) {
+std::vector<std::string> rebuild(const fs::path& folder, const CompileOptions& options) {
+    std::vector<std::string> warnings;
     for (const Manifest& manifest : manifests(folder)) {
         try {
-            Rebuild(folder, manifest, options).run();
+            for (std::string& warning : Rebuild(folder, manifest, options).run())
+                warnings.push_back(std::move(warning));
         } catch (const Manifest::exception& error) {
             throw CompileError("{}: is no whole manifest: {}", folder.string(), error.what());
         }
     }
+    return warnings;
 }
 
 }  // namespace onnx2halide

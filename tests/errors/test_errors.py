@@ -246,7 +246,12 @@ IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
             2,
             "--emit: schedule is what an autoscheduler finds, and none runs; the schedules are in NAME_generators.cpp\n" + HELP,
         ),
-        (["--schedule", "fast"], 2, "--schedule: fast not in {default,naive}\n" + HELP),
+        (["--schedule", "fast"], 2, "--schedule: fast not in {default,naive,auto:mullapudi2016,auto:adams2019,auto:li2018}\n" + HELP),
+        (
+            ["--schedule", "auto:adams2019", "--target", "x86-64-linux-sse41-opencl"],
+            2,
+            "--schedule: auto:adams2019 schedules for processors, and target x86-64-linux-opencl-sse41 has a GPU\n" + HELP,
+        ),
         (["--weights", "cloud"], 2, "--weights: cloud not in {embed,file}\n" + HELP),
         (["-j", "0"], 2, "-j: Value 0 not in range 1 to 1024\n" + HELP),
         (["--bogus"], 2, "The following argument was not expected: --bogus\n" + HELP),

@@ -26,13 +26,14 @@ def compile(
     dims      numbers for dims that the model leaves open, by name
     target    a Halide target
     threads   how many threads a run may use; 0: one a core
-    schedule  "default" or "naive"
+    schedule  "default", "naive", or one of Halide's autoschedulers: "auto:mullapudi2016", "auto:adams2019", "auto:li2018"
     convolution  how 3x3 ones of stride 1 compute: "auto", "direct", or "winograd", whose transforms round more
     until     the name of a node or value: the model ends there, and what it makes is the output
     name      of the model in messages; by default its file's or graph's
     cache     a folder for compiled models; by default in the user's cache folder
 
-    A model that was compiled before with the same options comes from the cache. Raises CompileError with the compiler's message."""
+    A model that was compiled before with the same options comes from the cache. Raises CompileError with the compiler's message. Warns
+    of kernels that an autoscheduler fails on."""
     source = Source(model, name)
     options = _options(dims, target, schedule, convolution, until)
     result = libraries([source], options, cache)[0]

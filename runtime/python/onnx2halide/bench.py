@@ -7,6 +7,7 @@ import pathlib
 import statistics
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
@@ -88,6 +89,8 @@ class Compiled:
         status, printed = run_compiler(command, folder)
         if status != 0:
             raise CompileError(printed.strip())
+        if printed:
+            warnings.warn(printed.strip())
         self.manifest = json.loads(next(folder.glob("*.json")).read_text())
         self.library = folder / f"{self.manifest['name']}.so"
 

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import warnings
 from dataclasses import dataclass
 
 USAGE = 2  # the compiler's exit status for wrong options
@@ -198,6 +199,8 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
         for (key, _), model in zip(batch, models):
             if model.name in made:
                 results[key] = _store(made[model.name], cache, key)
+                if model.name in messages:
+                    warnings.warn(messages[model.name])
             elif model.name in messages:
                 results[key] = CompileError(messages[model.name])
     unexplained = [item for item in batch if item[0] not in results]
@@ -248,13 +251,13 @@ def _libraries_in(folder: pathlib.Path) -> dict[str, pathlib.Path]:
 
 def _messages(text: str, models: list[pathlib.Path]) -> dict[str, str]:
     """The compiler's messages, of one or more lines, by the name of the file with whose path each starts. They start with the name
-    then, for the path may be a temporary one."""
+    then, for the path may be a temporary one. Several about one file are joined."""
     messages, current = {}, None
     for line in text.splitlines():
         model = next((model for model in models if line.startswith(f"{model}: ")), None)
         if model:
             current = model.name
-            messages[current] = current + line.removeprefix(str(model))
-        elif current:
-            messages[current] += "\n" + line
+            line = current + line.removeprefix(str(model))
+        if current:
+            messages[current] = f"{messages[current]}\n{line}" if current in messages else line
     return messages
