@@ -68,7 +68,7 @@ std::string KernelSource::estimates() const {
     return text;
 }
 
-std::string KernelSource::text(Schedule schedule) const {
+std::string KernelSource::text(Schedule schedule, const std::optional<std::string>& given) const {
     std::string text = fmt::format("class {0} : public Halide::Generator<{0}> {{\npublic:\n", class_name_);
     for (const auto& [name, value] : params_)
         text += fmt::format("    GeneratorParam<int> {0}{{\"{0}\", {1}}};\n", name, value);
@@ -89,7 +89,9 @@ std::string KernelSource::text(Schedule schedule) const {
     }
     text += "\n" + body(algorithm_) + "    }\n\n    void schedule() {\n        if (using_autoscheduler()) {\n" +
             estimates() + "            return;\n        }\n";
-    if (schedule == Schedule::naive) {
+    if (given) {
+        text += *given;
+    } else if (schedule == Schedule::naive) {
         for (const std::string& func : funcs_) text += fmt::format("        {}.compute_root();\n", func);
     } else {
         for (const Lanes& lanes : lanes_)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -116,8 +117,8 @@ public:
 
     enum class Schedule { tuned, naive };
     /// The class, from `class` to HALIDE_REGISTER_GENERATOR. `naive` computes every Func at root and ignores the
-    /// schedule.
-    std::string text(Schedule schedule = Schedule::tuned) const;
+    /// schedule; lines that are `given` stand in its place.
+    std::string text(Schedule schedule = Schedule::tuned, const std::optional<std::string>& given = {}) const;
     const std::string& class_name() const { return class_name_; }
     /// The name of an input or an output.
     const std::string& name_of(const Value* value) const { return value_names_.at(value); }

@@ -8,9 +8,9 @@
 // NAME.stmt.html), and FOLDER/NAME.scratch: the bytes of scratch memory that a call asks of one thread. What fails is
 // told in FOLDER/NAME.error; the exit status is 1 then.
 //
-// Where SCHEDULER is not empty, the schedules are that autoscheduler's, from the shared library PLUGIN. It may fail,
-// crash or search for too long: then the generator schedules itself, and why stands behind the number in
-// FOLDER/NAME.scratch.
+// Where SCHEDULER is not empty, the schedules are that autoscheduler's, from the shared library PLUGIN; the kind
+// `schedule` leaves each as C++ statements in FOLDER/NAME.schedule. It may fail, crash or search for too long: then the
+// generator schedules itself, and why stands behind the number in FOLDER/NAME.scratch.
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -175,7 +175,11 @@ void generate(const Run& run, const Words& job, const std::string& why_not) {
         if (std::find(run.kinds.begin(), run.kinds.end(), output.name) != run.kinds.end())
             outputs[type] = file(run, job, output.extension);
     }
+    // Halide's own file is a function of a Pipeline; the statements alone fit into a generator's schedule().
+    const bool wants_schedule = outputs.erase(OutputFileType::schedule) > 0;
     module.compile(outputs);
+    const AutoSchedulerResults* found = module.get_auto_scheduler_results();
+    if (wants_schedule && found) std::ofstream(file(run, job, ".schedule")) << found->schedule_source;
     std::ofstream(file(run, job, ".scratch")) << scratch_bytes(module) << " " << why_not << "\n";
 }
 

@@ -223,7 +223,10 @@ private:
             write_file(wanting->folder / object_name(*missing.generator), content);
             note(*wanting, missing.generator->name, told);
         }
+        if (fs::exists(file("schedule")))
+            missing.wanted_by[0]->schedules[missing.generator->name] = read_text(file("schedule"));
         for (const std::string& kind : job.kinds) {
+            if (kind == "schedule") continue;
             const std::string suffix = output_suffix(kind);
             write_file(job.further + missing.generator->name + suffix, read_text(made.string() + suffix));
         }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,11 +34,12 @@ struct KernelJob {
     GeneratorFile file;
     std::string autoscheduler;       // one of autoschedulers(); empty: the classes' own schedules
     std::filesystem::path folder;    // where KERNEL.o goes
-    std::vector<std::string> kinds;  // further outputs, by Halide's names: stmt_html, assembly
+    std::vector<std::string> kinds;  // further outputs, by Halide's names: stmt_html, schedule
     std::string further;             // their paths up to the kernel's name: out/mnist_ for out/mnist_KERNEL.stmt.html
     int64_t scratch_bytes = 0;       // set by build_kernels: the most that a kernel asks of one thread
     std::vector<std::string> warnings;  // set by build_kernels: kernels that the autoscheduler fails on, and why
-    std::string error;                  // set by build_kernels where a kernel cannot be built
+    std::map<std::string, std::string> schedules;  // set by build_kernels for the kind `schedule`: C++ by kernel
+    std::string error;                             // set by build_kernels where a kernel cannot be built
 };
 
 /// Called with the numbers of kernels that are done and that there are.

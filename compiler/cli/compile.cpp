@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "compiler/build/interrupt.h"
 #include "compiler/build/kernels.h"
@@ -17,11 +20,22 @@ const std::map<std::string, ConvAlgorithm> convolution_names = {
 
 constexpr std::string_view autoscheduler_prefix = "auto:";
 
-/// What --schedule takes.
+/// What --schedule takes, files apart.
 std::vector<std::string> schedule_names() {
     std::vector<std::string> names = {"default", "naive"};
     for (const std::string& name : autoschedulers()) names.push_back(std::string(autoscheduler_prefix) + name);
     return names;
+}
+
+bool is_schedule_name(const std::string& text) {
+    const std::vector<std::string> names = schedule_names();
+    return std::find(names.begin(), names.end(), text) != names.end();
+}
+
+/// Why --schedule cannot be this, or nothing.
+std::string why_no_schedule(const std::string& text) {
+    if (is_schedule_name(text) || std::filesystem::is_regular_file(text)) return "";
+    return fmt::format("'{}', expected a file or one of {}", text, fmt::join(schedule_names(), ", "));
 }
 
 struct Arguments {
@@ -48,6 +62,8 @@ int compile(Arguments& arguments) {
     options.naive = arguments.schedule == "naive";
     if (arguments.schedule.starts_with(autoscheduler_prefix))
         options.autoscheduler = arguments.schedule.substr(autoscheduler_prefix.size());
+    else if (!is_schedule_name(arguments.schedule))
+        options.schedule_file = arguments.schedule;
     options.weights_in_file = arguments.weights == "file";
     options.progress = show_progress;
     const auto start = std::chrono::steady_clock::now();
@@ -86,9 +102,11 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     command
         ->add_option("--schedule", arguments->schedule,
                      "default; naive: every Func is computed on its own, as a yardstick; auto:mullapudi2016, "
-                     "auto:adams2019 or auto:li2018: by one of Halide's autoschedulers")
-        ->option_text("KIND")
-        ->check(CLI::IsMember(schedule_names()));
+                     "auto:adams2019 or auto:li2018: by one of Halide's autoschedulers; FILE: functions void "
+                     "KERNEL::schedule(), "
+                     "as --emit schedule writes them")
+        ->option_text("KIND or FILE")
+        ->check(CLI::Validator(why_no_schedule, ""));
     command
         ->add_option("--convolution", options.convolution,
                      "how 3x3 convolutions of stride 1 compute: auto, direct, or winograd, whose transforms round more")
@@ -110,7 +128,8 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     command->footer(help_footer(R"(  onnx2halide mnist.onnx -o mnist
   onnx2halide compile model.onnx --dim batch=1 --target x86-64-linux-avx2-fma-f16c -o out
   onnx2halide compile model.onnx --dim 'image:2=48' --dim 'image:3=192' -o out
-  onnx2halide compile model.onnx --emit shared_library,stmt_html --weights file -o out)"));
+  onnx2halide compile model.onnx --emit shared_library,stmt_html --weights file -o out
+  onnx2halide compile model.onnx --schedule auto:adams2019 --emit schedule -o out)"));
     command->callback([arguments, &invocation] {
         end_tidily_on_signals();
         arguments->options.command = invocation.command_line;

@@ -12,6 +12,7 @@
 #include "compiler/driver/fold_programs.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
+#include "compiler/driver/schedule_file.h"
 #include "compiler/infer/infer.h"
 #include "compiler/load/load.h"
 #include "compiler/passes/pack.h"
@@ -91,8 +92,12 @@ Model load_typed(const fs::path& path, const CompileOptions& options) {
     return model;
 }
 
-/// What a person has edited is not lost unasked.
+/// What a person has edited is not lost unasked, and what is read now not at all.
 void refuse_to_lose(const Unit& unit, const CompileOptions& options) {
+    const fs::path schedules = options.output / (unit.name + "_schedules.cpp");
+    if (!options.schedule_file.empty() && fs::exists(schedules) && fs::equivalent(options.schedule_file, schedules))
+        throw CompileError("would remove {}, which --schedule reads; copy it, or name another folder with -o",
+                           schedules.string());
     if (options.overwrite) return;
     const std::vector<std::string> files = files_to_lose(options.output, unit.name);
     if (files.empty()) return;
@@ -141,6 +146,20 @@ void fold_constants(std::vector<Unit>& units, int parallel, const CompileOptions
     }
 }
 
+/// Schedules from a file, of kernels that the program has.
+Schedules given_schedules(const fs::path& file, const Program& program) {
+    if (file.empty()) return {};
+    std::vector<std::string> known;
+    for (const KernelSource* source : program.classes()) known.push_back(source->class_name());
+    Schedules schedules = read_schedules(file);
+    for (const auto& [kernel, lines] : schedules) {
+        if (std::find(known.begin(), known.end(), kernel) == known.end())
+            throw CompileError("{}: there is no kernel '{}', expected one of {}", file.string(), kernel,
+                               fmt::join(known, ", "));
+    }
+    return schedules;
+}
+
 ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const std::vector<Target>& targets,
                        const CompileOptions& options) {
     ProgramBuild build;
@@ -153,6 +172,7 @@ ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const std::vector<T
     build.emit.opset = graph.opset;
     build.emit.command = options.command;
     build.emit.schedule = options.naive ? KernelSource::Schedule::naive : KernelSource::Schedule::tuned;
+    build.emit.schedules = given_schedules(options.schedule_file, build.program);
     build.emit.weights_in_file = options.weights_in_file;
     build.folder = options.output;
     build.kinds = options.emit;
@@ -171,6 +191,10 @@ int CompileOptions::processes() const {
 std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, const CompileOptions& options) {
     const std::vector<Target> targets = parse_targets(options.target);
     const int parallel = options.processes();
+    check_kinds(options.emit, options.autoscheduler);
+    if (!options.schedule_file.empty() && models.size() > 1)
+        throw UsageError("--schedule: {} is for one model, and there are {}", options.schedule_file.string(),
+                         models.size());
     if (!options.autoscheduler.empty() && target.is_gpu())
         throw UsageError("--schedule: auto:{} schedules for processors, and target {} has a GPU", options.autoscheduler,
                          target.text);

@@ -17,11 +17,12 @@ struct CompileOptions {
     std::string name;                    // --name: of the C functions and files; empty: from the model's file
     std::string target = "host";
     std::map<std::string, int64_t> dims;
-    std::string until;              // --until: the node or value at which the graph ends
-    std::vector<std::string> emit;  // shared_library, stmt_html, assembly, …; empty for `build`: as compiled
-    bool overwrite = false;         // --overwrite: sources that a person has edited
-    bool naive = false;             // --schedule naive
-    std::string autoscheduler;      // --schedule auto:NAME: one of autoschedulers()
+    std::string until;                    // --until: the node or value at which the graph ends
+    std::vector<std::string> emit;        // shared_library, stmt_html, assembly, …; empty for `build`: as compiled
+    bool overwrite = false;               // --overwrite: sources that a person has edited
+    bool naive = false;                   // --schedule naive
+    std::string autoscheduler;            // --schedule auto:NAME: one of autoschedulers()
+    std::filesystem::path schedule_file;  // --schedule FILE: of one model; see read_schedules
     ConvAlgorithm convolution = ConvAlgorithm::automatic;  // --convolution: of 3x3 ones with stride 1
     bool weights_in_file = false;                          // --weights file
     bool sources_only = false;                             // leave out what needs the kernels built

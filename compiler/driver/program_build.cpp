@@ -10,6 +10,7 @@
 #include "compiler/build/kernels.h"
 #include "compiler/build/process.h"
 #include "compiler/driver/manifest.h"
+#include "compiler/driver/schedule_file.h"
 #include "compiler/emit/template.h"
 #include "compiler/plan/work.h"
 
@@ -45,8 +46,6 @@ Manifest steps_json(const Program& program) {
     }
     return steps;
 }
-
-constexpr std::string_view shared_library = "shared_library";
 
 /// All but the list of files.
 Manifest make_manifest(const ProgramBuild& build) {
@@ -106,6 +105,14 @@ public:
         return job;
     }
 
+    /// Takes what the built kernels tell.
+    void take(const KernelJob& job) {
+        build_.error = job.error;
+        build_.scratch_bytes = job.scratch_bytes;
+        build_.warnings = job.warnings;
+        if (has_kind(build_.kinds, "schedule")) write("_schedules.cpp", schedules_text(job, build_.emit.model_file));
+    }
+
     void finish() {
         write(".h", emit_header(build_.program, build_.emit, build_.scratch_bytes));
         if (!build_.sources_only) {
@@ -134,7 +141,7 @@ private:
         job.target = program.targets.front().text;
         job.cc = build_.cc;
         job.runs_once = build_.runs_once;
-        job.shared_library = has_shared_library(build_.kinds);
+        job.shared_library = has_kind(build_.kinds, "shared_library");
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
             job.weights_source = objects() / "weights.s";
             write_file(
@@ -164,13 +171,22 @@ void for_each_sound(std::vector<ProgramBuild>& builds, int parallel, const Task&
 
 }  // namespace
 
+void check_kinds(const std::vector<std::string>& kinds, const std::string& autoscheduler) {
+    if (!has_kind(kinds, "schedule")) return;
+    if (autoscheduler.empty())
+        throw UsageError(
+            "--emit: schedule is what an autoscheduler finds, and none runs; the schedules are in NAME_generators.cpp");
+    if (autoscheduler == "li2018")
+        throw UsageError("--emit: schedule is C++, and li2018 writes none that compiles; the others do");
+}
+
 std::vector<std::string> kernel_outputs(std::vector<std::string> kinds) {
-    std::erase(kinds, shared_library);
+    std::erase(kinds, "shared_library");
     return kinds;
 }
 
-bool has_shared_library(const std::vector<std::string>& kinds) {
-    return std::find(kinds.begin(), kinds.end(), shared_library) != kinds.end();
+bool has_kind(const std::vector<std::string>& kinds, std::string_view kind) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
 std::optional<int64_t> ProgramBuild::arena_bytes() const {
@@ -199,11 +215,7 @@ void build_programs(std::vector<ProgramBuild>& builds, int parallel,
     build_kernels(jobs, parallel, [&](size_t done, size_t total) {
         if (progress) progress("building kernels", done, total);
     });
-    for (size_t i = 0; i < jobs.size(); ++i) {
-        builds[owners[i]].error = jobs[i].error;
-        builds[owners[i]].scratch_bytes = jobs[i].scratch_bytes;
-        builds[owners[i]].warnings = jobs[i].warnings;
-    }
+    for (size_t i = 0; i < jobs.size(); ++i) stagings[owners[i]]->take(jobs[i]);
     std::atomic<size_t> done = 0;
     for_each_sound(builds, parallel, [&](size_t i) {
         stagings[i]->finish();

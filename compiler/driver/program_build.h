@@ -29,9 +29,12 @@ struct ProgramBuild {
     std::optional<int64_t> arena_bytes() const;
 };
 
+/// Throws UsageError where --emit names what nobody makes: an autoscheduler's schedules where none runs.
+void check_kinds(const std::vector<std::string>& kinds, const std::string& autoscheduler);
+
 /// Of what --emit names, what is made for each kernel.
 std::vector<std::string> kernel_outputs(std::vector<std::string> kinds);
-bool has_shared_library(const std::vector<std::string>& kinds);
+bool has_kind(const std::vector<std::string>& kinds, std::string_view kind);
 
 /// NAME.pc, which tells pkg-config how to link the library.
 std::string pkg_config_file(const std::string& name, const std::string& model_file);

@@ -10,6 +10,7 @@
 #include "compiler/driver/compile.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
+#include "compiler/driver/schedule_file.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/error.h"
 #include "ops/target.h"
@@ -86,12 +87,15 @@ public:
         : folder_(folder), manifest_(std::move(manifest)), name_(manifest_.at("name")), staging_(folder),
           options_(options) {
         if (!options.emit.empty()) manifest_["emit"] = options.emit;
+        check_kinds(kinds(), manifest_.at("autoscheduler"));
     }
 
     /// Returns warnings.
     std::vector<std::string> run() {
         const KernelJob job = build_kernels_of(read_generators(folder_, manifest_));
         write_header(job.scratch_bytes);
+        if (has_kind(kinds(), "schedule"))
+            write_file(staged("_schedules.cpp"), schedules_text(job, manifest_.at("model")));
         write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model")));
         stage_host_program();
         archive(job);
@@ -149,7 +153,7 @@ private:
         for (const GeneratorClass& generator : kernels.file.classes) job.kernels.push_back(generator.name);
         job.target = parse_targets(manifest_.at("target")).front().text;
         job.cc = manifest_.at("cc");
-        job.shared_library = has_shared_library(kinds());
+        job.shared_library = has_kind(kinds(), "shared_library");
         const Manifest& weights = manifest_.at("weights");
         std::error_code missing;
         [[maybe_unused]] const auto bytes = fs::file_size(place(".weights"), missing);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@ struct EmitOptions {
     int opset = 0;
     std::string command;  // that makes the same files again
     KernelSource::Schedule schedule = KernelSource::Schedule::tuned;
-    bool weights_in_file = false;  // --weights file
-    std::string weights_id;        // see weights_id()
+    std::map<std::string, std::string> schedules = {};  // lines that replace a kernel's schedule, by its name
+    bool weights_in_file = false;                       // --weights file
+    std::string weights_id;                             // see weights_id()
 };
 
 /// NAME_generators.cpp: one class a kernel.

@@ -41,8 +41,13 @@ std::string emit_generators(const Program& program, const EmitOptions& options) 
                        std::string(preamble);
     for (size_t i = 0; i < program.targets.size(); ++i) {
         if (program.targets.size() > 1) text += fmt::format("\n// ---- {} ----\n", program.targets[i].text);
-        for (const Kernel& kernel : program.kernels)
-            text += class_comment(kernel) + kernel.sources[i].text(options.schedule);
+        for (const Kernel& kernel : program.kernels) {
+            const KernelSource& source = kernel.sources[i];
+            const auto given = options.schedules.find(source.class_name());
+            text += class_comment(kernel);
+            text += given == options.schedules.end() ? source.text(options.schedule)
+                                                     : source.text(options.schedule, given->second);
+        }
     }
     return text;
 }

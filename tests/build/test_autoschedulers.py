@@ -1,9 +1,10 @@
-"""`--schedule auto:NAME`: kernels that Halide's autoschedulers schedule, and those that they fail on."""
+"""`--schedule auto:NAME`: kernels that Halide's autoschedulers schedule, those that they fail on, and the schedules as files."""
 
 import re
 
 import make_models
 import numpy as np
+import onnx
 import onnx2halide as package
 import pytest
 from link_programs import link, numbers, run
@@ -17,9 +18,9 @@ def compile_image(onnx2halide, tmp_path):
     """Compiles a small network and returns its folder."""
     (tmp_path / "image.onnx").write_bytes(make_models.image().SerializeToString())
 
-    def compile(schedule: str):
-        folder = tmp_path / schedule.replace(":", "_")
-        done = onnx2halide("image.onnx", "-o", folder, "--schedule", schedule)
+    def compile(schedule: str, *words):
+        folder = tmp_path / schedule.replace(":", "_").replace(".", "_")
+        done = onnx2halide("image.onnx", "-o", folder, "--schedule", schedule, *words)
         assert done.returncode == 0, done.stderr
         return folder
 
@@ -93,3 +94,91 @@ def test_python_passes_warnings_on(tmp_path, monkeypatch):
     with pytest.warns(UserWarning) as told:
         package.compile(make_models.chain("Neg"), name="small", cache=tmp_path / "cache")
     assert [str(warning.message) for warning in told] == ["small.onnx: kernel 'y' is odd\nsmall.onnx: and slow"]
+
+
+@pytest.mark.parametrize("name", ["mullapudi2016", "adams2019"])
+def test_emitted_schedules_can_be_edited_and_applied(onnx2halide, compile_image, tmp_path, name):
+    """What the autoscheduler found makes the same statements when it comes from the file."""
+    folder = compile_image(f"auto:{name}", "--emit", "schedule,stmt")
+    schedules = (folder / "image_schedules.cpp").read_text()
+    (tmp_path / "mine.cpp").write_text(schedules)
+    applied = compile_image("mine.cpp", "--emit", "stmt")
+    kernels = re.findall(r"void (\w+)::schedule\(\) {\n", schedules)
+    assert kernels
+    found = loops(folder, kernels)
+    assert loops(applied, kernels) == found
+    assert np.allclose(features(applied, tmp_path), features(folder, tmp_path), rtol=1e-4, atol=1e-4)
+
+    (tmp_path / "mine.cpp").write_text(schedules.replace(".parallel(", ".serial("))
+    edited = compile_image("mine.cpp", "--emit", "stmt")
+    assert "parallel" in found and "parallel" not in loops(edited, kernels)
+    assert np.allclose(features(edited, tmp_path), features(folder, tmp_path), rtol=1e-4, atol=1e-4)
+
+
+def loops(folder, kernels) -> str:
+    """Heads of all loops of the kernels, without what numbers their variables."""
+    heads = (re.findall(r"(?:for|halide_do_par_for) ?\(.*\n", (folder / f"image_{kernel}.stmt").read_text()) for kernel in kernels)
+    return re.sub(r"\$\d+|(?<=\bt)\d+", "", "".join("".join(lines) for lines in heads))
+
+
+def test_kernels_that_the_file_does_not_name_keep_their_schedule(onnx2halide, compile_image, tmp_path):
+    own = classes(compile_image("default"))
+    kernel = re.search(r"class (\w+) ", own[0])[1]
+    (tmp_path / "mine.cpp").write_text(f"// a comment\n\nvoid {kernel}::schedule() {{\n    if (true) {{\n    }}\n\n}}\n")
+    given = classes(compile_image("mine.cpp"))
+    assert given[0] != own[0] and given[1:] == own[1:]
+    assert "            return;\n        }\n        // From mine.cpp.\n        if (true) {\n        }\n\n    }\n" in given[0]
+
+
+def classes(folder) -> list[str]:
+    """What is emitted behind the banner, cut where a class ends."""
+    return (folder / "image_generators.cpp").read_text().split("#include", 1)[1].split("HALIDE_REGISTER_GENERATOR")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("void odd::schedule() {\n}\n", "mine.cpp: there is no kernel 'odd', expected one of a, b"),
+        ("void a::schedule() {\n}\nint i;\n", "mine.cpp:3: 'int i;', expected void KERNEL::schedule() {"),
+        ("void a::schedule() {\n}\nvoid a::schedule() {\n}\n", "mine.cpp:3: kernel 'a' stands twice"),
+        ("void a::schedule() {\n    }\n", "mine.cpp: the last function is not closed by a line with nothing but }"),
+    ],
+)
+def test_file_that_is_no_schedule(onnx2halide, tmp_path, text, message):
+    (tmp_path / "small.onnx").write_bytes(two_kernels().SerializeToString())
+    (tmp_path / "mine.cpp").write_text(text)
+    done = onnx2halide("small.onnx", "--schedule", "mine.cpp", "-o", "out")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"small.onnx: {message}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_file_of_schedules_is_not_lost(onnx2halide, tmp_path):
+    (tmp_path / "small.onnx").write_bytes(two_kernels().SerializeToString())
+    assert onnx2halide("small.onnx", "--schedule", "auto:mullapudi2016", "--emit", "schedule", "-o", "out").returncode == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    done = onnx2halide("small.onnx", "--schedule", "out/small_schedules.cpp", "-o", "out", "--overwrite")
+    message = "small.onnx: would remove out/small_schedules.cpp, which --schedule reads; copy it, or name another folder with -o\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_file_of_schedules_is_for_one_model(onnx2halide, tmp_path):
+    (tmp_path / "mine.cpp").write_text("")
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.onnx").write_bytes(two_kernels().SerializeToString())
+    done = onnx2halide("compile", "one.onnx", "two.onnx", "--schedule", "mine.cpp", "-o", "out")
+    assert done.returncode == 2
+    assert done.stderr == "--schedule: mine.cpp is for one model, and there are 2\nRun with --help for more information.\n"
+
+
+def test_python_sees_that_a_file_of_schedules_changed(tmp_path):
+    schedule = tmp_path / "mine.cpp"
+    schedule.write_text("")
+    package.compile(two_kernels(), schedule=str(schedule), cache=tmp_path / "cache")
+    schedule.write_text("int i;\n")
+    with pytest.raises(package.CompileError, match="mine.cpp:1: 'int i;', expected void KERNEL::schedule"):
+        package.compile(two_kernels(), schedule=str(schedule), cache=tmp_path / "cache")
+
+
+def two_kernels() -> onnx.ModelProto:
+    return model([node("Neg", "x", "a"), node("Softmax", "a", "b")], [("x", FLOAT, [4, 8])], [("a", FLOAT, [4, 8]), ("b", FLOAT, [4, 8])])

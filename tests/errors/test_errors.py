@@ -240,13 +240,14 @@ IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
         (["--cc", ""], 2, "--cc: '', expected a C compiler's command\n" + HELP),
         (["--name", "my model"], 2, "--name: 'my model' cannot name C functions, expected one such as 'my_model'\n" + HELP),
         (["--name", "float"], 2, "--name: 'float' cannot name C functions, expected one such as 'float_2'\n" + HELP),
-        (["--emit", "poem"], 2, "--emit: poem not in {shared_library,stmt,stmt_html,assembly,llvm_assembly}\n" + HELP),
+        (["--emit", "poem"], 2, "--emit: poem not in {shared_library,stmt,stmt_html,assembly,llvm_assembly,schedule}\n" + HELP),
         (
             ["--emit", "stmt,schedule"],
             2,
             "--emit: schedule is what an autoscheduler finds, and none runs; the schedules are in NAME_generators.cpp\n" + HELP,
         ),
-        (["--schedule", "fast"], 2, "--schedule: fast not in {default,naive,auto:mullapudi2016,auto:adams2019,auto:li2018}\n" + HELP),
+        (["--emit", "schedule", "--schedule", "auto:li2018"], 2, "--emit: schedule is C++, and li2018 writes none that compiles; the others do\n" + HELP),
+        (["--schedule", "fast"], 2, "--schedule: 'fast', expected a file or one of default, naive, auto:mullapudi2016, auto:adams2019, auto:li2018\n" + HELP),
         (
             ["--schedule", "auto:adams2019", "--target", "x86-64-linux-sse41-opencl"],
             2,

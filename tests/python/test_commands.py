@@ -78,7 +78,7 @@ HINT = "Run with --help for more information.\n"
         (["layer.onnx", "--threads", "-1"], "--threads: '-1', expected 0 to 256\n"),
         (["layer.onnx", "--threads", "257"], "--threads: '257', expected 0 to 256\n"),
         (["layer.onnx", "--pixels", "0"], "--pixels: '0', expected two numbers such as 0,255\n"),
-        (["layer.onnx", "--schedule", "fast"], "--schedule: invalid choice: 'fast' (choose from 'default', 'naive', 'auto:mullapudi2016', 'auto:adams2019', 'auto:li2018')\n"),
+        (["layer.onnx", "--schedule", "fast", "--input", "row.npy"], "--schedule: 'fast', expected a file or one of default, naive, auto:mullapudi2016, auto:adams2019, auto:li2018\n"),
         (["layer.onnx", "--fast"], "unrecognized arguments: --fast\n"),
         ([], "the following arguments are required: MODEL.onnx\n"),
         (["layer.onnx", "--target", "pdp11", "--input", "row.npy"], "--target: 'pdp11' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl\n"),

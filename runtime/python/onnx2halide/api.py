@@ -26,7 +26,8 @@ def compile(
     dims      numbers for dims that the model leaves open, by name
     target    a Halide target
     threads   how many threads a run may use; 0: one a core
-    schedule  "default", "naive", or one of Halide's autoschedulers: "auto:mullapudi2016", "auto:adams2019", "auto:li2018"
+    schedule  "default", "naive", one of Halide's autoschedulers ("auto:mullapudi2016", "auto:adams2019", "auto:li2018"), or a file of
+              schedules as the compiler's --schedule takes it
     convolution  how 3x3 ones of stride 1 compute: "auto", "direct", or "winograd", whose transforms round more
     until     the name of a node or value: the model ends there, and what it makes is the output
     name      of the model in messages; by default its file's or graph's

@@ -16,8 +16,6 @@ DONE, MODEL_AT_FAULT, USAGE = 0, 1, 2
 
 MOST_THREADS = 256
 
-SCHEDULES = ["default", "naive", "auto:mullapudi2016", "auto:adams2019", "auto:li2018"]
-
 
 EXIT_STATUSES = "Exit status: 0 done; 1 the model, its data or a file is at fault; 2 usage."
 
@@ -42,7 +40,7 @@ def parser(command: str, description: str, examples: str) -> Parser:
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
     result.add_argument("--dim", metavar="NAME=N", action="append", type=_dim, default=[], help="number for a dim that the model leaves open")
     result.add_argument("--target", default="host", help="Halide target; default: host")
-    result.add_argument("--schedule", default="default", choices=SCHEDULES, help="default; naive: every Func at root; auto:NAME: by one of Halide's autoschedulers")
+    result.add_argument("--schedule", default="default", help="as compile's: default, naive, auto:NAME or a file; default: default")
     result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how 3x3 ones of stride 1 compute; default: auto")
     result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
     result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")

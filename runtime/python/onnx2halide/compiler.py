@@ -154,6 +154,8 @@ def _key(source: Source, options: Options, compiler: pathlib.Path) -> str:
     digest = hashlib.sha256()
     for part in (identity(compiler), source.name, *options.flags()):
         digest.update(part.encode() + b"\0")
+    if (schedule := pathlib.Path(options.schedule)).is_file():
+        digest.update(schedule.read_bytes() + b"\0")
     for file in source.external_files:
         state = file.stat() if file.exists() else None
         digest.update(f"{file} {state and (state.st_size, state.st_mtime_ns)}\0".encode())
