@@ -121,8 +121,7 @@ void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction,
     tiles.extents[0] = (channels + lanes * vectors - 1) / (lanes * vectors);
     const Loops turning = turning_loops(tiles);
     const std::string only = fmt::format("parallel({})", tile);
-    source.schedule(loops.func,
-                    turning.vars.empty() ? std::vector{only} : parallel_outermost(source, turning));
+    source.schedule(loops.func, turning.vars.empty() ? std::vector{only} : parallel_outermost(source, turning));
 }
 
 WindowPool::WindowPool(const Node& node) : Pool(node) {

@@ -195,9 +195,9 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     if (!options.schedule_file.empty() && models.size() > 1)
         throw UsageError("--schedule: {} is for one model, and there are {}", options.schedule_file.string(),
                          models.size());
-    if (!options.autoscheduler.empty() && target.is_gpu())
+    if (!options.autoscheduler.empty() && targets.front().is_gpu())
         throw UsageError("--schedule: auto:{} schedules for processors, and target {} has a GPU", options.autoscheduler,
-                         target.text);
+                         targets.front().text);
     std::vector<Unit> units;
     for (const fs::path& path : models) {
         units.push_back({path, name_of(path, options), {}, ""});
