@@ -30,11 +30,11 @@ bool has_ended(pid_t child) {
     return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid != 0;
 }
 
-/// C compilers remove their own temporary files when they are asked to end, for which they get a second.
+/// C compilers remove their own temporary files when they are asked to end, for which they get some seconds.
 void end_processes(const std::set<pid_t>& groups) {
     using namespace std::chrono_literals;
     for (const pid_t group : groups) kill(-group, SIGTERM);
-    const auto deadline = std::chrono::steady_clock::now() + 1s;
+    const auto deadline = std::chrono::steady_clock::now() + 5s;
     while (!std::all_of(groups.begin(), groups.end(), has_ended) && std::chrono::steady_clock::now() < deadline)
         std::this_thread::sleep_for(5ms);
     for (const pid_t group : groups) kill(-group, SIGKILL);
