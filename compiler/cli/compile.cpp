@@ -40,7 +40,7 @@ std::string why_no_schedule(const std::string& text) {
 
 struct Arguments {
     std::vector<std::string> models, dims;
-    std::string schedule = "default", weights = "embed";
+    std::string schedule = "default", weights = "embed", pipeline = "kernels";
     CompileOptions options;
 };
 
@@ -64,6 +64,7 @@ int compile(Arguments& arguments) {
         options.autoscheduler = arguments.schedule.substr(autoscheduler_prefix.size());
     else if (!is_schedule_name(arguments.schedule))
         options.schedule_file = arguments.schedule;
+    options.whole = arguments.pipeline == "whole";
     options.weights_in_file = arguments.weights == "file";
     options.progress = show_progress;
     const auto start = std::chrono::steady_clock::now();
@@ -107,6 +108,13 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
                      "as --emit schedule writes them")
         ->option_text("KIND or FILE")
         ->check(CLI::Validator(why_no_schedule, ""));
+    command
+        ->add_option(
+            "--pipeline", arguments->pipeline,
+            "kernels, the default: many; whole: one for a small model of fixed shapes, so that an autoscheduler "
+            "sees all of it; without one every Func is computed on its own")
+        ->option_text("KIND")
+        ->check(CLI::IsMember({"kernels", "whole"}));
     command
         ->add_option("--convolution", options.convolution,
                      "how 3x3 convolutions of stride 1 compute: auto, direct, or winograd, whose transforms round more")

@@ -165,13 +165,15 @@ ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const std::vector<T
     ProgramBuild build;
     PlanOptions plan;
     plan.name = unit.name;
-    plan.fuse = !options.naive;
+    plan.grouping = options.whole ? Grouping::whole : options.naive ? Grouping::nodes : Grouping::fused;
     build.program = make_program(graph, targets, plan);
     build.emit.model_file = unit.model.file;
     build.emit.model_sha256 = unit.model.sha256;
     build.emit.opset = graph.opset;
     build.emit.command = options.command;
-    build.emit.schedule = options.naive ? KernelSource::Schedule::naive : KernelSource::Schedule::tuned;
+    // Schedules are made for one anchor.
+    const bool is_tuned = !options.naive && !options.whole;
+    build.emit.schedule = is_tuned ? KernelSource::Schedule::tuned : KernelSource::Schedule::naive;
     build.emit.schedules = given_schedules(options.schedule_file, build.program);
     build.emit.weights_in_file = options.weights_in_file;
     build.folder = options.output;
@@ -198,6 +200,8 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     if (!options.autoscheduler.empty() && targets.front().is_gpu())
         throw UsageError("--schedule: auto:{} schedules for processors, and target {} has a GPU", options.autoscheduler,
                          targets.front().text);
+    if (options.whole && targets.front().is_gpu())
+        throw UsageError("--pipeline: whole is for processors, and target {} has a GPU", targets.front().text);
     std::vector<Unit> units;
     for (const fs::path& path : models) {
         units.push_back({path, name_of(path, options), {}, ""});
@@ -210,7 +214,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
         transform(*unit.model.graph, targets.front(), options);
     });
     fold_constants(units, parallel, options);
-    for_each_sound(units, [&](Unit& unit) { copy_outputs(*unit.model.graph); });
+    for_each_sound(units, [&](Unit& unit) { copy_outputs(*unit.model.graph, options.whole); });
     std::vector<ProgramBuild> builds;
     std::vector<Unit*> owners;
     for_each_sound(units, [&](Unit& unit) {

@@ -21,6 +21,7 @@ struct CompileOptions {
     std::vector<std::string> emit;        // shared_library, stmt_html, assembly, …; empty for `build`: as compiled
     bool overwrite = false;               // --overwrite: sources that a person has edited
     bool naive = false;                   // --schedule naive
+    bool whole = false;                   // --pipeline whole
     std::string autoscheduler;            // --schedule auto:NAME: one of autoschedulers()
     std::filesystem::path schedule_file;  // --schedule FILE: of one model; see read_schedules
     ConvAlgorithm convolution = ConvAlgorithm::automatic;  // --convolution: of 3x3 ones with stride 1

@@ -17,12 +17,13 @@ const Value* owner(const Value* value) {
 
 }  // namespace
 
-void copy_outputs(Graph& graph) {
+void copy_outputs(Graph& graph, bool read) {
     std::set<const Value*> taken;
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
         Value* output = graph.outputs[i];
         const Value* memory = owner(output);
-        if (memory->producer && !memory->constant && taken.insert(memory).second) continue;
+        const bool is_copied = read && !output->consumers.empty();
+        if (!is_copied && memory->producer && !memory->constant && taken.insert(memory).second) continue;
         Node copy;
         copy.domain = "onnx2halide";
         copy.op_type = "Copy";

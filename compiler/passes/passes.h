@@ -21,7 +21,8 @@ void fuse_batch_normalization(Graph& graph);
 void assign_layouts(Graph& graph);
 
 /// Gives every output of the graph memory of its own: an output that is an input, a constant, a view of either or of
-/// another output is copied.
-void copy_outputs(Graph& graph);
+/// another output is copied; with `read`, what nodes read, too: Halide takes what a pipeline has written itself for
+/// aligned, and users' memory is not.
+void copy_outputs(Graph& graph, bool read = false);
 
 }  // namespace onnx2halide

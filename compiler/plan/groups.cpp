@@ -105,7 +105,12 @@ private:
 
 }  // namespace
 
-std::vector<Group> cut_groups(const Graph& graph, bool fuse) { return GroupCutter(graph).cut(fuse); }
+std::vector<Group> cut_groups(const Graph& graph, Grouping grouping) {
+    if (grouping != Grouping::whole) return GroupCutter(graph).cut(grouping == Grouping::fused);
+    Group whole;
+    for (const auto& node : graph.nodes()) whole.nodes.push_back(node.get());
+    return {whole};
+}
 
 std::vector<const Value*> escaping_values(const Graph& graph, const Group& group) {
     std::vector<const Value*> result;

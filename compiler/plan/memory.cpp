@@ -1,6 +1,7 @@
 #include "compiler/plan/memory.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "runtime/arena.h"
@@ -14,6 +15,7 @@ public:
     explicit MemoryPlanner(Program& program) : program_(program) {}
 
     void plan() {
+        for (const Step& step : program_.steps) computed_.insert(step.outputs.begin(), step.outputs.end());
         const Graph& graph = *program_.graph;
         for (size_t i = 0; i < graph.inputs.size(); ++i) new_storage(graph.inputs[i], Place::input, i);
         for (int i = 0; i < static_cast<int>(program_.steps.size()); ++i) plan_step(i);
@@ -74,11 +76,12 @@ private:
         return last_uses_.at(viewed(value)) > index;
     }
 
-    /// The value that a chain of views starts from.
+    /// The value that a chain of views starts from. What a step computes is no view.
     const Value* viewed(const Value* value) {
         const auto [found, is_new] = viewed_.try_emplace(value, value);
         const Node* producer = value->producer;
-        if (is_new && producer && producer->outputs[0] == value && make_generator(*producer)->is_view()) {
+        if (is_new && producer && !computed_.contains(value) && producer->outputs[0] == value &&
+            make_generator(*producer)->is_view()) {
             found->second = viewed(producer->inputs[0]);
         }
         return viewed_.at(value);
@@ -138,6 +141,7 @@ private:
 
     Program& program_;
     std::unordered_map<const Value*, const Value*> viewed_;
+    std::set<const Value*> computed_;                  // outputs of steps
     std::unordered_map<const Value*, int> last_uses_;  // of what `viewed` gives
 };
 

@@ -104,12 +104,14 @@ KernelSource write_kernel(const Group& group, const std::vector<const Value*>& e
             throw CompileError("{}: {}", node->label(), error.what());
         }
     }
+    if (!group.anchor) return source;
     const auto anchor = make_generator(*group.anchor);
     is_known(*group.anchor) ? anchor->NodeGenerator::schedule(source) : anchor->schedule(source);
     return source;
 }
 
 std::string kernel_name(const Group& group) {
+    if (!group.anchor) return "whole";
     const std::string first = identifier(group.anchor->name), last = identifier(group.nodes.back()->name);
     const std::string name = first == last ? first : first + "_" + last;
     return name.size() <= 80 ? name : name.substr(0, 80);
@@ -124,13 +126,24 @@ public:
     }
 
     Program plan() {
-        for (const Group& group : cut_groups(*program_.graph, options_.fuse)) add_step(group);
+        if (options_.grouping == Grouping::whole) check_whole();
+        for (const Group& group : cut_groups(*program_.graph, options_.grouping)) add_step(group);
         drop_dead_steps();
         plan_memory(program_);
         return std::move(program_);
     }
 
 private:
+    /// Halide's compile time grows steeply with the stages of a pipeline, and autoschedulers need sizes.
+    void check_whole() const {
+        constexpr size_t most = 64;
+        const size_t count = program_.graph->nodes().size();
+        if (!program_.is_static()) throw CompileError("--pipeline whole: the model leaves dims open, expected none");
+        if (count > most)
+            throw CompileError(
+                "--pipeline whole: the graph has {} nodes when constants are folded, expected at most {}", count, most);
+    }
+
     void add_step(const Group& group) {
         const std::vector<const Value*> escaping = escaping_values(*program_.graph, group);
         const bool is_empty = std::all_of(escaping.begin(), escaping.end(),

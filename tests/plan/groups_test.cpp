@@ -12,9 +12,9 @@ namespace onnx2halide {
 namespace {
 
 /// One group a line: its nodes, the anchor in brackets; views belong to none.
-std::string groups_text(const Graph& graph, bool fuse = true) {
+std::string groups_text(const Graph& graph, Grouping grouping = Grouping::fused) {
     std::string text;
-    for (const Group& group : cut_groups(graph, fuse)) {
+    for (const Group& group : cut_groups(graph, grouping)) {
         std::vector<std::string> names;
         for (const Node* node : group.nodes)
             names.push_back(node == group.anchor ? "[" + node->name + "]" : node->name);
@@ -153,7 +153,16 @@ TEST_CASE("without fusion every node is a kernel") {
         a = Neg(x)
         b = Exp(a)
         output b)");
-    CHECK(groups_text(*graph, false) == "[a]\n[b]\n");
+    CHECK(groups_text(*graph, Grouping::nodes) == "[a]\n[b]\n");
+}
+
+TEST_CASE("the whole graph is one group, views included") {
+    const auto graph = parse_graph(R"(
+        x = input float32[3,3]
+        a = Flatten(x)
+        b = MatMul(a, a)
+        output b)");
+    CHECK(groups_text(*graph, Grouping::whole) == "a b\n");
 }
 
 TEST_CASE("layouts that differ are not fused across") {
@@ -174,7 +183,7 @@ TEST_CASE("what leaves a group is what others read") {
         d = Neg(c)
         output d)");
     std::vector<std::string> escaping;
-    for (const Group& group : cut_groups(*graph, true)) {
+    for (const Group& group : cut_groups(*graph, Grouping::fused)) {
         for (const Value* value : escaping_values(*graph, group)) escaping.push_back(value->name);
         escaping.push_back(";");
     }

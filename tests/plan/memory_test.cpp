@@ -12,7 +12,7 @@ namespace onnx2halide {
 namespace {
 
 Program planned(const Graph& graph) {
-    return make_program(graph, parse_targets("x86-64-linux-sse41"), {"test", true, false});
+    return make_program(graph, parse_targets("x86-64-linux-sse41"), {.name = "test"});
 }
 
 /// One tensor a line: where its memory is, whose it is, and when the arena's are alive.

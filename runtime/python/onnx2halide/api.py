@@ -16,6 +16,7 @@ def compile(
     *,
     schedule: str = "default",
     convolution: str = "auto",
+    pipeline: str = "kernels",
     until: str | None = None,
     name: str | None = None,
     cache=None,
@@ -29,6 +30,7 @@ def compile(
     schedule  "default", "naive", one of Halide's autoschedulers ("auto:mullapudi2016", "auto:adams2019", "auto:li2018"), or a file of
               schedules as the compiler's --schedule takes it
     convolution  how 3x3 ones of stride 1 compute: "auto", "direct", or "winograd", whose transforms round more
+    pipeline  "kernels", or "whole" for one kernel that is the whole model, which must be small and of fixed shapes
     until     the name of a node or value: the model ends there, and what it makes is the output
     name      of the model in messages; by default its file's or graph's
     cache     a folder for compiled models; by default in the user's cache folder
@@ -36,7 +38,7 @@ def compile(
     A model that was compiled before with the same options comes from the cache. Raises CompileError with the compiler's message. Warns
     of kernels that an autoscheduler fails on."""
     source = Source(model, name)
-    options = _options(dims, target, schedule, convolution, until)
+    options = _options(dims, target, schedule, convolution, pipeline, until)
     result = libraries([source], options, cache)[0]
     return _load(source, result, options, threads, cache)
 
@@ -49,6 +51,7 @@ def compile_many(
     *,
     schedule: str = "default",
     convolution: str = "auto",
+    pipeline: str = "kernels",
     cache=None,
     jobs: int | None = None,
     return_exceptions: bool = False,
@@ -56,7 +59,7 @@ def compile_many(
     """Compiles models together, which takes less time than one by one, on up to `jobs` processes (by default one a core). With
     `return_exceptions`, a model that cannot be compiled or loaded leaves its exception in the list; else the first of these is raised."""
     sources = [Source(model) for model in models]
-    options = _options(dims, target, schedule, convolution, None)
+    options = _options(dims, target, schedule, convolution, pipeline, None)
     loaded = []
     for source, result in zip(sources, libraries(sources, options, cache, jobs)):
         try:
@@ -68,8 +71,8 @@ def compile_many(
     return loaded
 
 
-def _options(dims, target, schedule, convolution, until) -> Options:
-    return Options(tuple(sorted((dims or {}).items())), target, schedule, until, convolution=convolution)
+def _options(dims, target, schedule, convolution, pipeline, until) -> Options:
+    return Options(tuple(sorted((dims or {}).items())), target, schedule, until, convolution=convolution, pipeline=pipeline)
 
 
 def _load(source: Source, result, options: Options, threads: int, cache) -> Model:

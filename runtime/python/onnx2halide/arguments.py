@@ -42,6 +42,7 @@ def parser(command: str, description: str, examples: str) -> Parser:
     result.add_argument("--target", default="host", help="Halide target; default: host")
     result.add_argument("--schedule", default="default", help="as compile's: default, naive, auto:NAME or a file; default: default")
     result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how 3x3 ones of stride 1 compute; default: auto")
+    result.add_argument("--pipeline", default="kernels", choices=["kernels", "whole"], help="kernels: many; whole: one; default: kernels")
     result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
     result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")
     return result
@@ -49,7 +50,8 @@ def parser(command: str, description: str, examples: str) -> Parser:
 
 def compile_model(options: argparse.Namespace) -> Model:
     progress(f"compiling {options.model.name}")
-    return onnx2halide.compile(options.model, dict(options.dim), options.target, options.threads, schedule=options.schedule, convolution=options.convolution)
+    how = {name: getattr(options, name) for name in ("schedule", "convolution", "pipeline")}
+    return onnx2halide.compile(options.model, dict(options.dim), options.target, options.threads, **how)
 
 
 def run_command(command: Callable[[], int]) -> None:

@@ -230,7 +230,7 @@ def as_json(rows: list[Row]) -> str:
 
 def main() -> int:
     options = _parse()
-    compile_options = Options(tuple(sorted(dict(options.dim).items())), options.target, options.schedule, None, convolution=options.convolution)
+    compile_options = Options(tuple(sorted(dict(options.dim).items())), options.target, options.schedule, None, convolution=options.convolution, pipeline=options.pipeline)
     rows = bench(options.model, compile_options, options.threads, options.against, options.seconds, options.kernels, options.random_weights)
     print(as_json(rows) if options.json else text(rows, options.against))
     return arguments.DONE

@@ -38,6 +38,7 @@ class Options:
     until: str | None = None
     all_values: bool = False
     convolution: str = "auto"
+    pipeline: str = "kernels"
 
     def flags(self) -> list[str]:
         flags = ["--target", self.target, "--schedule", self.schedule]
@@ -45,6 +46,8 @@ class Options:
             flags += ["--dim", f"{name}={size}"]
         if self.convolution != "auto":
             flags += ["--convolution", self.convolution]
+        if self.pipeline != "kernels":
+            flags += ["--pipeline", self.pipeline]
         if self.until is not None:
             flags += ["--until", self.until]
         return flags + ["--all-values"] * self.all_values
