@@ -116,6 +116,9 @@ private:
         IRVisitor::visit(op);
     }
 
+    /// What stands there may never run.
+    void visit(const IfThenElse*) override {}
+
     void learn(const std::string& name, const Expr& value) {
         const Expr known = simplify(substitute(known_, value));
         if (is_const(known)) known_[name] = known;

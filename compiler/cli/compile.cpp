@@ -104,8 +104,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
         ->add_option("--schedule", arguments->schedule,
                      "default; naive: every Func is computed on its own, as a yardstick; auto:mullapudi2016, "
                      "auto:adams2019 or auto:li2018: by one of Halide's autoschedulers; FILE: functions void "
-                     "KERNEL::schedule(), "
-                     "as --emit schedule writes them")
+                     "KERNEL::schedule(), as --emit schedule writes them")
         ->option_text("KIND or FILE")
         ->check(CLI::Validator(why_no_schedule, ""));
     command
