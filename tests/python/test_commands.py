@@ -132,7 +132,15 @@ def test_signals_end_it_quietly(command, tmp_path, name, number):
     np.save(tmp_path / "x.npy", A)
     words = ["layer.onnx", *(["--input", "x.npy"] if name == "run" else [])]
     environment = os.environ | {"ONNX2HALIDE_COMPILER": str(compiler), "TMPDIR": str(temporary), "ONNX2HALIDE_CACHE": str(tmp_path / "cache")}
-    process = subprocess.Popen([find_compiler(), name, *words], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [find_compiler(), name, *words],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a shell's background jobs ignore
+    )
     while not (tmp_path / "started").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)

@@ -78,7 +78,7 @@ def _options(dims, target, schedule, convolution, pipeline, until) -> Options:
 def _load(source: Source, result, options: Options, threads: int, cache) -> Model:
     if isinstance(result, CompileError):
         raise result
-    return Model(result, threads, functools.partial(_load_all_values, source, options, threads, cache))
+    return Model(result, threads, functools.partial(_load_all_values, source, options, threads, cache), name=source.name)
 
 
 def _load_all_values(source: Source, options: Options, threads: int, cache) -> Model:
@@ -87,4 +87,4 @@ def _load_all_values(source: Source, options: Options, threads: int, cache) -> M
     result = libraries([source], exposed, cache)[0]
     if isinstance(result, CompileError):
         raise result
-    return Model(result, threads)
+    return Model(result, threads, name=source.name)

@@ -79,12 +79,13 @@ class _COptions(ctypes.Structure):
 class Model:
     """A compiled model and one session of it. Several threads may call it; they take turns."""
 
-    def __init__(self, library, threads: int = 1, with_all_values: "Callable[[], Model] | None" = None, trace: tuple[int, int] = (0, 0)):
+    def __init__(self, library, threads: int = 1, with_all_values: "Callable[[], Model] | None" = None, trace: tuple[int, int] = (0, 0), name: str | None = None):
         """Loads NAME.so (or KEY.NAME.so). `threads` is how many a run may use, 0 for one a core. `with_all_values` makes the same model
         with every value of its graph as an output. `trace` is the address of a C function that is called after each kernel, and of its
-        context (see onnx2halide_types.h)."""
+        context (see onnx2halide_types.h). `name` is what messages call the model; by default the library's name."""
         path = pathlib.Path(library).resolve()
-        self.name = path.stem.rpartition(".")[2]
+        self._prefix = path.stem.rpartition(".")[2]  # of its C functions
+        self.name = name or self._prefix
         self.threads = threads
         self._library = ctypes.CDLL(str(path))
         self._session = self._create(threads, trace)
@@ -184,13 +185,13 @@ class Model:
         return session
 
     def _function(self, name: str, result, *arguments):
-        function = self._library[f"{self.name}_{name}"]
+        function = self._library[f"{self._prefix}_{name}"]
         function.restype, function.argtypes = result, arguments
         return function
 
     def _ports(self, table: str) -> tuple[list[Port], list[int]]:
         """The rows of a table, which ends with one that has no name, and ONNX's codes of their types."""
-        rows = ctypes.cast(self._library[f"{self.name}_{table}"], ctypes.POINTER(_CPort))
+        rows = ctypes.cast(self._library[f"{self._prefix}_{table}"], ctypes.POINTER(_CPort))
         ports, types = [], []
         while (row := rows[len(ports)]).name is not None:
             shape = tuple(None if row.dims[i] < 0 else row.dims[i] for i in range(row.rank))
