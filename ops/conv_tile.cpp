@@ -95,10 +95,6 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
 }
 
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
-    constexpr double task_overhead = 300, copy_cycles = 0.3, least_parallel_cycles = 30000;
-    // How much a machine with so many threads counts.
-    constexpr struct { int threads, weight; } machines[] = {{1, 8}, {2, 8}, {4, 4}, {8, 3}, {16, 2}, {32, 1}, {64, 1}};
-
     const bool by_rows = loops.height > 1;
     const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
     const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
@@ -120,16 +116,21 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
             task += copy_cycles * static_cast<double>(loops.input_row_elements * (strip + loops.halo_rows));
         }
         const int64_t tasks = strips * loops.images * (channels_outermost ? channel_tiles : 1);
-        double score = 0;
-        for (const auto& [threads, weight] : machines) {
-            score += weight * all_cycles / threads / (static_cast<double>(ceil_div(tasks, threads)) * task);
-        }
+        const double score = use_of_threads(
+            all_cycles, [&](int threads) { return static_cast<double>(ceil_div(tasks, threads)) * task; });
         if (score > best_score * 1.001) {
             best_score = score;
             best.strip = static_cast<int>(strip);
         }
     }
     return best;
+}
+
+double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on) {
+    constexpr struct { int threads, weight; } machines[] = {{1, 8}, {2, 8}, {4, 4}, {8, 3}, {16, 2}, {32, 1}, {64, 1}};
+    double use = 0;
+    for (const auto& [threads, weight] : machines) use += weight * cycles / threads / cycles_on(threads);
+    return use;
 }
 
 }  // namespace onnx2halide

@@ -254,7 +254,6 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
         return {};
     WinogradLoops loops{*inputs, *channels, *height, *width};
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
-    loops.packed_channels = (*channels + weight_block - 1) / weight_block * weight_block;
     return loops;
 }
 

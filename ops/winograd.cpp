@@ -1,8 +1,9 @@
 #include "ops/winograd.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "ops/conv_weights.h"
 
 namespace onnx2halide {
 
@@ -13,8 +14,6 @@ constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;
 constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
 /// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
 constexpr double transform_cycles = 3;
-constexpr double copy_cycles = 0.3;  // of an input element and its edges
-constexpr double task_overhead = 300, least_parallel_cycles = 30000;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -27,13 +26,11 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     ConvLoops product{};
     product.element = ElementType::float32;
     product.channels = loops.channels;
-    product.max_lanes = 16;
+    product.max_lanes = weight_block;
     product.products = product.inner_products = loops.inputs;
     product.width = tiles;
     product.height = 1;
     product.input_pixel_bytes = loops.inputs * 4;
-    product.input_elements = tiles * loops.inputs;
-    product.weight_elements = loops.inputs * loops.channels;
     return choose_conv_tile(product, target);
 }
 
@@ -64,17 +61,27 @@ StripCycles strip_cycles(const WinogradLoops& loops, int outputs, int64_t rows, 
 
 /// Cycles in which weights come from memory, for one image.
 double weight_cycles(const WinogradLoops& loops, int64_t places) {
-    return static_cast<double>(places * loops.inputs * loops.packed_channels * 4) / memory_rate /
+    const int64_t packed_channels = ceil_div(loops.channels, weight_block) * weight_block;
+    return static_cast<double>(places * loops.inputs * packed_channels * 4) / memory_rate /
            static_cast<double>(loops.images);
 }
 
-/// How much of the threads' time is used, over machines with few and with many.
-template <typename Time>
-double balance(double all, const Time& time_on) {
-    constexpr std::array<std::pair<int, int>, 6> weights = {{{1, 8}, {2, 8}, {4, 4}, {8, 3}, {16, 2}, {32, 1}}};
-    double score = 0;
-    for (const auto& [threads, weight] : weights) score += weight * all / threads / time_on(threads);
-    return score;
+/// Of the direct convolution of one image on one core, weights from memory included.
+double direct_cycles(const WinogradLoops& loops, const Target& target) {
+    ConvLoops direct{};
+    direct.element = ElementType::float32;
+    direct.channels = loops.channels;
+    direct.max_lanes = weight_block;
+    direct.inner_products = loops.inputs;
+    direct.products = loops.inputs * 9;
+    direct.width = loops.width;
+    direct.height = loops.height;
+    direct.input_pixel_bytes = loops.inputs * 4;
+    const ConvTile tile = choose_conv_tile(direct, target);
+    const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
+                          ceil_div(loops.channels, tile.lanes * tile.vectors);
+    return static_cast<double>(tile.cycles * tiles) +
+           copy_cycles * static_cast<double>(loops.inputs * loops.height * loops.width) + weight_cycles(loops, 9);
 }
 
 }  // namespace
@@ -94,7 +101,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
         const int64_t channel_tiles = ceil_div(loops.channels, cycles.product.lanes * cycles.product.vectors);
         const bool channels_outermost = strips == 1;
         // Time that all machines take together, each measured by what it could do at best.
-        const double used = balance(1, [&](int threads) {
+        const double used = use_of_threads(1, [&](int threads) {
             if (!channels_outermost)
                 return static_cast<double>(ceil_div(strips * loops.images, threads)) /
                        static_cast<double>(strips * loops.images) * (1 + task_overhead / one);
@@ -112,23 +119,6 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
     }
     best.cycles += weight_cycles(loops, places);
     return best;
-}
-
-double direct_cycles(const WinogradLoops& loops, const Target& target) {
-    ConvLoops direct{};
-    direct.element = ElementType::float32;
-    direct.channels = loops.channels;
-    direct.max_lanes = 16;
-    direct.inner_products = loops.inputs;
-    direct.products = loops.inputs * 9;
-    direct.width = loops.width;
-    direct.height = loops.height;
-    direct.input_pixel_bytes = loops.inputs * 4;
-    const ConvTile tile = choose_conv_tile(direct, target);
-    const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
-                          ceil_div(loops.channels, tile.lanes * tile.vectors);
-    return static_cast<double>(tile.cycles * tiles) +
-           copy_cycles * static_cast<double>(loops.inputs * loops.height * loops.width) + weight_cycles(loops, 9);
 }
 
 std::optional<int> choose_winograd_outputs(const WinogradLoops& loops, const Target& target) {

@@ -15,12 +15,11 @@ enum class ConvAlgorithm {
 };
 
 /// A 3×3 convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs × outputs, of which each is
-/// transformed to taps() × taps() places, and one matrix product a place.
+/// transformed to (outputs + 2)² places, and one matrix product a place.
 struct WinogradLoops {
-    int64_t inputs, channels;     // channels of the input and of the output
-    int64_t height, width;        // of the output
-    int64_t images = 1;           // the batch
-    int64_t packed_channels = 0;  // that the weights have: whole blocks
+    int64_t inputs, channels;  // channels of the input and of the output
+    int64_t height, width;     // of the output
+    int64_t images = 1;        // the batch
 
     int64_t tile_rows(int outputs) const;
     int64_t tile_columns(int outputs) const;
@@ -38,9 +37,6 @@ struct WinogradWalk {
 
 /// The fastest walk for tiles of so many outputs.
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const Target& target);
-
-/// Estimated cycles of the direct convolution of one image on one core, weights from memory included.
-double direct_cycles(const WinogradLoops& loops, const Target& target);
 
 /// The outputs of a tile with which Winograd's algorithm is the faster one; nothing where the direct one is.
 std::optional<int> choose_winograd_outputs(const WinogradLoops& loops, const Target& target);
