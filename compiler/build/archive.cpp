@@ -34,23 +34,39 @@ std::vector<std::string> with_arguments(const std::string& cc, const std::vector
     return command;
 }
 
-/// The C compiler with its flags for objects that go into archives and shared libraries.
-std::vector<std::string> compile_command(const std::string& cc, const std::string& optimisation, const fs::path& source,
-                                         const fs::path& object, const fs::path& include) {
-    return with_arguments(cc, {"-std=c11", optimisation, "-fPIC", "-I" + include.string(),
-                               "-I" + runtime_folder.string(), "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-include",
-                               "stddef.h", "-c", source.string(), "-o", object.string()});
+/// A C source that becomes part of an archive or a shared library.
+struct CSource {
+    std::string cc, optimisation;
+    fs::path file, include;
+};
+
+/// Runs the C compiler on it with further arguments and returns what that prints.
+std::string run_c_compiler(const CSource& source, const std::vector<std::string>& arguments) {
+    const ProcessResult result = run_process(with_arguments(
+        source.cc,
+        {"-std=c11", source.optimisation, "-fPIC", "-I" + source.include.string(), "-I" + runtime_folder.string(),
+         "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-include", "stddef.h", source.file.string()},
+        arguments));
+    if (result.status != 0)
+        throw CompileError("{} does not compile:\n{}", source.file.filename().string(), result.output);
+    return result.output;
 }
 
-/// A source of runtime/, compiled once for each compiler and kept in the cache.
-void build_runtime_source(const std::string& cc, const std::string& name, const fs::path& object) {
-    std::string text = cc;
-    for (const char* file : {"session.h", "arena.h", "onnx2halide_types.h"}) text += read_text(runtime_folder / file);
+/// Compiles a source, or takes from the cache what the same compiler made of the same text.
+void compile_c(const CSource& source, const std::string& text, const fs::path& object) {
     const ObjectCache cache;
-    const std::string key = ObjectCache::key("runtime source", text + read_text(runtime_folder / name));
+    const std::string key = ObjectCache::key("C source", source.cc + " " + source.optimisation + "\n" + text);
     if (cache.fetch(key, object)) return;
-    run_or_throw(compile_command(cc, "-O2", runtime_folder / name, object, runtime_folder));
+    run_c_compiler(source, {"-c", "-o", object.string()});
     cache.store(key, object);
+}
+
+void build_runtime_source(const std::string& cc, const std::string& name, const fs::path& object) {
+    std::string text;
+    for (const std::string& file :
+         {std::string("session.h"), std::string("arena.h"), std::string("onnx2halide_types.h"), name})
+        text += read_text(runtime_folder / file);
+    compile_c({cc, "-O2", runtime_folder / name, runtime_folder}, text, object);
 }
 
 /// Halide's own runtime, for every machine of the target's kind: made when the compiler was built, from the cache, or
@@ -77,7 +93,7 @@ std::vector<std::string> public_symbols(const std::string& name) {
     return symbols;
 }
 
-/// A tool of the same tool chain as the C compiler: objcopy, ar.
+/// A tool of the same tool chain as the C compiler, such as objcopy.
 std::string sibling_tool(const std::string& cc, const std::string& tool) {
     std::vector<std::string> command = words(cc);
     command.push_back("-print-prog-name=" + tool);
@@ -89,9 +105,9 @@ std::string sibling_tool(const std::string& cc, const std::string& tool) {
 std::string build_host_program(const ArchiveJob& job) {
     const fs::path object = job.objects / (job.name + "_host_program.o");
     // Calls of kernels gain nothing from more, and long programs take long.
-    const ProcessResult compiled = run_process(
-        compile_command(job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), object, job.folder));
-    if (compiled.status != 0) throw CompileError("{}.c does not compile:\n{}", job.name, compiled.output);
+    const CSource source{job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), job.folder};
+    // Its text is that with all that it includes: an edited program may include what it likes.
+    compile_c(source, run_c_compiler(source, {"-E", "-P"}), object);
     return object.string();
 }
 
@@ -159,9 +175,9 @@ void build_archive(const ArchiveJob& job) {
     std::vector<std::string> members = {join(job)};
     if (weights.valid()) members.push_back(weights.get());
     const fs::path archive = job.objects / (job.name + ".a"), library = job.objects / (job.name + ".so");
-    std::vector<std::string> command = {sibling_tool(job.cc, "ar"), "rcsD", archive.string()};
-    command.insert(command.end(), members.begin(), members.end());
-    run_or_throw(command);
+    // Halide's writer of archives, LLVM's, maps the members; ar reads and writes hundreds of megabytes of weights
+    // twice.
+    Halide::create_static_library(members, Halide::Target(job.target), archive.string());
     if (job.shared_library) {
         run_or_throw(
             with_arguments(job.cc, {"-shared", "-o", library.string()}, members, {"-lpthread", "-ldl", "-lm"}));
