@@ -124,10 +124,5 @@ void halide_print(void* user_context, const char* message) {
 
 int halide_do_par_for(void* user_context, halide_task_t task, int min, int size, uint8_t* closure) {
     const onnx2halide_session* session = user_context;
-    if (session && session->threads > 1) return halide_default_do_par_for(user_context, task, min, size, closure);
-    for (int i = min; i < min + size; ++i) {
-        const int status = task(user_context, i, closure);
-        if (status != 0) return status;
-    }
-    return 0;
+    return onnx2halide_share_out(session ? session->team : NULL, user_context, task, min, size, closure);
 }

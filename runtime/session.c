@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,24 +155,6 @@ int onnx2halide_reserve(onnx2halide_session* session, size_t tensor_bytes) {
     return 0;
 }
 
-static int nothing(void* context, int task, uint8_t* closure) {
-    (void)context, (void)task, (void)closure;
-    return 0;
-}
-
-/* Starts the pool's threads now, so that no run has to. The pool serves all sessions of the model. */
-static void start_threads(int threads) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static int most;
-    pthread_mutex_lock(&lock);
-    if (threads > most) {
-        most = threads;
-        halide_set_num_threads(threads);
-        halide_default_do_par_for(NULL, nothing, 0, threads, NULL);
-    }
-    pthread_mutex_unlock(&lock);
-}
-
 const char* onnx2halide_target_name(const onnx2halide_session* session) {
     return session ? session->model->targets[session->target].name : NULL;
 }
@@ -210,7 +191,10 @@ static int set_up(onnx2halide_session* session, const onnx2halide_options* optio
         const int code = map_weights(session, options ? options->weights : NULL);
         if (code != 0) return code;
     }
-    if (session->threads > 1) start_threads(session->threads);
+    if (session->threads > 1) {
+        session->team = onnx2halide_start_team(session->threads);
+        if (!session->team) return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for threads");
+    }
     if (model->open_count > 0) return 0; /* placed by the first run */
     const int code = onnx2halide_reserve(session, model->arena_bytes);
     return code != 0 ? code : model->place(session);
@@ -260,6 +244,7 @@ static void free_devices(onnx2halide_session* session) {
 
 void onnx2halide_destroy(onnx2halide_session* session) {
     if (!session) return;
+    onnx2halide_stop_team(session->team);
     free_devices(session);
     for (int i = 0; i < session->model->output_count; ++i) free(session->output_storage[i]);
     if (session->owns_arena) free(session->arena);

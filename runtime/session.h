@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "HalideRuntime.h"
 #include "onnx2halide_types.h"
+#include "threads.h"
 
 typedef struct onnx2halide_session onnx2halide_session;
 
@@ -52,7 +53,7 @@ typedef struct onnx2halide_model {
     int (*steps)(onnx2halide_session* session);
 } onnx2halide_model;
 
-enum { ONNX2HALIDE_MAX_OPEN = 8, ONNX2HALIDE_MAX_THREADS = 256 /* of Halide's thread pool */ };
+enum { ONNX2HALIDE_MAX_OPEN = 8, ONNX2HALIDE_MAX_THREADS = 256 };
 
 struct onnx2halide_session {
     const onnx2halide_model* model;
@@ -60,6 +61,7 @@ struct onnx2halide_session {
     char error[512];
     int target; /* of the model's, that this machine has */
     int threads;
+    onnx2halide_team* team;                          /* NULL: one thread */
     int (*trace)(void* context, const char* kernel); /* see onnx2halide_options */
     void* trace_context;
     int64_t open[ONNX2HALIDE_MAX_OPEN];

@@ -63,8 +63,8 @@ void compile_c(const CSource& source, const std::string& text, const fs::path& o
 
 void build_runtime_source(const std::string& cc, const std::string& name, const fs::path& object) {
     std::string text;
-    for (const std::string& file :
-         {std::string("session.h"), std::string("arena.h"), std::string("onnx2halide_types.h"), name})
+    for (const std::string& file : {std::string("session.h"), std::string("arena.h"), std::string("threads.h"),
+                                    std::string("onnx2halide_types.h"), name})
         text += read_text(runtime_folder / file);
     compile_c({cc, "-O2", runtime_folder / name, runtime_folder}, text, object);
 }
@@ -115,7 +115,7 @@ std::string build_host_program(const ArchiveJob& job) {
 std::string join(const ArchiveJob& job) {
     std::vector<std::string> objects = {build_host_program(job)};
     for (const std::string& kernel : job.kernels) objects.push_back((job.objects / (kernel + ".o")).string());
-    for (const char* source : {"session.c", "processor.c", "halide_hooks.c"}) {
+    for (const char* source : {"session.c", "processor.c", "threads.c", "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
         build_runtime_source(job.cc, source, objects.back());
     }

@@ -1,0 +1,231 @@
+#define _GNU_SOURCE
+#include "threads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* How long a worker without work looks for more before it lets its core go: longer than the steps of a run that only one
+ * thread computes, and than the time between runs that follow each other. */
+enum { LOOK_NS = 1000000, LOOK_ALONE_NS = 20000 /* before it offers its core to others */ };
+
+/* The tasks that one thread begins with. It takes them from the front, others from the back. */
+typedef struct share {
+    _Alignas(128) uint64_t tasks; /* the first in the lower half, the end in the upper one */
+} share;
+
+struct onnx2halide_team {
+    pthread_mutex_t lock; /* of is_over, and of going to sleep */
+    pthread_cond_t wake;
+    int is_over, sleepers;
+    int workers; /* beside the caller */
+    pthread_t* threads;
+    /* The job. */
+    halide_task_t task;
+    void* context;
+    uint8_t* closure;
+    int status; /* of the first task that failed */
+    /* The job's number in the upper half, whether workers may still join it, and how many are at it. */
+    _Alignas(128) uint64_t state;
+    share shares[];
+};
+
+static const uint64_t is_open = 1u << 31, workers_at_it = 0xffff;
+
+static uint32_t number(uint64_t state) { return (uint32_t)(state >> 32); }
+
+/* What a worker is told when it starts. */
+typedef struct worker {
+    onnx2halide_team* team;
+    int index;
+} worker;
+
+/* Whether this thread runs a task: loops inside of it are not shared out again. */
+static _Thread_local int is_at_work;
+
+static void pause_briefly(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* A wait for something in memory. */
+typedef struct wait {
+    unsigned turns;
+    int64_t since, ns; /* when it began and how long it has lasted, as of the last look at the clock */
+} wait;
+
+static void wait_a_turn(wait* wait) {
+    pause_briefly();
+    if (++wait->turns % 32 != 0) return;
+    const int64_t time = now();
+    if (wait->since == 0) wait->since = time;
+    wait->ns = time - wait->since;
+    if (wait->ns > LOOK_ALONE_NS) sched_yield();
+}
+
+/* ---- Tasks ---- */
+
+static uint64_t tasks_between(uint32_t first, uint32_t end) { return first | (uint64_t)end << 32; }
+
+/* Takes the first or the last task of a share. */
+static int take(share* from, int last, int* task) {
+    uint64_t tasks = __atomic_load_n(&from->tasks, __ATOMIC_RELAXED), rest;
+    do {
+        const uint32_t first = (uint32_t)tasks, end = (uint32_t)(tasks >> 32);
+        if (first == end) return 0;
+        *task = (int)(last ? end - 1 : first);
+        rest = last ? tasks_between(first, end - 1) : tasks_between(first + 1, end);
+    } while (!__atomic_compare_exchange_n(&from->tasks, &tasks, rest, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return 1;
+}
+
+/* Runs a thread's own tasks, then what the others have not come to. */
+static void run_tasks(onnx2halide_team* team, int own) {
+    is_at_work = 1;
+    for (int i = 0; i <= team->workers; ++i) {
+        share* from = &team->shares[(own + i) % (team->workers + 1)];
+        int task;
+        while (take(from, i > 0, &task)) {
+            if (__atomic_load_n(&team->status, __ATOMIC_RELAXED) != 0) continue;
+            const int status = team->task(team->context, task, team->closure);
+            if (status != 0) __atomic_store_n(&team->status, status, __ATOMIC_RELAXED);
+        }
+    }
+    is_at_work = 0;
+}
+
+/* ---- Workers ---- */
+
+/* Sleeps until there is a job with another number. Returns 0 when there will be none. */
+static int sleep_until_job(onnx2halide_team* team, uint32_t last) {
+    pthread_mutex_lock(&team->lock);
+    __atomic_add_fetch(&team->sleepers, 1, __ATOMIC_SEQ_CST);
+    while (!team->is_over && number(__atomic_load_n(&team->state, __ATOMIC_SEQ_CST)) == last)
+        pthread_cond_wait(&team->wake, &team->lock);
+    __atomic_sub_fetch(&team->sleepers, 1, __ATOMIC_SEQ_CST);
+    const int is_over = team->is_over;
+    pthread_mutex_unlock(&team->lock);
+    return !is_over;
+}
+
+/* Waits for a job with another number than the last one's. Returns 0 when there will be none. */
+static int wait_for_job(onnx2halide_team* team, uint32_t last) {
+    for (wait wait = {0}; number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) == last; wait_a_turn(&wait)) {
+        if (wait.ns > LOOK_NS) return sleep_until_job(team, last);
+    }
+    return 1;
+}
+
+static void* work(void* argument) {
+    const worker self = *(worker*)argument;
+    free(argument);
+    onnx2halide_team* team = self.team;
+    uint32_t last = 0;
+    while (wait_for_job(team, last)) {
+        uint64_t state = __atomic_load_n(&team->state, __ATOMIC_RELAXED);
+        last = number(state);
+        /* A job that was over before this worker came is not touched: the caller may be about to set up the next. */
+        while ((state & is_open) && number(state) == last) {
+            if (!__atomic_compare_exchange_n(&team->state, &state, state + 1, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                continue;
+            run_tasks(team, self.index);
+            __atomic_sub_fetch(&team->state, 1, __ATOMIC_RELEASE);
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* Starts a worker, in which the program's signals are not handled. */
+static int start_worker(onnx2halide_team* team, int index) {
+    worker* self = malloc(sizeof *self);
+    if (!self) return 0;
+    *self = (worker){team, index};
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&team->threads[index - 1], NULL, work, self);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) free(self);
+    return !failed;
+}
+
+/* ---- The team ---- */
+
+onnx2halide_team* onnx2halide_start_team(int threads) {
+    const size_t size = sizeof(onnx2halide_team) + (size_t)threads * sizeof(share);
+    onnx2halide_team* team = aligned_alloc(_Alignof(share), size);
+    pthread_t* workers = calloc((size_t)threads, sizeof *workers);
+    if (!team || !workers) {
+        free(team);
+        free(workers);
+        return NULL;
+    }
+    *team = (onnx2halide_team){.threads = workers};
+    for (int i = 0; i < threads; ++i) team->shares[i].tasks = 0;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->wake, NULL);
+    /* Where the system gives fewer threads, these do the work. */
+    int started = 0;
+    while (started < threads - 1 && start_worker(team, started + 1)) ++started;
+    team->workers = started;
+    return team;
+}
+
+void onnx2halide_stop_team(onnx2halide_team* team) {
+    if (!team) return;
+    pthread_mutex_lock(&team->lock);
+    team->is_over = 1;
+    pthread_cond_broadcast(&team->wake);
+    pthread_mutex_unlock(&team->lock);
+    for (int i = 0; i < team->workers; ++i) pthread_join(team->threads[i], NULL);
+    pthread_cond_destroy(&team->wake);
+    pthread_mutex_destroy(&team->lock);
+    free(team->threads);
+    free(team);
+}
+
+static int run_alone(void* context, halide_task_t task, int min, int size, uint8_t* closure) {
+    for (int i = min; i < min + size; ++i) {
+        const int status = task(context, i, closure);
+        if (status != 0) return status;
+    }
+    return 0;
+}
+
+int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t task, int min, int size,
+                          uint8_t* closure) {
+    if (!team || team->workers == 0 || is_at_work || size < 2) return run_alone(context, task, min, size, closure);
+    team->task = task;
+    team->context = context;
+    team->closure = closure;
+    team->status = 0;
+    const int threads = team->workers + 1;
+    for (int i = 0; i < threads; ++i) {
+        const int first = min + (int)((int64_t)size * i / threads), end = min + (int)((int64_t)size * (i + 1) / threads);
+        team->shares[i].tasks = tasks_between((uint32_t)first, (uint32_t)end);
+    }
+    const uint32_t next = number(team->state) + 1;
+    __atomic_store_n(&team->state, (uint64_t)next << 32 | is_open, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST) > 0) {
+        pthread_mutex_lock(&team->lock);
+        pthread_cond_broadcast(&team->wake);
+        pthread_mutex_unlock(&team->lock);
+    }
+    run_tasks(team, 0);
+    uint64_t state = __atomic_and_fetch(&team->state, ~is_open, __ATOMIC_ACQUIRE);
+    for (wait wait = {0}; (state & workers_at_it) != 0; wait_a_turn(&wait))
+        state = __atomic_load_n(&team->state, __ATOMIC_ACQUIRE);
+    return team->status;
+}
