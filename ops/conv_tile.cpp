@@ -11,8 +11,6 @@ namespace onnx2halide {
 
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /// Whether so many pixels' elements of one channel do not fit in the first-level cache beside each other: 8 lines share
 /// an address modulo 4 KB.
 bool thrashes(const ConvLoops& loops, int pixels) {

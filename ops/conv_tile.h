@@ -49,9 +49,9 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
 
 // What the estimates of direct convolutions and of Winograd's share.
 
-constexpr double task_overhead = 300;            // cycles of handing a task to a thread
-constexpr double copy_cycles = 0.3;              // of an input element and its edges
-constexpr double least_parallel_cycles = 30000;  // below which tasks are not worth it
+constexpr double task_overhead = 300;           // cycles of handing a task to a thread
+constexpr double copy_cycles = 0.3;             // of an input element and its edges
+constexpr double least_parallel_cycles = 6000;  // below which tasks are not worth it
 
 /// The sum of how well machines with few and with many threads are used: `cycles_on(threads)` is what takes them, of
 /// work that takes one thread `cycles` at best. A machine's share counts by how common it is.

@@ -19,7 +19,7 @@ private:
         Dim pad_begin, input, output;
 
         /// Taps that can meet an output element: every stride-th where they are not dilated.
-        int64_t taps() const { return dilation == 1 ? (kernel + stride - 1) / stride : kernel; }
+        int64_t taps() const { return dilation == 1 ? ceil_div(kernel, stride) : kernel; }
     };
     /// Where one tap of an axis reads, and the condition under which it counts.
     struct Place {

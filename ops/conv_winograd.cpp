@@ -111,7 +111,7 @@ public:
           lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {}
 
     void write() {
-        const int64_t vectors = (loops_.channels + walk_.product.lanes - 1) / walk_.product.lanes;
+        const int64_t vectors = ceil_div(loops_.channels, walk_.product.lanes);
         vectors_ = fmt::format("min({}, {})", source_.param("vectors", walk_.product.vectors), vectors);
         tiles_ = source_.param("tiles", walk_.product.pixels);
         walk_output();

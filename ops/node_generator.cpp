@@ -8,9 +8,6 @@ namespace onnx2halide {
 
 namespace {
 
-/// Loops with less work than this in all run on one thread: handing tasks over costs some microseconds.
-constexpr int64_t parallel_threshold = 1 << 15;
-
 void schedule_on_gpu(KernelSource& source, const Loops& loops) {
     if (loops.vars.empty()) {
         source.schedule(fmt::format("{}.gpu_single_thread();", loops.func));
@@ -55,7 +52,7 @@ Loops turning_loops(const Loops& loops) {
 }
 
 bool is_parallel_work(const Dim& elements) {
-    return !elements.constant() || *elements.constant() >= parallel_threshold;
+    return !elements.constant() || *elements.constant() >= 2 * elements_of_a_task;
 }
 
 void parallelise(KernelSource& source, const Loops& loops) {
@@ -65,12 +62,28 @@ void parallelise(KernelSource& source, const Loops& loops) {
 }
 
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning) {
-    const std::string& outermost = turning.vars.back();
+    std::vector<std::string> directives;
+    std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
+    std::string loop = turning.vars.back();
     const bool may_turn_once = !turning.extents.back().constant();
-    if (!may_turn_once || turning.vars.size() < 3) return {fmt::format("parallel({})", outermost)};
-    const std::string task = source.var("task");
-    return {fmt::format("fuse({}, {}, {})", turning.vars.end()[-2], outermost, task),
-            fmt::format("parallel({})", task)};
+    if (may_turn_once && turning.vars.size() > 2) {
+        const std::string both = source.var("both");
+        directives.push_back(fmt::format("fuse({}, {}, {})", turning.vars.end()[-2], loop, both));
+        inside.pop_back();
+        loop = both;
+    }
+    const auto elements = product(inside).constant();
+    const bool is_small = elements && *elements<elements_of_a_task&& * elements> 0;
+    // Halide splits no reduction's loop for tasks.
+    if (is_small && loop.find_first_of(".[") == std::string::npos) {
+        const std::string task = source.var("task");
+        const int64_t count = ceil_div(elements_of_a_task, *elements);
+        directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", loop, task,
+                                         source.param(loop + "_of_task", static_cast<int>(count))));
+        loop = task;
+    }
+    directives.push_back(fmt::format("parallel({})", loop));
+    return directives;
 }
 
 void vectorise(KernelSource& source, const Loops& loops, bool is_update) {

@@ -100,9 +100,13 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update = false)
 /// Makes one loop of up to `count` innermost ones where the innermost alone leaves vectors unfilled. Their elements
 /// must follow each other in all that the stage reads and writes.
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count);
+/// Elements below which a task costs more than it saves.
+constexpr int64_t elements_of_a_task = 1 << 12;
+
 /// Whether so many elements are worth handing to several threads; yes where nobody knows how many they are.
 bool is_parallel_work(const Dim& elements);
-/// Directives that run the outermost loop in parallel, with the next one where it is an open dim that may be 1.
+/// Directives that run the outermost loop in parallel, with the next one where it is an open dim that may be 1, in
+/// tasks of several turns where one has little to do.
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning);
 /// Runs the outermost loop of several in parallel, unless there is little to do.
 void parallelise(KernelSource& source, const Loops& loops);

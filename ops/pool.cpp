@@ -118,7 +118,7 @@ void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction,
     if (!is_parallel_work(flops())) return;
     Loops tiles = loops;
     tiles.vars[0] = tile;
-    tiles.extents[0] = (channels + lanes * vectors - 1) / (lanes * vectors);
+    tiles.extents[0] = ceil_div(channels, lanes * vectors);
     const Loops turning = turning_loops(tiles);
     const std::string only = fmt::format("parallel({})", tile);
     source.schedule(loops.func, turning.vars.empty() ? std::vector{only} : parallel_outermost(source, turning));

@@ -14,9 +14,6 @@ namespace {
 
 using Directives = std::vector<std::string>;
 
-/// Elements below which a task costs more than it saves.
-constexpr int64_t elements_of_a_task = 1 << 14;
-
 /// The loops inside of a row, or those outside, of more than one turn.
 Loops part(const RowLoops& rows, bool inside) {
     const Loops turning = turning_loops(rows.output);
@@ -47,8 +44,7 @@ std::string schedule_rows(KernelSource& source, const RowLoops& rows, const std:
         directives.push_back(fmt::format("fuse({}, {}, {})", row, loops[i], fused));
         row = fused;
     }
-    const auto elements = product(rows.output.extents).constant();
-    if (!elements || *elements >= 2 * elements_of_a_task) {
+    if (is_parallel_work(product(rows.output.extents))) {
         const int64_t length = std::max<int64_t>(1, rows.length.constant().value_or(elements_of_a_task));
         const std::string count =
             source.param("rows", static_cast<int>(std::max<int64_t>(1, elements_of_a_task / length)));
@@ -151,9 +147,7 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
     } else {
         schedule_sums(source, rows, update);
     }
-    const auto elements = product(rows.output.extents).constant();
-    const bool is_worth_tasks = !elements || *elements >= 2 * elements_of_a_task;
-    if (is_worth_tasks && numbers.vars.size() > is_across) {
+    if (is_parallel_work(product(rows.output.extents)) && numbers.vars.size() > is_across) {
         source.schedule(fmt::format("{}.parallel({});", update, numbers.vars.back()));
     }
 }

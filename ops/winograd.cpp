@@ -15,8 +15,6 @@ constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
 /// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
 constexpr double transform_cycles = 3;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 double bytes_per_cycle(int64_t bytes) {
     return bytes <= level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
 }

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How long a worker without work looks for more before it lets its core go: longer than the steps of a run that only one
- * thread computes, and than the time between runs that follow each other. */
+/* How long a worker without work looks for more before it lets its core go: longer than the steps of a run that only
+ * one thread computes, and than the time between runs that follow each other. */
 enum { LOOK_NS = 1000000, LOOK_ALONE_NS = 20000 /* before it offers its core to others */ };
 
 /* The tasks that one thread begins with. It takes them from the front, others from the back. */
@@ -213,7 +213,8 @@ int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t t
     team->status = 0;
     const int threads = team->workers + 1;
     for (int i = 0; i < threads; ++i) {
-        const int first = min + (int)((int64_t)size * i / threads), end = min + (int)((int64_t)size * (i + 1) / threads);
+        const int first = min + (int)((int64_t)size * i / threads),
+                  end = min + (int)((int64_t)size * (i + 1) / threads);
         team->shares[i].tasks = tasks_between((uint32_t)first, (uint32_t)end);
     }
     const uint32_t next = number(team->state) + 1;

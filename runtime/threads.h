@@ -1,6 +1,6 @@
-/* The threads of one session: the caller's and workers beside it. The tasks of a parallel loop are dealt out in equal runs
- * of neighbours, so that a thread finds in its own cache what it wrote in the step before; who is done takes from the
- * others' far ends. */
+/* The threads of one session: the caller's and workers beside it. The tasks of a parallel loop are dealt out in equal
+ * runs of neighbours, so that a thread finds in its own cache what it wrote in the step before; who is done takes from
+ * the others' far ends. */
 #ifndef ONNX2HALIDE_THREADS_H
 #define ONNX2HALIDE_THREADS_H
 

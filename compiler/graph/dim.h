@@ -92,6 +92,8 @@ Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);
 Dim floor_div(const Dim& a, const Dim& b);
 Dim ceil_div(const Dim& a, const Dim& b);
+/// Of numbers of 0 or more and of 1 or more.
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Dim floor_mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);

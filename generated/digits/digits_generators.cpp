@@ -75,6 +75,7 @@ class conv2_relu2 : public Halide::Generator<conv2_relu2> {
 public:
     GeneratorParam<int> vectors{"vectors", 2};
     GeneratorParam<int> pixels{"pixels", 4};
+    GeneratorParam<int> rows{"rows", 2};
 
     Input<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
     Input<Buffer<float, 5>> conv2_W_packed{"conv2_W_packed"};  // 16, 16, 3, 3, 2
@@ -109,11 +110,14 @@ public:
         const int lanes = natural_vector_size<float>();
         // A tile's sums stay in registers over all taps: 8 sums, 2 weights and 1 input fit in 16.
         relu2.split(c, co, c, lanes * min(vectors, 4), TailStrategy::ShiftInwards)
+            .split(y, strip, y, rows, TailStrategy::GuardWithIf)
             .split(x, xo, x, min(pixels, 8), TailStrategy::ShiftInwards)
-            .reorder(c, x, xo, y, co, n)
+            .reorder(c, x, xo, y, strip, co, n)
             .vectorize(c, lanes)
             .unroll(c)
-            .unroll(x);
+            .unroll(x)
+            .fuse(strip, co, task)
+            .parallel(task);
         conv2.compute_at(relu2, xo)
             .vectorize(c, lanes)
             .unroll(c)
@@ -130,7 +134,7 @@ public:
     }
 
 private:
-    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"}, xo{"xo"};
+    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"}, strip{"strip"}, xo{"xo"}, task{"task"};
     RVar ci{"ci"}, kx{"kx"}, ky{"ky"};
     RDom k;
     Func conv2_input{"conv2_input"}, conv2{"conv2"};
