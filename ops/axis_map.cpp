@@ -158,6 +158,17 @@ bool AxisMapNode::is_pointwise() const {
     return true;
 }
 
+std::optional<Layout> AxisMapNode::memory_order() const {
+    const AxisMap map = this->map(0);
+    Layout order;
+    for (const int axis : in(0).layout) {
+        const AxisSource& from = map[axis];
+        if (!in(0).shape[axis].is(1) && from.axis && !out(0).shape[*from.axis].is(1))
+            order.push_back(static_cast<int>(*from.axis));
+    }
+    return completed(std::move(order), out(0).rank());
+}
+
 bool AxisMapNode::is_view() const {
     for (size_t i = 1; i < node_.outputs.size(); ++i) {
         if (has_output(i)) return false;

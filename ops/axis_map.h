@@ -48,6 +48,7 @@ public:
     void schedule(KernelSource& source) const override;
     bool is_pointwise() const override;
     bool is_view() const override;
+    std::optional<Layout> memory_order() const override;
 
 protected:
     /// Where the elements of output i come from.

@@ -53,6 +53,11 @@ public:
 
     virtual LayoutNeed layout_need() const { return LayoutNeed::any; }
 
+    /// Of a node that only moves elements: output 0's axes in the order in which input 0 has them in memory, innermost
+    /// first. In this layout the output is a view, or a copy that reads and writes memory in nearly the same order.
+    /// Nothing where there is no such order.
+    virtual std::optional<Layout> memory_order() const { return std::nullopt; }
+
     /// Multiplications and additions of one run, each counted as one.
     virtual Dim flops() const;
 

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ops/axis_map.h"
 #include "ops/axis_operand.h"
@@ -52,8 +54,8 @@ std::vector<Segment> segments(const std::vector<Dim>& in, const std::vector<Dim>
 }
 
 /// The order of segments in memory, innermost first, where each lies there in one piece and in row-major order.
-std::optional<std::vector<size_t>> memory_order(const TensorType& type, const std::vector<Segment>& segments,
-                                                std::vector<size_t> Segment::*axes) {
+std::optional<std::vector<size_t>> memory_order_of(const TensorType& type, const std::vector<Segment>& segments,
+                                                   std::vector<size_t> Segment::*axes) {
     std::vector<size_t> order, found, expected;
     for (const int axis : type.layout) {
         if (type.shape[axis].is(1)) continue;
@@ -72,8 +74,8 @@ std::optional<std::vector<size_t>> memory_order(const TensorType& type, const st
 /// Whether a reshape leaves memory as it is.
 bool same_memory(const TensorType& in, const TensorType& out) {
     const std::vector<Segment> all = segments(in.shape, out.shape);
-    const auto order = memory_order(in, all, &Segment::in);
-    return order && order == memory_order(out, all, &Segment::out);
+    const auto order = memory_order_of(in, all, &Segment::in);
+    return order && order == memory_order_of(out, all, &Segment::out);
 }
 
 /// A node whose output has the elements of input 0 in the same row-major order, under another shape.
@@ -88,6 +90,24 @@ public:
     /// Where it is no view its text is right for any layout, but slow.
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
 
+    std::optional<Layout> memory_order() const override {
+        const std::vector<Segment> all = segments(in(0).shape, out(0).shape);
+        const bool is_contiguous = memory_order_of(in(0), all, &Segment::in).has_value();
+        Layout order;
+        for (const int axis : in(0).layout) {
+            const auto own = std::find_if(all.begin(), all.end(), [&](const Segment& segment) {
+                return std::find(segment.in.begin(), segment.in.end(), axis) != segment.in.end();
+            });
+            if (own == all.end()) continue;  // of extent 1
+            if (own->out.size() > 1 && !is_contiguous) return std::nullopt;
+            for (size_t i = own->out.size(); i-- > 0;) {
+                const int to = static_cast<int>(own->out[i]);
+                if (std::find(order.begin(), order.end(), to) == order.end()) order.push_back(to);
+            }
+        }
+        return completed(std::move(order), out(0).rank());
+    }
+
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());
         Coordinates from(in(0).rank(), "0");
@@ -95,10 +115,54 @@ public:
         source.store(output(0), at, source.element(input(0), from));
     }
 
+    /// Where the output's innermost axis takes turns through several stretches of memory, as a shuffle of channels
+    /// does, each is read in vectors and these are interleaved in registers.
+    void schedule(KernelSource& source) const override {
+        const auto stretches = interleaved();
+        const Loops loops = turning_loops(source.output_loops());
+        if (!stretches || source.target().is_gpu() || source.output_count() != 1) return MovementNode::schedule(source);
+        const std::string &c = loops.vars[0], from = source.var(c + "_from"), place = source.var(c + "_place"),
+                          vector = source.var(c + "_vector");
+        const int64_t length = *loops.extents[0].constant() / *stretches;
+        const int width = static_cast<int>(
+            std::min<int64_t>(source.target().lanes(loops.element), std::bit_floor(static_cast<uint64_t>(length))));
+        Loops tiled = loops;
+        tiled.vars[0] = vector;
+        tiled.extents[0] = ceil_div(length, width);
+        tiled.vars.insert(tiled.vars.begin(), {place, from});
+        tiled.extents.insert(tiled.extents.begin(), {Dim(width), Dim(*stretches)});
+        source.schedule(loops.func, {fmt::format("split({}, {}, {}, {})", c, place, from, *stretches),
+                                     fmt::format("split({0}, {1}, {0}, {2}, {3})", place, vector, width,
+                                                 tail_strategy(length, width, false)),
+                                     fmt::format("reorder({})", fmt::join(tiled.vars, ", ")),
+                                     fmt::format("vectorize({})", place), fmt::format("unroll({})", from)});
+        parallelise(source, tiled);
+    }
+
 protected:
     virtual std::vector<Dim> shape() const = 0;
 
 private:
+    /// How many stretches of memory the output's innermost axis goes through in turns; nothing where it goes along one,
+    /// or through many.
+    std::optional<int64_t> interleaved() const {
+        constexpr int64_t most = 16;
+        const auto is_turning = [](const TensorType& type) {
+            return [&](int axis) { return !type.shape[axis].is(1); };
+        };
+        const auto read = std::find_if(in(0).layout.begin(), in(0).layout.end(), is_turning(in(0))),
+                   written = std::find_if(out(0).layout.begin(), out(0).layout.end(), is_turning(out(0)));
+        for (const Segment& segment : segments(in(0).shape, out(0).shape)) {
+            const bool is_innermost = segment.out.size() == 1 && written != out(0).layout.end() &&
+                                      segment.out[0] == static_cast<size_t>(*written);
+            if (!is_innermost || segment.in.size() < 2 || segment.in[0] != static_cast<size_t>(*read)) continue;
+            const auto count = extent(in(0).shape, {segment.in.begin() + 1, segment.in.end()}).constant(),
+                       whole = out(0).shape[segment.out[0]].constant();
+            if (count && whole && *count <= most) return count;
+        }
+        return std::nullopt;
+    }
+
     /// The coordinates `from` of the input, along a segment's axes, for coordinates `at` of the output.
     void locate(KernelSource& source, const Segment& segment, const Coordinates& at, Coordinates& from) const {
         std::string index = segment.out.empty() ? "0" : at[segment.out[0]];

@@ -77,6 +77,13 @@ std::vector<Dim> TensorType::extents() const {
 
 std::string TensorType::text() const { return fmt::format("{} {}", info(element).name, shape_text(shape)); }
 
+Layout completed(Layout axes, size_t rank) {
+    for (const int axis : row_major(rank)) {
+        if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+    }
+    return axes;
+}
+
 bool same_memory_order(const TensorType& a, const std::vector<int>& axes_of_b_in_a, const TensorType& b) {
     std::vector<int> in_a, in_b;
     for (const int axis : a.layout) {

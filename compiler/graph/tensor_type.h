@@ -81,6 +81,9 @@ struct TensorType {
     bool operator==(const TensorType&) const = default;
 };
 
+/// A layout that begins with these axes; those that are missing follow, the last first.
+Layout completed(Layout axes, size_t rank);
+
 /// Whether a tensor of type `a` and one of type `b` hold the same elements in the same order in memory when their axes
 /// correspond in memory order, leaving out axes of extent 1.
 bool same_memory_order(const TensorType& a, const std::vector<int>& axes_of_b_in_a, const TensorType& b);

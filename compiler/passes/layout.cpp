@@ -26,8 +26,7 @@ public:
 
 private:
     void visit(Node& node) {
-        if (node.inputs.empty() || !node.inputs[0] || becomes_view(node)) return;
-        if (node.op_type == "Transpose" && node.domain.empty()) return;
+        if (node.inputs.empty() || !node.inputs[0] || becomes_view(node) || copies(node)) return;
         switch (make_generator(node)->layout_need()) {
         case LayoutNeed::row_major:
             for (size_t i = 0; i < node.inputs.size(); ++i) convert(node, i, row_major(rank(node.inputs[i])));
@@ -39,31 +38,63 @@ private:
         }
     }
 
-    /// Gives a node's output the layout in which it is its input's memory, if there is one that others know. A
-    /// Transpose moves nothing then, and a Reshape of pixels to a sequence neither.
+    /// Gives a node's output the layout in which it is its input's memory, if there is one. A Transpose moves nothing
+    /// then, and neither does a Reshape of pixels to a sequence.
     static bool becomes_view(Node& node) {
         if (!node.has_output(0)) return false;
-        for (const Layout& layout : {row_major(rank(node.outputs[0])), channels_last(rank(node.outputs[0]))}) {
+        std::vector<Layout> layouts = {row_major(rank(node.outputs[0])), channels_last(rank(node.outputs[0]))};
+        if (const auto order = make_generator(node)->memory_order()) layouts.push_back(*order);
+        for (const Layout& layout : layouts) {
             set_outputs(node, layout);
             if (make_generator(node)->is_view()) return true;
         }
-        set_outputs(node, row_major(rank(node.outputs[0])));
+        set_outputs(node, layouts[0]);
         return false;
     }
 
-    /// A node that takes any layout works in that of its inputs: with channels innermost if any of them has.
+    static bool is_common(const Layout& layout) {
+        return layout == row_major(layout.size()) || layout == channels_last(layout.size());
+    }
+
+    /// A copy of what lies in an order that only views have goes straight to the common layout that is nearest.
+    static bool copies(Node& node) {
+        if (!node.has_output(0) || is_common(node.inputs[0]->type->layout)) return false;
+        const auto order = make_generator(node)->memory_order();
+        if (!order) return false;
+        const Layout wanted = channels_last(order->size());
+        set_outputs(node, order->front() == wanted.front() ? wanted : row_major(order->size()));
+        return true;
+    }
+
+    /// A node that takes any layout works in that of its inputs: with channels innermost if any of them has. What is
+    /// computed element by element stays in an order that only views have.
     void follow_inputs(Node& node) {
         const size_t result_rank = node.has_output(0) ? rank(node.outputs[0]) : 0;
-        const Layout wanted = channels_last(result_rank);
-        const auto has_wanted = [&](const Value* value) {
-            return value && rank(value) == result_rank && value->type->layout == wanted;
+        const auto is_whole = [&](const Value* value) {
+            return value && rank(value) == result_rank && value->type->shape == node.outputs[0]->type->shape;
         };
-        if (result_rank < 3 || std::none_of(node.inputs.begin(), node.inputs.end(), has_wanted)) return;
+        const auto has = [&](const Layout& layout) {
+            return [&](const Value* value) {
+                return value && rank(value) == layout.size() && value->type->layout == layout;
+            };
+        };
+        Layout wanted = row_major(result_rank);
+        if (std::any_of(node.inputs.begin(), node.inputs.end(), has(channels_last(result_rank)))) {
+            wanted = channels_last(result_rank);
+        } else if (is_whole(node.inputs[0]) && make_generator(node)->is_pointwise()) {
+            const Layout& first = node.inputs[0]->type->layout;
+            if (std::all_of(node.inputs.begin(), node.inputs.end(),
+                            [&](const Value* input) { return !is_whole(input) || has(first)(input); }))
+                wanted = first;
+        }
         for (size_t i = 0; i < node.inputs.size(); ++i) {
-            // Small operands, such as a bias per channel, are read across their layout at no cost.
             const Value* input = node.inputs[i];
-            if (input && rank(input) == result_rank && input->type->shape == node.outputs[0]->type->shape)
+            // Small operands, such as a bias per channel, are read across their layout at no cost.
+            if (is_whole(input)) {
                 convert(node, i, wanted);
+            } else if (input && !is_common(input->type->layout)) {
+                convert(node, i, row_major(rank(input)));
+            }
         }
         set_outputs(node, wanted);
     }
