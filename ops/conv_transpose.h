@@ -13,7 +13,7 @@ public:
     void algorithm(KernelSource& source) const override;
     Dim flops() const override;
 
-private:
+    /// One spatial axis.
     struct Axis {
         int64_t kernel, stride, dilation;
         Dim pad_begin, input, output;
@@ -21,6 +21,9 @@ private:
         /// Taps that can meet an output element: every stride-th where they are not dilated.
         int64_t taps() const { return dilation == 1 ? ceil_div(kernel, stride) : kernel; }
     };
+    std::vector<Axis> axes() const;
+
+private:
     /// Where one tap of an axis reads, and the condition under which it counts.
     struct Place {
         std::string kernel, input, condition;
@@ -28,7 +31,6 @@ private:
 
     int64_t group_;
 
-    std::vector<Axis> axes() const;
     Axis axis(size_t i) const;
     Place place(KernelSource& source, const Axis& axis, const std::string& at, const std::string& tap) const;
     Dim channels_per_group() const { return in(1).shape.at(1); }

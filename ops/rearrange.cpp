@@ -9,6 +9,16 @@ namespace onnx2halide {
 
 namespace {
 
+/// Takes the innermost loop in blocks of so many turns, which come from different places.
+Loops split_blocks(KernelSource& source, Loops loops, int64_t size) {
+    const std::string x = loops.vars[0], block = source.var(x + "_block"), inner = source.var(x + "_in");
+    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x, block,
+                                inner, size, inner));
+    loops.vars[0] = block;
+    loops.extents[0] = floor_div(loops.extents[0], size);
+    return loops;
+}
+
 /// DepthToSpace and SpaceToDepth, whose blocks of pixels are groups of channels on the other side.
 class BlockNode : public MovementNode {
 public:
@@ -62,20 +72,61 @@ public:
             Loops loops = turning_loops(source.output_loops(i));
             const std::string x = source.vars(4)[3];
             if (!source.target().is_gpu() && !loops.vars.empty() && loops.vars[0] == x && size_ > 1)
-                loops = split_blocks(source, loops);
+                loops = split_blocks(source, loops, size_);
+            schedule_loops(source, loops);
+        }
+    }
+};
+
+/// PhasesToSpace, the compiler's own: each phase of a transposed convolution's output, whose channels lie beside each
+/// other, goes to every stride-th place of the output. Of the last phases `surplus` elements are left out.
+class PhasesToSpace : public MovementNode {
+public:
+    explicit PhasesToSpace(const Node& node)
+        : MovementNode(node), strides_(node.integers("strides")), surplus_(node.integers("surplus")),
+          group_(node.integer("group")) {}
+
+    std::vector<TensorType> infer() const override {
+        std::vector<Dim> shape = in(0).shape;
+        for (size_t i = 0; i < strides_.size(); ++i) {
+            shape[1] = floor_div(shape[1], strides_[i]);
+            shape[2 + i] = shape[2 + i] * strides_[i] - surplus_[i];
+        }
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        Coordinates from = at;
+        std::string phase;
+        int64_t phases = 1;
+        for (size_t i = 0; i < strides_.size(); ++i) {
+            const std::string own = fmt::format("{} % {}", at[2 + i], strides_[i]);
+            phase = phase.empty() ? own : fmt::format("({}) * {} + {}", phase, strides_[i], own);
+            phases *= strides_[i];
+            from[2 + i] = fmt::format("{} / {}", at[2 + i], strides_[i]);
+        }
+        const Dim channels = floor_div(out(0).shape[1], group_);
+        from[1] = group_ == 1 ? fmt::format("({}) * {} + {}", phase, source.dim(channels), at[1])
+                              : fmt::format("({0} / {1} * {2} + {3}) * {1} + {0} % {1}", at[1], source.dim(channels),
+                                            phases, phase);
+        source.store(output(0), at, source.element(input(0), from));
+    }
+
+    /// Where the last axis is innermost its phases come from several places: each is read in vectors.
+    void schedule(KernelSource& source) const override {
+        const std::string& x = source.vars(out(0).rank()).back();
+        for (size_t i = 0; i < source.output_count(); ++i) {
+            Loops loops = turning_loops(source.output_loops(i));
+            if (!source.target().is_gpu() && !loops.vars.empty() && loops.vars[0] == x && strides_.back() > 1)
+                loops = split_blocks(source, loops, strides_.back());
             schedule_loops(source, loops);
         }
     }
 
 private:
-    Loops split_blocks(KernelSource& source, Loops loops) const {
-        const std::string x = loops.vars[0], block = source.var(x + "_block"), inner = source.var(x + "_in");
-        source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x,
-                                    block, inner, size_, inner));
-        loops.vars[0] = block;
-        loops.extents[0] = floor_div(loops.extents[0], size_);
-        return loops;
-    }
+    std::vector<int64_t> strides_, surplus_;
+    int64_t group_;
 };
 
 /// SpaceToDepth: each block of pixels becomes a group of channels.
@@ -167,6 +218,7 @@ std::vector<Operator> rearrange_operators() {
     return {
         {"DepthToSpace", 1, make<DepthToSpace>},
         {"SpaceToDepth", 1, make<SpaceToDepth>},
+        {"PhasesToSpace", 1, make<PhasesToSpace>, "onnx2halide"},
         {"ReverseSequence", 10, make<ReverseSequence>},
         {"Trilu", 14, make<Trilu>},
     };

@@ -125,6 +125,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
     if (!options.naive) {
         fuse_pad(graph);
         fuse_batch_normalization(graph);
+        split_phases(graph);
         pack_weights(graph, target, options.convolution);
         assign_layouts(graph);
     }

@@ -16,6 +16,11 @@ void fuse_pad(Graph& graph);
 /// Multiplies inference-mode BatchNormalization into the constant weights of the Conv before it.
 void fuse_batch_normalization(Graph& graph);
 
+/// Makes of a ConvTranspose with constant weights a Conv over its input's grid, with a channel for each phase of the
+/// output's elements between the grid's, and a copy that puts the phases into their places. Phases that read fewer
+/// elements than others have weights of zero.
+void split_phases(Graph& graph);
+
 /// Chooses the layout in which each value lies in memory: channels innermost around convolutions and pools, ONNX's
 /// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
 void assign_layouts(Graph& graph);

@@ -138,8 +138,22 @@ def windows():
     yield Case("Conv", [x(1, 2, 5, 6, 7), constant(3, 2, 2, 2, 2)])
     for attribute in ({}, {"strides": [2, 3]}, {"strides": [2, 2], "pads": [1, 0, 1, 2], "output_padding": [1, 1]}, {"dilations": [2, 2]}):
         yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 3, 3, 3), constant(3)], attribute)
+    for kernel, attribute in [
+        (2, {"strides": [2, 2]}),
+        (4, {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        (1, {"strides": [2, 3]}),
+        (3, {"strides": [2, 2], "pads": [2, 2, 2, 2]}),
+        (3, {"strides": [3, 1], "auto_pad": "SAME_UPPER"}),
+    ]:
+        yield Case("ConvTranspose", [x(2, 4, 5, 6), constant(4, 18, kernel, kernel), constant(18)], attribute)
+    # The reference takes output_shape for the padded one.
+    yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 18, 3, 3)], {"strides": [2, 2], "output_shape": [9, 12]}, engine=OnnxRuntime)
+    yield Case("ConvTranspose", [x(1, 4, 5, 6), x(4, 3, 2, 2)], {"strides": [2, 2]})
+    yield Case("ConvTranspose", [x(1, 16, 21), constant(16, 8, 16), constant(8)], {"strides": [8], "pads": [4, 4]})
+    yield Case("ConvTranspose", [x(1, 2, 3, 4, 5), constant(2, 3, 3, 2, 4)], {"strides": [2, 1, 3]})
     # The reference reshapes the weights of a group as if they were all.
-    yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 3, 3, 3)], {"group": 2}, engine=OnnxRuntime)
+    for group, attribute in [(2, {}), (2, {"strides": [2, 2], "pads": [1, 0, 1, 1]}), (4, {"strides": [2, 2]})]:
+        yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 3, 3, 3), constant(3 * group)], {"group": group, **attribute}, engine=OnnxRuntime)
     for attribute in ({}, {"strides": [2, 2]}, {"pads": [1, 1, 0, 1]}, {"strides": [2, 2], "ceil_mode": 1}):
         # The reference mistakes the order of pads.
         yield Case("MaxPool", [x(2, 17, 9, 10)], {"kernel_shape": [3, 2], **attribute}, engine=OnnxRuntime)
