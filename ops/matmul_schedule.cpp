@@ -16,7 +16,10 @@ namespace {
 using Directives = std::vector<std::string>;
 
 /// Work below which tasks cost more than they save.
-constexpr int64_t flops_of_a_task = 1 << 17, parallel_flops = 1 << 19;
+constexpr int64_t flops_of_a_task = 1 << 15, parallel_flops = 1 << 16;
+
+/// Elements of B's rows that are read at a time where it is read in order.
+constexpr int stretch = 1024;
 
 /// Tasks that keep the threads of most machines busy.
 constexpr int64_t enough_tasks = 16;
@@ -54,19 +57,27 @@ Loops batch_loops(const MatmulLoops& matmul) {
     return batch;
 }
 
-/// Makes parallel tasks of the batch's loops and, where those are few, of the loop over `tiles` inside of them. They
-/// are not fused: Halide splits off the tail of a loop that it can see.
-void schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles) {
+/// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
+/// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
+/// that both are parallel only where an open batch may be one.
+void schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count) {
     if (!is_worth_tasks(matmul)) return;
     const Loops batch = turning_loops(batch_loops(matmul));
+    const auto images = product(batch.extents).constant();
+    const bool by_batch = !images || *images >= count.constant().value_or(enough_tasks),
+               by_tiles = !images || !by_batch;
     Directives directives;
-    int64_t tasks = 1;
-    for (size_t i = batch.vars.size(); i-- > 0 && tasks < enough_tasks;) {
-        directives.push_back(fmt::format("parallel({})", batch.vars[i]));
-        tasks *= batch.extents[i].constant().value_or(1);
+    if (by_batch && !batch.vars.empty()) {
+        std::string task = batch.vars[0];
+        for (size_t i = 1; i < batch.vars.size(); ++i) {
+            const std::string fused = source.var("image");
+            directives.push_back(fmt::format("fuse({}, {}, {})", task, batch.vars[i], fused));
+            task = fused;
+        }
+        directives.push_back(fmt::format("parallel({})", task));
     }
-    if (tasks < enough_tasks) directives.push_back(fmt::format("parallel({})", tiles));
-    source.schedule(matmul.output.func, directives);
+    if (by_tiles) directives.push_back(fmt::format("parallel({})", tiles));
+    if (!directives.empty()) source.schedule(matmul.output.func, directives);
 }
 
 void schedule_wide(KernelSource& source, const Loops& wide) {
@@ -111,8 +122,8 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
     source.schedule(
         "// B is read in order, a stretch of each row at a time; the sums over it stay in the nearest cache.");
     const std::string order = reorder(joined({x, y, x_tile}, batch_loops(matmul).vars));
-    source.schedule(matmul.output.func, {guarded_split(x, x_tile, source.param("stretch", 1024)), order, vectors});
-    schedule_tasks(source, matmul, x_tile);
+    source.schedule(matmul.output.func, {guarded_split(x, x_tile, source.param("stretch", stretch)), order, vectors});
+    schedule_tasks(source, matmul, x_tile, ceil_div(matmul.columns, stretch));
 
     source.schedule(matmul.sum, {fmt::format("compute_at({}, {})", matmul.output.func, x_tile), vectors});
     Directives sums = {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", matmul.step, outer, inner,
@@ -145,7 +156,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
                     joined({guarded_split(x, x_tile, width), guarded_split(y, y_tile, source.param("rows", tile.rows)),
                             reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
                            registers));
-    schedule_tasks(source, matmul, outer_tile);
+    schedule_tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles);
     if (!matmul.panels.empty()) {
         const std::string place =
             by_rows ? "compute_root()" : fmt::format("compute_at({}, {})", matmul.output.func, outer_tile);

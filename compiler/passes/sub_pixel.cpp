@@ -17,11 +17,11 @@ using Numbers = std::vector<int64_t>;
 /// q + low … q + high, each phase through taps of its own: element q + high - j through tap
 /// stride * j + phase - (stride * high - pad).
 struct GridAxis {
-    int64_t stride, kernel;         // of the transposed convolution
-    int64_t window;                 // input elements that the phases read in all
-    int64_t before;                 // taps that are not there before the first one
-    int64_t pad_begin, pad_end;     // of the convolution over the grid
-    int64_t surplus;                // elements of the last phases that the output does not have
+    int64_t stride, kernel;      // of the transposed convolution
+    int64_t window;              // input elements that the phases read in all
+    int64_t before;              // taps that are not there before the first one
+    int64_t pad_begin, pad_end;  // of the convolution over the grid
+    int64_t surplus;             // elements of the last phases that the output does not have
 };
 
 std::optional<GridAxis> grid_axis(const ConvTranspose::Axis& axis) {
@@ -102,8 +102,8 @@ private:
     }
 
     Value* numbers(const Numbers& elements, const std::string& hint) {
-        return add_constant(
-            graph_, make_constant(ElementType::int64, {static_cast<int64_t>(elements.size())}, elements), hint);
+        return add_constant(graph_,
+                            make_constant(ElementType::int64, {static_cast<int64_t>(elements.size())}, elements), hint);
     }
 
     Value* reshaped(Value* value, const Numbers& shape) {
@@ -133,8 +133,9 @@ private:
         const std::string& name = node_.name;
         Value* value = add("Pad", 13, {node_.inputs[1], numbers(pads, name + "_pads")});
         value = reshaped(value, split);
-        value = add("Slice", 13, {value, numbers(last, name + "_starts"), numbers(end, name + "_ends"),
-                                  numbers(windows, name + "_axes"), numbers(back, name + "_steps")});
+        value = add("Slice", 13,
+                    {value, numbers(last, name + "_starts"), numbers(end, name + "_ends"),
+                     numbers(windows, name + "_axes"), numbers(back, name + "_steps")});
         value = add("Transpose", 13, {value}, {{"perm", order}});
         return reshaped(value, shape);
     }
