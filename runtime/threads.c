@@ -217,7 +217,7 @@ int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t t
                   end = min + (int)((int64_t)size * (i + 1) / threads);
         team->shares[i].tasks = tasks_between((uint32_t)first, (uint32_t)end);
     }
-    const uint32_t next = number(team->state) + 1;
+    const uint32_t next = number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) + 1;
     __atomic_store_n(&team->state, (uint64_t)next << 32 | is_open, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST) > 0) {
         pthread_mutex_lock(&team->lock);
