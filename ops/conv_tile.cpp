@@ -25,7 +25,8 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     constexpr double level2_bytes = 24, level1_weights = 16384;
     const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;
     const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
-    double step = std::max({sums / static_cast<double>(target.multiply_adds), loads / 2.0, 4.0}) + 0.02 * loads;
+    const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
+    double step = std::max({sums / multiply_adds, loads / 2.0, 4.0}) + 0.02 * loads;
     const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_bytes);
@@ -52,24 +53,18 @@ int choose_lanes(const ConvLoops& loops, const Target& target) {
         std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels)));
 }
 
-}  // namespace
+/// A tile and the cycles of all tiles.
+struct TileChoice {
+    ConvTile tile;
+    double all_cycles;
+};
 
-std::string register_text(const ConvTile& tile, const Target& target) {
-    const std::string inputs =
-        target.operand_registers == 1 ? "1 input" : fmt::format("{} inputs", target.operand_registers);
-    return fmt::format("{} sums, {} weights and {} fit in {}", tile.pixels * tile.tile_rows * tile.vectors,
-                       tile.vectors, inputs, target.vector_registers);
-}
-
-ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
-    const int lanes = choose_lanes(loops, target);
-    const auto max_vectors =
-        std::min<int64_t>(8, loops.shares_inputs ? ceil_div(loops.channels, lanes) : loops.channels / lanes);
+/// The fastest tile of so many vectors at least and at most.
+TileChoice fastest_tile(const ConvLoops& loops, const Target& target, int lanes, int min_vectors, int max_vectors) {
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
-    ConvTile best{lanes, loops.whole_group ? whole : 1, 1, 1, 0};
-    best.cycles = std::llround(tile_cycles(loops, best, target));
-    double best_cycles = INFINITY;
-    for (ConvTile tile{lanes, best.vectors, 1, 1, 0}; tile.vectors <= max_vectors; ++tile.vectors) {
+    TileChoice best{{lanes, min_vectors, 1, 1, 0}, INFINITY};
+    best.tile.cycles = std::llround(tile_cycles(loops, best.tile, target));
+    for (ConvTile tile{lanes, min_vectors, 1, 1, 0}; tile.vectors <= max_vectors; ++tile.vectors) {
         // Channels of one group share their inputs.
         if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
         // Behind the last channel there are weights for the rest of a vector, not for further vectors.
@@ -81,15 +76,37 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
                 const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
                                       ceil_div(loops.channels, lanes * tile.vectors);
                 const double one = tile_cycles(loops, tile, target), all = one * static_cast<double>(tiles);
-                if (all < best_cycles) {
-                    best_cycles = all;
-                    best = tile;
-                    best.cycles = std::llround(one);
-                }
+                if (all >= best.all_cycles) continue;
+                best = {tile, all};
+                best.tile.cycles = std::llround(one);
             }
         }
     }
     return best;
+}
+
+}  // namespace
+
+std::string register_text(const ConvTile& tile, const Target& target) {
+    const std::string inputs =
+        target.operand_registers == 1 ? "1 input" : fmt::format("{} inputs", target.operand_registers);
+    return fmt::format("{} sums, {} weights and {} fit in {}", tile.pixels * tile.tile_rows * tile.vectors,
+                       tile.vectors, inputs, target.vector_registers);
+}
+
+ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
+    const int lanes = choose_lanes(loops, target), half = lanes / 2;
+    const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
+    const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
+    const TileChoice best = fastest_tile(loops, target, lanes, loops.whole_group ? whole : 1, std::min(8, max_vectors));
+    // Where they fill no whole vectors, halves may fit. Weights lie in blocks of whole vectors, so that only a tile for
+    // all channels begins at a block.
+    const bool halves_fit = lanes == target.lanes(loops.element) && lanes > 1 && loops.shares_inputs &&
+                            loops.groups == 1 && loops.channels % lanes != 0 && loops.channels % half == 0;
+    if (!halves_fit) return best.tile;
+    const auto vectors = static_cast<int>(loops.channels / half);
+    const TileChoice halved = fastest_tile(loops, target, half, vectors, vectors);
+    return halved.all_cycles < best.all_cycles ? halved.tile : best.tile;
 }
 
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {

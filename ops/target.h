@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct Target {
     int operand_registers = 1;  // in which a multiply-add's operands wait on their way from memory
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 
+    /// Multiply-adds of vectors of so many bytes that begin in a cycle: two at most, where halves of a register count.
+    double multiply_adds_of(int bytes) const { return std::min(2.0, double(multiply_adds) * vector_bytes / bytes); }
     /// Elements of a type in one register, 1 or more.
     int lanes(ElementType type) const;
     /// Whether a tile's sums and the vectors that all of them share stay in registers while other operands come by.

@@ -1,5 +1,5 @@
-/* Jobs of all sizes on a team of as many threads as the first argument says: each task runs once, also where workers have
- * gone to sleep in between, inside of another job, and after a job that failed. */
+/* Jobs of all sizes on a team of as many threads as the first argument says: each task runs once, also where workers
+ * have gone to sleep in between, inside of another job, and after a job that failed. */
 #include "threads.h"
 
 #include <stdio.h>
