@@ -73,7 +73,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}, or of the folder of --models; default: all")
     parser.add_argument("--models", metavar="DIR", type=pathlib.Path, help="a folder of further models, as DIR/MODEL/*.onnx")
     parser.add_argument("--threads", metavar="N,…", type=bench.numbers, default=[1], help="numbers of threads, a row each; default: 1")
-    parser.add_argument("--against", metavar="PEER,…", type=bench.peer_names, default=list(bench.PEERS), help="onnxruntime,openvino, or none; default: both")
+    parser.add_argument("--against", metavar="PEER,…", type=bench.peer_names, default=list(bench.PEERS), help="onnxruntime,openvino, schedules such as auto:adams2019, or none; default: both peers")
     parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns, for each row; default: 3")
     parser.add_argument("--target", default="host", help="Halide target; default: host")
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")

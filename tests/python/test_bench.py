@@ -29,6 +29,14 @@ def test_rows_and_kernels_as_json():
         assert any(node.startswith("PackedConv") for kernel in row["kernels"] for node in kernel["nodes"])
 
 
+def test_schedules_are_contestants():
+    done = bench(DIGITS, "--against", "naive,auto:mullapudi2016", "--seconds", "0.1", "--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert set(row["times"]) == {"onnx2halide", "naive", "auto:mullapudi2016"} and row["faults"] == {}
+    assert all(difference < 1e-5 for difference in row["difference"].values())
+
+
 def test_a_table_alone():
     done = bench(DIGITS, "--against", "none", "--seconds", "0.1", "--kernels")
     assert (done.returncode, done.stderr) == (0, "")
@@ -40,7 +48,7 @@ def test_a_table_alone():
 
 @pytest.mark.parametrize(
     "words, message",
-    [(["--against", "me"], "'me', expected of onnxruntime, openvino, or none"), (["--threads", "x"], "'x', expected numbers such as 1,2")],
+    [(["--against", "me"], "'me', expected of onnxruntime, openvino, naive, auto:mullapudi2016, auto:adams2019, auto:li2018, or none"), (["--threads", "x"], "'x', expected numbers such as 1,2")],
 )
 def test_bad_words(words, message):
     done = bench(DIGITS, *words)

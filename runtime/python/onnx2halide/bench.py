@@ -9,7 +9,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import onnx
@@ -24,6 +24,8 @@ from onnx2halide.peers import PEERS, PeerClock
 from onnx2halide.random_weights import with_random_weights
 
 OURS = "onnx2halide"
+# The same model with other schedules, as contestants.
+SCHEDULES = ("naive", "auto:mullapudi2016", "auto:adams2019", "auto:li2018")
 # One turn of a contestant lasts so long: enough that the caches hold its data and not another's.
 TURN_SECONDS = 0.05
 # Between turns, so that a runtime's threads have stopped to wait for work.
@@ -105,9 +107,10 @@ def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[
             source = pathlib.Path(folder) / path.name
             onnx.save(proto, source)
         compiled = Compiled(source, options)
+        others = {peer: Compiled(source, replace(options, schedule=peer)) for peer in peers if peer in SCHEDULES}
     inputs = _inputs(path, Model(compiled.library))  # in the model's order
     name = path.parent.name if path.stem == "model" else path.stem
-    return [_row(name, compiled, proto, inputs, count, peers, seconds, kernels) for count in threads]
+    return [_row(name, compiled, proto, inputs, count, peers, others, seconds, kernels) for count in threads]
 
 
 def _inputs(path: pathlib.Path, model: Model) -> dict[str, np.ndarray]:
@@ -116,16 +119,20 @@ def _inputs(path: pathlib.Path, model: Model) -> dict[str, np.ndarray]:
     return next(({name: data.inputs[name] for name in names} for data in shipped if set(data.inputs) == set(names)), sample(model.inputs, open_dim=1))
 
 
-def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads: int, peers: list[str], seconds: float, kernels: bool) -> Row:
+def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads: int, peers: list[str], others: dict[str, Compiled], seconds: float, kernels: bool) -> Row:
     row = Row(name, threads)
     model = Model(compiled.library, threads)
     got = list(model.run(inputs))
     clocks = {OURS: RunClock(model, inputs)}
     for peer in peers:
         try:
-            runtime = PEERS[peer](proto, inputs, threads)
-            row.difference[peer] = max((difference(a, b).relative for a, b in zip(got, runtime.outputs())), default=0.0)
-            clocks[peer] = PeerClock(runtime)
+            if peer in others:
+                other = Model(others[peer].library, threads)
+                outputs, clocks[peer] = list(other.run(inputs)), RunClock(other, inputs)
+            else:
+                runtime = PEERS[peer](proto, inputs, threads)
+                outputs, clocks[peer] = runtime.outputs(), PeerClock(runtime)
+            row.difference[peer] = max((difference(a, b).relative for a, b in zip(got, outputs)), default=0.0)
         except Exception as error:  # noqa: BLE001 - each has exceptions of its own
             row.faults[peer] = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     row.times = _interleaved(clocks, seconds)
@@ -238,7 +245,8 @@ def main() -> int:
 
 BENCH_EXAMPLES = """bench model.onnx
 bench model.onnx --dim batch=1 --threads 1,2
-bench model.onnx --against none --kernels"""
+bench model.onnx --against none --kernels
+bench model.onnx --against auto:mullapudi2016,auto:adams2019,auto:li2018"""
 
 
 def _parse() -> argparse.Namespace:
@@ -247,7 +255,7 @@ def _parse() -> argparse.Namespace:
         "beside the model, or seeded. A ratio above 1 says how many times faster than the faster peer the compiled model is."), BENCH_EXAMPLES)  # fmt: skip
     parser.set_defaults(threads=[1])
     parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, a row each; default: 1")
-    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, or none; default: all")
+    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, default: both; the same model with schedules {', '.join(SCHEDULES)}; or none")
     parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns, for each row; default: 3")
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
     parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")
@@ -263,6 +271,6 @@ def numbers(text: str) -> list[int]:
 
 def peer_names(text: str) -> list[str]:
     names = [] if text == "none" else text.split(",")
-    if unknown := [name for name in names if name not in PEERS]:
-        raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected of {', '.join(PEERS)}, or none")
+    if unknown := [name for name in names if name not in (*PEERS, *SCHEDULES)]:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected of {', '.join((*PEERS, *SCHEDULES))}, or none")
     return names
