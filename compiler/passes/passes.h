@@ -18,7 +18,7 @@ void fuse_batch_normalization(Graph& graph);
 
 /// Makes of a ConvTranspose with constant weights a Conv over its input's grid, with a channel for each phase of the
 /// output's elements between the grid's, and a copy that puts the phases into their places. Phases that read fewer
-/// elements than others have weights of zero.
+/// elements than others have weights of zero or, where that would cost much, convolutions of their own.
 void split_phases(Graph& graph);
 
 /// Chooses the layout in which each value lies in memory: channels innermost around convolutions and pools, ONNX's

@@ -13,88 +13,134 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-/// One spatial axis as a convolution over the input's grid. Output element stride * q + phase reads input elements
-/// q + low … q + high, each phase through taps of its own: element q + high - j through tap
-/// stride * j + phase - (stride * high - pad).
+/// Some phases of one spatial axis, as a convolution over the input's grid. Output element stride * q + phase reads
+/// input element q + high - j through tap stride * j + phase - before, if there is one.
 struct GridAxis {
-    int64_t stride, kernel;      // of the transposed convolution
-    int64_t window;              // input elements that the phases read in all
-    int64_t before;              // taps that are not there before the first one
+    int64_t stride;              // of the transposed convolution
+    int64_t first, count;        // phases
+    int64_t window;              // input elements that one of them reads
+    int64_t before, after;       // taps that there are not, before the first and behind the last
     int64_t pad_begin, pad_end;  // of the convolution over the grid
     int64_t surplus;             // elements of the last phases that the output does not have
 };
 
-std::optional<GridAxis> grid_axis(const ConvTranspose::Axis& axis) {
+std::optional<GridAxis> grid_axis(const ConvTranspose::Axis& axis, int64_t first, int64_t count) {
     const auto pad = axis.pad_begin.constant();
     if (!pad || *pad < 0 || axis.dilation != 1) return std::nullopt;
     const int64_t s = axis.stride;
+    // The convolution reads its own element at least.
     int64_t low = 0, high = 0;
-    for (int64_t phase = 0; phase < s; ++phase) {
+    for (int64_t phase = first; phase < first + count; ++phase) {
         const int64_t first_tap = (phase + *pad) % s, newest = (phase + *pad) / s;
         const int64_t taps = first_tap < axis.kernel ? ceil_div(axis.kernel - first_tap, s) : 1;
-        low = phase == 0 ? newest - taps + 1 : std::min(low, newest - taps + 1);
+        low = std::min(low, newest - taps + 1);
         high = std::max(high, newest);
     }
     const Dim positions = ceil_div(axis.output, s);
-    const auto pad_end = (positions - axis.input + high).constant(), surplus = (positions * s - axis.output).constant();
-    if (!pad_end || !surplus || low > 0 || *pad_end < 0) return std::nullopt;
-    return GridAxis{s, axis.kernel, high - low + 1, s * high - *pad, -low, *pad_end, *surplus};
+    const auto missing = (positions - axis.input).constant(), surplus = (positions * s - axis.output).constant();
+    if (!missing || !surplus) return std::nullopt;
+    high = std::max(high, -*missing);
+    const int64_t window = high - low + 1, before = s * high - *pad;
+    return GridAxis{s,    first,           count,   window, before, s * window - axis.kernel - before,
+                    -low, *missing + high, *surplus};
 }
 
-/// The axes of a transposed convolution that can be computed so: with constant weights and distances that are known.
-std::optional<std::vector<GridAxis>> grid(const Node& node) {
+using Grid = std::vector<GridAxis>;
+
+/// All axes of a transposed convolution that can be computed so: with constant weights and distances that are known.
+/// With `phases`, one for each axis, for these alone.
+std::optional<Grid> grid(const Node& node, const Numbers& phases = {}) {
     if (node.op_type != "ConvTranspose" || !node.domain.empty() || !is_compile_time_constant(node.inputs.at(1)))
         return std::nullopt;
     if (!node.inputs[1]->checked_type().elements().constant()) return std::nullopt;
-    std::vector<GridAxis> axes;
+    Grid grid;
     for (const ConvTranspose::Axis& axis : ConvTranspose(node).axes()) {
-        const auto found = grid_axis(axis);
+        const auto found = phases.empty() ? grid_axis(axis, 0, axis.stride) : grid_axis(axis, phases[grid.size()], 1);
         if (!found) return std::nullopt;
-        axes.push_back(*found);
+        grid.push_back(*found);
     }
-    return axes;
+    return grid;
+}
+
+/// Products for each input element and pair of channels, those with weights of zero among them.
+int64_t products(const Grid& grid) {
+    return std::accumulate(grid.begin(), grid.end(), int64_t{1},
+                           [](int64_t product, const GridAxis& axis) { return product * axis.window * axis.count; });
+}
+
+/// The convolutions that compute a node: one for all phases, or one for each where they have far fewer products and
+/// Winograd's algorithm does not make up for that.
+std::vector<Grid> grids(const Node& node) {
+    const auto whole = grid(node);
+    if (!whole) return {};
+    constexpr double most_waste = 1.4;
+    const bool suits_winograd = whole->size() == 2 && (*whole)[0].window == 3 && (*whole)[1].window == 3;
+    std::vector<Grid> parts;
+    int64_t needed = 0;
+    Numbers phases(whole->size(), 0);
+    for (bool is_done = false; !is_done;) {
+        const auto part = grid(node, phases);
+        parts.push_back(*part);
+        needed += products(*part);
+        is_done = true;
+        for (size_t i = phases.size(); i-- > 0 && is_done;) {
+            phases[i] = (phases[i] + 1) % (*whole)[i].stride;
+            is_done = phases[i] == 0;
+        }
+    }
+    const bool is_split = !suits_winograd && static_cast<double>(products(*whole)) > most_waste * needed;
+    return is_split ? parts : std::vector<Grid>{*whole};
 }
 
 /// Replaces one ConvTranspose.
 class Replacement {
 public:
-    Replacement(Graph& graph, Node& node, std::vector<GridAxis> axes)
-        : graph_(graph), node_(node), axes_(std::move(axes)), group_(node.integer("group", 1)) {
+    Replacement(Graph& graph, Node& node, std::vector<Grid> grids)
+        : graph_(graph), node_(node), grids_(std::move(grids)), group_(node.integer("group", 1)) {
         const TensorType& weights = node.inputs[1]->checked_type();
         inputs_ = *weights.shape[0].constant() / group_;
         channels_ = *weights.shape[1].constant();
     }
 
     void insert() {
-        std::vector<Value*> inputs = {node_.inputs[0], weights()};
-        if (node_.has_input(2)) inputs.push_back(bias());
-        Numbers window, pads, strides, surplus;
-        for (const GridAxis& axis : axes_) {
-            window.push_back(axis.window);
-            pads.push_back(axis.pad_begin);
+        std::vector<Value*> parts;
+        for (const Grid& grid : grids_) parts.push_back(convolution(grid));
+        Numbers strides, surplus;
+        for (const GridAxis& axis : grids_[0]) {
             strides.push_back(axis.stride);
             surplus.push_back(axis.surplus);
         }
-        for (const GridAxis& axis : axes_) pads.push_back(axis.pad_end);
-        const Numbers ones(axes_.size(), 1);
-        Value* phases = add("Conv", 11, std::move(inputs),
-                            {{"group", group_},
-                             {"kernel_shape", window},
-                             {"pads", pads},
-                             {"strides", ones},
-                             {"dilations", ones},
-                             {"auto_pad", std::string("NOTSET")}});
         Node whole = node_;
         whole.domain = "onnx2halide";
         whole.op_type = "PhasesToSpace";
         whole.version = 1;
-        whole.attributes = {{"strides", strides}, {"surplus", surplus}, {"group", group_}};
-        whole.inputs = {phases};
+        // Channels of one convolution for all phases lie group by group, and otherwise phase by phase.
+        whole.attributes = {{"strides", strides}, {"surplus", surplus}, {"group", parts.size() == 1 ? group_ : 1}};
+        whole.inputs = {parts.size() == 1 ? parts[0] : add("Concat", 13, parts, {{"axis", int64_t{1}}})};
         graph_.add(std::move(whole), &node_);
         graph_.remove(&node_);
     }
 
 private:
+    Value* convolution(const Grid& grid) {
+        std::vector<Value*> inputs = {node_.inputs[0], weights(grid)};
+        if (node_.has_input(2)) inputs.push_back(bias(grid));
+        Numbers window, pads;
+        for (const GridAxis& axis : grid) {
+            window.push_back(axis.window);
+            pads.push_back(axis.pad_begin);
+        }
+        for (const GridAxis& axis : grid) pads.push_back(axis.pad_end);
+        const Numbers ones(grid.size(), 1);
+        return add("Conv", 11, std::move(inputs),
+                   {{"group", group_},
+                    {"kernel_shape", window},
+                    {"pads", pads},
+                    {"strides", ones},
+                    {"dilations", ones},
+                    {"auto_pad", std::string("NOTSET")}});
+    }
+
     Value* add(const std::string& type, int version, std::vector<Value*> inputs,
                std::map<std::string, Attribute> attributes = {}) {
         return add_node(graph_, {type, version, std::move(inputs), std::move(attributes)}, node_.name + "_" + type,
@@ -112,21 +158,22 @@ private:
 
     /// group · inputs × channels × kernel…, the taps of each axis as window × stride from the last, as
     /// (group · phases · channels) × inputs × window…
-    Value* weights() {
-        const auto rank = static_cast<int64_t>(axes_.size());
-        Numbers pads(2 * (rank + 2), 0), split = {group_, inputs_, channels_}, order = {0}, windows, last, end, back;
-        Numbers reversed, shape = {group_ * phases() * channels_, inputs_};
+    Value* weights(const Grid& grid) {
+        const auto rank = static_cast<int64_t>(grid.size());
+        Numbers pads(2 * (rank + 2), 0), split = {group_, inputs_, channels_}, order = {0}, windows;
+        Numbers axes, starts, ends, steps, shape = {group_ * phases(grid) * channels_, inputs_};
         for (int64_t i = 0; i < rank; ++i) {
-            const GridAxis& axis = axes_[i];
+            const GridAxis& axis = grid[i];
             pads[2 + i] = axis.before;
-            pads[rank + 4 + i] = axis.stride * axis.window - axis.kernel - axis.before;
+            pads[rank + 4 + i] = axis.after;
             split.insert(split.end(), {axis.window, axis.stride});
+            axes.insert(axes.end(), {3 + 2 * i, 4 + 2 * i});
+            starts.insert(starts.end(), {-1, axis.first});
+            ends.insert(ends.end(), {INT64_MIN, axis.first + axis.count});
+            steps.insert(steps.end(), {-1, 1});
             order.push_back(4 + 2 * i);
             windows.push_back(3 + 2 * i);
             shape.push_back(axis.window);
-            last.push_back(-1);
-            end.push_back(INT64_MIN);
-            back.push_back(-1);
         }
         order.insert(order.end(), {2, 1});
         order.insert(order.end(), windows.begin(), windows.end());
@@ -134,37 +181,37 @@ private:
         Value* value = add("Pad", 13, {node_.inputs[1], numbers(pads, name + "_pads")});
         value = reshaped(value, split);
         value = add("Slice", 13,
-                    {value, numbers(last, name + "_starts"), numbers(end, name + "_ends"),
-                     numbers(windows, name + "_axes"), numbers(back, name + "_steps")});
+                    {value, numbers(starts, name + "_starts"), numbers(ends, name + "_ends"),
+                     numbers(axes, name + "_axes"), numbers(steps, name + "_steps")});
         value = add("Transpose", 13, {value}, {{"perm", order}});
         return reshaped(value, shape);
     }
 
-    Value* bias() {
+    Value* bias(const Grid& grid) {
         Value* value = reshaped(node_.inputs[2], {group_, 1, channels_});
-        value = add("Expand", 13, {value, numbers({group_, phases(), channels_}, node_.name + "_shape")});
+        value = add("Expand", 13, {value, numbers({group_, phases(grid), channels_}, node_.name + "_shape")});
         return reshaped(value, {-1});
     }
 
-    int64_t phases() const {
-        return std::accumulate(axes_.begin(), axes_.end(), int64_t{1},
-                               [](int64_t count, const GridAxis& axis) { return count * axis.stride; });
+    static int64_t phases(const Grid& grid) {
+        return std::accumulate(grid.begin(), grid.end(), int64_t{1},
+                               [](int64_t count, const GridAxis& axis) { return count * axis.count; });
     }
 
     Graph& graph_;
     Node& node_;
-    std::vector<GridAxis> axes_;
+    std::vector<Grid> grids_;
     int64_t group_, inputs_, channels_;  // channels of a group
 };
 
 }  // namespace
 
 void split_phases(Graph& graph) {
-    std::vector<std::pair<Node*, std::vector<GridAxis>>> found;
+    std::vector<std::pair<Node*, std::vector<Grid>>> found;
     for (const auto& node : graph.nodes()) {
-        if (auto axes = grid(*node)) found.emplace_back(node.get(), std::move(*axes));
+        if (auto parts = grids(*node); !parts.empty()) found.emplace_back(node.get(), std::move(parts));
     }
-    for (auto& [node, axes] : found) Replacement(graph, *node, std::move(axes)).insert();
+    for (auto& [node, parts] : found) Replacement(graph, *node, std::move(parts)).insert();
 }
 
 }  // namespace onnx2halide
