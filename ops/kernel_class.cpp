@@ -70,8 +70,8 @@ std::string KernelSource::estimates() const {
 
 std::string KernelSource::text(Schedule schedule, const std::optional<std::string>& given) const {
     std::string text = fmt::format("class {0} : public Halide::Generator<{0}> {{\npublic:\n", class_name_);
-    for (const auto& [name, value] : params_)
-        text += fmt::format("    GeneratorParam<int> {0}{{\"{0}\", {1}}};\n", name, value);
+    for (const Param& param : params_)
+        text += fmt::format("    GeneratorParam<int> {0}{{\"{0}\", {1}}};\n", param.name, param.value);
     if (!params_.empty()) text += "\n";
     for (const Value* input : inputs_) text += buffer_member("Input", input->checked_type(), value_names_.at(input));
     for (const std::string& symbol : symbols_) text += fmt::format("    Input<int32_t> {0}{{\"{0}\"}};\n", symbol);

@@ -116,12 +116,21 @@ std::vector<std::string> KernelSource::name_axes(const std::string& rdom, const 
 }
 
 std::string KernelSource::param(const std::string& role, int value) {
-    std::string& name = param_names_[role];
-    if (name.empty()) {
-        name = own_name(role);
-        params_.emplace_back(name, value);
-    }
-    return name;
+    if (const Param* known = find_param(role)) return known->name;
+    params_.push_back({role, own_name(role), value, value});
+    return params_.back().name;
+}
+
+bool KernelSource::set_param(const std::string& role, int value) {
+    Param* known = find_param(role);
+    if (known) known->value = value;
+    return known;
+}
+
+KernelSource::Param* KernelSource::find_param(const std::string& role) {
+    const auto found =
+        std::find_if(params_.begin(), params_.end(), [&](const Param& param) { return param.role == role; });
+    return found == params_.end() ? nullptr : &*found;
 }
 
 std::string KernelSource::lanes(ElementType type, int count) {

@@ -124,13 +124,23 @@ public:
     const std::string& name_of(const Value* value) const { return value_names_.at(value); }
     /// Symbols that are int32 arguments of the kernel, after its input buffers, in this order.
     const std::set<std::string>& symbols() const { return symbols_; }
-    const std::vector<std::pair<std::string, int>>& params() const { return params_; }
+    /// A GeneratorParam.
+    struct Param {
+        std::string role;  // what the schedule calls it
+        std::string name;  // in the class: the role, unless a value of the model is called so
+        int value;         // its default in the class
+        int own;           // what the schedule chose
+    };
+    const std::vector<Param>& params() const { return params_; }
+    /// Gives the parameter of this role another default. False where there is none.
+    bool set_param(const std::string& role, int value);
 
 private:
     std::string new_name(const std::string& hint);
     std::string declare(std::vector<std::string>& declared, const std::string& role);
     void reserve_symbols();
     std::string estimates() const;
+    Param* find_param(const std::string& role);
     std::string own_name(const std::string& hint);
 
     Target target_;
@@ -144,8 +154,7 @@ private:
     std::map<const Value*, std::string> value_names_;
     std::map<std::pair<const Value*, std::string>, std::string> kept_;
     std::vector<std::string> vars_, rvars_, funcs_, rdoms_;
-    std::vector<std::pair<std::string, int>> params_;
-    std::map<std::string, std::string> param_names_;  // by role
+    std::vector<Param> params_;
     struct Lanes {
         std::string name, type;
         int count;

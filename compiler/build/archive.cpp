@@ -38,6 +38,7 @@ std::vector<std::string> with_arguments(const std::string& cc, const std::vector
 struct CSource {
     std::string cc, optimisation;
     fs::path file, include;
+    std::vector<std::string> flags = {};
 };
 
 /// Runs the C compiler on it with further arguments and returns what that prints.
@@ -46,7 +47,7 @@ std::string run_c_compiler(const CSource& source, const std::vector<std::string>
         source.cc,
         {"-std=c11", source.optimisation, "-fPIC", "-I" + source.include.string(), "-I" + runtime_folder.string(),
          "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-include", "stddef.h", source.file.string()},
-        arguments));
+        source.flags, arguments));
     if (result.status != 0)
         throw CompileError("{} does not compile:\n{}", source.file.filename().string(), result.output);
     return result.output;
@@ -102,26 +103,33 @@ std::string sibling_tool(const std::string& cc, const std::string& tool) {
     return path.empty() ? tool : path;
 }
 
-std::string build_host_program(const ArchiveJob& job) {
-    const fs::path object = job.objects / (job.name + "_host_program.o");
+/// `flags` are of this object alone.
+std::string build_host_program(const ArchiveJob& job, const fs::path& object, std::vector<std::string> flags = {}) {
     // Calls of kernels gain nothing from more, and long programs take long.
-    const CSource source{job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), job.folder};
+    const CSource source{job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), job.folder,
+                         std::move(flags)};
     // Its text is that with all that it includes: an edited program may include what it likes.
     compile_c(source, run_c_compiler(source, {"-E", "-P"}), object);
     return object.string();
 }
 
-/// Everything but the weights in one object, whose symbols are local but for the public ones.
-std::string join(const ArchiveJob& job) {
-    std::vector<std::string> objects = {build_host_program(job)};
-    for (const std::string& kernel : job.kernels) objects.push_back((job.objects / (kernel + ".o")).string());
+/// What host programs and kernels call.
+std::vector<std::string> build_runtime(const ArchiveJob& job) {
+    std::vector<std::string> objects;
     for (const char* source : {"session.c", "processor.c", "threads.c", "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
         build_runtime_source(job.cc, source, objects.back());
     }
     objects.push_back((job.objects / "runtime_halide.o").string());
     build_halide_runtime(job.target, objects.back());
+    return objects;
+}
 
+/// Everything but the weights in one object, whose symbols are local but for the public ones.
+std::string join(const ArchiveJob& job, const std::vector<std::string>& runtime) {
+    std::vector<std::string> objects = {build_host_program(job, job.objects / (job.name + "_host_program.o"))};
+    for (const std::string& kernel : job.kernels) objects.push_back((job.objects / (kernel + ".o")).string());
+    objects.insert(objects.end(), runtime.begin(), runtime.end());
     const std::string joined = (job.objects / (job.name + "_joined.o")).string();
     // Without --force-group-allocation two models in one program fail on discarded COMDAT sections.
     run_or_throw(with_arguments(job.cc, {"-r", "-nostdlib", "-Wl,--force-group-allocation", "-o", joined}, objects));
@@ -138,6 +146,19 @@ std::string build_weights(const ArchiveJob& job) {
     const std::string object = (job.objects / (job.name + "_weights.o")).string();
     run_or_throw(with_arguments(job.cc, {"-c", job.weights_source.string(), "-o", object}));
     return object;
+}
+
+void link_shared(const ArchiveJob& job, const fs::path& library, const std::vector<std::string>& objects) {
+    run_or_throw(with_arguments(job.cc, {"-shared", "-o", library.string()}, objects, {"-lpthread", "-ldl", "-lm"}));
+}
+
+void build_trial_library(const ArchiveJob& job, std::vector<std::string> objects) {
+    // The kernels' declarations become those of the pointers.
+    std::vector<std::string> flags;
+    for (const std::string& kernel : job.kernels)
+        flags.push_back(fmt::format("-D{0}_kernel=(*{0}_kernel_pointer)", kernel));
+    objects.push_back(build_host_program(job, job.objects / (job.name + "_trials.o"), flags));
+    link_shared(job, job.trials / (job.name + ".so"), objects);
 }
 
 /// What Halide's name for a processor starts with, what a C compiler's name for its machine does, and such a compiler.
@@ -172,18 +193,21 @@ void check_c_compiler(const std::string& cc, const std::string& target) {
 void build_archive(const ArchiveJob& job) {
     std::future<std::string> weights;
     if (!job.weights_source.empty()) weights = std::async(std::launch::async, build_weights, std::cref(job));
-    std::vector<std::string> members = {join(job)};
-    if (weights.valid()) members.push_back(weights.get());
+    std::vector<std::string> runtime = build_runtime(job), members = {join(job, runtime)};
+    if (weights.valid()) {
+        members.push_back(weights.get());
+        runtime.push_back(members.back());
+    }
     const fs::path archive = job.objects / (job.name + ".a"), library = job.objects / (job.name + ".so");
     // Halide's writer of archives, LLVM's, maps the members; ar reads and writes hundreds of megabytes of weights
     // twice.
     Halide::create_static_library(members, Halide::Target(job.target), archive.string());
     if (job.shared_library) {
-        run_or_throw(
-            with_arguments(job.cc, {"-shared", "-o", library.string()}, members, {"-lpthread", "-ldl", "-lm"}));
+        link_shared(job, library, members);
         move_file(library, job.folder / (job.name + ".so"));
     }
     move_file(archive, job.folder / (job.name + ".a"));
+    if (!job.trials.empty()) build_trial_library(job, runtime);
 }
 
 }  // namespace onnx2halide

@@ -46,6 +46,9 @@ struct Slice {
     const std::string& target() const { return classes[0]->generator->target; }
 };
 
+/// Halide's target with the features that every kernel gets.
+std::string kernel_target(const Slice& slice) { return slice.target() + "-no_runtime-no_bounds_query-user_context"; }
+
 /// What a slice's class is registered as. Classes of different models may share a name, so each stands in a namespace
 /// of its own.
 std::string slot(size_t i) { return fmt::format("kernel_{}", i); }
@@ -70,6 +73,9 @@ std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
     return ObjectCache::key(fmt::format("kernel {} {}", generator.target, autoscheduler_words(job.autoscheduler)),
                             surroundings + job.file.preamble + generator.text);
 }
+
+/// Whether a job wants more of its generators than objects, which alone are in the cache.
+bool has_own_runs(const KernelJob& job) { return !job.kinds.empty() || !job.programs.empty(); }
 
 std::string object_name(const GeneratorClass& generator) { return generator.name + ".o"; }
 
@@ -123,14 +129,13 @@ private:
             ++total_;
             const std::string key = class_key(job, generator);
             const fs::path packed = job.folder / (generator.name + ".packed");
-            if (job.kinds.empty() && cache_.fetch(key, packed)) {
+            if (!has_own_runs(job) && cache_.fetch(key, packed)) {
                 note(job, generator.name, unpack(packed, job.folder / object_name(generator)));
                 fs::remove(packed);
                 ++done_;
                 continue;
             }
-            // With further outputs each job needs a run of its own.
-            const std::string identity = job.kinds.empty() ? key : key + job.folder.string();
+            const std::string identity = has_own_runs(job) ? key + job.folder.string() : key;
             auto [found, is_new] = missing_.try_emplace(identity, MissingClass{&generator, key, {}});
             if (is_new) order_.push_back(&found->second);
             found->second.wanted_by.push_back(&job);
@@ -141,7 +146,7 @@ private:
         std::map<std::string, std::vector<MissingClass*>> alike;
         for (MissingClass* missing : order_) {
             const KernelJob& job = *missing->wanted_by[0];
-            const std::string own = job.kinds.empty() ? "" : job.folder.string();
+            const std::string own = has_own_runs(job) ? job.folder.string() : "";
             alike[fmt::format("{}\n{}\n{}\n{}", missing->generator->target, job.autoscheduler, job.file.preamble, own)]
                 .push_back(missing);
         }
@@ -170,7 +175,7 @@ private:
         }
         std::vector<std::string> command = {(folder.path() / "generators").string(),
                                             folder.path().string(),
-                                            slice.target() + "-no_runtime-no_bounds_query-user_context",
+                                            kernel_target(slice),
                                             "1",
                                             fmt::format("object,{}", fmt::join(slice.job->kinds, ",")),
                                             autoscheduler_plugin(slice.job->autoscheduler),
@@ -178,8 +183,19 @@ private:
         for (size_t i = 0; i < slice.classes.size(); ++i)
             command.push_back(slot(i) + ":" + slice.classes[i]->generator->name);
         const ProcessResult generated = run_process(command);
+        if (!slice.job->programs.empty()) keep_program(slice, folder.path() / "generators");
         for (size_t i = 0; i < slice.classes.size(); ++i)
             collect(*slice.classes[i], *slice.job, folder.path() / slot(i), generated.output);
+    }
+
+    void keep_program(const Slice& slice, const fs::path& program) {
+        const fs::path kept = slice.job->programs / ("generators_" + slice.classes[0]->generator->name);
+        move_file(program, kept);
+        fs::permissions(kept, fs::perms::owner_exec, fs::perm_options::add);
+        const std::lock_guard guard(lock_);
+        for (size_t i = 0; i < slice.classes.size(); ++i)
+            slice.classes[i]->wanted_by[0]->runs[slice.classes[i]->generator->name] = {kept, slot(i),
+                                                                                       kernel_target(slice)};
     }
 
     static ProcessResult compile(const Slice& slice, const fs::path& folder) {

@@ -30,15 +30,24 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
 /// Halide's autoschedulers for processors, by the names of their shared libraries: adams2019, …
 const std::vector<std::string>& autoschedulers();
 
+/// How to run a class's generator again.
+struct GeneratorRun {
+    std::filesystem::path program;  // see generator_main.cpp
+    std::string registered;         // its name there
+    std::string target;             // all of Halide's, as the program takes it
+};
+
 struct KernelJob {
     GeneratorFile file;
     std::string autoscheduler;       // one of autoschedulers(); empty: the classes' own schedules
     std::filesystem::path folder;    // where KERNEL.o goes
     std::vector<std::string> kinds;  // further outputs, by Halide's names: stmt_html, schedule
     std::string further;             // their paths up to the kernel's name: out/mnist_ for out/mnist_KERNEL.stmt.html
+    std::filesystem::path programs;  // where generator programs are kept, of one job; empty: nowhere
     int64_t scratch_bytes = 0;       // set by build_kernels: the most that a kernel asks of one thread
     std::vector<std::string> warnings;  // set by build_kernels: kernels that the autoscheduler fails on, and why
     std::map<std::string, std::string> schedules;  // set by build_kernels for the kind `schedule`: C++ by kernel
+    std::map<std::string, GeneratorRun> runs;      // set by build_kernels where programs are kept: by kernel
     std::string error;                             // set by build_kernels where a kernel cannot be built
 };
 

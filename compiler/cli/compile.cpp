@@ -124,6 +124,12 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
                      "embed, the default: in the library; file: NAME.weights is read at run time")
         ->option_text("PLACE")
         ->check(CLI::IsMember({"embed", "file"}));
+    command
+        ->add_option("--tuning", options.tuning_file,
+                     "parameters for the schedules of kernels, as `onnx2halide tune` finds them; kernels that the file "
+                     "does not know keep their own")
+        ->option_text("FILE");
+    command->add_option("--trials", options.trials)->group("");  // for `tune`
     command->add_option("--cc", options.cc, "C compiler for the host program; default: gcc")->option_text("COMMAND");
     command->add_flag("--overwrite", options.overwrite, "overwrite sources that were edited, too");
     command->add_option("--until", options.until, "node or value at which the model ends: what it makes is the output")

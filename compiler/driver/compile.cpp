@@ -13,6 +13,7 @@
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/driver/schedule_file.h"
+#include "compiler/driver/tuning_file.h"
 #include "compiler/infer/infer.h"
 #include "compiler/load/load.h"
 #include "compiler/passes/pack.h"
@@ -168,6 +169,7 @@ ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const std::vector<T
     plan.name = unit.name;
     plan.grouping = options.whole ? Grouping::whole : options.naive ? Grouping::nodes : Grouping::fused;
     build.program = make_program(graph, targets, plan);
+    if (!options.tuning_file.empty()) apply_tuning(options.tuning_file, build.program);
     build.emit.model_file = unit.model.file;
     build.emit.model_sha256 = unit.model.sha256;
     build.emit.opset = graph.opset;
@@ -182,6 +184,7 @@ ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const std::vector<T
     build.sources_only = options.sources_only;
     build.cc = options.cc;
     build.autoscheduler = options.autoscheduler;
+    build.trials = options.trials;
     return build;
 }
 
@@ -203,6 +206,13 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
                          targets.front().text);
     if (options.whole && targets.front().is_gpu())
         throw UsageError("--pipeline: whole is for processors, and target {} has a GPU", targets.front().text);
+    if (!options.tuning_file.empty() && (options.naive || options.whole || !options.autoscheduler.empty()))
+        throw UsageError(
+            "--tuning: is for the compiler's own schedules, expected neither --schedule naive or auto:NAME "
+            "nor --pipeline whole");
+    if (!options.trials.empty() && (targets.size() > 1 || targets.front().is_gpu()))
+        throw UsageError("--target: '{}', expected one of a processor: kernels are tried on this machine",
+                         options.target);
     std::vector<Unit> units;
     for (const fs::path& path : models) {
         units.push_back({path, name_of(path, options), {}, ""});

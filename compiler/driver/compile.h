@@ -24,6 +24,8 @@ struct CompileOptions {
     bool whole = false;                   // --pipeline whole
     std::string autoscheduler;            // --schedule auto:NAME: one of autoschedulers()
     std::filesystem::path schedule_file;  // --schedule FILE: of one model; see read_schedules
+    std::filesystem::path tuning_file;    // --tuning: see apply_tuning
+    std::filesystem::path trials;         // --trials: of one model; see write_trials
     ConvAlgorithm convolution = ConvAlgorithm::automatic;  // --convolution: of 3x3 ones with stride 1
     bool weights_in_file = false;                          // --weights file
     bool sources_only = false;                             // leave out what needs the kernels built

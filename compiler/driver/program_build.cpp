@@ -11,6 +11,7 @@
 #include "compiler/build/process.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/schedule_file.h"
+#include "compiler/driver/trials.h"
 #include "compiler/emit/template.h"
 #include "compiler/plan/work.h"
 
@@ -69,7 +70,7 @@ Manifest make_manifest(const ProgramBuild& build) {
     json["kernels"] = Manifest::array();
     for (const KernelSource* source : program.classes()) {
         Manifest parameters = Manifest::object();
-        for (const auto& [name, value] : source->params()) parameters[name] = value;
+        for (const KernelSource::Param& param : source->params()) parameters[param.name] = param.value;
         json["kernels"].push_back(
             {{"name", source->class_name()}, {"target", source->target().text}, {"parameters", parameters}});
     }
@@ -99,6 +100,7 @@ public:
         const std::vector<const KernelSource*> classes = build_.program.classes();
         for (size_t i = 0; i < classes.size(); ++i) job.file.classes.at(i).target = classes[i]->target().text;
         job.autoscheduler = build_.autoscheduler;
+        job.programs = build_.trials;
         job.folder = objects();
         job.kinds = kernel_outputs(build_.kinds);
         job.further = (folder_.path() / (build_.program.name + "_")).string();
@@ -110,6 +112,7 @@ public:
         build_.error = job.error;
         build_.scratch_bytes = job.scratch_bytes;
         build_.warnings = job.warnings;
+        if (!build_.trials.empty() && build_.error.empty()) write_trials(build_.program, job);
         if (has_kind(build_.kinds, "schedule")) write("_schedules.cpp", schedules_text(job, build_.emit.model_file));
     }
 
@@ -141,6 +144,7 @@ private:
         job.target = program.targets.front().text;
         job.cc = build_.cc;
         job.runs_once = build_.runs_once;
+        job.trials = build_.trials;
         job.shared_library = has_kind(build_.kinds, "shared_library");
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
             job.weights_source = objects() / "weights.s";

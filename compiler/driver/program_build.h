@@ -21,6 +21,7 @@ struct ProgramBuild {
     bool runs_once = false;  // to compile it fast matters more than to run it fast
     std::string cc = "gcc";
     std::string autoscheduler = {};             // of the kernels; empty: their own schedules
+    std::filesystem::path trials = {};          // see write_trials; empty: none
     std::optional<int64_t> scratch_bytes = {};  // set when the kernels are built
     std::vector<std::string> warnings = {};     // set when the kernels are built
     std::string error;                          // set where it cannot be built; nothing is left in the folder then

@@ -172,9 +172,9 @@ private:
                   const std::function<Dim(const std::string&)>& argument) {
         const std::vector<KernelSource> canonical = write_kernels(
             written, written_escaping, KernelSource::Naming::canonical, [](const Target&) { return "kernel"; });
-        std::string text;
-        for (const KernelSource& source : canonical) text += source.text();
-        const auto [known, is_new] = kernel_of_.try_emplace(text, program_.kernels.size());
+        std::vector<std::string> texts;
+        for (const KernelSource& source : canonical) texts.push_back(source.text());
+        const auto [known, is_new] = kernel_of_.try_emplace(texts, program_.kernels.size());
         if (is_new) {
             const std::string name = names_.unique(kernel_name(group));
             const auto class_name = [&](const Target& target) {
@@ -187,6 +187,7 @@ private:
                  group.nodes,
                  {},
                  write_kernels(written, written_escaping, KernelSource::Naming::model, class_name),
+                 texts,
                  flops});
         } else {
             program_.kernels[known->second].served.push_back(group.nodes.back()->name);
@@ -248,7 +249,7 @@ private:
     PlanOptions options_;
     Program program_;
     Names names_;
-    std::map<std::string, size_t> kernel_of_;  // by canonical text
+    std::map<std::vector<std::string>, size_t> kernel_of_;  // by canonical texts
 };
 
 }  // namespace

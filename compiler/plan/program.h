@@ -12,10 +12,11 @@ namespace onnx2halide {
 
 /// One class of generator: an anchor node and the pointwise nodes around it, and the text that they wrote.
 struct Kernel {
-    std::string name;                   // of the class and of the C function, where there is one target
-    std::vector<const Node*> nodes;     // of the first group that it serves, in order
-    std::vector<std::string> served;    // names of the other groups' last nodes
-    std::vector<KernelSource> sources;  // one for each target; all have the same parameters
+    std::string name;                    // of the class and of the C function, where there is one target
+    std::vector<const Node*> nodes;      // of the first group that it serves, in order
+    std::vector<std::string> served;     // names of the other groups' last nodes
+    std::vector<KernelSource> sources;   // one for each target; all have the same parameters
+    std::vector<std::string> canonical;  // their classes with numbered names, which say what they compute and how
     Dim flops;
 
     const KernelSource& source() const { return sources.front(); }

@@ -17,6 +17,7 @@ def compile(
     schedule: str = "default",
     convolution: str = "auto",
     pipeline: str = "kernels",
+    tuning: str | None = None,
     until: str | None = None,
     name: str | None = None,
     cache=None,
@@ -31,6 +32,7 @@ def compile(
               schedules as the compiler's --schedule takes it
     convolution  how 3x3 ones of stride 1 compute: "auto", "direct", or "winograd", whose transforms round more
     pipeline  "kernels", or "whole" for one kernel that is the whole model, which must be small and of fixed shapes
+    tuning    a file of parameters of schedules, as `onnx2halide tune` writes it
     until     the name of a node or value: the model ends there, and what it makes is the output
     name      of the model in messages; by default its file's or graph's
     cache     a folder for compiled models; by default in the user's cache folder
@@ -38,7 +40,7 @@ def compile(
     A model that was compiled before with the same options comes from the cache. Raises CompileError with the compiler's message. Warns
     of kernels that an autoscheduler fails on."""
     source = Source(model, name)
-    options = _options(dims, target, schedule, convolution, pipeline, until)
+    options = _options(dims, target, schedule, convolution, pipeline, until, tuning)
     result = libraries([source], options, cache)[0]
     return _load(source, result, options, threads, cache)
 
@@ -59,7 +61,7 @@ def compile_many(
     """Compiles models together, which takes less time than one by one, on up to `jobs` processes (by default one a core). With
     `return_exceptions`, a model that cannot be compiled or loaded leaves its exception in the list; else the first of these is raised."""
     sources = [Source(model) for model in models]
-    options = _options(dims, target, schedule, convolution, pipeline, None)
+    options = _options(dims, target, schedule, convolution, pipeline)
     loaded = []
     for source, result in zip(sources, libraries(sources, options, cache, jobs)):
         try:
@@ -71,8 +73,8 @@ def compile_many(
     return loaded
 
 
-def _options(dims, target, schedule, convolution, pipeline, until) -> Options:
-    return Options(tuple(sorted((dims or {}).items())), target, schedule, until, convolution=convolution, pipeline=pipeline)
+def _options(dims, target, schedule, convolution, pipeline, until=None, tuning=None) -> Options:
+    return Options(tuple(sorted((dims or {}).items())), target, schedule, until, convolution=convolution, pipeline=pipeline, tuning=tuning)
 
 
 def _load(source: Source, result, options: Options, threads: int, cache) -> Model:

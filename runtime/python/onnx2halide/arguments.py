@@ -27,8 +27,9 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message.removeprefix("argument "))
 
 
-def parser(command: str, description: str, examples: str) -> Parser:
-    """A parser with the options for compiling a model. `examples` has a line for each."""
+def parser(command: str, description: str, examples: str, chooses_schedule: bool = True) -> Parser:
+    """A parser with the options for compiling a model, those for how kernels are scheduled if there is a choice. `examples` has a line
+    for each."""
     epilog = "examples:\n" + "".join(f"  onnx2halide {line}\n" for line in examples.splitlines()) + f"\n{EXIT_STATUSES}"
     result = Parser(
         prog=f"onnx2halide {command}",
@@ -40,17 +41,19 @@ def parser(command: str, description: str, examples: str) -> Parser:
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
     result.add_argument("--dim", metavar="NAME=N", action="append", type=_dim, default=[], help="number for a dim that the model leaves open")
     result.add_argument("--target", default="host", help="Halide target; default: host")
-    result.add_argument("--schedule", default="default", help="as compile's: default, naive, auto:NAME or a file; default: default")
     result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how 3x3 ones of stride 1 compute; default: auto")
-    result.add_argument("--pipeline", default="kernels", choices=["kernels", "whole"], help="kernels: many; whole: one; default: kernels")
     result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
     result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")
+    if chooses_schedule:
+        result.add_argument("--schedule", default="default", help="as compile's: default, naive, auto:NAME or a file; default: default")
+        result.add_argument("--pipeline", default="kernels", choices=["kernels", "whole"], help="kernels: many; whole: one; default: kernels")
+        result.add_argument("--tuning", metavar="FILE", help="parameters of schedules, as `onnx2halide tune` finds them")
     return result
 
 
 def compile_model(options: argparse.Namespace) -> Model:
     progress(f"compiling {options.model.name}")
-    how = {name: getattr(options, name) for name in ("schedule", "convolution", "pipeline")}
+    how = {name: getattr(options, name) for name in ("schedule", "convolution", "pipeline", "tuning")}
     return onnx2halide.compile(options.model, dict(options.dim), options.target, options.threads, **how)
 
 

@@ -7,18 +7,16 @@ import pathlib
 import statistics
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 
-import numpy as np
 import onnx
 
 from onnx2halide import arguments
 from onnx2halide.clocks import RunClock, StepClock, machine
 from onnx2halide.compare import difference
-from onnx2halide.compiler import CompileError, Options, find_compiler, run_compiler
-from onnx2halide.data import data_sets, sample
+from onnx2halide.compiler import Options, compile_into
+from onnx2halide.data import usual_inputs
 from onnx2halide.model import Model
 from onnx2halide.peers import PEERS, PeerClock
 from onnx2halide.random_weights import with_random_weights
@@ -87,13 +85,7 @@ class Compiled:
     def __init__(self, path: pathlib.Path, options: Options):
         self._folder = tempfile.TemporaryDirectory(prefix="onnx2halide-")
         folder = pathlib.Path(self._folder.name)
-        command = [find_compiler(), "compile", path, "-o", folder, "--emit", "shared_library", *options.flags()]
-        status, printed = run_compiler(command, folder)
-        if status != 0:
-            raise CompileError(printed.strip())
-        if printed:
-            warnings.warn(printed.strip())
-        self.manifest = json.loads(next(folder.glob("*.json")).read_text())
+        self.manifest = compile_into(folder, path, options, ["--emit", "shared_library"])
         self.library = folder / f"{self.manifest['name']}.so"
 
 
@@ -108,15 +100,9 @@ def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[
             onnx.save(proto, source)
         compiled = Compiled(source, options)
         others = {peer: Compiled(source, replace(options, schedule=peer)) for peer in peers if peer in SCHEDULES}
-    inputs = _inputs(path, Model(compiled.library))  # in the model's order
+    inputs = usual_inputs(path.parent, Model(compiled.library))
     name = path.parent.name if path.stem == "model" else path.stem
     return [_row(name, compiled, proto, inputs, count, peers, others, seconds, kernels) for count in threads]
-
-
-def _inputs(path: pathlib.Path, model: Model) -> dict[str, np.ndarray]:
-    shipped = data_sets(path.parent, model.inputs, model.outputs)
-    names = [port.name for port in model.inputs]
-    return next(({name: data.inputs[name] for name in names} for data in shipped if set(data.inputs) == set(names)), sample(model.inputs, open_dim=1))
 
 
 def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads: int, peers: list[str], others: dict[str, Compiled], seconds: float, kernels: bool) -> Row:
@@ -237,7 +223,7 @@ def as_json(rows: list[Row]) -> str:
 
 def main() -> int:
     options = _parse()
-    compile_options = Options(tuple(sorted(dict(options.dim).items())), options.target, options.schedule, None, convolution=options.convolution, pipeline=options.pipeline)
+    compile_options = Options(tuple(sorted(dict(options.dim).items())), options.target, options.schedule, None, convolution=options.convolution, pipeline=options.pipeline, tuning=options.tuning)
     rows = bench(options.model, compile_options, options.threads, options.against, options.seconds, options.kernels, options.random_weights)
     print(as_json(rows) if options.json else text(rows, options.against))
     return arguments.DONE

@@ -39,6 +39,7 @@ class Options:
     all_values: bool = False
     convolution: str = "auto"
     pipeline: str = "kernels"
+    tuning: str | None = None  # a file
 
     def flags(self) -> list[str]:
         flags = ["--target", self.target, "--schedule", self.schedule]
@@ -48,6 +49,8 @@ class Options:
             flags += ["--convolution", self.convolution]
         if self.pipeline != "kernels":
             flags += ["--pipeline", self.pipeline]
+        if self.tuning is not None:
+            flags += ["--tuning", self.tuning]
         if self.until is not None:
             flags += ["--until", self.until]
         return flags + ["--all-values"] * self.all_values
@@ -157,8 +160,9 @@ def _key(source: Source, options: Options, compiler: pathlib.Path) -> str:
     digest = hashlib.sha256()
     for part in (identity(compiler), source.name, *options.flags()):
         digest.update(part.encode() + b"\0")
-    if (schedule := pathlib.Path(options.schedule)).is_file():
-        digest.update(schedule.read_bytes() + b"\0")
+    for file in (options.schedule, options.tuning):
+        if file and pathlib.Path(file).is_file():
+            digest.update(pathlib.Path(file).read_bytes() + b"\0")
     for file in source.external_files:
         state = file.stat() if file.exists() else None
         digest.update(f"{file} {state and (state.st_size, state.st_mtime_ns)}\0".encode())
@@ -230,6 +234,16 @@ def run_compiler(command: list, folder: pathlib.Path) -> tuple[int, str]:
             os.killpg(process.pid, signal.SIGTERM)
             raise
     return process.returncode, printed
+
+
+def compile_into(folder: pathlib.Path, model: pathlib.Path, options: Options, further: list) -> dict:
+    """Compiles a model, with further words of the command line, into a folder, and returns the manifest. Warnings are passed on."""
+    status, printed = run_compiler([find_compiler(), "compile", model, "-o", folder, *options.flags(), *further], folder)
+    if status != 0:
+        raise (UsageError if status == USAGE else CompileError)(printed.removesuffix(HELP_HINT).strip())
+    if printed:
+        warnings.warn(printed.strip())
+    return json.loads(next(folder.glob("*.json")).read_text())
 
 
 def _model_files(folder: pathlib.Path, sources: list[Source]) -> list[pathlib.Path]:
