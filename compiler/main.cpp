@@ -51,6 +51,7 @@ int run(int argc, char** argv) {
     add_run_command(app, invocation);
     add_verify_command(app, invocation);
     add_bench_command(app, invocation);
+    add_tune_command(app, invocation);
     for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) command->group("Commands");
     app.footer("`onnx2halide COMMAND --help` tells a command's options.\n\n" +
                help_footer(

@@ -23,6 +23,7 @@ void add_ops_command(CLI::App& app, Invocation& invocation);
 void add_run_command(CLI::App& app, Invocation& invocation);
 void add_verify_command(CLI::App& app, Invocation& invocation);
 void add_bench_command(CLI::App& app, Invocation& invocation);
+void add_tune_command(CLI::App& app, Invocation& invocation);
 
 /// `--target`, of compile and inspect: targets that Halide knows.
 void add_target_option(CLI::App& command, std::string& target);

@@ -5,14 +5,14 @@ import pytest
 JARGON = ("[OPTIONS]", "TEXT", ":PATH", "REQUIRED", "Needs:", "INT", "{", "Positionals", "Subcommand")
 
 
-@pytest.mark.parametrize("command", ["", "compile", "build", "inspect", "ops", "run", "verify"])
+@pytest.mark.parametrize("command", ["", "compile", "build", "inspect", "ops", "run", "verify", "bench", "tune"])
 def test_help(onnx2halide, command):
     done = onnx2halide(*command.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"usage: onnx2halide {command}" in done.stdout.replace("Usage", "usage")
     assert "xamples:\n  onnx2halide" in done.stdout
     assert "Exit status: 0 done; 1 " in done.stdout
-    if command not in ("run", "verify"):  # those are argparse's
+    if command not in ("run", "verify", "bench", "tune"):  # those are argparse's
         assert [word for word in JARGON if word in done.stdout] == []
 
 

@@ -1,4 +1,4 @@
-"""`python -m onnx2halide COMMAND …`: what the compiler's commands run, verify and bench become."""
+"""`python -m onnx2halide COMMAND …`: what the compiler's commands run, verify, bench and tune become."""
 
 import importlib
 import signal
