@@ -11,9 +11,13 @@
  * one thread computes, and than the time between runs that follow each other. */
 enum { LOOK_NS = 1000000, LOOK_ALONE_NS = 20000 /* before it offers its core to others */ };
 
+/* How long a woken worker may take to begin before its caller, on whose core it may wait, lets others have a turn. */
+enum { WAKE_NS = 50000 };
+
 /* The tasks that one thread begins with. It takes them from the front, others from the back. */
 typedef struct share {
     _Alignas(128) uint64_t tasks; /* the first in the lower half, the end in the upper one */
+    int cpu;                      /* on which the thread was seen last, -1: it sleeps */
 } share;
 
 struct onnx2halide_team {
@@ -22,6 +26,7 @@ struct onnx2halide_team {
     int is_over, sleepers;
     int workers; /* beside the caller */
     pthread_t* threads;
+    int64_t waking_since; /* workers that still sleep; 0: none was woken */
     /* The job. */
     halide_task_t task;
     void* context;
@@ -107,8 +112,31 @@ static void run_tasks(onnx2halide_team* team, int own) {
 
 /* ---- Workers ---- */
 
+static void note_cpu(share* own, int cpu) { __atomic_store_n(&own->cpu, cpu, __ATOMIC_RELAXED); }
+
+/* Moves a worker that shares a core with another thread of the team to one without. A kernel may leave it there for
+ * long: threads that wait for each other look busy. Where it may run is as before in the end. */
+static void keep_apart(onnx2halide_team* team, int own) {
+    const int cpu = sched_getcpu();
+    note_cpu(&team->shares[own], cpu);
+    cpu_set_t allowed;
+    int is_shared = 0;
+    for (int i = 0; i <= team->workers; ++i)
+        is_shared |= i != own && __atomic_load_n(&team->shares[i].cpu, __ATOMIC_RELAXED) == cpu;
+    if (!is_shared || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    cpu_set_t apart = allowed;
+    for (int i = 0; i <= team->workers; ++i) {
+        const int other = __atomic_load_n(&team->shares[i].cpu, __ATOMIC_RELAXED);
+        if (other >= 0 && other < CPU_SETSIZE) CPU_CLR(other, &apart);
+    }
+    if (CPU_COUNT(&apart) == 0 || sched_setaffinity(0, sizeof apart, &apart) != 0) return;
+    sched_setaffinity(0, sizeof allowed, &allowed);
+    note_cpu(&team->shares[own], sched_getcpu());
+}
+
 /* Sleeps until there is a job with another number. Returns 0 when there will be none. */
-static int sleep_until_job(onnx2halide_team* team, uint32_t last) {
+static int sleep_until_job(onnx2halide_team* team, int own, uint32_t last) {
+    note_cpu(&team->shares[own], -1);
     pthread_mutex_lock(&team->lock);
     __atomic_add_fetch(&team->sleepers, 1, __ATOMIC_SEQ_CST);
     while (!team->is_over && number(__atomic_load_n(&team->state, __ATOMIC_SEQ_CST)) == last)
@@ -116,13 +144,15 @@ static int sleep_until_job(onnx2halide_team* team, uint32_t last) {
     __atomic_sub_fetch(&team->sleepers, 1, __ATOMIC_SEQ_CST);
     const int is_over = team->is_over;
     pthread_mutex_unlock(&team->lock);
+    keep_apart(team, own);
     return !is_over;
 }
 
 /* Waits for a job with another number than the last one's. Returns 0 when there will be none. */
-static int wait_for_job(onnx2halide_team* team, uint32_t last) {
+static int wait_for_job(onnx2halide_team* team, int own, uint32_t last) {
     for (wait wait = {0}; number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) == last; wait_a_turn(&wait)) {
-        if (wait.ns > LOOK_NS) return sleep_until_job(team, last);
+        if (wait.ns > LOOK_NS) return sleep_until_job(team, own, last);
+        if (wait.ns > LOOK_ALONE_NS) keep_apart(team, own);
     }
     return 1;
 }
@@ -132,7 +162,7 @@ static void* work(void* argument) {
     free(argument);
     onnx2halide_team* team = self.team;
     uint32_t last = 0;
-    while (wait_for_job(team, last)) {
+    while (wait_for_job(team, self.index, last)) {
         uint64_t state = __atomic_load_n(&team->state, __ATOMIC_RELAXED);
         last = number(state);
         /* A job that was over before this worker came is not touched: the caller may be about to set up the next. */
@@ -173,7 +203,7 @@ onnx2halide_team* onnx2halide_start_team(int threads) {
         return NULL;
     }
     *team = (onnx2halide_team){.threads = workers};
-    for (int i = 0; i < threads; ++i) team->shares[i].tasks = 0;
+    for (int i = 0; i < threads; ++i) team->shares[i] = (share){.cpu = -1};
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
     /* Where the system gives fewer threads, these do the work. */
@@ -204,6 +234,19 @@ static int run_alone(void* context, halide_task_t task, int min, int size, uint8
     return 0;
 }
 
+static void wake_sleepers(onnx2halide_team* team) {
+    if (__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST) == 0) {
+        team->waking_since = 0;
+        return;
+    }
+    pthread_mutex_lock(&team->lock);
+    pthread_cond_broadcast(&team->wake);
+    pthread_mutex_unlock(&team->lock);
+    const int64_t time = now();
+    if (team->waking_since == 0) team->waking_since = time;
+    if (time - team->waking_since > WAKE_NS) sched_yield();
+}
+
 int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t task, int min, int size,
                           uint8_t* closure) {
     if (!team || team->workers == 0 || is_at_work || size < 2) return run_alone(context, task, min, size, closure);
@@ -217,13 +260,10 @@ int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t t
                   end = min + (int)((int64_t)size * (i + 1) / threads);
         team->shares[i].tasks = tasks_between((uint32_t)first, (uint32_t)end);
     }
+    note_cpu(&team->shares[0], sched_getcpu());
     const uint32_t next = number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) + 1;
     __atomic_store_n(&team->state, (uint64_t)next << 32 | is_open, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST) > 0) {
-        pthread_mutex_lock(&team->lock);
-        pthread_cond_broadcast(&team->wake);
-        pthread_mutex_unlock(&team->lock);
-    }
+    wake_sleepers(team);
     run_tasks(team, 0);
     uint64_t state = __atomic_and_fetch(&team->state, ~is_open, __ATOMIC_ACQUIRE);
     for (wait wait = {0}; (state & workers_at_it) != 0; wait_a_turn(&wait))
