@@ -24,7 +24,8 @@ struct onnx2halide_team {
     pthread_mutex_t lock; /* of is_over, and of going to sleep */
     pthread_cond_t wake;
     int is_over, sleepers;
-    int workers; /* beside the caller */
+    int workers; /* beside the caller, that have started */
+    int places;  /* of threads: length of shares */
     pthread_t* threads;
     int64_t waking_since; /* workers that still sleep; 0: none was woken */
     /* The job. */
@@ -121,11 +122,11 @@ static void keep_apart(onnx2halide_team* team, int own) {
     note_cpu(&team->shares[own], cpu);
     cpu_set_t allowed;
     int is_shared = 0;
-    for (int i = 0; i <= team->workers; ++i)
+    for (int i = 0; i < team->places; ++i)
         is_shared |= i != own && __atomic_load_n(&team->shares[i].cpu, __ATOMIC_RELAXED) == cpu;
     if (!is_shared || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
     cpu_set_t apart = allowed;
-    for (int i = 0; i <= team->workers; ++i) {
+    for (int i = 0; i < team->places; ++i) {
         const int other = __atomic_load_n(&team->shares[i].cpu, __ATOMIC_RELAXED);
         if (other >= 0 && other < CPU_SETSIZE) CPU_CLR(other, &apart);
     }
@@ -202,7 +203,7 @@ onnx2halide_team* onnx2halide_start_team(int threads) {
         free(workers);
         return NULL;
     }
-    *team = (onnx2halide_team){.threads = workers};
+    *team = (onnx2halide_team){.threads = workers, .places = threads};
     for (int i = 0; i < threads; ++i) team->shares[i] = (share){.cpu = -1};
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
