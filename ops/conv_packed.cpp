@@ -1,5 +1,7 @@
 #include "ops/conv_packed.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/conv_schedule.h"
@@ -92,6 +94,9 @@ void PackedConv::schedule(KernelSource& source) const {
     conv.reduction = reduction(source);
     if (copies_input()) conv.input = input_loops(source);
     conv.loops = loops();
+    conv.loops.long_epilogue = std::any_of(source.defined().begin(), source.defined().end(), [&](const Value* value) {
+        return value->producer != &node_ && make_generator(*value->producer)->is_long();
+    });
     schedule_direct_conv(source, conv);
 }
 

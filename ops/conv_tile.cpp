@@ -31,7 +31,11 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_bytes);
     if (thrashes(loops, pixels)) step += pixels;
-    const double prologue_and_epilogue = 1.5 * sums + 20;
+    double prologue_and_epilogue = 1.5 * sums + 20;
+    // Sums that wait beside a long epilogue go to memory and come back.
+    constexpr int long_epilogue_registers = 12;
+    if (loops.long_epilogue)
+        prologue_and_epilogue += 8.0 * std::max(0, sums + long_epilogue_registers - target.vector_registers);
     return static_cast<double>(loops.products) * step + prologue_and_epilogue;
 }
 

@@ -16,6 +16,7 @@ struct ConvLoops {
     int64_t groups = 1;
     bool whole_group = false;    // whether a tile must have all channels of a group
     bool has_edges = false;      // whether inputs beyond the image are read as zeros, or inputs are widened
+    bool long_epilogue = false;  // whether nodes behind the sums need many registers
     bool shares_inputs = true;   // whether all channels of a group read the same inputs; false for depthwise
     int64_t products;            // of one output element
     int64_t inner_products;      // turns of the innermost reduction loop

@@ -112,6 +112,8 @@ public:
     size_t output_count() const { return outputs_.size(); }
     const std::vector<const Value*>& inputs() const { return inputs_; }
     const std::vector<const Value*>& outputs() const { return outputs_; }
+    /// What the kernel's nodes compute.
+    const std::set<const Value*>& defined() const { return defined_; }
 
     // What becomes of it.
 

@@ -48,6 +48,9 @@ public:
     /// computed inside the loops of a neighbour.
     virtual bool is_pointwise() const { return false; }
 
+    /// Whether an element takes many instructions and registers, as a power of e does.
+    virtual bool is_long() const { return false; }
+
     /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.
     virtual bool is_view() const { return false; }
 

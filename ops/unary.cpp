@@ -91,6 +91,16 @@ constexpr Formula formulas[] = {
     {"Not", 1, Takes::booleans, "!{x}", negation, nullptr, true},
 };
 
+/// Whether a formula is one of those that are computed with polynomials.
+bool has_polynomials(std::string_view text) {
+    constexpr std::string_view names[] = {"celu", "elu",  "erf",     "exp",   "gelu",     "log",
+                                          "mish", "selu", "sigmoid", "swish", "softplus", "tanh"};
+    const std::string_view name = text.substr(0, text.find('('));
+    return std::any_of(std::begin(names), std::end(names), [&](std::string_view each) {
+        return name == std::string("onnx::").append(each) || (each == "gelu" && name == "onnx::gelu_tanh");
+    });
+}
+
 const Formula& formula_of(const Node& node) {
     return *std::find_if(std::begin(formulas), std::end(formulas),
                          [&](const Formula& row) { return row.op == node.op_type; });
@@ -108,6 +118,8 @@ protected:
     std::string expression(std::span<const std::string> operands) const override {
         return formula(row_.text, operands, node_);
     }
+
+    bool is_long() const override { return has_polynomials(row_.text); }
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {
         if (std::holds_alternative<double>(operands[0])) {
@@ -131,6 +143,8 @@ protected:
     std::string expression(std::span<const std::string> operands) const override {
         return formula(text_, operands, node_);
     }
+
+    bool is_long() const override { return has_polynomials(text_); }
 
 private:
     std::string_view text_;

@@ -108,6 +108,8 @@ int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value
 /* Sets up one tensor: dense, innermost extent first. */
 void onnx2halide_tensor(onnx2halide_session* session, int tensor, const void* data, struct halide_type_t type, int rank,
                         const int64_t* extents);
+/* Frees what tensors have on devices. */
+void onnx2halide_free_devices(onnx2halide_session* session);
 /* Makes sure that the arena holds this many bytes for tensors. */
 int onnx2halide_reserve(onnx2halide_session* session, size_t tensor_bytes);
 

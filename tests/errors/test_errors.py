@@ -310,7 +310,7 @@ def test_usage(onnx2halide, tmp_path):
     refused(onnx2halide, tmp_path, ["tiny.onnx", "-o", "tiny.onnx"], 1, "tiny.onnx: tiny.onnx cannot be made a folder: Not a directory\n")
     assert onnx2halide("ops", "--bogus").returncode == 2
     done = onnx2halide("complie", "tiny.onnx")
-    message = "'complie' is neither a command nor a model; commands are compile, build, inspect, ops, run, verify, bench\n" + HELP
+    message = "'complie' is neither a command nor a model; commands are compile, build, inspect, ops, run, verify, bench, tune\n" + HELP
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
