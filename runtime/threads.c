@@ -17,7 +17,7 @@ enum { WAKE_NS = 50000 };
 /* The tasks that one thread begins with. It takes them from the front, others from the back. */
 typedef struct share {
     _Alignas(128) uint64_t tasks; /* the first in the lower half, the end in the upper one */
-    int cpu;                      /* on which the thread was seen last, -1: it sleeps */
+    _Alignas(128) int cpu;        /* on which the thread was seen last, -1: it sleeps */
 } share;
 
 struct onnx2halide_team {
@@ -66,18 +66,21 @@ static int64_t now(void) {
 }
 
 /* A wait for something in memory. */
-typedef struct wait {
+typedef struct waiting {
     unsigned turns;
     int64_t since, ns; /* when it began and how long it has lasted, as of the last look at the clock */
-} wait;
+} waiting;
 
-static void wait_a_turn(wait* wait) {
+/* Whether it has looked at the clock, and found that the wait is a long one. */
+static int wait_a_turn(waiting* wait) {
     pause_briefly();
-    if (++wait->turns % 32 != 0) return;
+    if (++wait->turns % 32 != 0) return 0;
     const int64_t time = now();
     if (wait->since == 0) wait->since = time;
     wait->ns = time - wait->since;
-    if (wait->ns > LOOK_ALONE_NS) sched_yield();
+    if (wait->ns <= LOOK_ALONE_NS) return 0;
+    sched_yield();
+    return 1;
 }
 
 /* ---- Tasks ---- */
@@ -113,7 +116,9 @@ static void run_tasks(onnx2halide_team* team, int own) {
 
 /* ---- Workers ---- */
 
-static void note_cpu(share* own, int cpu) { __atomic_store_n(&own->cpu, cpu, __ATOMIC_RELAXED); }
+static void note_cpu(share* own, int cpu) {
+    if (__atomic_load_n(&own->cpu, __ATOMIC_RELAXED) != cpu) __atomic_store_n(&own->cpu, cpu, __ATOMIC_RELAXED);
+}
 
 /* Moves a worker that shares a core with another thread of the team to one without. A kernel may leave it there for
  * long: threads that wait for each other look busy. Where it may run is as before in the end. */
@@ -151,9 +156,11 @@ static int sleep_until_job(onnx2halide_team* team, int own, uint32_t last) {
 
 /* Waits for a job with another number than the last one's. Returns 0 when there will be none. */
 static int wait_for_job(onnx2halide_team* team, int own, uint32_t last) {
-    for (wait wait = {0}; number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) == last; wait_a_turn(&wait)) {
+    waiting wait = {0};
+    while (number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) == last) {
+        if (!wait_a_turn(&wait)) continue;
         if (wait.ns > LOOK_NS) return sleep_until_job(team, own, last);
-        if (wait.ns > LOOK_ALONE_NS) keep_apart(team, own);
+        keep_apart(team, own);
     }
     return 1;
 }
@@ -267,7 +274,7 @@ int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t t
     wake_sleepers(team);
     run_tasks(team, 0);
     uint64_t state = __atomic_and_fetch(&team->state, ~is_open, __ATOMIC_ACQUIRE);
-    for (wait wait = {0}; (state & workers_at_it) != 0; wait_a_turn(&wait))
+    for (waiting wait = {0}; (state & workers_at_it) != 0; wait_a_turn(&wait))
         state = __atomic_load_n(&team->state, __ATOMIC_ACQUIRE);
     return team->status;
 }
