@@ -10,8 +10,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// The nodes after pack_weights and assign_layouts without those that pack, and the results whose channels lie
-/// innermost.
+/// The nodes after pack_weights and assign_layouts without those that pack, and the results that do not lie in ONNX's
+/// order.
 std::string laid_out(const char* text) {
     const auto graph = parse_graph(text);
     pack_weights(*graph, Target::parse("x86-64-linux-avx2-fma"), ConvAlgorithm::automatic);
@@ -21,7 +21,7 @@ std::string laid_out(const char* text) {
     for (std::string line; std::getline(lines, line);) {
         if (line.find("PackConvWeights") == std::string::npos) result += line + "\n";
     }
-    result += "channels last:";
+    result += "moved:";
     for (const auto& node : graph->nodes()) {
         if (!node->outputs[0]->type->is_row_major()) result += " " + node->outputs[0]->name;
     }
@@ -45,7 +45,7 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "r = Relu(c)\n"
          "r_row_major = Relayout(r)\n"
          "output r_row_major\n"
-         "channels last: x_channels_last c r"},
+         "moved: x_channels_last c r"},
         {"a relayout is made once for all who need it", R"(
             x = input float32[1,4,8,8]
             w = constant float32[4,4,1,1]
@@ -64,7 +64,7 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "g = Neg(s)\n"
          "g_row_major = Relayout(g)\n"
          "output f, s_row_major, g_row_major\n"
-         "channels last: x_channels_last a b s g"},
+         "moved: x_channels_last a b s g"},
         {"a whole operand follows, a bias per channel is read where it is", R"(
             x = input float32[1,4,8,8]
             z = input float32[1,4,6,6]
@@ -81,14 +81,14 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "e = Add(d, z_channels_last)\n"
          "e_row_major = Relayout(e)\n"
          "output e_row_major\n"
-         "channels last: x_channels_last c d z_channels_last e"},
+         "moved: x_channels_last c d z_channels_last e"},
         {"without a convolution nothing moves", R"(
             x = input float32[1,4,8,8]
             y = Neg(x)
             output y)",
          "y = Neg(x)\n"
          "output y\n"
-         "channels last:"},
+         "moved:"},
         {"a Transpose to ONNX's order of what is channels last moves nothing", R"(
             x = input float32[1,4,8,8]
             w = constant float32[4,4,3,3]
@@ -99,7 +99,7 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "c = PackedConv(x_channels_last, w_packed)\n"
          "t = Transpose(c)\n"
          "output t\n"
-         "channels last: x_channels_last c"},
+         "moved: x_channels_last c"},
         {"and one from it gives what a convolution wants", R"(
             x = input float32[1,8,8,4]
             w = constant float32[4,4,3,3]
@@ -110,7 +110,41 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "c = PackedConv(t, w_packed)\n"
          "c_row_major = Relayout(c)\n"
          "output c_row_major\n"
-         "channels last: t c"},
+         "moved: t c"},
+        {"a shuffle of channels is two views and one copy", R"(
+            x = input float32[1,4,8,8]
+            w = constant float32[6,4,1,1]
+            s = constant int64[5] 1 3 2 8 8
+            u = constant int64[4] 1 6 8 8
+            c = Conv(x, w)
+            g = Reshape(c, s)
+            t = Transpose(g) perm=0,2,1,3,4
+            r = Reshape(t, u)
+            v = constant float32[4,6,1,1]
+            d = Conv(r, v)
+            output d)",
+         "x_channels_last = Relayout(x)\n"
+         "c = PackedConv(x_channels_last, w_packed)\n"
+         "g = Reshape(c, s)\n"
+         "t = Transpose(g)\n"
+         "r = Reshape(t, u)\n"
+         "d = PackedConv(r, v_packed)\n"
+         "d_row_major = Relayout(d)\n"
+         "output d_row_major\n"
+         "moved: x_channels_last c g t r d"},
+        {"what is computed element by element stays in a view's order, a product wants ONNX's", R"(
+            x = input float32[2,3,4]
+            y = input float32[2,3,5]
+            t = Transpose(x) perm=0,2,1
+            n = Neg(t)
+            m = MatMul(n, y)
+            output m)",
+         "t = Transpose(x)\n"
+         "n = Neg(t)\n"
+         "n_row_major = Relayout(n)\n"
+         "m = MatMul(n_row_major, y)\n"
+         "output m\n"
+         "moved: t n"},
     };
     for (const auto& row : rows) {
         INFO(row.why);

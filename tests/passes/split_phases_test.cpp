@@ -1,0 +1,81 @@
+#include <catch2/catch.hpp>
+
+#include "compiler/passes/passes.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// The nodes after split_phases but for those that make weights, and the shape of each.
+std::string split(const char* text) {
+    const auto graph = parse_graph(text);
+    split_phases(*graph);
+    std::string result;
+    for (const auto& node : graph->nodes()) {
+        if (node->op_type != "Conv" && node->op_type != "Concat" && node->op_type != "PhasesToSpace" &&
+            node->op_type != "ConvTranspose")
+            continue;
+        result += node->op_type + " " + type_text(*node->outputs[0]->type);
+        if (node->op_type == "Conv") result += " of weights " + type_text(*node->inputs[1]->type);
+        result += "\n";
+    }
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("a transposed convolution becomes convolutions over its input's grid") {
+    CHECK(split(R"(
+        x = input float32[1,4,5,6]
+        w = constant float32[4,3,2,2]
+        y = ConvTranspose(x, w) strides=2,2
+        output y)") ==
+          "Conv float32[1,12,5,6] of weights float32[12,4,1,1]\n"
+          "PhasesToSpace float32[1,3,10,12]\n");
+    // Four phases of two by two taps each, in windows of three by three, as Winograd's algorithm takes them.
+    CHECK(split(R"(
+        x = input float32[1,4,5,6]
+        w = constant float32[4,3,4,4]
+        y = ConvTranspose(x, w) strides=2,2 pads=1,1,1,1
+        output y)") ==
+          "Conv float32[1,12,5,6] of weights float32[12,4,3,3]\n"
+          "PhasesToSpace float32[1,3,10,12]\n");
+    // One tap, two, two and four.
+    CHECK(split(R"(
+        x = input float32[1,4,5,6]
+        w = constant float32[4,3,3,3]
+        y = ConvTranspose(x, w) strides=2,2 pads=1,1,0,0
+        output y)") ==
+          "Conv float32[1,3,5,6] of weights float32[3,4,1,1]\n"
+          "Conv float32[1,3,5,6] of weights float32[3,4,1,2]\n"
+          "Conv float32[1,3,5,6] of weights float32[3,4,2,1]\n"
+          "Conv float32[1,3,5,6] of weights float32[3,4,2,2]\n"
+          "Concat float32[1,12,5,6]\n"
+          "PhasesToSpace float32[1,3,10,12]\n");
+}
+
+TEST_CASE("a transposed convolution of weights that come at run time, or with dilations, stays") {
+    CHECK(split(R"(
+        x = input float32[1,4,5,6]
+        w = input float32[4,3,2,2]
+        y = ConvTranspose(x, w) strides=2,2
+        output y)") == "ConvTranspose float32[1,3,10,12]\n");
+    CHECK(split(R"(
+        x = input float32[1,4,5,6]
+        w = constant float32[4,3,2,2]
+        y = ConvTranspose(x, w) dilations=2,2
+        output y)") == "ConvTranspose float32[1,3,7,8]\n");
+}
+
+TEST_CASE("open sizes of an image stay open") {
+    CHECK(split(R"(
+        x = input float32[1,4,h,w]
+        k = constant float32[4,3,2,2]
+        y = ConvTranspose(x, k) strides=2,2
+        output y)") ==
+          "Conv float32[1,12,h,w] of weights float32[12,4,1,1]\n"
+          "PhasesToSpace float32[1,3,(h * 2),(w * 2)]\n");
+}
+
+}  // namespace onnx2halide
