@@ -30,29 +30,26 @@ TEST_CASE("a transposed convolution becomes convolutions over its input's grid")
         x = input float32[1,4,5,6]
         w = constant float32[4,3,2,2]
         y = ConvTranspose(x, w) strides=2,2
-        output y)") ==
-          "Conv float32[1,12,5,6] of weights float32[12,4,1,1]\n"
-          "PhasesToSpace float32[1,3,10,12]\n");
+        output y)") == "Conv float32[1,12,5,6] of weights float32[12,4,1,1]\n"
+                       "PhasesToSpace float32[1,3,10,12]\n");
     // Four phases of two by two taps each, in windows of three by three, as Winograd's algorithm takes them.
     CHECK(split(R"(
         x = input float32[1,4,5,6]
         w = constant float32[4,3,4,4]
         y = ConvTranspose(x, w) strides=2,2 pads=1,1,1,1
-        output y)") ==
-          "Conv float32[1,12,5,6] of weights float32[12,4,3,3]\n"
-          "PhasesToSpace float32[1,3,10,12]\n");
+        output y)") == "Conv float32[1,12,5,6] of weights float32[12,4,3,3]\n"
+                       "PhasesToSpace float32[1,3,10,12]\n");
     // One tap, two, two and four.
     CHECK(split(R"(
         x = input float32[1,4,5,6]
         w = constant float32[4,3,3,3]
         y = ConvTranspose(x, w) strides=2,2 pads=1,1,0,0
-        output y)") ==
-          "Conv float32[1,3,5,6] of weights float32[3,4,1,1]\n"
-          "Conv float32[1,3,5,6] of weights float32[3,4,1,2]\n"
-          "Conv float32[1,3,5,6] of weights float32[3,4,2,1]\n"
-          "Conv float32[1,3,5,6] of weights float32[3,4,2,2]\n"
-          "Concat float32[1,12,5,6]\n"
-          "PhasesToSpace float32[1,3,10,12]\n");
+        output y)") == "Conv float32[1,3,5,6] of weights float32[3,4,1,1]\n"
+                       "Conv float32[1,3,5,6] of weights float32[3,4,1,2]\n"
+                       "Conv float32[1,3,5,6] of weights float32[3,4,2,1]\n"
+                       "Conv float32[1,3,5,6] of weights float32[3,4,2,2]\n"
+                       "Concat float32[1,12,5,6]\n"
+                       "PhasesToSpace float32[1,3,10,12]\n");
 }
 
 TEST_CASE("a transposed convolution of weights that come at run time, or with dilations, stays") {
@@ -73,9 +70,8 @@ TEST_CASE("open sizes of an image stay open") {
         x = input float32[1,4,h,w]
         k = constant float32[4,3,2,2]
         y = ConvTranspose(x, k) strides=2,2
-        output y)") ==
-          "Conv float32[1,12,h,w] of weights float32[12,4,1,1]\n"
-          "PhasesToSpace float32[1,3,(h * 2),(w * 2)]\n");
+        output y)") == "Conv float32[1,12,h,w] of weights float32[12,4,1,1]\n"
+                       "PhasesToSpace float32[1,3,(h * 2),(w * 2)]\n");
 }
 
 }  // namespace onnx2halide
