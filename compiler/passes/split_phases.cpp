@@ -68,12 +68,19 @@ int64_t products(const Grid& grid) {
                            [](int64_t product, const GridAxis& axis) { return product * axis.window * axis.count; });
 }
 
-/// The convolutions that compute a node: one for all phases, or one for each where they have far fewer products and
-/// Winograd's algorithm does not make up for that.
+int64_t phases_of(const Grid& grid) {
+    return std::accumulate(grid.begin(), grid.end(), int64_t{1},
+                           [](int64_t count, const GridAxis& axis) { return count * axis.count; });
+}
+
+/// The convolutions that compute a node: one for all phases, or one for each of a few where they have far fewer
+/// products and Winograd's algorithm does not make up for that.
 std::vector<Grid> grids(const Node& node) {
     const auto whole = grid(node);
     if (!whole) return {};
     constexpr double most_waste = 1.4;
+    constexpr int64_t most_parts = 16;
+    if (phases_of(*whole) > most_parts) return {*whole};
     const bool suits_winograd = whole->size() == 2 && (*whole)[0].window == 3 && (*whole)[1].window == 3;
     std::vector<Grid> parts;
     int64_t needed = 0;
@@ -161,7 +168,7 @@ private:
     Value* weights(const Grid& grid) {
         const auto rank = static_cast<int64_t>(grid.size());
         Numbers pads(2 * (rank + 2), 0), split = {group_, inputs_, channels_}, order = {0}, windows;
-        Numbers axes, starts, ends, steps, shape = {group_ * phases(grid) * channels_, inputs_};
+        Numbers axes, starts, ends, steps, shape = {group_ * phases_of(grid) * channels_, inputs_};
         for (int64_t i = 0; i < rank; ++i) {
             const GridAxis& axis = grid[i];
             pads[2 + i] = axis.before;
@@ -189,13 +196,8 @@ private:
 
     Value* bias(const Grid& grid) {
         Value* value = reshaped(node_.inputs[2], {group_, 1, channels_});
-        value = add("Expand", 13, {value, numbers({group_, phases(grid), channels_}, node_.name + "_shape")});
+        value = add("Expand", 13, {value, numbers({group_, phases_of(grid), channels_}, node_.name + "_shape")});
         return reshaped(value, {-1});
-    }
-
-    static int64_t phases(const Grid& grid) {
-        return std::accumulate(grid.begin(), grid.end(), int64_t{1},
-                               [](int64_t count, const GridAxis& axis) { return count * axis.count; });
     }
 
     Graph& graph_;

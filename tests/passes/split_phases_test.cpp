@@ -65,6 +65,15 @@ TEST_CASE("a transposed convolution of weights that come at run time, or with di
         output y)") == "ConvTranspose float32[1,3,7,8]\n");
 }
 
+TEST_CASE("many phases have one convolution") {
+    CHECK(split(R"(
+        x = input float32[1,4,5,6]
+        w = constant float32[4,1,8,16]
+        y = ConvTranspose(x, w) strides=8,8 pads=0,4,0,4
+        output y)") == "Conv float32[1,64,5,6] of weights float32[64,4,1,3]\n"
+                       "PhasesToSpace float32[1,1,40,48]\n");
+}
+
 TEST_CASE("open sizes of an image stay open") {
     CHECK(split(R"(
         x = input float32[1,4,h,w]
