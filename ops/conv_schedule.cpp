@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/node_generator.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -159,12 +161,7 @@ private:
         append(order, planes);
         output_.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
         append(output_, vectorised());
-        task_ = tasks.front();
-        for (size_t i = 1; i < tasks.size(); ++i) {
-            const std::string fused = source_.var("task");
-            output_.push_back(fmt::format("fuse({}, {}, {})", task_, tasks[i], fused));
-            task_ = fused;
-        }
+        task_ = fuse_all(source_, tasks, "task", output_);
         if (walk_.parallel) output_.push_back(fmt::format("parallel({})", task_));
         if (walk_.channels_outermost) task_ = planes.front();
     }

@@ -157,11 +157,7 @@ private:
         directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
         directives.push_back(fmt::format("vectorize({})", c_));
         directives.push_back(fmt::format("unroll({})", x_));
-        if (!walk_.channels_outermost) {
-            const std::string fused = source_.var("task");
-            directives.push_back(fmt::format("fuse({}, {}, {})", task_, n_, fused));
-            task_ = fused;
-        }
+        if (!walk_.channels_outermost) task_ = fuse_all(source_, {task_, n_}, "task", directives);
         if (walk_.parallel)
             directives.push_back(fmt::format("parallel({})", walk_.channels_outermost ? channels_ : task_));
         if (walk_.channels_outermost) task_ = n_;

@@ -68,12 +68,7 @@ void schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::
                by_tiles = !images || !by_batch;
     Directives directives;
     if (by_batch && !batch.vars.empty()) {
-        std::string task = batch.vars[0];
-        for (size_t i = 1; i < batch.vars.size(); ++i) {
-            const std::string fused = source.var("image");
-            directives.push_back(fmt::format("fuse({}, {}, {})", task, batch.vars[i], fused));
-            task = fused;
-        }
+        const std::string task = fuse_all(source, batch.vars, "image", directives);
         directives.push_back(fmt::format("parallel({})", task));
     }
     if (by_tiles) directives.push_back(fmt::format("parallel({})", tiles));

@@ -61,16 +61,25 @@ void parallelise(KernelSource& source, const Loops& loops) {
     if (turning.vars.size() > 1) source.schedule(loops.func, parallel_outermost(source, turning));
 }
 
+std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
+                     std::vector<std::string>& directives) {
+    std::string fused = loops.at(0);
+    for (size_t i = 1; i < loops.size(); ++i) {
+        const std::string both = source.var(role);
+        directives.push_back(fmt::format("fuse({}, {}, {})", fused, loops[i], both));
+        fused = both;
+    }
+    return fused;
+}
+
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning) {
     std::vector<std::string> directives;
     std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
     std::string loop = turning.vars.back();
     const bool may_turn_once = !turning.extents.back().constant();
     if (may_turn_once && turning.vars.size() > 2) {
-        const std::string both = source.var("both");
-        directives.push_back(fmt::format("fuse({}, {}, {})", turning.vars.end()[-2], loop, both));
+        loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
         inside.pop_back();
-        loop = both;
     }
     const auto elements = product(inside).constant();
     const bool is_small = elements && *elements<elements_of_a_task&& * elements> 0;

@@ -113,6 +113,10 @@ constexpr int64_t elements_of_a_task = 1 << 12;
 
 /// Whether so many elements are worth handing to several threads; yes where nobody knows how many they are.
 bool is_parallel_work(const Dim& elements);
+/// Makes one loop of several, innermost first, by further directives. It is called as its role says, but for a single
+/// one, which keeps its name.
+std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
+                     std::vector<std::string>& directives);
 /// Directives that run the outermost loop in parallel, with the next one where it is an open dim that may be 1, in
 /// tasks of several turns where one has little to do.
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning);

@@ -37,13 +37,8 @@ int filled(const Dim& extent, int widest) {
 /// Makes one loop of the loops around a row's work, and tasks of it where there is enough to do. Returns the loop that
 /// counts rows.
 std::string schedule_rows(KernelSource& source, const RowLoops& rows, const std::vector<std::string>& loops) {
-    std::string row = loops[0];
     Directives directives;
-    for (size_t i = 1; i < loops.size(); ++i) {
-        const std::string fused = source.var("row");
-        directives.push_back(fmt::format("fuse({}, {}, {})", row, loops[i], fused));
-        row = fused;
-    }
+    const std::string row = fuse_all(source, loops, "row", directives);
     if (is_parallel_work(product(rows.output.extents))) {
         const int64_t length = std::max<int64_t>(1, rows.length.constant().value_or(elements_of_a_task));
         const std::string count =

@@ -80,8 +80,8 @@ std::vector<Grid> grids(const Node& node) {
     if (!whole) return {};
     constexpr double most_waste = 1.4;
     constexpr int64_t most_parts = 16;
-    if (phases_of(*whole) > most_parts) return {*whole};
     const bool suits_winograd = whole->size() == 2 && (*whole)[0].window == 3 && (*whole)[1].window == 3;
+    if (suits_winograd || phases_of(*whole) > most_parts) return {*whole};
     std::vector<Grid> parts;
     int64_t needed = 0;
     Numbers phases(whole->size(), 0);
@@ -95,7 +95,7 @@ std::vector<Grid> grids(const Node& node) {
             is_done = phases[i] == 0;
         }
     }
-    const bool is_split = !suits_winograd && static_cast<double>(products(*whole)) > most_waste * needed;
+    const bool is_split = static_cast<double>(products(*whole)) > most_waste * static_cast<double>(needed);
     return is_split ? parts : std::vector<Grid>{*whole};
 }
 
