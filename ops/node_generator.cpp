@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/names.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -130,6 +132,8 @@ void NodeGenerator::schedule(KernelSource& source) const {
     for (size_t i = 0; i < source.output_count(); ++i) schedule_loops(source, source.output_loops(i));
 }
 
+HostCall NodeGenerator::host_call() const { throw std::logic_error(node_.label() + " is no call of the host"); }
+
 Dim NodeGenerator::flops() const { return has_output(0) ? out(0).elements() : Dim(0); }
 
 const Value* NodeGenerator::input(size_t i) const {
@@ -144,7 +148,7 @@ const Value* NodeGenerator::output(size_t i) const {
 
 const std::vector<Dim>& NodeGenerator::dims(size_t i) const {
     const KnownElements* known = known_input(i);
-    if (!known) throw CompileError("input {} ('{}') must be known before run time", i, input(i)->name);
+    if (!known) throw UnknownElements(i, input(i)->name);
     return known->integers;
 }
 
@@ -205,6 +209,14 @@ size_t NodeGenerator::normalised_axis(int64_t axis, size_t rank) {
     if (axis < -signed_rank || axis >= signed_rank)
         throw CompileError("axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
     return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+std::string extent_symbol_name(const Value& value, size_t axis) {
+    return fmt::format("{}_extent_{}", identifier(value.name), axis);
+}
+
+Dim extent_symbol(const Value& value, size_t axis, const Dim& max) {
+    return Dim::symbol(extent_symbol_name(value, axis), 0, max.upper_bound().value_or(Dim::unbounded));
 }
 
 std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b) {

@@ -13,11 +13,26 @@
 
 namespace onnx2halide {
 
+/// A node asks for elements of an input that only a run knows. Inference answers with symbols for them, where it can.
+class UnknownElements : public CompileError {
+public:
+    UnknownElements(size_t input, const std::string& name)
+        : CompileError("input {} ('{}') must be known before run time", input, name), input(input) {}
+
+    const size_t input;
+};
+
 /// The layout in which a node wants its tensors of rank 3 and more.
 enum class LayoutNeed {
     any,            // its text follows whatever layouts its values have
     channels_last,  // fast only with channels innermost
     row_major,      // right only in ONNX's order
+};
+
+/// A call of a function in runtime/: `onnx2halide_nonzero`, and its arguments before the tensors.
+struct HostCall {
+    std::string function;
+    std::vector<std::string> arguments;
 };
 
 /// One ONNX node as Halide source text. Made from its node, it throws CompileError on the first attribute that it
@@ -50,6 +65,13 @@ public:
 
     /// Whether an element takes many instructions and registers, as a power of e does.
     virtual bool is_long() const { return false; }
+
+    /// Whether its outputs come from a Halide kernel. Else `host_call` tells what runs, or it is control flow.
+    virtual bool is_kernel() const { return true; }
+
+    /// Of a node that a function in runtime/ computes: the function's name and, as C text, what it takes before the
+    /// tensors. The function gives outputs whose extents only it knows their shapes.
+    virtual HostCall host_call() const;
 
     /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.
     virtual bool is_view() const { return false; }
@@ -122,6 +144,10 @@ std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning);
 /// Runs the outermost loop of several in parallel, unless there is little to do.
 void parallelise(KernelSource& source, const Loops& loops);
+
+/// The symbol for an extent of a value that only its node knows, when it has run: a count of what it found.
+std::string extent_symbol_name(const Value& value, size_t axis);
+Dim extent_symbol(const Value& value, size_t axis, const Dim& max = Dim::unbounded);
 
 /// Multidirectional (numpy) broadcasting. Throws CompileError where two dims can never be equal.
 std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b);

@@ -14,7 +14,7 @@ std::vector<Operator> sorted_rows() {
           arg_reduce_operators, cumulative_operators, conv_operators,     pool_operators,     matmul_operators,
           normalise_operators,  shape_operators,      reshape_operators,  movement_operators, slice_operators,
           concat_operators,     pad_operators,        gather_operators,   scatter_operators,  rearrange_operators,
-          resize_operators,     col2im_operators,     internal_operators}) {
+          resize_operators,     col2im_operators,     control_flow_operators, internal_operators}) {
         const std::vector<Operator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

@@ -90,7 +90,9 @@ static onnx2halide_session* allocate_session(const onnx2halide_model* model, int
     const size_t bytes = aligned(model->session_bytes) + aligned(model->tensor_count * sizeof(halide_buffer_t)) +
                          aligned(model->dim_count * sizeof(halide_dimension_t)) + aligned(ports * sizeof(void*)) +
                          aligned(model->output_count * (sizeof(void*) + sizeof(size_t))) +
-                         aligned(threads * sizeof(int)) + aligned(sizeof(int64_t) * 16 * ports);
+                         aligned(threads * sizeof(int)) + aligned(sizeof(int64_t) * 16 * ports) +
+                         aligned((model->symbol_count + model->open_count) * sizeof(int64_t)) +
+                         aligned(model->heap_count * sizeof(onnx2halide_heap));
     unsigned char* memory = calloc(1, bytes);
     if (!memory) return NULL;
     onnx2halide_session* session = (onnx2halide_session*)memory;
@@ -108,6 +110,11 @@ static onnx2halide_session* allocate_session(const onnx2halide_model* model, int
     session->scratch_taken = (volatile int*)memory;
     memory += aligned(threads * sizeof(int));
     session->port_dims = (int64_t*)memory;
+    memory += aligned(sizeof(int64_t) * 16 * ports);
+    session->symbols = (int64_t*)memory;
+    session->placed_open = session->symbols + model->symbol_count;
+    memory += aligned((model->symbol_count + model->open_count) * sizeof(int64_t));
+    session->heap = (onnx2halide_heap*)memory;
     session->model = model;
     session->threads = threads;
     session->scratch_bytes = model->scratch_bytes;
@@ -196,8 +203,10 @@ static int set_up(onnx2halide_session* session, const onnx2halide_options* optio
         if (!session->team) return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for threads");
     }
     if (model->open_count > 0) return 0; /* placed by the first run */
-    const int code = onnx2halide_reserve(session, model->arena_bytes);
-    return code != 0 ? code : model->place(session);
+    int code = onnx2halide_reserve(session, model->arena_bytes);
+    if (code == 0) code = model->place(session);
+    session->is_placed = code == 0;
+    return code;
 }
 
 int onnx2halide_create(onnx2halide_session** result, const onnx2halide_model* model,
@@ -247,6 +256,7 @@ void onnx2halide_destroy(onnx2halide_session* session) {
     onnx2halide_stop_team(session->team);
     onnx2halide_free_devices(session);
     for (int i = 0; i < session->model->output_count; ++i) free(session->output_storage[i]);
+    for (int i = 0; i < session->model->heap_count; ++i) free(session->heap[i].data);
     if (session->owns_arena) free(session->arena);
     free(session->own_scratch);
     if (session->mapping) munmap(session->mapping, session->mapping_bytes);
@@ -266,20 +276,39 @@ void onnx2halide_tensor(onnx2halide_session* session, int index, const void* dat
     *tensor = (halide_buffer_t){.host = (uint8_t*)(uintptr_t)data, .type = type, .dimensions = rank, .dim = dims};
 }
 
-int onnx2halide_run(onnx2halide_session* session) {
+void onnx2halide_late_tensor(onnx2halide_session* session, int index, struct halide_type_t type, int rank) {
+    session->tensors[index] = (halide_buffer_t){.type = type, .dimensions = rank, .dim = session->dims + session->next_dim};
+    session->next_dim += rank;
+}
+
+static int check_inputs(onnx2halide_session* session) {
     const onnx2halide_model* model = session->model;
-    session->error[0] = '\0';
-    session->step = NULL;
     for (int i = 0; i < model->input_count; ++i) {
         if (!session->input_data[i])
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' is a null pointer",
                                     model->inputs[i].name);
     }
+    return 0;
+}
+
+int onnx2halide_run(onnx2halide_session* session) {
+    const onnx2halide_model* model = session->model;
+    session->error[0] = '\0';
+    session->step = NULL;
+    const int code = check_inputs(session);
+    if (code != 0) return code;
     for (int i = 0; i < model->output_count; ++i) {
         if (!session->output_data[i])
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "output '%s' is a null pointer",
                                     model->outputs[i].name);
     }
+    return onnx2halide_run_bound(session);
+}
+
+int onnx2halide_run_bound(onnx2halide_session* session) {
+    const onnx2halide_model* model = session->model;
+    const int code = check_inputs(session);
+    if (code != 0) return code;
     if (session->scratch_wanted > 0) grow_scratch(session);
     model->bind(session);
     return model->steps(session);

@@ -33,7 +33,10 @@ int onnx2halide_has_target(const onnx2halide_target* target);
 typedef struct onnx2halide_model {
     const char* name;
     size_t session_bytes;
-    int input_count, output_count, tensor_count, dim_count, open_count;
+    int input_count, output_count, tensor_count, dim_count;
+    int open_count;   /* of symbols, the first: those that the inputs' shapes tell */
+    int symbol_count; /* all dims that only a run knows */
+    int heap_count;   /* of tensors whose size only the steps tell */
     const onnx2halide_port *inputs, *outputs;
     const onnx2halide_open_dim* open_dims;
     size_t arena_bytes, scratch_bytes; /* arena_bytes: 0 where dims are open */
@@ -43,8 +46,9 @@ typedef struct onnx2halide_model {
     int uses_device;
     const onnx2halide_target* targets; /* the best first */
     int target_count;
-    /* Extents of all inputs, then all outputs, outermost first, for these open dims. */
-    void (*shapes)(const int64_t* open, int64_t* dims);
+    /* Extents of all inputs, then all outputs, outermost first, for the session's open dims; -1 for what only the steps
+     * tell. */
+    void (*shapes)(const onnx2halide_session* session, int64_t* dims);
     /* Sets up every tensor for the session's open dims. */
     int (*place)(onnx2halide_session* session);
     /* Points the tensors that are inputs and outputs at the caller's memory. */
@@ -53,7 +57,13 @@ typedef struct onnx2halide_model {
     int (*steps)(onnx2halide_session* session);
 } onnx2halide_model;
 
-enum { ONNX2HALIDE_MAX_OPEN = 8, ONNX2HALIDE_MAX_THREADS = 256 };
+enum { ONNX2HALIDE_MAX_THREADS = 256 };
+
+/* Memory for a tensor whose size only a run knows. It grows with the largest so far. */
+typedef struct onnx2halide_heap {
+    unsigned char* data;
+    size_t bytes;
+} onnx2halide_heap;
 
 struct onnx2halide_session {
     const onnx2halide_model* model;
@@ -64,7 +74,10 @@ struct onnx2halide_session {
     onnx2halide_team* team;                          /* NULL: one thread */
     int (*trace)(void* context, const char* kernel); /* see onnx2halide_options */
     void* trace_context;
-    int64_t open[ONNX2HALIDE_MAX_OPEN];
+    int64_t* symbols;     /* numbers of the model's symbols in this run */
+    int64_t* placed_open; /* the open dims for which the tensors are placed */
+    int is_placed;
+    onnx2halide_heap* heap;
     unsigned char* arena; /* tensors, then one scratch region a thread */
     size_t arena_bytes, tensor_bytes;
     int owns_arena;
@@ -83,6 +96,7 @@ struct onnx2halide_session {
     halide_dimension_t* dims;
     int next_dim;
     int64_t* port_dims; /* of all inputs, then all outputs, in this run */
+    onnx2halide_value* results; /* what run_values returns: the caller's */
 };
 
 /* Makes a session of model->session_bytes; options may be NULL. On failure *session is NULL and
@@ -101,13 +115,17 @@ int onnx2halide_no_session(const onnx2halide_model* model, const char* function)
 /* Notes why a call failed and returns the code. */
 int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...);
 
-/* Runs with the memory that input_data and output_data name. */
+/* Runs with the memory that input_data and output_data name; run_bound: where outputs are known to have some, or to get
+ * it from the steps. */
+int onnx2halide_run_bound(onnx2halide_session* session);
 int onnx2halide_run(onnx2halide_session* session);
 int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value* inputs, onnx2halide_value* outputs);
 
 /* Sets up one tensor: dense, innermost extent first. */
 void onnx2halide_tensor(onnx2halide_session* session, int tensor, const void* data, struct halide_type_t type, int rank,
                         const int64_t* extents);
+/* Keeps room for the shape of a tensor that the steps set up. */
+void onnx2halide_late_tensor(onnx2halide_session* session, int tensor, struct halide_type_t type, int rank);
 /* Frees what tensors have on devices. */
 void onnx2halide_free_devices(onnx2halide_session* session);
 /* Makes sure that the arena holds this many bytes for tensors. */
@@ -131,6 +149,11 @@ static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_
 #define EXTENTS(...)                                                                                                   \
     (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 #define SCALAR 0, NULL
+/* A tensor that the steps set up: LATE(found, int, 64, 2). */
+#define LATE(tensor, type, bits, rank)                                                                                 \
+    onnx2halide_late_tensor(session, tensor_##tensor, (struct halide_type_t){halide_type_##type, bits, 1}, rank)
+/* The number of a dim that a run finds. */
+#define D(symbol) (session->symbols[symbol_##symbol])
 #define STEP(kernel, ...) NAMED_STEP(#kernel, kernel##_kernel(session, __VA_ARGS__))
 /* The same where a kernel has a function for each target. */
 #define STEP_OF_TARGET(kernel, ...) NAMED_STEP(#kernel, kernel##_kernels[session->target](session, __VA_ARGS__))

@@ -37,19 +37,19 @@ static int check_input(onnx2halide_session* session, const onnx2halide_port* por
 static int bind_dims(onnx2halide_session* session, const onnx2halide_value* inputs) {
     const onnx2halide_model* model = session->model;
     int changed = 0;
-    int64_t open[ONNX2HALIDE_MAX_OPEN] = {0};
     for (int i = 0; i < model->open_count; ++i) {
         const onnx2halide_open_dim* dim = &model->open_dims[i];
-        open[i] = inputs[dim->input].dims[dim->axis];
-        if (open[i] < dim->min || open[i] > dim->max) {
+        const int64_t number = inputs[dim->input].dims[dim->axis];
+        if (number < dim->min || number > dim->max) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                     "input '%s': dim %d (%s) is %lld, expected %lld to %lld",
-                                    model->inputs[dim->input].name, dim->axis, dim->name, (long long)open[i],
+                                    model->inputs[dim->input].name, dim->axis, dim->name, (long long)number,
                                     (long long)dim->min, (long long)dim->max);
         }
-        changed |= open[i] != session->open[i];
+        session->symbols[i] = number;
+        changed |= number != session->placed_open[i];
     }
-    model->shapes(open, session->port_dims);
+    model->shapes(session, session->port_dims);
     const int64_t* expected = session->port_dims;
     for (int i = 0; i < model->input_count; expected += model->inputs[i++].rank) {
         for (int axis = 0; axis < model->inputs[i].rank; ++axis) {
@@ -59,12 +59,12 @@ static int bind_dims(onnx2halide_session* session, const onnx2halide_value* inpu
                                     (long long)expected[axis]);
         }
     }
-    if (!changed) return 0;
+    if (session->is_placed && !changed) return 0;
     onnx2halide_free_devices(session);
-    memcpy(session->open, open, sizeof open);
     session->next_dim = 0;
     const int code = model->place(session);
-    if (code != 0) memset(session->open, 0, sizeof session->open); /* nothing is in place */
+    session->is_placed = code == 0;
+    if (code == 0) memcpy(session->placed_open, session->symbols, model->open_count * sizeof(int64_t));
     return code;
 }
 
@@ -75,6 +75,9 @@ static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs
     for (int i = 0; i < model->input_count; ++i) dims += model->inputs[i].rank;
     for (int i = 0; i < model->output_count; dims += model->outputs[i++].rank) {
         const onnx2halide_port* port = &model->outputs[i];
+        int is_late = 0; /* the steps tell its shape, see onnx2halide_deliver */
+        for (int axis = 0; axis < port->rank; ++axis) is_late |= dims[axis] < 0;
+        if (is_late) continue;
         const size_t bytes = element_bytes(port->type) * (size_t)element_count(dims, port->rank);
         void* data = outputs[i].data;
         if (data && outputs[i].size < bytes) {
@@ -120,6 +123,7 @@ int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value
                                     port->name, bytes, inputs[i].size);
         }
     }
+    session->results = outputs;
     if (code == 0) code = bind_outputs(session, outputs);
-    return code != 0 ? code : onnx2halide_run(session);
+    return code != 0 ? code : onnx2halide_run_bound(session);
 }

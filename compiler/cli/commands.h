@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "compiler/graph/dim.h"
+
 namespace onnx2halide {
 
 /// Exit statuses, as the README lists them.
@@ -31,8 +33,8 @@ void add_target_option(CLI::App& command, std::string& target);
 /// `--dim`, of compile and inspect.
 void add_dim_option(CLI::App& command, std::vector<std::string>& texts);
 
-/// Numbers for open dims from `--dim NAME=NUMBER`. Throws CLI::ValidationError.
-std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
+/// Numbers or bounds of open dims from `--dim NAME=NUMBER` or `--dim NAME=MIN..MAX`. Throws CLI::ValidationError.
+std::map<std::string, DimRange> parse_dims(const std::vector<std::string>& texts);
 
 /// `--emit`, of compile and build.
 void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const std::string& description);

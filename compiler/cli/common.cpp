@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -10,21 +11,36 @@
 
 namespace onnx2halide {
 
-std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
-    std::map<std::string, int64_t> dims;
+namespace {
+
+/// `8` or `1..32`; nothing where the text is neither.
+std::optional<DimRange> parse_range(std::string_view text) {
+    const char* end = text.data() + text.size();
+    DimRange range{0, 0};
+    auto parsed = std::from_chars(text.data(), end, range.min);
+    range.max = range.min;
+    if (parsed.ec == std::errc() && std::string_view(parsed.ptr, end).starts_with(".."))
+        parsed = std::from_chars(parsed.ptr + 2, end, range.max);
+    const bool is_sound = parsed.ec == std::errc() && parsed.ptr == end && 0 <= range.min && range.min <= range.max;
+    return is_sound ? std::optional(range) : std::nullopt;
+}
+
+}  // namespace
+
+std::map<std::string, DimRange> parse_dims(const std::vector<std::string>& texts) {
+    std::map<std::string, DimRange> dims;
     for (const std::string& text : texts) {
         // A dim's name may hold any character, so the last '=' counts.
         const size_t equals = text.rfind('=');
-        int64_t number = 0;
-        const char* end = text.data() + text.size();
-        const auto parsed = equals == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument}
-                                                        : std::from_chars(text.data() + equals + 1, end, number);
-        if (parsed.ec != std::errc() || parsed.ptr != end || number < 0)
-            throw CLI::ValidationError("--dim", fmt::format("'{}', expected NAME=NUMBER or INPUT:AXIS=NUMBER", text));
-        const auto [dim, is_new] = dims.try_emplace(text.substr(0, equals), number);
-        if (!is_new && dim->second != number)
+        const auto range = equals == std::string::npos ? std::nullopt
+                                                       : parse_range(std::string_view(text).substr(equals + 1));
+        if (!range)
             throw CLI::ValidationError(
-                "--dim", fmt::format("'{}' is given twice, as {} and {}", dim->first, dim->second, number));
+                "--dim", fmt::format("'{}', expected NAME=NUMBER, NAME=MIN..MAX or the same with INPUT:AXIS", text));
+        const auto [dim, is_new] = dims.try_emplace(text.substr(0, equals), *range);
+        if (!is_new && dim->second != *range)
+            throw CLI::ValidationError("--dim", fmt::format("'{}' is given twice, as {} and {}", dim->first,
+                                                            dim->second.text(), range->text()));
     }
     return dims;
 }
@@ -45,8 +61,8 @@ void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const s
 void add_dim_option(CLI::App& command, std::vector<std::string>& texts) {
     command
         .add_option("--dim", texts,
-                    "number for a dim that the model leaves open, by the model's name for it or by input and axis; "
-                    "may be given many times")
+                    "number or bounds, as in batch=1..32, for a dim that the model leaves open, by the model's name for "
+                    "it or by input and axis; may be given many times")
         ->option_text("NAME=NUMBER or INPUT:AXIS=NUMBER")
         ->allow_extra_args(false);
 }

@@ -19,6 +19,7 @@
 #include "compiler/passes/pack.h"
 #include "compiler/passes/passes.h"
 #include "compiler/plan/plan.h"
+#include "ops/control_flow.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
@@ -76,8 +77,8 @@ void refuse_same_names(const std::vector<Unit>& units) {
 /// Dims of 0 make values empty, which shows as something odd far behind.
 std::string empty_dims_text(const CompileOptions& options) {
     std::vector<std::string> flags;
-    for (const auto& [key, number] : options.dims) {
-        if (number == 0) flags.push_back(fmt::format("--dim {}=0", key));
+    for (const auto& [key, range] : options.dims) {
+        if (range.max == 0) flags.push_back(fmt::format("--dim {}=0", key));
     }
     return flags.empty() ? "" : fmt::format(" (with {})", fmt::join(flags, " "));
 }
@@ -122,15 +123,18 @@ void expose_all_values(Graph& graph) {
 /// for all of them share the packed weights.
 void transform(Graph& graph, const Target& target, const CompileOptions& options) {
     if (options.all_values) expose_all_values(graph);
-    prune(graph);
-    if (!options.naive) {
-        fuse_pad(graph);
-        fuse_batch_normalization(graph);
-        split_phases(graph);
-        pack_weights(graph, target, options.convolution);
-        assign_layouts(graph);
-    }
-    prune(graph);
+    sink_constants(graph);
+    for_each_graph(graph, [&](Graph& each) {
+        prune(each);
+        if (!options.naive) {
+            fuse_pad(each);
+            fuse_batch_normalization(each);
+            split_phases(each);
+            pack_weights(each, target, options.convolution);
+            assign_layouts(each);
+        }
+        prune(each);
+    });
 }
 
 /// Cuts out, builds and runs what depends on constants only, for all models together.
@@ -225,7 +229,9 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
         transform(*unit.model.graph, targets.front(), options);
     });
     fold_constants(units, parallel, options);
-    for_each_sound(units, [&](Unit& unit) { copy_outputs(*unit.model.graph, options.whole); });
+    for_each_sound(units, [&](Unit& unit) {
+        for_each_graph(*unit.model.graph, [&](Graph& graph) { copy_outputs(graph, options.whole); });
+    });
     std::vector<ProgramBuild> builds;
     std::vector<Unit*> owners;
     for_each_sound(units, [&](Unit& unit) {
@@ -261,7 +267,7 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
         for (const Value* output : node->outputs) {
             if (output) inspected.outputs.emplace_back(output->name, *output->type);
         }
-        flops += make_generator(*node)->flops();
+        if (!is_control_flow(*node)) flops += make_generator(*node)->flops();
     }
     result.flops = flops.text();
     result.parameters = graph.constant_elements();
@@ -270,12 +276,14 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     FoldProgram fold = cut_fold_program(graph);
     for (Value* value : fold.results)
         value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
-    copy_outputs(graph);
+    for_each_graph(graph, [](Graph& each) { copy_outputs(each); });
     const Program program = plan_unit({path, "inspected", {}, ""}, graph, targets, options).program;
     result.kernels = program.kernels.size();
     result.arena_bytes = program.arena_bytes;
-    for (const Step& step : program.steps)
+    for_each_step(program.main, [&](const Step& step) {
+        if (step.kind != Step::Kind::kernel) return;
         result.steps.emplace_back(program.kernels[step.kernel].name, program.kernels[step.kernel].flops.text());
+    });
     return result;
 }
 

@@ -16,7 +16,7 @@ struct CompileOptions {
     std::filesystem::path output = ".";  // -o
     std::string name;                    // --name: of the C functions and files; empty: from the model's file
     std::string target = "host";
-    std::map<std::string, int64_t> dims;
+    std::map<std::string, DimRange> dims;
     std::string until;                    // --until: the node or value at which the graph ends
     std::vector<std::string> emit;        // shared_library, stmt_html, assembly, …; empty for `build`: as compiled
     bool overwrite = false;               // --overwrite: sources that a person has edited

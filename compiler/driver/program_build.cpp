@@ -35,7 +35,8 @@ Manifest open_dims_json(const Graph& graph) {
 /// The steps of a run in order, with what each costs: text in C's syntax where dims are open.
 Manifest steps_json(const Program& program) {
     auto steps = Manifest::array();
-    for (const Step& step : program.steps) {
+    for_each_step(program.main, [&](const Step& step) {
+        if (step.kind != Step::Kind::kernel) return;
         const Work work = work_of(step);
         auto nodes = Manifest::array();
         for (const Node* node : step.nodes) nodes.push_back(fmt::format("{} {}", node->op_type, node->name));
@@ -44,7 +45,7 @@ Manifest steps_json(const Program& program) {
                          {"flops", number_or_text(work.flops)},
                          {"bytes_read", number_or_text(work.bytes_read)},
                          {"bytes_written", number_or_text(work.bytes_written)}});
-    }
+    });
     return steps;
 }
 

@@ -1,28 +1,16 @@
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "compiler/emit/emit.h"
+#include "compiler/emit/host_steps.h"
 #include "compiler/emit/template.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// `float, 32`
-std::string halide_type(ElementType type) {
-    const ElementInfo& element = info(type);
-    const std::string_view code = type == ElementType::bfloat16 ? "bfloat"
-                                  : element.floating            ? "float"
-                                  : element.is_signed           ? "int"
-                                                                : "uint";
-    return fmt::format("{}, {}", code, element.bytes * 8);
-}
-
-std::string c_text(const Dim& dim) { return dim.text(DimSyntax::c); }
 
 /// A string literal of C.
 std::string quoted(const std::string& text) {
@@ -33,17 +21,6 @@ std::string quoted(const std::string& text) {
         result += code < 32 || code > 126 ? fmt::format("\\{:03o}", code) : std::string(1, character);
     }
     return result + "\"";
-}
-
-/// Whether a name occurs in C text as a word of its own.
-bool uses(const std::string& text, const std::string& name) {
-    const auto is_word = [&](size_t i) {
-        return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
-    };
-    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
-        if (!is_word(at - 1) && !is_word(at + name.size())) return true;
-    }
-    return false;
 }
 
 class HostProgram {
@@ -72,11 +49,14 @@ public:
                 {"SHAPES", shapes()},
                 {"PLACE", place()},
                 {"BIND", bind()},
-                {"STEPS", steps()},
+                {"SYMBOLS", symbol_list()},
+                {"STEPS", HostSteps(program_, tensor_names_).text()},
                 {"INPUTS", fmt::to_string(graph_.inputs.size())},
                 {"OUTPUTS", fmt::to_string(graph_.outputs.size())},
                 {"DIM_COUNT", fmt::to_string(dim_count())},
                 {"OPEN_COUNT", fmt::to_string(graph_.symbols.size())},
+                {"SYMBOL_COUNT", fmt::to_string(program_.symbols.size())},
+                {"HEAP_COUNT", fmt::to_string(program_.heap.size())},
                 {"OPEN_DIMS_POINTER", graph_.symbols.empty() ? "NULL" : "open_dims"},
                 {"ARENA_BYTES", fmt::to_string(program_.arena_bytes)},
                 {"WEIGHTS_POINTER", has_embedded_weights() ? "onnx2halide_" + program_.name + "_weights" : "NULL"},
@@ -176,33 +156,18 @@ private:
         return fmt::format("\nstatic const onnx2halide_open_dim open_dims[] = {{\n{}}};\n", rows);
     }
 
-    /// Statements, and before them those open dims that they use as variables of their names.
-    std::string with_open_dims(const std::string& array, const std::string& statements) const {
-        std::string text;
-        size_t i = 0;
-        for (const auto& [symbol, dim] : graph_.symbols) {
-            if (uses(statements, symbol)) text += fmt::format("    const int64_t {} = {}[{}];\n", symbol, array, i);
-            ++i;
-        }
-        return text + statements;
-    }
-
+    /// -1 stands for what only a run knows.
     std::string shapes() const {
-        std::vector<std::string> dims;
+        std::string text;
+        size_t place = 0;
         for (const auto* values : {&graph_.inputs, &graph_.outputs}) {
             for (const Value* value : *values) {
-                for (const Dim& dim : value->checked_type().shape) dims.push_back(c_text(dim));
+                for (const Dim& dim : value->checked_type().shape)
+                    text += fmt::format("    dims[{}] = {};\n", place++,
+                                        program_.is_known_early(dim) ? session_text(dim) : "-1");
             }
         }
-        std::string text;
-        for (size_t i = 0; i < dims.size(); ++i) text += fmt::format("    dims[{}] = {};\n", i, dims[i]);
-        return with_open_dims("open", text);
-    }
-
-    std::string extents(const Value* tensor) const {
-        std::vector<std::string> extents;
-        for (const Dim& dim : tensor->checked_type().extents()) extents.push_back(c_text(dim));
-        return extents.empty() ? "SCALAR" : fmt::format("EXTENTS({})", fmt::join(extents, ", "));
+        return text;
     }
 
     /// C text of the address at which a tensor starts when its session is set up.
@@ -216,7 +181,8 @@ private:
         return fmt::format("session->arena + arena[{}].offset", index);
     }
 
-    bool is_placed_at_run_time() const { return !program_.is_static() && !program_.arena.empty(); }
+    bool is_open() const { return !graph_.symbols.empty(); }
+    bool is_placed_at_run_time() const { return is_open() && !program_.arena.empty(); }
 
     std::string place() const {
         std::string text;
@@ -225,23 +191,30 @@ private:
             for (const size_t index : program_.arena) {
                 const Storage& storage = program_.storages[index];
                 text += fmt::format("        {{{}, {}, {}, -1}},  /* {} */\n", storage.first_step, storage.last_step,
-                                    c_text(storage.bytes), tensor_names_.at(storage.root));
+                                    session_text(storage.bytes), tensor_names_.at(storage.root));
             }
             text += "    };\n";
             text += fmt::format("    const int code = onnx2halide_reserve(session, onnx2halide_place_arena(arena, "
                                 "{}));\n    if (code != 0) return code;\n",
                                 program_.arena.size());
-        } else if (!program_.is_static()) {
+        } else if (is_open()) {
             text += "    const int code = onnx2halide_reserve(session, 0);\n    if (code != 0) return code;\n";
         }
+        const HostSteps steps(program_, tensor_names_);
         for (const Value* tensor : program_.tensors) {
+            const TensorType& type = tensor->checked_type();
+            if (steps.is_late(tensor)) {
+                text += fmt::format("    LATE({}, {}, {});\n", tensor_names_.at(tensor), halide_type_text(type.element),
+                                    type.rank());
+                continue;
+            }
             text += fmt::format("    TENSOR({}, {}, {}, {});\n", tensor_names_.at(tensor), address(tensor),
-                                halide_type(tensor->checked_type().element), extents(tensor));
+                                halide_type_text(type.element), extents_text(type));
             if (program_.is_gpu() && program_.storage(tensor).place == Place::weight) {
                 text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             }
         }
-        return with_open_dims("session->open", text);
+        return text;
     }
 
     std::string bind() const {
@@ -262,50 +235,11 @@ private:
         return text;
     }
 
-    std::string step_comment(const Step& step) const {
-        std::vector<std::string> names;
-        for (const Node* node : step.nodes) names.push_back(fmt::format("{} {}", node->op_type, node->name));
-        std::string text = fmt::format("{}", fmt::join(names, ", "));
-        // A name may hold what ends a comment.
-        for (size_t end = text.find("*/"); end != std::string::npos; end = text.find("*/")) text[end] = '?';
-        return text;
-    }
-
-    /// On a device a view has a handle of its own, which follows its owner's.
-    std::string device_views(const Step& step) const {
+    /// A constant for each symbol: D(batch) is the number of symbol_batch.
+    std::string symbol_list() const {
         std::string text;
-        if (!program_.is_gpu()) return text;
-        for (const Value* input : step.inputs) {
-            const Value* owner = program_.storage(input).root;
-            if (owner != input)
-                text += fmt::format("    VIEW({}, {});\n", tensor_names_.at(input), tensor_names_.at(owner));
-        }
-        return text;
-    }
-
-    std::string steps() const {
-        std::string text;
-        for (const Step& step : program_.steps) {
-            std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
-            for (const Value* input : step.inputs) arguments.push_back(fmt::format("T({})", tensor_names_.at(input)));
-            for (const Dim& argument : step.arguments)
-                arguments.push_back(argument.constant() ? c_text(argument)
-                                                        : fmt::format("(int32_t){}", c_text(argument)));
-            for (const Value* output : step.outputs)
-                arguments.push_back(fmt::format("T({})", tensor_names_.at(output)));
-            text += fmt::format("    /* {} */\n{}    {}({});\n", step_comment(step), device_views(step),
-                                program_.targets.size() == 1 ? "STEP" : "STEP_OF_TARGET", fmt::join(arguments, ", "));
-        }
-        if (program_.is_gpu()) {
-            for (const Value* output : graph_.outputs) {
-                const std::string& owner = tensor_names_.at(program_.storage(output).root);
-                text +=
-                    fmt::format("    if (halide_copy_to_host(session, T({})) != 0) return onnx2halide_fail(session, "
-                                "ONNX2HALIDE_FAILED, \"an output cannot be read back\");\n",
-                                owner);
-            }
-        }
-        return with_open_dims("session->open", text);
+        for (const std::string& symbol : program_.symbols) text += fmt::format("    symbol_{},\n", symbol);
+        return text.empty() ? "" : fmt::format("\n/* Dims that a run finds: D(batch) is that of index symbol_batch. */\nenum {{\n{}}};\n", text);
     }
 
     std::string typed_run() const {

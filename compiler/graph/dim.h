@@ -15,6 +15,14 @@ namespace onnx2halide {
 /// Answer to a question about dimensions whose symbols are not known yet.
 enum class Proof { no, yes, unknown };
 
+/// What a user says of a dim that a model leaves open: a number, where both are the same, or bounds.
+struct DimRange {
+    int64_t min, max;
+    bool operator==(const DimRange&) const = default;
+    /// `8` or `1..32`
+    std::string text() const { return std::to_string(min) + (min == max ? "" : ".." + std::to_string(max)); }
+};
+
 /// Where the text of a dimension goes: Halide divides by floor, C truncates.
 enum class DimSyntax { halide, c };
 

@@ -121,6 +121,18 @@ std::vector<float> Node::reals(const std::string& attribute) const {
 
 const Constant& Node::tensor(const std::string& attribute) const { return required<Constant>(*this, attribute); }
 
+Graph& Node::graph(const std::string& attribute) const {
+    return *required<std::shared_ptr<Graph>>(*this, attribute);
+}
+
+std::vector<Graph*> Node::subgraphs() const {
+    std::vector<Graph*> result;
+    for (const auto& [attribute, value] : attributes) {
+        if (const auto* graph = std::get_if<std::shared_ptr<Graph>>(&value)) result.push_back(graph->get());
+    }
+    return result;
+}
+
 std::string Node::qualified_op() const { return domain.empty() ? op_type : domain + "." + op_type; }
 
 std::string Node::label() const { return fmt::format("node '{}' ({})", name, qualified_op()); }
@@ -196,6 +208,13 @@ int64_t Graph::constant_elements() const {
 
 bool Graph::is_output(const Value* value) const {
     return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
+}
+
+void for_each_graph(Graph& graph, const std::function<void(Graph&)>& visit) {
+    for (const auto& node : graph.nodes()) {
+        for (Graph* inner : node->subgraphs()) for_each_graph(*inner, visit);
+    }
+    visit(graph);
 }
 
 std::vector<OpenDim> open_dims(const Graph& graph) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -58,6 +59,14 @@ struct KnownElements {
     bool operator==(const KnownElements&) const = default;
 };
 
+/// A symbol whose number only a run knows: an extent of a value, or one of its elements.
+struct Binding {
+    enum class Kind { extent, element };
+    std::string symbol;
+    Kind kind;
+    size_t index;  // the axis, or the element's place in row-major order
+};
+
 /// A tensor that flows along an edge of the graph. Its type is set once, by inference.
 struct Value {
     std::string name;                    // ONNX's name, unique in its graph
@@ -65,6 +74,7 @@ struct Value {
     std::optional<TensorType> declared;  // what the model says of it, to be checked; dims may be symbols of their own
     std::optional<Constant> constant;    // of an initialiser or a folded value
     std::optional<KnownElements> known;  // see KnownElements
+    std::vector<Binding> bindings;       // symbols that a run reads off this value
     Node* producer = nullptr;            // null for inputs and constants
     std::vector<Node*> consumers;        // once for each use
 
@@ -101,6 +111,10 @@ struct Node {
     std::vector<int64_t> integers(const std::string& attribute, std::vector<int64_t> otherwise) const;
     std::vector<float> reals(const std::string& attribute) const;
     const Constant& tensor(const std::string& attribute) const;
+    Graph& graph(const std::string& attribute) const;
+
+    /// The graphs that it runs: a branch, a body.
+    std::vector<Graph*> subgraphs() const;
 
     /// `Conv`, or `com.example.Fancy` of another domain than ONNX's own.
     std::string qualified_op() const;
@@ -108,7 +122,8 @@ struct Node {
     std::string label() const;
 };
 
-/// A model's nodes in topological order, and the values between them.
+/// A model's nodes in topological order, and the values between them. A graph inside a node (If, Loop, Scan) stands for
+/// itself: what it reads of the graph around it are further inputs of the node and, in the same order, of the graph.
 class Graph {
 public:
     std::string name;
@@ -154,5 +169,15 @@ struct OpenDim {
     size_t input, axis;
 };
 std::vector<OpenDim> open_dims(const Graph& graph);
+
+/// A graph of nodes and values of its own that says the same.
+std::shared_ptr<Graph> clone(const Graph& graph);
+
+/// Puts the nodes of `inner` before `before`, where `inputs` stand for its inputs. Returns what stands for its outputs.
+std::vector<Value*> inline_graph(Graph& graph, const Node* before, const Graph& inner,
+                                 const std::vector<Value*>& inputs);
+
+/// Calls `visit` for each graph inside, innermost first, then for the graph itself.
+void for_each_graph(Graph& graph, const std::function<void(Graph&)>& visit);
 
 }  // namespace onnx2halide

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/infer/control_flow.h"
+#include "ops/control_flow.h"
 #include "ops/known_elements.h"
+#include "ops/names.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -48,6 +51,48 @@ bool has_typed_inputs(const Node& node) {
     return true;
 }
 
+/// Symbols for the elements of a small tensor, which a run reads when it has made the tensor.
+bool bind_elements(Value& value) {
+    const TensorType& type = value.checked_type();
+    const auto count = type.elements().constant();
+    const bool is_integer = onnx2halide::is_integer(type.element) || type.element == ElementType::boolean;
+    if (!is_integer || !count || *count > static_cast<int64_t>(KnownElements::limit) || value.known) return false;
+    value.known = KnownElements{};
+    for (size_t i = 0; i < static_cast<size_t>(*count); ++i) {
+        const std::string symbol = fmt::format("{}_element_{}", identifier(value.name), i);
+        value.bindings.push_back({symbol, Binding::Kind::element, i});
+        value.known->integers.push_back(Dim::symbol(symbol, -Dim::unbounded));
+    }
+    return true;
+}
+
+/// What a node makes, where it takes elements that only a run knows as symbols.
+std::vector<TensorType> types_of_outputs(const Node& node, const NodeGenerator& generator) {
+    while (true) {
+        try {
+            return generator.infer();
+        } catch (const UnknownElements& unknown) {
+            if (!bind_elements(*node.inputs[unknown.input])) throw;
+        }
+    }
+}
+
+/// Notes the extents that only the node that makes a value knows.
+void bind_extents(Value& value) {
+    for (size_t axis = 0; axis < value.type->rank(); ++axis) {
+        const std::string symbol = extent_symbol_name(value, axis);
+        if (value.type->shape[axis].symbols().contains(symbol))
+            value.bindings.push_back({symbol, Binding::Kind::extent, axis});
+    }
+}
+
+/// Returns whether other nodes stand in its place now.
+bool infer(Graph& graph, Node& node) {
+    if (is_control_flow(node)) return infer_control_flow(graph, node);
+    infer_node(node);
+    return false;
+}
+
 }  // namespace
 
 void infer_node(Node& node) {
@@ -56,8 +101,8 @@ void infer_node(Node& node) {
         check_type(*input);
         if (input->constant && !input->known) input->known = known_elements(*input->constant);
     }
-    const auto generator = make_generator(node);
-    const std::vector<TensorType> types = generator->infer();
+    const std::unique_ptr<NodeGenerator> generator = make_generator(node);
+    const std::vector<TensorType> types = types_of_outputs(node, *generator);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         Value* output = node.outputs[i];
         if (!output || output->type) continue;
@@ -65,6 +110,7 @@ void infer_node(Node& node) {
         output->type = types[i];
         check_type(*output);
         check_declared(*output);
+        bind_extents(*output);
     }
     const auto known = generator->known();
     for (size_t i = 0; i < node.outputs.size() && i < known.size(); ++i) {
@@ -75,16 +121,20 @@ void infer_node(Node& node) {
 void infer_types(Graph& graph) {
     for (const Value* input : graph.inputs) check_type(*input);
     std::vector<std::string> errors;
-    for (const auto& node : graph.nodes()) {
-        if (!has_typed_inputs(*node)) continue;
+    const auto& nodes = graph.nodes();
+    for (auto place = nodes.begin(); place != nodes.end();) {
+        Node& node = **place;
+        bool is_replaced = false;
         try {
-            infer_node(*node);
+            if (has_typed_inputs(node)) is_replaced = infer(graph, node);
         } catch (const CompileError& error) {
-            errors.push_back(fmt::format("{}: {}", node->label(), error.what()));
-            for (Value* output : node->outputs) {
+            errors.push_back(fmt::format("{}: {}", node.label(), error.what()));
+            for (Value* output : node.outputs) {
                 if (output) output->type.reset();
             }
         }
+        ++place;  // to the nodes that may stand in its place now
+        if (is_replaced) graph.remove(&node);
     }
     for (const Value* output : graph.outputs) {
         if (!errors.empty()) break;

@@ -14,19 +14,26 @@ public:
     FoldProgram cut() {
         fold_->name = "fold";
         fold_->opset = main_.opset;
-        std::vector<Node*> moved;
-        for (const auto& node : main_.nodes()) {
-            if (!is_foldable(*node)) continue;
-            moved.push_back(node.get());
-            copy_node(*node);
-        }
-        if (moved.empty()) return {};
-        for (Node* node : moved) collect_results(*node, moved);
-        for (auto node = moved.rbegin(); node != moved.rend(); ++node) main_.remove(*node);
+        bool is_empty = true;
+        for_each_graph(main_, [&](Graph& graph) { is_empty &= !cut(graph); });
+        if (is_empty) return {};
         return {std::move(fold_), std::move(arguments_), std::move(results_)};
     }
 
 private:
+    /// Moves what it can out of one graph. False where there is nothing.
+    bool cut(Graph& graph) {
+        std::vector<Node*> moved;
+        for (const auto& node : graph.nodes()) {
+            if (!is_foldable(*node)) continue;
+            moved.push_back(node.get());
+            copy_node(*node);
+        }
+        for (Node* node : moved) collect_results(graph, *node, moved);
+        for (auto node = moved.rbegin(); node != moved.rend(); ++node) graph.remove(*node);
+        return !moved.empty();
+    }
+
     /// Whether all that a node reads is constant, and its results have sizes.
     bool is_foldable(const Node& node) const {
         const auto is_constant = [&](const Value* value) {
@@ -35,7 +42,7 @@ private:
         const auto has_size = [](const Value* value) {
             return !value || value->checked_type().elements().constant().value_or(0) > 0;
         };
-        return std::all_of(node.inputs.begin(), node.inputs.end(), is_constant) &&
+        return node.subgraphs().empty() && std::all_of(node.inputs.begin(), node.inputs.end(), is_constant) &&
                std::all_of(node.outputs.begin(), node.outputs.end(), has_size);
     }
 
@@ -65,13 +72,13 @@ private:
     }
 
     /// What nodes that stay read, or the graph returns.
-    void collect_results(const Node& node, const std::vector<Node*>& moved) {
+    void collect_results(const Graph& graph, const Node& node, const std::vector<Node*>& moved) {
         const auto stays = [&](const Node* consumer) {
             return std::find(moved.begin(), moved.end(), consumer) == moved.end();
         };
         for (Value* output : node.outputs) {
             if (!output ||
-                (!main_.is_output(output) && std::none_of(output->consumers.begin(), output->consumers.end(), stays)))
+                (!graph.is_output(output) && std::none_of(output->consumers.begin(), output->consumers.end(), stays)))
                 continue;
             results_.push_back(output);
             fold_->outputs.push_back(copies_.at(output));

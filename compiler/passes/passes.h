@@ -7,6 +7,10 @@
 // kept by each.
 namespace onnx2halide {
 
+/// Lets graphs inside have the constants that they take from around them, and what depends on constants only, for
+/// themselves: passes and the fold program look at one graph at a time.
+void sink_constants(Graph& graph);
+
 /// Values whose elements inference knows as numbers become constants, and nodes whose results nobody reads are removed.
 void prune(Graph& graph);
 

@@ -33,7 +33,8 @@ private:
     void add(const Node& node, bool fuse) {
         const auto generator = make_generator(node);
         if (generator->is_view()) return;
-        OpenGroup open{{{}, &node}, node.outputs.size() == 1 ? node.outputs[0] : nullptr, generator->is_pointwise()};
+        const bool can_grow = node.outputs.size() == 1 && generator->is_kernel();
+        OpenGroup open{{{}, &node}, can_grow ? node.outputs[0] : nullptr, generator->is_pointwise()};
         open.group.nodes.push_back(&node);
         if (fuse && open.is_pointwise && open.last) absorb_producers(open);
         groups_.push_back(std::move(open));

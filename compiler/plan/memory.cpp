@@ -1,9 +1,11 @@
 #include "compiler/plan/memory.h"
 
 #include <algorithm>
+#include <climits>
 #include <set>
 #include <unordered_map>
 
+#include "ops/control_flow.h"
 #include "runtime/arena.h"
 
 namespace onnx2halide {
@@ -15,14 +17,19 @@ public:
     explicit MemoryPlanner(Program& program) : program_(program) {}
 
     void plan() {
-        for (const Step& step : program_.steps) computed_.insert(step.outputs.begin(), step.outputs.end());
+        for_each_step(program_.main,
+                      [&](const Step& step) { computed_.insert(step.outputs.begin(), step.outputs.end()); });
+        for_each_step(program_.main, [&](const Step& step) { note_uses(step); });
         const Graph& graph = *program_.graph;
+        for (const Value* output : graph.outputs) last_uses_[viewed(output)] = INT_MAX;
         for (size_t i = 0; i < graph.inputs.size(); ++i) new_storage(graph.inputs[i], Place::input, i);
-        for (int i = 0; i < static_cast<int>(program_.steps.size()); ++i) plan_step(i);
+        plan_block(program_.main);
         for (size_t i = 0; i < graph.outputs.size(); ++i) {
             Storage& storage = storage_of(graph.outputs[i]);
             if (storage.place != Place::arena)
                 throw std::logic_error("output '" + graph.outputs[i]->name + "' has no storage of its own");
+            // The caller's memory is found before the first step.
+            if (!program_.is_known_early(graph.outputs[i]->checked_type())) continue;
             storage.place = Place::output;
             storage.index = i;
         }
@@ -31,25 +38,126 @@ public:
     }
 
 private:
-    void plan_step(int index) {
-        const Step& step = program_.steps[index];
-        for (const Value* input : step.inputs) storage_of(input).last_step = index;
-        for (size_t i = 0; i < step.outputs.size(); ++i) {
-            const Value* output = step.outputs[i];
-            if (const Value* dying = i == 0 ? reusable_input(step, index) : nullptr) {
-                share(output, dying);
-                storage_of(dying).last_step = index;
-            } else {
-                Storage& storage = new_storage(output, Place::arena, 0);
-                storage.first_step = storage.last_step = index;
+    /// Notes what a step reads last, and which values of its blocks are values around it.
+    void note_uses(const Step& step) {
+        for (const Value* input : step.inputs) {
+            if (input) last_uses_[viewed(input)] = std::max(last_uses_[viewed(input)], step.last);
+        }
+        if (step.kind == Step::Kind::branch) {
+            for (const Block& block : step.blocks) note_captures(step.inputs, 1, block.graph->inputs, 0);
+        } else if (step.kind == Step::Kind::repetition) {
+            const Repetition repetition(step.node());
+            for (size_t i = 0; i < repetition.captures.size(); ++i)
+                viewed_[repetition.captured[i]] = viewed(repetition.captures[i]);
+            for (size_t i = 0; i < repetition.states.size(); ++i)
+                next_[repetition.state_inputs[i]] = repetition.state_outputs[i];
+        }
+        for (const Block& block : step.blocks) {
+            for (const Value* output : block.graph->outputs) last_uses_[viewed(output)] = step.last;
+        }
+    }
+
+    void note_captures(const std::vector<const Value*>& outer, size_t first, const std::vector<Value*>& inner,
+                       size_t first_inner) {
+        for (size_t i = first; i < outer.size(); ++i) viewed_[inner[first_inner + i - first]] = viewed(outer[i]);
+    }
+
+    void plan_block(const Block& block) {
+        for (const Step& step : block.steps) {
+            switch (step.kind) {
+            case Step::Kind::branch: plan_branch(step); break;
+            case Step::Kind::repetition: plan_repetition(step); break;
+            default: plan_step(step);
+            }
+            for (const Value* input : step.inputs) {
+                if (input && program_.storage_of.contains(input)) storage_of(input).last_step = std::max(storage_of(input).last_step, step.last);
             }
         }
     }
 
+    void plan_step(const Step& step) {
+        for (const Value* input : step.inputs) {
+            if (input) storage_of(input).last_step = step.first;
+        }
+        for (size_t i = 0; i < step.outputs.size(); ++i) {
+            const Value* output = step.outputs[i];
+            if (!output) continue;
+            if (const Value* dying = i == 0 ? reusable_input(step) : nullptr) {
+                share(output, dying);
+            } else {
+                new_storage(output, Place::arena, 0, step.first, step.first);
+            }
+        }
+    }
+
+    /// Each branch writes its results where those of the node are read.
+    void plan_branch(const Step& step) {
+        storage_of(step.inputs.at(0)).last_step = step.first;
+        for (const Value* output : step.outputs) {
+            if (output) new_storage(output, Place::arena, 0, step.first, step.last);
+        }
+        for (const Block& block : step.blocks) {
+            plan_block(block);
+            for (size_t i = 0; i < step.outputs.size(); ++i) {
+                const Value* inner = block.graph->outputs[i];
+                step.outputs[i] ? merge(storage_of(inner), step.outputs[i]) : extend(inner, step.last);
+            }
+        }
+    }
+
+    void plan_repetition(const Step& step) {
+        const Repetition repetition(step.node());
+        for (const Value* own : {repetition.turn, repetition.condition_input}) {
+            if (own) new_storage(own, Place::arena, 0, step.first, step.last);
+        }
+        for (const Value* read : {repetition.count, repetition.condition}) {
+            if (read) storage_of(read).last_step = step.first;
+        }
+        for (size_t i = 0; i < repetition.states.size(); ++i) {
+            storage_of(repetition.states[i]).last_step = step.first;
+            new_storage(repetition.state_inputs[i], Place::arena, 0, step.first, step.last);
+            if (repetition.state_results[i]) share(repetition.state_results[i], repetition.state_inputs[i]);
+        }
+        for (size_t i = 0; i < repetition.scans.size(); ++i) {
+            storage_of(repetition.scans[i]).last_step = step.last;
+            new_storage(repetition.scan_inputs[i], Place::slice, 0, step.first, step.last).whole = repetition.scans[i];
+        }
+        for (const Value* result : repetition.slice_results) {
+            if (result) new_storage(result, Place::arena, 0, step.first, step.last);
+        }
+        plan_block(step.blocks[0]);
+        for (const Value* output : step.blocks[0].graph->outputs) extend(output, step.last);
+        for (size_t i = 0; i < repetition.slices.size(); ++i) place_slice(repetition, i);
+    }
+
+    /// What a turn adds to a result is made in its place there, where that is known before the turn.
+    void place_slice(const Repetition& repetition, size_t i) {
+        const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
+        if (!result || !program_.is_known_early(result->checked_type())) return;
+        Storage& storage = storage_of(slice);
+        if (storage.place != Place::arena || next_.contains(storage.root)) return;
+        storage.place = Place::slice;
+        storage.whole = result;
+    }
+
+    void extend(const Value* value, int last) {
+        Storage& storage = storage_of(value);
+        storage.last_step = std::max(storage.last_step, last);
+    }
+
+    /// Lets all that has this storage have that of `value`.
+    void merge(const Storage& storage, const Value* value) {
+        const size_t from = &storage - program_.storages.data(), to = program_.storage_of.at(value);
+        for (auto& [other, index] : program_.storage_of) {
+            if (index == from) index = to;
+        }
+        program_.storages[from].place = Place::none;
+    }
+
     /// An input that this step reads for the last time, and only at the place that it writes.
-    const Value* reusable_input(const Step& step, int index) {
+    const Value* reusable_input(const Step& step) {
         // On a device each tensor that a kernel writes has a handle of its own.
-        if (program_.is_gpu()) return nullptr;
+        if (program_.is_gpu() || step.kind != Step::Kind::kernel) return nullptr;
         const Value* output = step.outputs[0];
         for (const Node* node : step.nodes) {
             if (!make_generator(*node)->is_pointwise()) return nullptr;
@@ -59,21 +167,13 @@ private:
             if (from.shape != to.shape || from.layout != to.layout ||
                 info(from.element).bytes != info(to.element).bytes)
                 continue;
-            if (program_.storage(input).place == Place::arena && !is_needed_after(input, index)) return input;
+            const Storage& storage = program_.storage(input);
+            // What goes from turn to turn gives way to what the next turn takes, and to nothing else.
+            const auto next = next_.find(storage.root);
+            if (next != next_.end() && next->second != output) continue;
+            if (storage.place == Place::arena && last_uses_.at(viewed(input)) <= step.first) return input;
         }
         return nullptr;
-    }
-
-    /// Whether a value's memory, under any view, is read after a step or by the caller.
-    bool is_needed_after(const Value* value, int index) {
-        const auto& outputs = program_.graph->outputs;
-        if (last_uses_.empty()) {
-            for (size_t i = 0; i < program_.steps.size(); ++i) {
-                for (const Value* input : program_.steps[i].inputs) last_uses_[viewed(input)] = static_cast<int>(i);
-            }
-            for (const Value* output : outputs) last_uses_[viewed(output)] = static_cast<int>(program_.steps.size());
-        }
-        return last_uses_.at(viewed(value)) > index;
     }
 
     /// The value that a chain of views starts from. What a step computes is no view.
@@ -82,7 +182,8 @@ private:
         const Node* producer = value->producer;
         if (is_new && producer && !computed_.contains(value) && producer->outputs[0] == value &&
             make_generator(*producer)->is_view()) {
-            found->second = viewed(producer->inputs[0]);
+            const Value* root = viewed(producer->inputs[0]);
+            viewed_[value] = root;
         }
         return viewed_.at(value);
     }
@@ -108,9 +209,9 @@ private:
         return program_.storages[program_.storage_of.at(root)];
     }
 
-    Storage& new_storage(const Value* value, Place place, size_t index) {
+    Storage& new_storage(const Value* value, Place place, size_t index, int first = 0, int last = 0) {
         program_.storage_of[value] = program_.storages.size();
-        program_.storages.push_back({place, value, index, value->checked_type().bytes(), 0, 0, 0});
+        program_.storages.push_back({place, value, index, nullptr, value->checked_type().bytes(), first, last, 0});
         program_.tensors.push_back(value);
         return program_.storages.back();
     }
@@ -128,8 +229,14 @@ private:
         std::vector<onnx2halide_lifetime> lifetimes;
         bool is_known = true;
         for (size_t i = 0; i < program_.storages.size(); ++i) {
-            const Storage& storage = program_.storages[i];
+            Storage& storage = program_.storages[i];
             if (storage.place != Place::arena) continue;
+            if (!program_.is_known_early(storage.bytes)) {
+                storage.place = Place::heap;
+                storage.index = program_.heap.size();
+                program_.heap.push_back(i);
+                continue;
+            }
             program_.arena.push_back(i);
             is_known = is_known && storage.bytes.constant();
             lifetimes.push_back({storage.first_step, storage.last_step, storage.bytes.constant().value_or(0), -1});
@@ -143,6 +250,7 @@ private:
     std::unordered_map<const Value*, const Value*> viewed_;
     std::set<const Value*> computed_;                  // outputs of steps
     std::unordered_map<const Value*, int> last_uses_;  // of what `viewed` gives
+    std::map<const Value*, const Value*> next_;        // what a turn makes of what it takes from the last one
 };
 
 }  // namespace

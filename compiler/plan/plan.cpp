@@ -8,7 +8,9 @@
 
 #include "compiler/plan/extents.h"
 #include "compiler/plan/groups.h"
+#include "compiler/plan/live.h"
 #include "compiler/plan/memory.h"
+#include "ops/control_flow.h"
 
 namespace onnx2halide {
 
@@ -127,8 +129,10 @@ public:
 
     Program plan() {
         if (options_.grouping == Grouping::whole) check_whole();
-        for (const Group& group : cut_groups(*program_.graph, options_.grouping)) add_step(group);
+        program_.main = plan_block(*program_.graph, "steps");
         drop_dead_steps();
+        number_steps(program_.main);
+        find_symbols();
         plan_memory(program_);
         return std::move(program_);
     }
@@ -138,36 +142,70 @@ private:
     void check_whole() const {
         constexpr size_t most = 64;
         const size_t count = program_.graph->nodes().size();
-        if (!program_.is_static()) throw CompileError("--pipeline whole: the model leaves dims open, expected none");
+        if (!program_.graph->symbols.empty())
+            throw CompileError("--pipeline whole: the model leaves dims open, expected none");
         if (count > most)
             throw CompileError(
                 "--pipeline whole: the graph has {} nodes when constants are folded, expected at most {}", count, most);
     }
 
-    void add_step(const Group& group) {
-        const std::vector<const Value*> escaping = escaping_values(*program_.graph, group);
+    /// The steps of a graph, in order. `name` is that of the block's C function.
+    Block plan_block(const Graph& graph, const std::string& name) {
+        Block block{name, &graph, {}};
+        for (const Group& group : cut_groups(graph, options_.grouping)) {
+            const Node& node = *group.nodes.front();
+            if (group.nodes.size() == 1 && !make_generator(node)->is_kernel()) {
+                block.steps.push_back(host_step(node));
+            } else {
+                add_step(block, group);
+            }
+        }
+        return block;
+    }
+
+    /// A node that no kernel computes.
+    Step host_step(const Node& node) {
+        Step step;
+        step.kind = is_repetition(node)     ? Step::Kind::repetition
+                    : is_control_flow(node) ? Step::Kind::branch
+                                            : Step::Kind::host;
+        step.nodes = {&node};
+        step.inputs.assign(node.inputs.begin(), node.inputs.end());
+        step.outputs.assign(node.outputs.begin(), node.outputs.end());
+        const std::string name = identifier(node.name);
+        if (step.kind == Step::Kind::repetition) {
+            step.blocks.push_back(plan_block(node.graph("body"), names_.unique(name + "_turn")));
+        } else if (step.kind == Step::Kind::branch) {
+            step.blocks.push_back(plan_block(node.graph("then_branch"), names_.unique(name + "_then")));
+            step.blocks.push_back(plan_block(node.graph("else_branch"), names_.unique(name + "_else")));
+        }
+        return step;
+    }
+
+    void add_step(Block& block, const Group& group) {
+        const std::vector<const Value*> escaping = escaping_values(*block.graph, group);
         const bool is_empty = std::all_of(escaping.begin(), escaping.end(),
                                           [](const Value* value) { return value->checked_type().elements().is(0); });
         if (is_empty) return;  // nothing to compute, and kernels may assume that there is
         if (options_.symbolic_extents) {
-            add_general_step(group, escaping);
+            add_general_step(block, group, escaping);
         } else {
             const auto all = [](const std::string& symbol) { return Dim::symbol(symbol); };
-            add_step(group, escaping, group, escaping, all);
+            add_step(block, group, escaping, group, escaping, all);
         }
     }
 
     /// The step calls a kernel that is written for copies of its nodes whose extents are symbols.
-    void add_general_step(const Group& group, const std::vector<const Value*>& escaping) {
+    void add_general_step(Block& block, const Group& group, const std::vector<const Value*>& escaping) {
         program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping));
         const SymbolicCopy& copy = *program_.copies.back();
-        add_step(group, escaping, copy.group(), copy.escaping(),
+        add_step(block, group, escaping, copy.group(), copy.escaping(),
                  [&](const std::string& symbol) { return copy.extent(symbol); });
-        for (const Value*& input : program_.steps.back().inputs) input = copy.original(input);
+        for (const Value*& input : block.steps.back().inputs) input = copy.original(input);
     }
 
     /// `written` is the group whose text makes the kernel; the step stands for `group`.
-    void add_step(const Group& group, const std::vector<const Value*>& escaping, const Group& written,
+    void add_step(Block& block, const Group& group, const std::vector<const Value*>& escaping, const Group& written,
                   const std::vector<const Value*>& written_escaping,
                   const std::function<Dim(const std::string&)>& argument) {
         const std::vector<KernelSource> canonical = write_kernels(
@@ -195,7 +233,13 @@ private:
         // Symbols are named alike in both texts.
         std::vector<Dim> arguments;
         for (const std::string& symbol : canonical[0].symbols()) arguments.push_back(argument(symbol));
-        program_.steps.push_back({known->second, group.nodes, canonical[0].inputs(), escaping, std::move(arguments)});
+        Step step;
+        step.kernel = known->second;
+        step.nodes = group.nodes;
+        step.inputs = canonical[0].inputs();
+        step.outputs = escaping;
+        step.arguments = std::move(arguments);
+        block.steps.push_back(std::move(step));
     }
 
     /// The kernel's text for each target. A step's arguments are those of all of them.
@@ -214,41 +258,62 @@ private:
 
     /// Steps whose results only told inference something, such as Shape, are not run.
     void drop_dead_steps() {
-        std::set<const Value*> needed(program_.graph->outputs.begin(), program_.graph->outputs.end());
-        const auto need = [&](const Value* value) {
-            for (; needed.insert(value).second || true; value = value->producer->inputs[0]) {
-                if (!value->producer || !make_generator(*value->producer)->is_view()) return;
-            }
-        };
-        for (const Value* output : program_.graph->outputs) need(output);
-        std::vector<Step> kept;
-        for (auto step = program_.steps.rbegin(); step != program_.steps.rend(); ++step) {
-            if (std::none_of(step->outputs.begin(), step->outputs.end(),
-                             [&](const Value* output) { return needed.contains(output); }))
-                continue;
-            for (const Value* input : step->inputs) need(input);
-            kept.push_back(std::move(*step));
-        }
-        program_.steps.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+        LiveValues live;
+        for (const Value* output : program_.graph->outputs) live.need(output);
+        // What a turn makes for the next may be needed earlier in the body: until nothing new is needed.
+        while (live.add_needs(program_.main)) continue;
+        live.keep_live_steps(program_.main);
         drop_unused_kernels();
     }
 
     void drop_unused_kernels() {
         std::vector<size_t> place(program_.kernels.size(), SIZE_MAX);
         std::vector<Kernel> used;
-        for (Step& step : program_.steps) {
-            if (place[step.kernel] == SIZE_MAX) {
-                place[step.kernel] = used.size();
-                used.push_back(std::move(program_.kernels[step.kernel]));
-            }
-            step.kernel = place[step.kernel];
-        }
+        for_each_step(program_.main, [&](const Step& step) {
+            if (step.kind != Step::Kind::kernel || place[step.kernel] != SIZE_MAX) return;
+            place[step.kernel] = used.size();
+            used.push_back(std::move(program_.kernels[step.kernel]));
+        });
+        renumber_kernels(program_.main, place);
         program_.kernels = std::move(used);
+    }
+
+    static void renumber_kernels(Block& block, const std::vector<size_t>& place) {
+        for (Step& step : block.steps) {
+            if (step.kind == Step::Kind::kernel) step.kernel = place[step.kernel];
+            for (Block& inner : step.blocks) renumber_kernels(inner, place);
+        }
+    }
+
+    void number_steps(Block& block) {
+        for (Step& step : block.steps) {
+            step.first = next_step_++;
+            for (Block& inner : step.blocks) number_steps(inner);
+            step.last = step.blocks.empty() ? step.first : next_step_++;
+        }
+    }
+
+    /// The open dims, and after them what only a run knows, in the order of the steps.
+    void find_symbols() {
+        for (const auto& [symbol, dim] : program_.graph->symbols) program_.symbols.push_back(symbol);
+        std::set<std::string> known(program_.symbols.begin(), program_.symbols.end());
+        const auto add = [&](const Dim& dim) {
+            for (const std::string& symbol : dim.symbols()) {
+                if (known.insert(symbol).second) program_.symbols.push_back(symbol);
+            }
+        };
+        for_each_step(program_.main, [&](const Step& step) {
+            for (const std::string& symbol : symbols_of(step)) add(Dim::symbol(symbol));
+        });
+        for (const Value* output : program_.graph->outputs) {
+            for (const Dim& dim : output->checked_type().shape) add(dim);
+        }
     }
 
     PlanOptions options_;
     Program program_;
     Names names_;
+    int next_step_ = 0;
     std::map<std::vector<std::string>, size_t> kernel_of_;  // by canonical texts
 };
 

@@ -184,7 +184,7 @@ TEST_CASE("equal kernels are made once, and steps that nobody needs not at all")
     CHECK(program.kernels.size() == 1);
     CHECK(program.kernels[0].name == "a");
     CHECK(program.kernels[0].served == std::vector<std::string>{"b", "y"});
-    CHECK(program.steps.size() == 3);
+    CHECK(program.main.steps.size() == 3);
 }
 
 TEST_CASE("tensors without elements are made by no step") {
@@ -196,7 +196,7 @@ TEST_CASE("tensors without elements are made by no step") {
         c = Concat(b, z) axis=0
         output b, c)");
     const Program program = planned(*graph);
-    CHECK(program.steps.size() == 1);
+    CHECK(program.main.steps.size() == 1);
     CHECK(memory_text(program) == "x: input 0\n"
                                   "z: input 1\n"
                                   "c: output 1\n"

@@ -1,0 +1,302 @@
+#include "compiler/infer/control_flow.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "compiler/infer/infer.h"
+#include "ops/control_flow.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// What a value that a graph reads of the graph around it is known to be.
+void pass_on(const Value* outer, Value* inner) {
+    if (!outer) throw CompileError("an input is missing");
+    inner->type = outer->checked_type();
+    inner->known = outer->known;
+    inner->constant = outer->constant;
+}
+
+/// A symbol that a run sets again and again.
+Dim fresh_symbol(const Node& node, const std::string& role, int64_t min = 0, int64_t max = Dim::unbounded) {
+    return Dim::symbol(fmt::format("{}_{}_{}", node.op_type, node.index, role), min, max);
+}
+
+std::set<std::string> symbols_of(const std::vector<Value*>& values) {
+    std::set<std::string> result;
+    for (const Value* value : values) {
+        if (!value) continue;
+        for (const Dim& dim : value->checked_type().shape) result.merge(dim.symbols());
+        if (!value->known) continue;
+        for (const Dim& element : value->known->integers) result.merge(element.symbols());
+    }
+    return result;
+}
+
+bool uses_only(const Dim& dim, const std::set<std::string>& symbols) {
+    const std::set<std::string> used = dim.symbols();
+    return std::includes(symbols.begin(), symbols.end(), used.begin(), used.end());
+}
+
+const Node* after(const Graph& graph, const Node& node) {
+    const auto& nodes = graph.nodes();
+    const auto place = std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.get() == &node; });
+    const auto next = std::next(place);
+    return next == nodes.end() ? nullptr : next->get();
+}
+
+/// Lets what reads an output of a node read this value.
+void replace(Graph& graph, Value* output, Value* by) {
+    if (!output) return;
+    if (!by->declared) by->declared = output->declared;
+    graph.replace_uses(output, by);
+}
+
+Value* add_node(Graph& graph, const Node* before, const std::string& op_type, int version, Value* input,
+                const std::string& name, const std::string& attribute, std::vector<int64_t> numbers) {
+    Node node;
+    node.op_type = op_type;
+    node.version = version;
+    node.attributes[attribute] = std::move(numbers);
+    node.inputs = {input};
+    node.outputs = {graph.new_value(name)};
+    node.name = node.outputs[0]->name;
+    return graph.add(std::move(node), before)->outputs[0];
+}
+
+// If
+
+std::optional<bool> known_condition(const Value* condition) {
+    if (!condition || !condition->known || condition->known->integers.size() != 1) return std::nullopt;
+    const auto number = condition->known->integers[0].constant();
+    return number ? std::optional(*number != 0) : std::nullopt;
+}
+
+bool inline_branch(Graph& graph, Node& node, bool condition) {
+    const Graph& branch = node.graph(condition ? "then_branch" : "else_branch");
+    const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
+    const std::vector<Value*> results = inline_graph(graph, after(graph, node), branch, captures);
+    for (size_t i = 0; i < node.outputs.size(); ++i) replace(graph, node.outputs[i], results.at(i));
+    return true;
+}
+
+/// The type of what is one of two values: dims that differ become symbols.
+TensorType merged(const Node& node, size_t output, const TensorType& a, const TensorType& b) {
+    if (a.element != b.element || a.rank() != b.rank())
+        throw CompileError("output {} is {} in then_branch and {} in else_branch, expected the same type and rank",
+                           output, a.text(), b.text());
+    TensorType result = a;
+    for (size_t axis = 0; axis < a.rank(); ++axis) {
+        if (a.shape[axis] == b.shape[axis]) continue;
+        const auto low = std::min(a.shape[axis].lower_bound().value_or(0), b.shape[axis].lower_bound().value_or(0));
+        const auto high = std::max(a.shape[axis].upper_bound().value_or(Dim::unbounded),
+                                   b.shape[axis].upper_bound().value_or(Dim::unbounded));
+        result.shape[axis] = fresh_symbol(node, fmt::format("output_{}_{}", output, axis), low, high);
+    }
+    return result;
+}
+
+bool infer_if(Graph& graph, Node& node) {
+    if (node.inputs.empty() || !node.inputs[0]) throw CompileError("input 0 (cond) is missing");
+    if (!node.inputs[0]->checked_type().elements().is(1))
+        throw CompileError("cond has shape {}, expected one element", shape_text(node.inputs[0]->type->shape));
+    if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
+    Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
+    for (Graph* branch : {&then_branch, &else_branch}) {
+        for (size_t i = 0; i < branch->inputs.size(); ++i) pass_on(node.inputs[1 + i], branch->inputs[i]);
+        infer_types(*branch);
+        if (branch->outputs.size() != node.outputs.size())
+            throw CompileError("a branch has {} outputs, expected {}", branch->outputs.size(), node.outputs.size());
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (!node.outputs[i]) continue;
+        node.outputs[i]->type = merged(node, i, *then_branch.outputs[i]->type, *else_branch.outputs[i]->type);
+    }
+    return false;
+}
+
+// Loop and Scan
+
+/// Moves the axis along which a Scan goes to the front.
+void normalise_scan_axes(Graph& graph, Node& node) {
+    const Repetition scan(node);
+    const auto permutation = [](int64_t axis, size_t rank, bool to_front) {
+        const auto signed_rank = static_cast<int64_t>(rank);
+        if (axis < -signed_rank || axis >= signed_rank)
+            throw CompileError("a scan axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
+        std::vector<int64_t> order;
+        for (int64_t i = 0; i < signed_rank; ++i) order.push_back(i);
+        const auto place = order.begin() + (axis < 0 ? axis + signed_rank : axis);
+        to_front ? std::rotate(order.begin(), place, place + 1) : std::rotate(order.begin(), order.begin() + 1, place + 1);
+        return order;
+    };
+    const std::vector<int64_t> axes = node.integers("scan_input_axes", {});
+    const size_t first = scan.states.size();
+    for (size_t i = 0; i < axes.size() && i < scan.scans.size(); ++i) {
+        if (axes[i] == 0) continue;
+        Value* input = scan.scans[i];
+        Value* moved = add_node(graph, &node, "Transpose", 1, input, input->name + "_steps", "perm",
+                                permutation(axes[i], input->checked_type().rank(), true));
+        infer_node(*moved->producer);
+        graph.set_input(&node, first + i, moved);
+    }
+    node.attributes.erase("scan_input_axes");
+}
+
+/// The same for results; the ranks of slices are known by now.
+void denormalise_result_axes(Graph& graph, Node& node) {
+    const std::vector<int64_t> axes = node.integers("scan_output_axes", {});
+    node.attributes.erase("scan_output_axes");
+    const Repetition scan(node);
+    const Node* next = after(graph, node);
+    for (size_t i = 0; i < axes.size() && i < scan.slices.size(); ++i) {
+        Value* result = scan.slice_results[i];
+        if (axes[i] == 0 || !result) continue;
+        const auto rank = static_cast<int64_t>(result->checked_type().rank());
+        const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (axis < 0 || axis >= rank)
+            throw CompileError("a scan axis is {}, expected one in [{}, {}]", axes[i], -rank, rank - 1);
+        std::vector<int64_t> order;
+        for (int64_t axis_out = 0; axis_out < rank; ++axis_out)
+            order.push_back(axis_out < axis ? axis_out + 1 : axis_out == axis ? 0 : axis_out);
+        Value* moved = add_node(graph, next, "Transpose", 1, nullptr, result->name, "perm", std::move(order));
+        replace(graph, result, moved);
+        graph.set_input(moved->producer, 0, result);
+        result->declared.reset();
+    }
+}
+
+/// A Scan of one turn: its body, with slices that are views.
+bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
+    const Node* next = after(graph, node);
+    std::vector<Value*> inputs = scan.states;
+    const std::vector<int64_t> axes = {0};
+    for (Value* input : scan.scans)
+        inputs.push_back(add_node(graph, next, "Squeeze", 1, input, input->name + "_step", "axes", axes));
+    inputs.insert(inputs.end(), scan.captures.begin(), scan.captures.end());
+    const std::vector<Value*> results = inline_graph(graph, next, *scan.body, inputs);
+    const size_t states = scan.states.size();
+    for (size_t i = 0; i < states; ++i) replace(graph, scan.state_results[i], results[i]);
+    for (size_t i = 0; i < scan.slices.size(); ++i) {
+        if (!scan.slice_results[i]) continue;
+        replace(graph, scan.slice_results[i],
+                add_node(graph, next, "Unsqueeze", 1, results[states + i], scan.slice_results[i]->name, "axes", axes));
+    }
+    return true;
+}
+
+/// How often a Scan's body runs: as often as its inputs have slices.
+Dim scan_turns(const Repetition& scan) {
+    if (scan.scans.empty()) throw CompileError("has no scan inputs, expected one");
+    std::optional<Dim> turns;
+    for (const Value* input : scan.scans) {
+        const TensorType& type = input->checked_type();
+        if (type.rank() == 0) throw CompileError("scan input '{}' is a scalar, expected an axis", input->name);
+        if (turns && prove_equal(*turns, type.shape[0]) == Proof::no)
+            throw CompileError("scan inputs have {} and {} slices, expected as many", turns->text(),
+                               type.shape[0].text());
+        if (!turns || type.shape[0].constant()) turns = type.shape[0];
+    }
+    return *turns;
+}
+
+/// How often a Loop's body runs, where that is certain before.
+std::optional<Dim> loop_turns(const Repetition& loop) {
+    const bool starts = !loop.condition || known_condition(loop.condition) == true;
+    const bool goes_on = known_condition(loop.condition_output) == true;
+    if (!loop.count || !starts || !goes_on || !loop.count->known || loop.count->known->integers.size() != 1)
+        return std::nullopt;
+    return max(loop.count->known->integers[0], Dim(0));
+}
+
+/// Gives the body's inputs their types; `state_types` are those of the values that go from turn to turn.
+void type_inputs(const Node& node, const Repetition& repetition, const std::vector<TensorType>& state_types) {
+    if (repetition.is_loop) {
+        repetition.turn->type = TensorType(ElementType::int64, {});
+        repetition.turn->known = KnownElements{{fresh_symbol(node, "turn")}, {}};
+        // The body only runs where it is true.
+        repetition.condition_input->type = TensorType(ElementType::boolean, {});
+        repetition.condition_input->known = KnownElements{{1}, {}};
+    }
+    for (size_t i = 0; i < state_types.size(); ++i) repetition.state_inputs[i]->type = state_types[i];
+    for (size_t i = 0; i < repetition.scans.size(); ++i) {
+        const TensorType& type = repetition.scans[i]->checked_type();
+        repetition.scan_inputs[i]->type = TensorType(type.element, {type.shape.begin() + 1, type.shape.end()});
+    }
+    for (size_t i = 0; i < repetition.captures.size(); ++i)
+        pass_on(repetition.captures[i], repetition.captured[i]);
+}
+
+/// What the next turn takes where one turn takes `before` and makes `now`: dims that change become symbols. False where
+/// nothing changes.
+bool widen(const Node& node, size_t state, TensorType& before, const TensorType& now) {
+    if (before.element != now.element || before.rank() != now.rank())
+        throw CompileError("value {} is {} before a turn and {} after it, expected the same type and rank", state,
+                           before.text(), now.text());
+    bool is_wider = false;
+    for (size_t axis = 0; axis < before.rank(); ++axis) {
+        Dim& dim = before.shape[axis];
+        const Dim symbol = fresh_symbol(node, fmt::format("state_{}_{}", state, axis));
+        if (dim == now.shape[axis] || dim == symbol) continue;
+        dim = symbol;
+        is_wider = true;
+    }
+    return is_wider;
+}
+
+/// Infers the body with ever more general types, until one turn's results are what the next one takes.
+std::vector<TensorType> infer_body(Node& node) {
+    const auto pristine = node.attributes.at("body");
+    std::vector<TensorType> types;
+    for (const Value* state : Repetition(node).states) {
+        if (!state) throw CompileError("a loop-carried value is missing");
+        types.push_back(state->checked_type());
+    }
+    while (true) {
+        node.attributes["body"] = clone(*std::get<std::shared_ptr<Graph>>(pristine));
+        const Repetition repetition(node);
+        type_inputs(node, repetition, types);
+        infer_types(*repetition.body);
+        bool is_wider = false;
+        for (size_t i = 0; i < types.size(); ++i)
+            is_wider |= widen(node, i, types[i], *repetition.state_outputs[i]->type);
+        if (!is_wider) return types;
+    }
+}
+
+bool infer_repetition(Graph& graph, Node& node) {
+    if (node.op_type == "Scan") normalise_scan_axes(graph, node);
+    const bool is_scan = node.op_type == "Scan";
+    if (is_scan && scan_turns(Repetition(node)).is(1) && node.integers("scan_output_axes", {}).empty())
+        return inline_turn(graph, node, Repetition(node));
+    const std::vector<TensorType> types = infer_body(node);
+    const Repetition repetition(node);
+    for (size_t i = 0; i < types.size(); ++i) {
+        if (repetition.state_results[i]) repetition.state_results[i]->type = types[i];
+    }
+    const auto turns = is_scan ? scan_turns(repetition) : loop_turns(repetition);
+    std::set<std::string> outer = symbols_of(node.inputs);
+    for (size_t i = 0; i < repetition.slices.size(); ++i) {
+        if (!repetition.slice_results[i]) continue;
+        const TensorType& slice = *repetition.slices[i]->type;
+        std::vector<Dim> shape = {turns ? *turns : fresh_symbol(node, "turns")};
+        for (size_t axis = 0; axis < slice.rank(); ++axis) {
+            const Dim& dim = slice.shape[axis];
+            shape.push_back(uses_only(dim, outer) ? dim : fresh_symbol(node, fmt::format("slice_{}_{}", i, axis)));
+        }
+        repetition.slice_results[i]->type = TensorType(slice.element, std::move(shape));
+    }
+    denormalise_result_axes(graph, node);
+    return false;
+}
+
+}  // namespace
+
+bool infer_control_flow(Graph& graph, Node& node) {
+    return node.op_type == "If" ? infer_if(graph, node) : infer_repetition(graph, node);
+}
+
+}  // namespace onnx2halide

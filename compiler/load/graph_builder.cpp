@@ -1,0 +1,256 @@
+#include "compiler/load/graph_builder.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/load/input_dims.h"
+#include "compiler/load/schema.h"
+#include "compiler/load/tensor.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// What is the same for a model's graph and the graphs inside its nodes.
+struct Source {
+    std::filesystem::path folder;
+    OpsetVersions opsets;
+    int next_index = 0;  // of nodes
+};
+
+/// Builds one graph: the model's, or one inside a node, whose `outer` is the builder of the graph around it.
+class GraphBuilder {
+public:
+    GraphBuilder(const onnx::GraphProto& proto, Source& source, GraphBuilder* outer)
+        : proto_(proto), source_(source), outer_(outer), graph_(std::make_shared<Graph>()) {
+        graph_->name = proto.name();
+        graph_->opset = source.opsets.of("");
+        add_initialisers();
+    }
+
+    Graph& graph() { return *graph_; }
+
+    /// Adds what follows the inputs.
+    std::shared_ptr<Graph> build() {
+        for (const auto& info : proto_.value_info()) declare(info);
+        for (const auto& node : proto_.node()) add_node(node);
+        for (const auto& output : proto_.output()) {
+            declare(output);
+            graph_->outputs.push_back(outer_ ? own_output(output.name()) : graph_->value(output.name()));
+            graph_->output_names.push_back(output.name());
+        }
+        return graph_;
+    }
+
+    /// Names of the graph around that this one reads, in the order of its last inputs.
+    const std::vector<std::string>& captures() const { return captures_; }
+
+    /// Makes the captures of all of a node's graphs the same, so that they can be inputs of the node.
+    void capture(const std::vector<std::string>& names) {
+        std::vector<Value*> inputs(graph_->inputs.begin(), graph_->inputs.end() - captures_.size());
+        for (const std::string& name : names) {
+            const bool is_read = std::find(captures_.begin(), captures_.end(), name) != captures_.end();
+            inputs.push_back(is_read ? graph_->value(name) : graph_->new_value(name));
+        }
+        graph_->inputs = std::move(inputs);
+        captures_ = names;
+    }
+
+private:
+    void add_initialisers() {
+        for (const auto& tensor : proto_.initializer()) {
+            Constant constant = read_tensor(tensor, source_.folder);
+            Value* value = graph_->value(tensor.name());
+            value->type = constant.type();
+            value->constant = std::move(constant);
+        }
+    }
+
+    /// The value that a node reads under this name: the graph's own, or one of the graphs around it.
+    Value* resolve(const std::string& name) {
+        if (Value* own = graph_->find(name)) return own;
+        if (!outer_ || !outer_->has(name)) return graph_->value(name);
+        captures_.push_back(name);
+        graph_->inputs.push_back(graph_->value(name));
+        return graph_->inputs.back();
+    }
+
+    bool has(const std::string& name) const { return graph_->find(name) || (outer_ && outer_->has(name)); }
+
+    /// An output of a graph inside is made by a node of that graph, which reads what it passes on.
+    Value* own_output(const std::string& name) {
+        Value* value = resolve(name);
+        const bool is_taken = std::find(graph_->outputs.begin(), graph_->outputs.end(), value) != graph_->outputs.end();
+        if (value->producer && !is_taken) return value;
+        Node copy;
+        copy.index = source_.next_index++;
+        copy.op_type = "Identity";
+        copy.inputs = {value};
+        copy.outputs = {graph_->new_value(name)};
+        copy.name = copy.outputs[0]->name;
+        graph_->add(std::move(copy));
+        return graph_->nodes().back()->outputs[0];
+    }
+
+    /// Notes what the model says of a value's type, for inference to compare with.
+    void declare(const onnx::ValueInfoProto& value_info) {
+        const auto& tensor = value_info.type().tensor_type();
+        if (!value_info.type().has_tensor_type() || !tensor.has_shape()) return;
+        if (outer_ && !graph_->find(value_info.name()) && outer_->has(value_info.name())) return;
+        std::vector<Dim> shape;
+        for (const auto& dim : tensor.shape().dim())
+            shape.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? Dim(dim.dim_value()) : Dim::symbol("?", 0));
+        declared_[value_info.name()] = TensorType(static_cast<ElementType>(tensor.elem_type()), std::move(shape));
+        if (Value* value = graph_->find(value_info.name())) value->declared = declared_[value_info.name()];
+    }
+
+    void add_node(const onnx::NodeProto& proto) {
+        Node node;
+        node.index = source_.next_index++;
+        node.domain = normalised_domain(proto.domain());
+        node.op_type = proto.op_type();
+        node.name = !proto.name().empty()     ? proto.name()
+                    : proto.output_size() > 0 ? proto.output(0)
+                                              : fmt::format("{}_{}", proto.op_type(), node.index);
+        const onnx::OpSchema* schema = find_schema(proto, source_.opsets);
+        node.version = schema ? schema->since_version() : source_.opsets.of(proto.domain());
+        if (schema) add_default_attributes(node, *schema);
+        for (const auto& name : proto.input()) node.inputs.push_back(name.empty() ? nullptr : resolve(name));
+        for (const auto& attribute : proto.attribute()) add_attribute(node, attribute);
+        add_graphs(node, proto);
+        for (const auto& name : proto.output()) node.outputs.push_back(name.empty() ? nullptr : new_output(name));
+        if (node.op_type == "Constant" && node.domain.empty() && node.has("value") && node.has_output(0)) {
+            node.outputs[0]->constant = node.tensor("value");
+            node.outputs[0]->type = node.outputs[0]->constant->type();
+            return;
+        }
+        graph_->add(std::move(node));
+    }
+
+    Value* new_output(const std::string& name) {
+        Value* value = graph_->value(name);
+        const auto declared = declared_.find(name);
+        if (declared != declared_.end()) value->declared = declared->second;
+        return value;
+    }
+
+    /// The graphs of an If, Loop or Scan. What they read of this graph becomes further inputs of the node, in the same
+    /// order for each; attribute `captures` counts them.
+    void add_graphs(Node& node, const onnx::NodeProto& proto) {
+        std::vector<std::pair<std::string, std::unique_ptr<GraphBuilder>>> builders;
+        std::vector<std::string> captures;
+        for (const auto& attribute : proto.attribute()) {
+            if (attribute.type() != onnx::AttributeProto::GRAPH) continue;
+            auto builder = std::make_unique<GraphBuilder>(attribute.g(), source_, this);
+            for (const auto& input : attribute.g().input()) builder->graph().inputs.push_back(builder->graph().value(input.name()));
+            node.attributes[attribute.name()] = builder->build();
+            for (const std::string& name : builder->captures()) {
+                if (std::find(captures.begin(), captures.end(), name) == captures.end()) captures.push_back(name);
+            }
+            builders.emplace_back(attribute.name(), std::move(builder));
+        }
+        if (builders.empty()) return;
+        for (auto& [name, builder] : builders) builder->capture(captures);
+        for (const std::string& name : captures) node.inputs.push_back(resolve(name));
+        node.attributes["captures"] = static_cast<int64_t>(captures.size());
+    }
+
+    static void add_default_attributes(Node& node, const onnx::OpSchema& schema) {
+        for (const auto& [name, attribute] : schema.attributes()) {
+            if (attribute.default_value.name() == name) add_plain_attribute(node, attribute.default_value);
+        }
+    }
+
+    void add_attribute(Node& node, const onnx::AttributeProto& attribute) {
+        if (attribute.type() == onnx::AttributeProto::TENSOR) {
+            node.attributes[attribute.name()] = read_tensor(attribute.t(), source_.folder);
+        } else {
+            add_plain_attribute(node, attribute);
+        }
+    }
+
+    /// Sparse tensors and type protos are left out: no NodeGenerator reads them.
+    static void add_plain_attribute(Node& node, const onnx::AttributeProto& attribute) {
+        Attribute& value = node.attributes[attribute.name()];
+        switch (attribute.type()) {
+        case onnx::AttributeProto::INT: value = static_cast<int64_t>(attribute.i()); break;
+        case onnx::AttributeProto::FLOAT: value = attribute.f(); break;
+        case onnx::AttributeProto::STRING: value = attribute.s(); break;
+        case onnx::AttributeProto::INTS:
+            value = std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
+            break;
+        case onnx::AttributeProto::FLOATS:
+            value = std::vector<float>(attribute.floats().begin(), attribute.floats().end());
+            break;
+        case onnx::AttributeProto::STRINGS:
+            value = std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
+            break;
+        default: node.attributes.erase(attribute.name());
+        }
+    }
+
+    const onnx::GraphProto& proto_;
+    Source& source_;
+    GraphBuilder* outer_;
+    std::shared_ptr<Graph> graph_;
+    std::vector<std::string> captures_;
+    std::map<std::string, TensorType> declared_;
+};
+
+void add_inputs(Graph& graph, const onnx::GraphProto& proto, InputDims& dims) {
+    for (const auto& input : proto.input()) {
+        Value* value = graph.value(input.name());
+        if (value->constant) continue;  // old models list initialisers as inputs too
+        if (!input.type().has_tensor_type()) throw CompileError("input '{}' is not a tensor", input.name());
+        value->type = dims.type_of(input);
+        graph.inputs.push_back(value);
+    }
+    dims.check_given();
+    graph.symbols = dims.symbols();
+}
+
+/// A line an operator, in the order of the nodes, those of graphs inside included.
+std::string unsupported_operators(Graph& graph) {
+    std::vector<std::vector<const Node*>> groups;
+    size_t count = 0, unknown = 0;
+    for_each_graph(graph, [&](Graph& each) {
+        for (const auto& node : each.nodes()) {
+            ++count;
+            if (find_operator(node->domain, node->op_type, node->version)) continue;
+            const auto is_alike = [&](const auto& group) {
+                return group[0]->qualified_op() == node->qualified_op() && group[0]->version == node->version;
+            };
+            const auto group = std::find_if(groups.begin(), groups.end(), is_alike);
+            (group == groups.end() ? groups.emplace_back() : *group).push_back(node.get());
+            ++unknown;
+        }
+    });
+    if (groups.empty()) return "";
+    std::string text = fmt::format("unsupported operators in {} of {} nodes:", unknown, count);
+    for (const auto& group : groups) {
+        text += fmt::format("\n  {} (version {}): {}'{}'", group[0]->qualified_op(), group[0]->version,
+                            group.size() == 1 ? "node " : fmt::format("{} nodes, first ", group.size()),
+                            group[0]->name);
+    }
+    return text;
+}
+
+}  // namespace
+
+std::shared_ptr<Graph> build_graph(const onnx::ModelProto& model, const std::filesystem::path& folder,
+                                   const LoadOptions& options) {
+    Source source{folder, OpsetVersions(model)};
+    GraphBuilder builder(model.graph(), source, nullptr);
+    InputDims dims(options.dims);
+    add_inputs(builder.graph(), model.graph(), dims);
+    std::shared_ptr<Graph> graph = builder.build();
+    const std::string problem = unsupported_operators(*graph);
+    if (!problem.empty()) throw CompileError("{}", problem);
+    return graph;
+}
+
+}  // namespace onnx2halide

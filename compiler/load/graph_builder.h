@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include <onnx/onnx_pb.h>
+
+#include "compiler/load/load.h"
+
+namespace onnx2halide {
+
+/// Turns a checked ModelProto without functions into a Graph. `folder` is where external data lies. Throws CompileError
+/// that lists all unsupported operators at once.
+std::shared_ptr<Graph> build_graph(const onnx::ModelProto& model, const std::filesystem::path& folder,
+                                   const LoadOptions& options);
+
+}  // namespace onnx2halide

@@ -1,0 +1,72 @@
+#include "compiler/load/input_dims.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace onnx2halide {
+
+std::string InputDims::OpenDim::place() const { return fmt::format("{}:{}", input, axis); }
+
+/// A '?' says no more than no name.
+std::string InputDims::OpenDim::symbol_name() const {
+    return name.empty() || name == "?" ? fmt::format("{}_dim_{}", input, axis) : name;
+}
+
+TensorType InputDims::type_of(const onnx::ValueInfoProto& input) {
+    const auto& tensor = input.type().tensor_type();
+    if (!tensor.has_shape()) throw CompileError("input '{}' has no shape", input.name());
+    std::vector<Dim> shape;
+    for (int axis = 0; axis < tensor.shape().dim_size(); ++axis) {
+        const auto& dim = tensor.shape().dim(axis);
+        const bool is_number = dim.has_dim_value() && dim.dim_value() >= 0;
+        shape.push_back(is_number ? Dim(dim.dim_value()) : dim_of({dim.dim_param(), input.name(), axis}));
+    }
+    return {static_cast<ElementType>(tensor.elem_type()), std::move(shape)};
+}
+
+Dim InputDims::dim_of(const OpenDim& open) {
+    dims_.push_back(open);
+    DimRange range = {1, Dim::unbounded};
+    for (const std::string& key : {open.name, open.place()}) {
+        const auto given = given_.find(key);
+        if (key.empty() || given == given_.end()) continue;
+        used_.insert(key);
+        range = given->second;
+    }
+    if (range.min == range.max) return range.min;
+    open_dims_.push_back(open);
+    const auto [known, is_new] = by_model_name_.try_emplace(open.symbol_name());
+    if (is_new) {
+        const std::string symbol = names_.unique(open.symbol_name());
+        known->second = symbols_[symbol] = Dim::symbol(symbol, range.min, range.max);
+    }
+    return known->second;
+}
+
+void InputDims::check_given() const {
+    for (const auto& [name, range] : given_) {
+        if (used_.contains(name)) continue;
+        throw CompileError("--dim {}={}: the model leaves no dim of that name open{}", name, range.text(), open_dims_text());
+    }
+}
+
+/// What gives this dim a number with `--dim`: its name, but its place where it has none or where the name says
+/// nothing, as a '?' that stands at several axes of one input.
+std::string InputDims::key_of(const OpenDim& dim) const {
+    const auto is_namesake = [&](const OpenDim& other) {
+        return other.name == dim.name && other.input == dim.input && other.axis != dim.axis;
+    };
+    const bool is_unclear = dim.name.empty() || std::any_of(dims_.begin(), dims_.end(), is_namesake);
+    return is_unclear ? dim.place() : dim.name;
+}
+
+std::string InputDims::open_dims_text() const {
+    if (open_dims_.empty()) return "";
+    std::set<std::string> keys;
+    for (const OpenDim& dim : open_dims_) keys.insert(key_of(dim));
+    return fmt::format("; open are: {}", fmt::join(keys, ", "));
+}
+
+}  // namespace onnx2halide

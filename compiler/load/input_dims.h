@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <onnx/onnx_pb.h>
+
+#include "compiler/load/load.h"
+#include "ops/names.h"
+
+namespace onnx2halide {
+
+/// The dims of a model's inputs: those that it leaves open get what the user gives, or are symbols.
+class InputDims {
+public:
+    explicit InputDims(const std::map<std::string, DimRange>& given) : given_(given) {}
+
+    /// The type of an input, a tensor. Throws CompileError where it has no shape.
+    TensorType type_of(const onnx::ValueInfoProto& input);
+
+    /// Throws CompileError where the user gives a dim that no input leaves open.
+    void check_given() const;
+
+    /// The symbols, by name, with their bounds.
+    const std::map<std::string, Dim>& symbols() const { return symbols_; }
+
+private:
+    /// A dim that the model leaves open.
+    struct OpenDim {
+        std::string name;  // the model's; may be empty
+        std::string input;
+        int axis;
+
+        std::string place() const;
+        std::string symbol_name() const;
+    };
+
+    Dim dim_of(const OpenDim& open);
+    std::string key_of(const OpenDim& dim) const;
+    std::string open_dims_text() const;
+
+    const std::map<std::string, DimRange>& given_;
+    Names names_;
+    std::map<std::string, Dim> symbols_, by_model_name_;
+    std::vector<OpenDim> dims_, open_dims_;  // all that the model leaves open, and those that got no number
+    std::set<std::string> used_;
+};
+
+}  // namespace onnx2halide

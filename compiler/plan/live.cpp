@@ -1,0 +1,106 @@
+#include "compiler/plan/live.h"
+
+#include <algorithm>
+
+#include "ops/control_flow.h"
+
+namespace onnx2halide {
+
+namespace {
+
+void add_symbols(const Value* value, std::set<std::string>& symbols) {
+    if (!value) return;
+    for (const Dim& dim : value->checked_type().shape) symbols.merge(dim.symbols());
+}
+
+}  // namespace
+
+std::set<std::string> symbols_of(const Step& step) {
+    std::set<std::string> symbols;
+    for (const Dim& argument : step.arguments) symbols.merge(argument.symbols());
+    for (const Value* input : step.inputs) add_symbols(input, symbols);
+    for (const Value* output : step.outputs) add_symbols(output, symbols);
+    for (const Block& block : step.blocks) {
+        for (const Value* input : block.graph->inputs) add_symbols(input, symbols);
+        for (const Value* output : block.graph->outputs) add_symbols(output, symbols);
+        for (const Step& inner : block.steps) symbols.merge(symbols_of(inner));
+    }
+    if (step.kind == Step::Kind::repetition) {
+        const Repetition repetition(step.node());
+        if (repetition.count && repetition.count->known) {
+            for (const Dim& element : repetition.count->known->integers) symbols.merge(element.symbols());
+        }
+    }
+    return symbols;
+}
+
+void LiveValues::need(const Value* value) {
+    for (; value; value = value->producer->inputs[0]) {
+        values_.insert(value);
+        for (const Dim& dim : value->checked_type().shape) symbols_.merge(dim.symbols());
+        if (!value->producer || !make_generator(*value->producer)->is_view()) return;
+    }
+}
+
+bool LiveValues::add_needs(const Block& block) {
+    const size_t before = values_.size() + symbols_.size();
+    for (const Value* input : block.graph->inputs) {
+        for (const Binding& binding : input->bindings) {
+            if (symbols_.contains(binding.symbol)) need(input);
+        }
+    }
+    for (auto step = block.steps.rbegin(); step != block.steps.rend(); ++step) {
+        if (is_live(*step)) add_needs(*step);
+    }
+    return values_.size() + symbols_.size() > before;
+}
+
+bool LiveValues::is_live(const Step& step) const {
+    return std::any_of(step.outputs.begin(), step.outputs.end(), [&](const Value* output) {
+        if (!output) return false;
+        const auto is_used = [&](const Binding& binding) { return symbols_.contains(binding.symbol); };
+        return values_.contains(output) || std::any_of(output->bindings.begin(), output->bindings.end(), is_used);
+    });
+}
+
+void LiveValues::add_needs(const Step& step) {
+    for (const Dim& argument : step.arguments) symbols_.merge(argument.symbols());
+    for (const Value* output : step.outputs) {
+        for (const Dim& dim : output ? output->checked_type().shape : std::vector<Dim>()) symbols_.merge(dim.symbols());
+    }
+    for (const Value* input : step.inputs) {
+        if (step.blocks.empty()) need(input);
+    }
+    if (step.kind == Step::Kind::branch) need(step.inputs.at(0));
+    if (step.kind == Step::Kind::repetition) add_needs_of_repetition(step);
+    for (const Block& block : step.blocks) {
+        // All results of a node that runs graphs are made, wanted or not.
+        for (const Value* output : block.graph->outputs) need(output);
+        add_needs(block);
+        const size_t own = step.inputs.size() - static_cast<size_t>(step.node().integer("captures"));
+        const size_t inner = block.graph->inputs.size() - static_cast<size_t>(step.node().integer("captures"));
+        for (size_t i = own; i < step.inputs.size(); ++i) {
+            if (values_.contains(block.graph->inputs[inner + i - own])) need(step.inputs[i]);
+        }
+    }
+}
+
+void LiveValues::add_needs_of_repetition(const Step& step) {
+    const Repetition repetition(step.node());
+    if (repetition.condition) need(repetition.condition);
+    if (repetition.count && !repetition.count->known) need(repetition.count);
+    if (repetition.count && repetition.count->known) {
+        for (const Dim& element : repetition.count->known->integers) symbols_.merge(element.symbols());
+    }
+    for (const Value* state : repetition.states) need(state);
+    for (const Value* scan : repetition.scans) need(scan);
+}
+
+void LiveValues::keep_live_steps(Block& block) const {
+    std::erase_if(block.steps, [&](const Step& step) { return !is_live(step); });
+    for (Step& step : block.steps) {
+        for (Block& inner : step.blocks) keep_live_steps(inner);
+    }
+}
+
+}  // namespace onnx2halide

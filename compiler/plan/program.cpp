@@ -1,0 +1,23 @@
+#include "compiler/plan/program.h"
+
+#include <algorithm>
+
+namespace onnx2halide {
+
+void for_each_step(const Block& block, const std::function<void(const Step&)>& visit) {
+    for (const Step& step : block.steps) {
+        visit(step);
+        for (const Block& inner : step.blocks) for_each_step(inner, visit);
+    }
+}
+
+bool Program::is_known_early(const Dim& dim) const {
+    const std::set<std::string> used = dim.symbols();
+    return std::all_of(used.begin(), used.end(), [&](const std::string& symbol) { return graph->symbols.contains(symbol); });
+}
+
+bool Program::is_known_early(const TensorType& type) const {
+    return std::all_of(type.shape.begin(), type.shape.end(), [&](const Dim& dim) { return is_known_early(dim); });
+}
+
+}  // namespace onnx2halide

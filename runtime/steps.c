@@ -1,0 +1,98 @@
+#include "steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+size_t onnx2halide_tensor_bytes(const halide_buffer_t* tensor) {
+    size_t bytes = (size_t)(tensor->type.bits + 7) / 8;
+    for (int i = 0; i < tensor->dimensions; ++i) bytes *= (size_t)tensor->dim[i].extent;
+    return bytes;
+}
+
+int onnx2halide_set_shape(onnx2halide_session* session, int index, void* data, int rank, const int64_t* extents) {
+    halide_buffer_t* tensor = &session->tensors[index];
+    int64_t stride = 1;
+    for (int i = 0; i < rank; ++i) {
+        if (extents[i] < 0 || extents[i] > INT32_MAX || stride * extents[i] > INT32_MAX) {
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                                    "a tensor of rank %d has extent %lld at axis %d, expected 0 or more, and at most "
+                                    "2147483647 elements",
+                                    rank, (long long)extents[i], rank - 1 - i);
+        }
+        tensor->dim[i] = (halide_dimension_t){0, (int32_t)extents[i], (int32_t)stride, 0};
+        stride *= extents[i];
+    }
+    tensor->host = data;
+    return 0;
+}
+
+int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes) {
+    onnx2halide_heap* heap = &session->heap[slot];
+    if (bytes <= heap->bytes && heap->data) return 0;
+    size_t grown = heap->bytes + heap->bytes / 2;
+    if (grown < bytes) grown = bytes;
+    grown = (grown + ONNX2HALIDE_ALIGNMENT) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+    unsigned char* data = aligned_alloc(ONNX2HALIDE_ALIGNMENT, grown);
+    if (!data) return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for a tensor of %zu bytes", bytes);
+    if (heap->bytes > 0) memcpy(data, heap->data, heap->bytes);
+    free(heap->data);
+    heap->data = data;
+    heap->bytes = grown;
+    return 0;
+}
+
+int onnx2halide_on_heap(onnx2halide_session* session, int index, int slot, int rank, const int64_t* extents) {
+    int code = onnx2halide_set_shape(session, index, NULL, rank, extents);
+    if (code == 0) code = onnx2halide_grow(session, slot, onnx2halide_tensor_bytes(&session->tensors[index]));
+    session->tensors[index].host = session->heap[slot].data;
+    return code;
+}
+
+int onnx2halide_append(onnx2halide_session* session, const char* node, int index, int slot,
+                       const halide_buffer_t* slice, int64_t turn) {
+    halide_buffer_t* result = &session->tensors[index];
+    int64_t extents[16];
+    const int rank = slice->dimensions;
+    for (int i = 0; i < rank; ++i) {
+        extents[i] = slice->dim[i].extent;
+        if (turn > 0 && result->dim[i].extent != slice->dim[i].extent) {
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                                    "%s: turn %lld makes extent %d at axis %d, the turns before it %d", node,
+                                    (long long)turn, slice->dim[i].extent, rank - 1 - i, result->dim[i].extent);
+        }
+    }
+    extents[rank] = turn + 1;
+    const int code = onnx2halide_set_shape(session, index, NULL, rank + 1, extents);
+    if (code != 0) return code;
+    const size_t bytes = onnx2halide_tensor_bytes(slice);
+    const int grown = onnx2halide_grow(session, slot, bytes * (size_t)(turn + 1));
+    if (grown != 0) return grown;
+    result->host = session->heap[slot].data;
+    memcpy(result->host + bytes * (size_t)turn, slice->host, bytes);
+    return 0;
+}
+
+int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int64_t turns) {
+    if (turns <= INT32_MAX) return 0;
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the trip count is %lld, expected at most %d", node,
+                            (long long)turns, INT32_MAX);
+}
+
+int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_buffer_t* tensor) {
+    const onnx2halide_port* port = &session->model->outputs[output];
+    int64_t* dims = session->port_dims;
+    for (int i = 0; i < session->model->input_count; ++i) dims += session->model->inputs[i].rank;
+    for (int i = 0; i < output; ++i) dims += session->model->outputs[i].rank;
+    for (int i = 0; i < port->rank; ++i) dims[i] = tensor->dim[port->rank - 1 - i].extent;
+    onnx2halide_value* result = &session->results[output];
+    const size_t bytes = onnx2halide_tensor_bytes(tensor);
+    void* data = result->data;
+    if (data && result->size < bytes) {
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "output '%s' needs %zu bytes, its buffer has %zu",
+                                port->name, bytes, result->size);
+    }
+    if (data) memcpy(data, tensor->host, bytes);
+    if (!data) data = tensor->host;
+    *result = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0};
+    return 0;
+}

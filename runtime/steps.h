@@ -1,0 +1,53 @@
+/* What the steps of a host program do beside calling kernels: tensors whose shapes only a run knows, branches, loops. */
+#ifndef ONNX2HALIDE_STEPS_H
+#define ONNX2HALIDE_STEPS_H
+
+#include <string.h>
+
+#include "session.h"
+
+/* Points a tensor of `rank` at `data`, dense, innermost extent first. Fails where an extent is negative or too large. */
+int onnx2halide_set_shape(onnx2halide_session* session, int tensor, void* data, int rank, const int64_t* extents);
+/* The same in memory of its own, which grows where it is too small and then loses what it held. */
+int onnx2halide_on_heap(onnx2halide_session* session, int tensor, int slot, int rank, const int64_t* extents);
+/* Makes room for so many bytes and keeps what is there. */
+int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes);
+/* Adds a slice to a result that has `turn` of them. */
+int onnx2halide_append(onnx2halide_session* session, const char* node, int result, int slot,
+                       const halide_buffer_t* slice, int64_t turn);
+/* A trip count that never ends is an error. */
+int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int64_t turns);
+/* Gives the caller an output whose shape the run has found. */
+int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_buffer_t* tensor);
+
+size_t onnx2halide_tensor_bytes(const halide_buffer_t* tensor);
+
+/* An element or extent that becomes a dim, within what kernels count with. */
+static inline int64_t onnx2halide_dim(int64_t number) {
+    return min_dim(max_dim(number, -(int64_t)INT32_MAX), (int64_t)INT32_MAX);
+}
+
+#define RUN(call)                                                                                                      \
+    do {                                                                                                               \
+        const int code = (call);                                                                                       \
+        if (code != 0) return code;                                                                                    \
+    } while (0)
+#define VIEW_OF(tensor, data, extents) RUN(onnx2halide_set_shape(session, tensor_##tensor, data, extents))
+#define ON_HEAP(tensor, slot, extents) RUN(onnx2halide_on_heap(session, tensor_##tensor, slot, extents))
+#define APPEND(node, result, slot, slice, turn)                                                                        \
+    RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), turn))
+#define DELIVER(output, tensor) RUN(onnx2halide_deliver(session, output, T(tensor)))
+#define CHECK_TURNS(node, turns) RUN(onnx2halide_check_turns(session, node, turns))
+#define IS_TRUE(tensor) (*T(tensor)->host != 0)
+#define HAS_ELEMENTS(tensor) (onnx2halide_tensor_bytes(T(tensor)) > 0)
+#define COPY(to, from) memcpy(T(to)->host, T(from)->host, onnx2halide_tensor_bytes(T(from)))
+/* Points a slice at its place in the whole; adds one to the whole. */
+#define SLICE(slice, whole, place)                                                                                     \
+    (T(slice)->host = T(whole)->host + (size_t)(place) * onnx2halide_tensor_bytes(T(slice)))
+#define PUT(whole, slice, place)                                                                                       \
+    memcpy(T(whole)->host + (size_t)(place) * onnx2halide_tensor_bytes(T(slice)), T(slice)->host,                     \
+           onnx2halide_tensor_bytes(T(slice)))
+#define EXTENT(tensor, axis) ((int64_t)T(tensor)->dim[T(tensor)->dimensions - 1 - (axis)].extent)
+#define ELEMENT(type, tensor, index) onnx2halide_dim((int64_t)((const type*)T(tensor)->host)[index])
+
+#endif
