@@ -12,6 +12,7 @@ class MovementNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
     Dim flops() const override { return 0; }
+    bool takes_tiny() const override { return true; }
 };
 
 /// Where one coordinate of an input comes from: offset + step * (coordinate of the output % period).

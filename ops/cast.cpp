@@ -5,6 +5,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/minifloat.h"
 
 namespace onnx2halide {
 
@@ -12,14 +13,18 @@ namespace {
 
 std::string converted(const std::string& x, std::string_view type) { return fmt::format("cast<{}>({})", type, x); }
 
+/// Whether kernels compute with floats where elements are of this type.
+bool is_real(ElementType type) { return is_float(type) || is_minifloat(type); }
+
 /// An element that kernels compute with as one to store. Floats go to integers by truncation; ONNX leaves open what
 /// becomes of those out of range, and numpy lets small integers wrap.
 std::string cast_element(const std::string& x, ElementType from, ElementType to) {
     const bool is_small = info(to).bytes < 4;
     if (to == ElementType::boolean) return converted(from == to ? x : x + " != 0", "uint8_t");
-    if (is_float(from) && is_integer(to) && is_small) return converted(converted(x, "int32_t"), info(to).halide_name);
-    if (is_float(from) && to == ElementType::uint32) return converted(converted(x, "int64_t"), "uint32_t");
-    if (!is_float(from) && is_narrow_float(to)) return converted(converted(x, "float"), info(to).halide_name);
+    if (is_packed(to)) return low_bits_text(is_real(from) ? converted(x, "int32_t") : x, to);
+    if (is_real(from) && is_integer(to) && is_small) return converted(converted(x, "int32_t"), info(to).halide_name);
+    if (is_real(from) && to == ElementType::uint32) return converted(converted(x, "int64_t"), "uint32_t");
+    if (!is_real(from) && is_narrow_float(to)) return converted(converted(x, "float"), info(to).halide_name);
     return converted(x, info(to).halide_name);
 }
 
@@ -47,6 +52,8 @@ public:
         if (info(to).halide_name.empty()) throw CompileError("type {} is not supported", info(to).name);
     }
 
+    bool takes_tiny() const override { return true; }
+
 protected:
     std::vector<size_t> operands() const override { return {0}; }
     ElementType result_type() const override { return to_; }
@@ -59,7 +66,12 @@ private:
 /// Cast (1), whose attribute names the type (before opset 6 as text), and CastLike (15), which takes that of input 1.
 class Cast : public Conversion {
 public:
-    explicit Cast(const Node& node) : Conversion(node, target(node)) {}
+    explicit Cast(const Node& node)
+        : Conversion(node, target(node)), rounding_{node.integer("saturate", 1) != 0, node.string("round_mode", "up")} {
+        const std::string& mode = rounding_.mode;
+        if (mode != "up" && mode != "down" && mode != "nearest")
+            throw CompileError("round_mode is '{}', expected up, down or nearest", mode);
+    }
 
 protected:
     std::string operand(KernelSource& source, size_t i, const Coordinates& at) const override {
@@ -67,7 +79,9 @@ protected:
     }
 
     std::string expression(std::span<const std::string> operands) const override {
-        return is_copy() ? operands[0] : cast_element(operands[0], in(0).element, result_type());
+        if (is_copy()) return operands[0];
+        if (is_minifloat(result_type())) return code_text(operands[0], result_type(), rounding_);
+        return cast_element(operands[0], in(0).element, result_type());
     }
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {
@@ -92,6 +106,8 @@ private:
         if (found == std::end(names)) throw CompileError("attribute to is '{}', expected the name of a type", name);
         return static_cast<ElementType>(found - std::begin(names));
     }
+
+    MinifloatRounding rounding_;
 };
 
 /// BitCast (26), which reads the same bytes as another type.
@@ -101,7 +117,7 @@ public:
 
     std::vector<TensorType> infer() const override {
         const ElementInfo &from = info(in(0).element), &to = info(result_type());
-        if (from.bytes != to.bytes) throw CompileError("{} and {} have different sizes", from.name, to.name);
+        if (from.bits != to.bits) throw CompileError("{} and {} have different sizes", from.name, to.name);
         return Conversion::infer();
     }
 

@@ -11,6 +11,7 @@ public:
 
     std::vector<TensorType> infer() const override { return {in(0)}; }
     bool is_pointwise() const override { return true; }
+    bool takes_tiny() const override { return true; }
     Dim flops() const override { return 0; }
 
     void algorithm(KernelSource& source) const override {

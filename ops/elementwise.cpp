@@ -30,6 +30,7 @@ int64_t wrapped(int64_t number, const ElementInfo& type) {
 }
 
 std::optional<Number> stored_integer(const Dim& number, ElementType type) {
+    if (!is_integer(type) && type != ElementType::boolean) return std::nullopt;
     if (const auto constant = number.constant()) {
         const int64_t fit = type == ElementType::boolean ? *constant != 0 : wrapped(*constant, info(type));
         // Dims are signed: an unsigned number beyond them is not tracked.

@@ -31,6 +31,7 @@ std::vector<Operator> rearrange_operators();
 std::vector<Operator> resize_operators();
 std::vector<Operator> col2im_operators();
 std::vector<Operator> control_flow_operators();
+std::vector<Operator> packed_elements_operators();
 std::vector<Operator> internal_operators();
 
 }  // namespace onnx2halide

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/minifloat.h"
+
 namespace onnx2halide {
 
 std::string float_text(double number, bool is_double) {
@@ -171,7 +173,7 @@ std::string KernelSource::literal(int64_t number, ElementType type) {
     if (is_float(type)) return literal(static_cast<double>(number), type);
     if (type == ElementType::boolean) return number ? "cast<bool>(1)" : "cast<bool>(0)";
     if (type == ElementType::int32 && number > INT32_MIN) return fmt::format("Expr({})", number);
-    const std::string_view c_type = info(type).c_name;
+    const std::string_view c_type = info(type).halide_name;
     if (type == ElementType::uint64) return fmt::format("Expr({}({}u))", c_type, static_cast<uint64_t>(number));
     if (number == INT64_MIN) return fmt::format("Expr(std::numeric_limits<{}>::min())", c_type);
     return fmt::format("Expr({}({}))", c_type, number);
@@ -179,7 +181,7 @@ std::string KernelSource::literal(int64_t number, ElementType type) {
 
 std::string KernelSource::compute_type(ElementType type) {
     if (type == ElementType::boolean) return "bool";
-    return std::string(is_narrow_float(type) ? "float" : info(type).halide_name);
+    return std::string(is_narrow_float(type) || is_minifloat(type) ? "float" : info(type).halide_name);
 }
 
 std::string KernelSource::read(const Value* value, const Coordinates& at) {
@@ -192,6 +194,7 @@ std::string KernelSource::read(const Value* value, const Coordinates& at) {
     }
     const std::string stored = element(value, at);
     if (type == ElementType::boolean) return fmt::format("({} != 0)", stored);
+    if (is_minifloat(type)) return number_text(stored, type);
     return is_narrow_float(type) ? fmt::format("cast<float>({})", stored) : stored;
 }
 
@@ -219,6 +222,7 @@ std::string KernelSource::call(const std::string& func, const TensorType& type, 
 
 void KernelSource::define(const Value* value, const Coordinates& at, const std::string& expression) {
     const ElementType type = value->checked_type().element;
+    if (is_minifloat(type)) return store(value, at, code_text(expression, type));
     const bool widened = is_narrow_float(type) || type == ElementType::boolean;
     store(value, at, widened ? fmt::format("cast<{}>({})", info(type).halide_name, expression) : expression);
 }

@@ -79,11 +79,12 @@ public:
     /// The type in which kernels compute with elements of `type`, as Halide text: float for float16, bool for bool.
     static std::string compute_type(ElementType type);
 
-    /// One element, to compute with: float16 widened to float, bool as a condition, a known scalar as a literal.
+    /// One element, to compute with: float16 and float8 widened to float, bool as a condition, a known scalar as a
+    /// literal.
     std::string read(const Value* value, const Coordinates& at);
     /// The same where `at` are coordinates of a result that `value` is broadcast to (numpy's rules).
     std::string read_broadcast(const Value* value, const Coordinates& at);
-    /// One element as it is stored (float16_t, uint8_t for bool), for nodes that only move elements.
+    /// One element as it is stored (float16_t, uint8_t for bool and float8), for nodes that only move elements.
     std::string element(const Value* value, const Coordinates& at);
     /// `func(c, x, y, n)`: a Func whose dims are laid out as `type`'s.
     static std::string call(const std::string& func, const TensorType& type, const Coordinates& at);

@@ -63,6 +63,9 @@ public:
     /// computed inside the loops of a neighbour.
     virtual bool is_pointwise() const { return false; }
 
+    /// Whether the node may read and make minifloats and packed integers. Most operators are not defined for them.
+    virtual bool takes_tiny() const { return false; }
+
     /// Whether an element takes many instructions and registers, as a power of e does.
     virtual bool is_long() const { return false; }
 

@@ -40,6 +40,8 @@ public:
         return {TensorType(in(0).element, in(0).shape)};
     }
 
+    bool takes_tiny() const override { return reduction_.name == "none"; }
+
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());
         source.store(output(0), at, source.element(input(0), at));

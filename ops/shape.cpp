@@ -19,6 +19,7 @@ class GivenNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
     Dim flops() const override { return 0; }
+    bool takes_tiny() const override { return true; }
 };
 
 /// A tensor of int64 dims that inference always knows.
@@ -121,7 +122,9 @@ public:
     bool is_pointwise() const override { return true; }
 
     void algorithm(KernelSource& source) const override {
-        source.define(output(0), source.vars(out(0).rank()), literal(element_, 0));
+        const Coordinates at = source.vars(out(0).rank());
+        if (!is_minifloat(element_.element)) return source.define(output(0), at, literal(element_, 0));
+        source.store(output(0), at, fmt::format("Expr(uint8_t({}))", element_.as<uint8_t>()[0]));
     }
 
 private:

@@ -9,12 +9,33 @@ namespace {
 
 std::vector<Operator> sorted_rows() {
     std::vector<Operator> rows;
-    for (const auto family :
-         {unary_operators,      binary_operators,     variadic_operators, cast_operators,     reduce_operators,
-          arg_reduce_operators, cumulative_operators, conv_operators,     pool_operators,     matmul_operators,
-          normalise_operators,  shape_operators,      reshape_operators,  movement_operators, slice_operators,
-          concat_operators,     pad_operators,        gather_operators,   scatter_operators,  rearrange_operators,
-          resize_operators,     col2im_operators,     control_flow_operators, internal_operators}) {
+    for (const auto family : {
+             unary_operators,
+             binary_operators,
+             variadic_operators,
+             cast_operators,
+             reduce_operators,
+             arg_reduce_operators,
+             cumulative_operators,
+             conv_operators,
+             pool_operators,
+             matmul_operators,
+             normalise_operators,
+             shape_operators,
+             reshape_operators,
+             movement_operators,
+             slice_operators,
+             concat_operators,
+             pad_operators,
+             gather_operators,
+             scatter_operators,
+             rearrange_operators,
+             resize_operators,
+             col2im_operators,
+             control_flow_operators,
+             packed_elements_operators,
+             internal_operators,
+         }) {
         const std::vector<Operator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

@@ -4,10 +4,12 @@
 
 #include "session.h"
 
-/* Bytes of one element of the types that inputs and outputs may have. */
-static size_t element_bytes(int32_t type) {
-    static const uint8_t bytes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 8, 16, 2};
-    return type >= 0 && (size_t)type < sizeof bytes ? bytes[type] : 0;
+/* Bytes that elements of one of the types take which inputs and outputs may have. */
+static size_t bytes_of(int32_t type, int64_t elements) {
+    static const uint8_t bits[] = {0,  32,  8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
+                                   64, 128, 16, 8, 8,  8,  8,  4,  4, 4, 8,  2,  2};
+    const size_t own = type >= 0 && (size_t)type < sizeof bits ? bits[type] : 0;
+    return (own * (size_t)elements + 7) / 8;
 }
 
 static int64_t element_count(const int64_t* dims, int32_t rank) {
@@ -78,7 +80,7 @@ static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs
         int is_late = 0; /* the steps tell its shape, see onnx2halide_deliver */
         for (int axis = 0; axis < port->rank; ++axis) is_late |= dims[axis] < 0;
         if (is_late) continue;
-        const size_t bytes = element_bytes(port->type) * (size_t)element_count(dims, port->rank);
+        const size_t bytes = bytes_of(port->type, element_count(dims, port->rank));
         void* data = outputs[i].data;
         if (data && outputs[i].size < bytes) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
@@ -116,7 +118,7 @@ int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value
     if (code == 0) code = bind_dims(session, inputs);
     for (int i = 0; i < model->input_count && code == 0; ++i) {
         const onnx2halide_port* port = &model->inputs[i];
-        const size_t bytes = element_bytes(port->type) * (size_t)element_count(inputs[i].dims, port->rank);
+        const size_t bytes = bytes_of(port->type, element_count(inputs[i].dims, port->rank));
         session->input_data[i] = bytes == 0 ? empty : inputs[i].data;
         if (inputs[i].data && inputs[i].size < bytes) {
             code = onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' needs %zu bytes, its data has %zu",

@@ -230,6 +230,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     });
     fold_constants(units, parallel, options);
     for_each_sound(units, [&](Unit& unit) {
+        pack_ports(*unit.model.graph);
         for_each_graph(*unit.model.graph, [&](Graph& graph) { copy_outputs(graph, options.whole); });
     });
     std::vector<ProgramBuild> builds;
@@ -276,6 +277,7 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     FoldProgram fold = cut_fold_program(graph);
     for (Value* value : fold.results)
         value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
+    pack_ports(graph);
     for_each_graph(graph, [](Graph& each) { copy_outputs(each); });
     const Program program = plan_unit({path, "inspected", {}, ""}, graph, targets, options).program;
     result.kernels = program.kernels.size();

@@ -16,7 +16,7 @@ namespace {
 /// `/* image: float32 1x1x8x8 */` and macros for its shape.
 std::string port_macros(const std::string& model, const Value* value, const std::string& public_name,
                         const std::string& name) {
-    const TensorType& type = value->checked_type();
+    const TensorType& type = value->port_type();
     const std::string prefix = macro_name(model) + "_" + macro_name(name);
     std::string text = fmt::format("/* {}: {} */\n#define {}_RANK {}\n", public_name, type.text(), prefix, type.rank());
     const auto elements = type.elements().constant();
@@ -26,7 +26,9 @@ std::string port_macros(const std::string& model, const Value* value, const std:
         for (const Dim& dim : type.shape) dims.push_back(*dim.constant());
         text += fmt::format("#define {}_SHAPE {{{}}}\n", prefix, fmt::join(dims, ", "));
     }
-    return text + fmt::format("#define {}_ELEMENTS {}\n", prefix, *elements);
+    text += fmt::format("#define {}_ELEMENTS {}\n", prefix, *elements);
+    return is_packed(type.element) ? text + fmt::format("#define {}_BYTES {}\n", prefix, type.packed().bytes().text())
+                                   : text;
 }
 
 /// `build` writes these lines anew.
@@ -73,11 +75,11 @@ std::string macro_name(const std::string& name) {
 std::string typed_parameters(const Graph& graph, const std::vector<std::string>& names) {
     std::string text;
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
-        text += fmt::format(", const {} *{}", info(graph.inputs[i]->checked_type().element).c_name, names[i]);
+        text += fmt::format(", const {} *{}", info(graph.inputs[i]->port_type().element).c_name, names[i]);
     }
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
-        text += fmt::format(", {} *{}", info(graph.outputs[i]->checked_type().element).c_name,
-                            names[graph.inputs.size() + i]);
+        text +=
+            fmt::format(", {} *{}", info(graph.outputs[i]->port_type().element).c_name, names[graph.inputs.size() + i]);
     }
     return text;
 }

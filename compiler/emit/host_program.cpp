@@ -125,7 +125,7 @@ private:
                           const std::vector<std::string>& names) const {
         std::string dims, rows;
         for (size_t i = 0; i < values.size(); ++i) {
-            const TensorType& type = values[i]->checked_type();
+            const TensorType& type = values[i]->port_type();
             std::string pointer = "NULL";
             if (type.rank() > 0) {
                 pointer = fmt::format("{}_{}_dims", direction, i);
@@ -162,7 +162,7 @@ private:
         size_t place = 0;
         for (const auto* values : {&graph_.inputs, &graph_.outputs}) {
             for (const Value* value : *values) {
-                for (const Dim& dim : value->checked_type().shape)
+                for (const Dim& dim : value->port_type().shape)
                     text += fmt::format("    dims[{}] = {};\n", place++,
                                         program_.is_known_early(dim) ? session_text(dim) : "-1");
             }

@@ -77,6 +77,7 @@ std::string halide_type_text(ElementType type) {
     const ElementInfo& element = info(type);
     const std::string_view code = type == ElementType::bfloat16 ? "bfloat"
                                   : element.floating            ? "float"
+                                  : is_minifloat(type)          ? "uint"
                                   : element.is_signed           ? "int"
                                                                 : "uint";
     return fmt::format("{}, {}", code, element.bytes * 8);

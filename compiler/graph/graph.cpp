@@ -53,9 +53,13 @@ std::vector<To> converted(const Constant& constant) {
     switch (constant.element) {
     case float32: return all(float());
     case float64: return all(double());
-    case uint8: return all(uint8_t());
+    case uint8:
+    case uint4:
+    case uint2:
     case boolean: return all(uint8_t());
-    case int8: return all(int8_t());
+    case int8:
+    case int4:
+    case int2: return all(int8_t());
     case uint16: return all(uint16_t());
     case int16: return all(int16_t());
     case int32: return all(int32_t());
@@ -221,7 +225,7 @@ std::vector<OpenDim> open_dims(const Graph& graph) {
     std::vector<OpenDim> result;
     for (const auto& [symbol, dim] : graph.symbols) {
         for (size_t input = 0; input < graph.inputs.size(); ++input) {
-            const auto& shape = graph.inputs[input]->checked_type().shape;
+            const auto& shape = graph.inputs[input]->port_type().shape;
             const auto axis = std::find(shape.begin(), shape.end(), dim);
             if (axis == shape.end()) continue;
             result.push_back({symbol, dim, input, static_cast<size_t>(axis - shape.begin())});

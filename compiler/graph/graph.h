@@ -20,7 +20,8 @@ namespace onnx2halide {
 class Graph;
 struct Node;
 
-/// The elements of a constant tensor, row-major and little-endian, as ONNX's raw_data (strings apart).
+/// The elements of a constant tensor, row-major and little-endian, as ONNX's raw_data (strings apart), but those of
+/// packed types a byte each.
 struct Constant {
     ElementType element = ElementType::undefined;
     std::vector<int64_t> shape;
@@ -72,6 +73,7 @@ struct Value {
     std::string name;                    // ONNX's name, unique in its graph
     std::optional<TensorType> type;      // after inference always set
     std::optional<TensorType> declared;  // what the model says of it, to be checked; dims may be symbols of their own
+    std::optional<TensorType> port;      // of an input or output of the graph whose type outside is another
     std::optional<Constant> constant;    // of an initialiser or a folded value
     std::optional<KnownElements> known;  // see KnownElements
     std::vector<Binding> bindings;       // symbols that a run reads off this value
@@ -80,6 +82,8 @@ struct Value {
 
     bool is_constant() const { return constant.has_value(); }
     const TensorType& checked_type() const;  // throws std::logic_error before inference
+    /// The type of an input or output of the graph as the model has it.
+    const TensorType& port_type() const { return port ? *port : checked_type(); }
 };
 
 using Attribute = std::variant<int64_t, float, std::string, Constant, std::vector<int64_t>, std::vector<float>,

@@ -13,33 +13,33 @@ namespace {
 using enum ElementType;
 
 constexpr std::array<ElementInfo, 27> infos = {{
-    {undefined, "undefined", "", "", 0, false, false, false},
-    {float32, "float32", "float", "float", 4, true, false, true},
-    {uint8, "uint8", "uint8_t", "uint8_t", 1, false, true, false},
-    {int8, "int8", "int8_t", "int8_t", 1, false, true, true},
-    {uint16, "uint16", "uint16_t", "uint16_t", 2, false, true, false},
-    {int16, "int16", "int16_t", "int16_t", 2, false, true, true},
-    {int32, "int32", "int32_t", "int32_t", 4, false, true, true},
-    {int64, "int64", "int64_t", "int64_t", 8, false, true, true},
-    {string, "string", "", "", 0, false, false, false},
-    {boolean, "bool", "uint8_t", "uint8_t", 1, false, false, false},
-    {float16, "float16", "float16_t", "uint16_t", 2, true, false, true},
-    {float64, "float64", "double", "double", 8, true, false, true},
-    {uint32, "uint32", "uint32_t", "uint32_t", 4, false, true, false},
-    {uint64, "uint64", "uint64_t", "uint64_t", 8, false, true, false},
-    {complex64, "complex64", "", "", 8, false, false, true},
-    {complex128, "complex128", "", "", 16, false, false, true},
-    {bfloat16, "bfloat16", "bfloat16_t", "uint16_t", 2, true, false, true},
-    {float8e4m3fn, "float8e4m3fn", "", "uint8_t", 1, false, false, true},
-    {float8e4m3fnuz, "float8e4m3fnuz", "", "uint8_t", 1, false, false, true},
-    {float8e5m2, "float8e5m2", "", "uint8_t", 1, false, false, true},
-    {float8e5m2fnuz, "float8e5m2fnuz", "", "uint8_t", 1, false, false, true},
-    {uint4, "uint4", "", "uint8_t", 0, false, false, false},
-    {int4, "int4", "", "uint8_t", 0, false, false, true},
-    {float4e2m1, "float4e2m1", "", "uint8_t", 0, false, false, true},
-    {float8e8m0, "float8e8m0", "", "uint8_t", 1, false, false, false},
-    {uint2, "uint2", "", "uint8_t", 0, false, false, false},
-    {int2, "int2", "", "uint8_t", 0, false, false, true},
+    {undefined, "undefined", "", "", 0, 0, false, false, false},
+    {float32, "float32", "float", "float", 32, 4, true, false, true},
+    {uint8, "uint8", "uint8_t", "uint8_t", 8, 1, false, true, false},
+    {int8, "int8", "int8_t", "int8_t", 8, 1, false, true, true},
+    {uint16, "uint16", "uint16_t", "uint16_t", 16, 2, false, true, false},
+    {int16, "int16", "int16_t", "int16_t", 16, 2, false, true, true},
+    {int32, "int32", "int32_t", "int32_t", 32, 4, false, true, true},
+    {int64, "int64", "int64_t", "int64_t", 64, 8, false, true, true},
+    {string, "string", "", "", 0, 0, false, false, false},
+    {boolean, "bool", "uint8_t", "uint8_t", 8, 1, false, false, false},
+    {float16, "float16", "float16_t", "uint16_t", 16, 2, true, false, true},
+    {float64, "float64", "double", "double", 64, 8, true, false, true},
+    {uint32, "uint32", "uint32_t", "uint32_t", 32, 4, false, true, false},
+    {uint64, "uint64", "uint64_t", "uint64_t", 64, 8, false, true, false},
+    {complex64, "complex64", "", "", 64, 8, false, false, true},
+    {complex128, "complex128", "", "", 128, 16, false, false, true},
+    {bfloat16, "bfloat16", "bfloat16_t", "uint16_t", 16, 2, true, false, true},
+    {float8e4m3fn, "float8e4m3fn", "uint8_t", "uint8_t", 8, 1, false, false, true},
+    {float8e4m3fnuz, "float8e4m3fnuz", "uint8_t", "uint8_t", 8, 1, false, false, true},
+    {float8e5m2, "float8e5m2", "uint8_t", "uint8_t", 8, 1, false, false, true},
+    {float8e5m2fnuz, "float8e5m2fnuz", "uint8_t", "uint8_t", 8, 1, false, false, true},
+    {uint4, "uint4", "uint8_t", "uint8_t", 4, 1, false, false, false},
+    {int4, "int4", "int8_t", "uint8_t", 4, 1, false, false, true},
+    {float4e2m1, "float4e2m1", "uint8_t", "uint8_t", 4, 1, false, false, true},
+    {float8e8m0, "float8e8m0", "uint8_t", "uint8_t", 8, 1, false, false, false},
+    {uint2, "uint2", "uint8_t", "uint8_t", 2, 1, false, false, false},
+    {int2, "int2", "int8_t", "uint8_t", 2, 1, false, false, true},
 }};
 
 }  // namespace
@@ -54,6 +54,12 @@ bool is_float(ElementType type) { return info(type).floating; }
 bool is_integer(ElementType type) { return info(type).integer; }
 
 bool is_narrow_float(ElementType type) { return type == float16 || type == bfloat16; }
+
+bool is_minifloat(ElementType type) {
+    return (type >= float8e4m3fn && type <= float8e5m2fnuz) || type == float4e2m1 || type == float8e8m0;
+}
+
+bool is_packed(ElementType type) { return info(type).bits > 0 && info(type).bits < 8; }
 
 Layout row_major(size_t rank) {
     Layout layout(rank);
@@ -76,6 +82,10 @@ std::vector<Dim> TensorType::extents() const {
 }
 
 std::string TensorType::text() const { return fmt::format("{} {}", info(element).name, shape_text(shape)); }
+
+TensorType TensorType::packed() const {
+    return is_packed(element) ? TensorType(uint8, {ceil_div(elements(), 8 / info(element).bits)}) : *this;
+}
 
 Layout completed(Layout axes, size_t rank) {
     for (const int axis : row_major(rank)) {

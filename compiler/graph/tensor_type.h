@@ -46,13 +46,16 @@ struct ElementInfo {
     std::string_view name;         // as messages and `ops` say it: float32, bool
     std::string_view halide_name;  // as generators say it: float, uint8_t; empty where kernels cannot hold it
     std::string_view c_name;       // as headers say it
-    int bytes;                     // of an element in memory; 0 where it has no fixed size
+    int bits;                      // of an element as ONNX stores it; 0 where it has no fixed size
+    int bytes;                     // of an element in a kernel's memory, likewise
     bool floating, integer, is_signed;
 };
 const ElementInfo& info(ElementType type);
 bool is_float(ElementType type);         // float16, bfloat16, float32, float64
 bool is_integer(ElementType type);       // int8…int64, uint8…uint64; not bool
 bool is_narrow_float(ElementType type);  // float16 and bfloat16: kernels compute them in float32
+bool is_minifloat(ElementType type);     // floats of 8 and 4 bits: kernels hold their codes, and compute in float32
+bool is_packed(ElementType type);        // 4 and 2 bits: several share a byte in ONNX's files and at the model's ends
 
 /// The order of a tensor's axes in memory, innermost first. A row-major tensor of rank 4 is {3, 2, 1, 0}.
 using Layout = std::vector<int>;
@@ -73,6 +76,9 @@ struct TensorType {
     size_t rank() const { return shape.size(); }
     Dim elements() const { return product(shape); }
     Dim bytes() const { return elements() * info(element).bytes; }
+    /// The bytes that hold a row-major tensor of a packed type as ONNX does, the first element in the lowest bits; of
+    /// other types the tensor itself.
+    TensorType packed() const;
     bool is_row_major() const { return layout == row_major(rank()); }
     /// Extents in the order of memory, innermost first.
     std::vector<Dim> extents() const;

@@ -32,6 +32,17 @@ void check_type(const Value& value) {
     }
 }
 
+/// Most operators would take the codes of minifloats for numbers.
+void check_tiny(const NodeGenerator& generator, const std::vector<Value*>& values, std::string_view what) {
+    if (generator.takes_tiny()) return;
+    for (size_t i = 0; i < values.size(); ++i) {
+        if (!values[i]) continue;
+        const ElementType type = values[i]->checked_type().element;
+        if (is_minifloat(type) || is_packed(type))
+            throw CompileError("{} {} has type {}, which is not supported", what, i, info(type).name);
+    }
+}
+
 void check_declared(const Value& value) {
     if (!value.declared) return;
     const TensorType &found = *value.type, &declared = *value.declared;
@@ -102,6 +113,7 @@ void infer_node(Node& node) {
         if (input->constant && !input->known) input->known = known_elements(*input->constant);
     }
     const std::unique_ptr<NodeGenerator> generator = make_generator(node);
+    check_tiny(*generator, node.inputs, "input");
     const std::vector<TensorType> types = types_of_outputs(node, *generator);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         Value* output = node.outputs[i];
@@ -112,6 +124,7 @@ void infer_node(Node& node) {
         check_declared(*output);
         bind_extents(*output);
     }
+    check_tiny(*generator, node.outputs, "output");
     const auto known = generator->known();
     for (size_t i = 0; i < node.outputs.size() && i < known.size(); ++i) {
         if (node.outputs[i] && known[i] && known[i]->size() <= KnownElements::limit) node.outputs[i]->known = known[i];

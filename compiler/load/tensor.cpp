@@ -98,11 +98,18 @@ Bytes external_data(const onnx::TensorProto& tensor, const std::filesystem::path
 }
 
 /// Bytes that `elements` of this type take, several to a byte where they are narrower.
-uint64_t bytes_of(ElementType type, uint64_t elements) {
-    using enum ElementType;
-    if (type == uint4 || type == int4 || type == float4e2m1) return (elements + 1) / 2;
-    if (type == uint2 || type == int2) return (elements + 3) / 4;
-    return elements * info(type).bytes;
+uint64_t bytes_of(ElementType type, uint64_t elements) { return (elements * info(type).bits + 7) / 8; }
+
+/// Elements of a packed type a byte each, with their sign where they have one.
+Bytes unpacked(const Bytes& packed, ElementType type, uint64_t elements) {
+    const auto bits = static_cast<unsigned>(info(type).bits), in_a_byte = 8 / bits;
+    Bytes bytes(elements);
+    for (uint64_t i = 0; i < elements; ++i) {
+        const auto high = static_cast<uint8_t>(packed[i / in_a_byte] << (8 - bits - i % in_a_byte * bits));
+        const bool has_sign = type == ElementType::int4 || type == ElementType::int2;
+        bytes[i] = static_cast<std::byte>(has_sign ? static_cast<int8_t>(high) >> (8 - bits) : high >> (8 - bits));
+    }
+    return bytes;
 }
 
 }  // namespace
@@ -138,6 +145,7 @@ Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::pat
     }
     if (bytes.size() != expected)
         throw CompileError("initialiser '{}' has {} bytes, expected {}", tensor.name(), bytes.size(), expected);
+    if (is_packed(constant.element)) bytes = unpacked(bytes, constant.element, elements);
     constant.data = std::make_shared<Bytes>(std::move(bytes));
     return constant;
 }

@@ -29,6 +29,10 @@ void split_phases(Graph& graph);
 /// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
 void assign_layouts(Graph& graph);
 
+/// Lets 4-bit and 2-bit elements of the graph's inputs and outputs share bytes, as ONNX stores them: nodes unpack what
+/// comes and pack what goes, and ports tell the types that the model has.
+void pack_ports(Graph& graph);
+
 /// Gives every output of the graph memory of its own: an output that is an input, a constant, a view of either or of
 /// another output is copied; with `read`, what nodes read, too: Halide takes what a pipeline has written itself for
 /// aligned, and users' memory is not.

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onnx2halide.elements import is_integer
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -54,9 +56,13 @@ def difference(got: np.ndarray, expected: np.ndarray) -> Difference:
 
 def default_tolerance(dtype: np.dtype) -> float:
     """The relative difference that rounding explains."""
-    if dtype.kind in "iubOSU":
+    if is_integer(dtype) or dtype.kind in "OSU":
         return 0.0
-    return 1e-2 if dtype.itemsize <= 2 else 1e-4
+    if dtype.itemsize == 1:  # 4-bit and 8-bit floats: a step
+        import ml_dtypes
+
+        return float(ml_dtypes.finfo(dtype).eps)
+    return 1e-2 if dtype.itemsize == 2 else 1e-4
 
 
 def default_floor(dtype: np.dtype, inputs: Iterable[np.ndarray]) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from onnx2halide.elements import dtype_of
+from onnx2halide.elements import dtype_of, is_integer
 from onnx2halide.model import Port
 
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp"}
@@ -47,7 +47,7 @@ def usual_inputs(place: pathlib.Path, model) -> dict[str, np.ndarray]:
 
 
 def _sample(rng: np.random.Generator, port: Port, shape: tuple[int, ...]) -> np.ndarray:
-    if port.dtype.kind in "iub":
+    if is_integer(port.dtype):
         return rng.integers(0, 2, shape).astype(port.dtype)
     return rng.normal(size=shape).astype(port.dtype)
 

@@ -1,25 +1,53 @@
 """Element types: ONNX's codes and numpy's dtypes."""
 
+import functools
+import math
+
 import numpy as np
 
-BFLOAT16 = 16
-
-_dtypes = {
+_numpy = {
     1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
     10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 14: np.complex64, 15: np.complex128,
 }  # fmt: skip
-_others = {
-    8: "string", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
-    23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
+_ml_dtypes = {
+    16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4",
+    23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
 }  # fmt: skip
+_packed_bits = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2}
+_STRING, BFLOAT16 = 8, 16
 
 
+@functools.cache
 def dtype_of(code: int) -> np.dtype:
-    """The dtype of an ONNX TensorProto.DataType. Raises TypeError where numpy has none for it."""
-    if code in _dtypes:
-        return np.dtype(_dtypes[code])
-    if code == BFLOAT16:
+    """The dtype of an ONNX TensorProto.DataType. Raises TypeError where there is none for it."""
+    if code in _numpy:
+        return np.dtype(_numpy[code])
+    if code in _ml_dtypes:
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
-    raise TypeError(f"elements of type {_others.get(code, f'number {code}')} cannot be passed from Python")
+        return np.dtype(getattr(ml_dtypes, _ml_dtypes[code]))
+    raise TypeError(f"elements of type {'string' if code == _STRING else f'number {code}'} cannot be passed from Python")
+
+
+def is_integer(dtype: np.dtype) -> bool:
+    return dtype.kind in "iub" or dtype.name in ("uint4", "int4", "uint2", "int2")
+
+
+def is_packed(dtype: np.dtype) -> bool:
+    """Whether ONNX stores several elements in a byte. In an array each has a byte of its own."""
+    return dtype.name in _packed_bits
+
+
+def pack(array: np.ndarray) -> np.ndarray:
+    """The bytes that hold a packed type's elements as ONNX stores them, the first in the low bits."""
+    bits = _packed_bits[array.dtype.name]
+    codes = np.zeros((-(-array.size * bits // 8), 8 // bits), np.uint8)
+    codes.reshape(-1)[: array.size] = array.reshape(-1).view(np.uint8) & (1 << bits) - 1
+    return np.bitwise_or.reduce(codes << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
+
+
+def unpack(packed: np.ndarray, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """The elements that such bytes hold."""
+    bits = _packed_bits[dtype.name]
+    codes = (packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & (1 << bits) - 1
+    return codes.reshape(-1)[: math.prod(shape)].view(dtype).reshape(shape)

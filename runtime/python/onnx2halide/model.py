@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnx2halide.elements import dtype_of
+from onnx2halide.elements import dtype_of, is_packed, pack, unpack
 
 
 @dataclass(frozen=True)
@@ -141,22 +141,23 @@ class Model:
         if code != 0:
             raise (ValueError if code == BAD_ARGUMENT else RuntimeError)(self.error())
         values = zip(self._output_values, results, self.outputs)
-        return [_copy(value, port.dtype) if array is None else array for value, array, port in values]
+        return [_array(value, memory, port.dtype) for value, memory, port in values]
 
     def _bind(self, arrays: list[np.ndarray]) -> tuple[list, list]:
         """Fills the values of a run. Returns the arrays whose memory they point at; None for outputs that the session makes."""
-        for i, array in enumerate(arrays):
+        memories = [pack(array) if is_packed(array.dtype) else array for array in arrays]
+        for i, (array, memory) in enumerate(zip(arrays, memories)):
             value = self._input_values[i]
             if array.shape != self._shapes[i]:
                 dims = (ctypes.c_int64 * array.ndim)(*array.shape)
-                value.type, value.rank, value.dims, value.size = self._input_types[i], array.ndim, dims, array.nbytes
+                value.type, value.rank, value.dims, value.size = self._input_types[i], array.ndim, dims, memory.nbytes
                 self._shapes[i] = array.shape
-            value.data = array.ctypes.data
+            value.data = memory.ctypes.data
         # Outputs of known shape are written to where the caller finds them; of others the session makes one that is copied.
-        results = [None if None in port.shape else np.empty(port.shape, port.dtype) for port in self.outputs]
+        results = [None if None in port.shape or is_packed(port.dtype) else np.empty(port.shape, port.dtype) for port in self.outputs]
         for value, array in zip(self._output_values, results):
             value.data, value.size = (None, 0) if array is None else (array.ctypes.data, array.nbytes)
-        return arrays, results
+        return memories, results
 
     def _arrays(self, inputs: Sequence | Mapping) -> list[np.ndarray]:
         """An array of the right dtype, row-major, for each input of the model."""
@@ -200,8 +201,11 @@ class Model:
         return ports, types
 
 
-def _copy(value: _CValue, dtype: np.dtype) -> np.ndarray:
-    """The session's output as an array of its own."""
-    array = np.empty(value.dims[: value.rank], dtype)
+def _array(value: _CValue, memory: np.ndarray | None, dtype: np.dtype) -> np.ndarray:
+    """An output: the caller's memory, or a copy of the session's."""
+    if memory is not None:
+        return memory
+    shape = tuple(value.dims[: value.rank])
+    array = np.empty(value.size, np.uint8)
     ctypes.memmove(array.ctypes.data, value.data, array.nbytes)
-    return array
+    return unpack(array, dtype, shape) if is_packed(dtype) else array.view(dtype).reshape(shape)
