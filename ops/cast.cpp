@@ -127,6 +127,7 @@ protected:
     }
 
     std::string expression(std::span<const std::string> operands) const override {
+        if (is_packed(result_type())) return low_bits_text(operands[0], result_type());
         return fmt::format("reinterpret<{}>({})", info(result_type()).halide_name, operands[0]);
     }
 };

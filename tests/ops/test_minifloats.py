@@ -28,7 +28,6 @@ WIDE = {TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16, TensorPr
 
 EXPONENT = TensorProto.FLOAT8E8M0
 SIGNED = [code for code in MINIFLOATS if code != EXPONENT]
-DTYPES = MINIFLOATS | INTEGERS | WIDE | {TensorProto.INT8: np.int8, TensorProto.UINT8: np.uint8, TensorProto.INT32: np.int32, TensorProto.BOOL: np.bool_}
 
 
 def casts(arrays: dict[int, np.ndarray], *targets: dict) -> onnx.ModelProto:
@@ -63,7 +62,7 @@ def assert_same(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> 
 
 def codes(code: int) -> np.ndarray:
     """Every element of a type of 8 bits or fewer."""
-    dtype = np.dtype(DTYPES[code])
+    dtype = np.dtype((MINIFLOATS | INTEGERS)[code])
     if is_integer(dtype):
         return np.arange(ml_dtypes.iinfo(dtype).min, ml_dtypes.iinfo(dtype).max + 1).astype(dtype)
     return np.arange(16 if code == TensorProto.FLOAT4E2M1 else 256, dtype=np.uint8).view(dtype)
@@ -126,3 +125,14 @@ def test_codes_of_exponents():
     ways = [(saturate, mode) for saturate in (1, 0) for mode in ("up", "down", "nearest")]
     model = casts({TensorProto.FLOAT: x}, *({"to": EXPONENT, "saturate": saturate, "round_mode": mode} for saturate, mode in ways))
     assert_same(run(model, {TensorProto.FLOAT: x}), {f"{TensorProto.FLOAT}_{i}": exponents(x, *way) for i, way in enumerate(ways)})
+
+
+def test_other_types():
+    """Integers wrap, bools are 0 and 1; what a float beyond an integer's bounds becomes is not defined."""
+    some = np.array([0, 1, -1, 7, -8, 17, -100, 463, 464, 465, -447, 57343, 65536, 2**24 + 1, -(2**31), 2**31 - 1], np.int32)
+    arrays = {TensorProto.INT8: np.arange(-128, 128).astype(np.int8), TensorProto.INT32: some, TensorProto.BOOL: np.array([True, False])}
+    model = casts(arrays, *({"to": code} for code in (*INTEGERS, TensorProto.FLOAT8E5M2, TensorProto.FLOAT4E2M1)))
+    assert_same(run(model, arrays), reference(model, arrays))
+    arrays = {code: codes(code) for code in (TensorProto.FLOAT4E2M1, TensorProto.INT4, TensorProto.UINT2)}
+    model = casts(arrays, *({"to": code} for code in (TensorProto.INT8, TensorProto.INT64, TensorProto.BOOL, TensorProto.FLOAT8E5M2)))
+    assert_same(run(model, arrays), reference(model, arrays))
