@@ -61,5 +61,11 @@ def image(batch=1) -> ModelProto:
     return model(nodes, [("picture", FLOAT, [batch, 3, 56, 56])], [("features", FLOAT, [batch, 10])], weights)
 
 
+def packed() -> ModelProto:
+    """y = -x, both of 4 bits, and its elements as float8."""
+    nodes = [node("Cast", "x", "wide", to=FLOAT), node("Neg", "wide", "negative"), node("Cast", "negative", "y", to=TensorProto.INT4), node("Cast", "y", "small", to=TensorProto.FLOAT8E4M3FN)]
+    return model(nodes, [("x", TensorProto.INT4, [3])], [("y", TensorProto.INT4, [3]), ("small", TensorProto.FLOAT8E4M3FN, [3])])
+
+
 def _random(*shape):
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)

@@ -40,15 +40,27 @@ enum {
     ONNX2HALIDE_UINT64 = 13,
     ONNX2HALIDE_COMPLEX64 = 14,
     ONNX2HALIDE_COMPLEX128 = 15,
-    ONNX2HALIDE_BFLOAT16 = 16
+    ONNX2HALIDE_BFLOAT16 = 16,
+    ONNX2HALIDE_FLOAT8E4M3FN = 17,
+    ONNX2HALIDE_FLOAT8E4M3FNUZ = 18,
+    ONNX2HALIDE_FLOAT8E5M2 = 19,
+    ONNX2HALIDE_FLOAT8E5M2FNUZ = 20,
+    ONNX2HALIDE_UINT4 = 21, /* 4 bits: two elements a byte, the first in the low bits */
+    ONNX2HALIDE_INT4 = 22,
+    ONNX2HALIDE_FLOAT4E2M1 = 23,
+    ONNX2HALIDE_FLOAT8E8M0 = 24,
+    ONNX2HALIDE_UINT2 = 25, /* 2 bits: four elements a byte, the first in the low bits */
+    ONNX2HALIDE_INT2 = 26
 };
 
 /* The name of an element type, such as "float32". */
 static inline const char* onnx2halide_type_name(int32_t type) {
-    static const char* const names[] = {"undefined", "float32", "uint8",     "int8",       "uint16",  "int16",
-                                        "int32",     "int64",   "string",    "bool",       "float16", "float64",
-                                        "uint32",    "uint64",  "complex64", "complex128", "bfloat16"};
-    return type >= 0 && type <= ONNX2HALIDE_BFLOAT16 ? names[type] : "unknown";
+    static const char* const names[] = {
+        "undefined", "float32",    "uint8",      "int8",         "uint16",         "int16",      "int32",
+        "int64",     "string",     "bool",       "float16",      "float64",        "uint32",     "uint64",
+        "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+        "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
+    return type >= 0 && type <= ONNX2HALIDE_INT2 ? names[type] : "unknown";
 }
 
 /* Kinds of value. */

@@ -25,20 +25,45 @@ TEST_CASE("rows of the table of element types stand at their numbers") {
 TEST_CASE("kinds of element types") {
     const auto kinds = [](ElementType type) {
         return std::string(is_float(type) ? "float " : "") + (is_narrow_float(type) ? "narrow " : "") +
-               (is_integer(type) ? "integer " : "") + std::to_string(info(type).bytes);
+               (is_integer(type) ? "integer " : "") + (is_minifloat(type) ? "minifloat " : "") +
+               (is_packed(type) ? "packed " : "") + std::to_string(info(type).bytes);
     };
     const std::pair<ElementType, const char*> rows[] = {
-        {float32, "float 4"},         {float64, "float 8"},  {float16, "float narrow 2"},
-        {bfloat16, "float narrow 2"}, {boolean, "1"},        {uint8, "integer 1"},
-        {int8, "integer 1"},          {uint16, "integer 2"}, {int16, "integer 2"},
-        {int32, "integer 4"},         {uint32, "integer 4"}, {int64, "integer 8"},
-        {uint64, "integer 8"},        {string, "0"},         {complex64, "8"},
-        {float8e4m3fn, "1"},          {int4, "0"},
+        {float32, "float 4"},
+        {float64, "float 8"},
+        {float16, "float narrow 2"},
+        {bfloat16, "float narrow 2"},
+        {boolean, "1"},
+        {uint8, "integer 1"},
+        {int8, "integer 1"},
+        {uint16, "integer 2"},
+        {int16, "integer 2"},
+        {int32, "integer 4"},
+        {uint32, "integer 4"},
+        {int64, "integer 8"},
+        {uint64, "integer 8"},
+        {string, "0"},
+        {complex64, "8"},
+        {float8e4m3fn, "minifloat 1"},
+        {float8e5m2fnuz, "minifloat 1"},
+        {float8e8m0, "minifloat 1"},
+        {float4e2m1, "minifloat packed 1"},
+        {int4, "packed 1"},
+        {uint2, "packed 1"},
     };
     for (const auto& [type, expected] : rows) {
         INFO(info(type).name);
         CHECK(kinds(type) == expected);
     }
+}
+
+TEST_CASE("packed elements share bytes") {
+    CHECK(TensorType(int4, {3, 5}).packed() == TensorType(uint8, {8}));
+    CHECK(TensorType(float4e2m1, {2, 2}).packed() == TensorType(uint8, {2}));
+    CHECK(TensorType(uint2, {}).packed() == TensorType(uint8, {1}));
+    CHECK(TensorType(int2, {0, 3}).packed() == TensorType(uint8, {0}));
+    CHECK(TensorType(float8e5m2, {3}).packed() == TensorType(float8e5m2, {3}));
+    CHECK(TensorType(int4, {Dim::symbol("n"), 4}).packed() == TensorType(uint8, {Dim::symbol("n") * 2}));
 }
 
 TEST_CASE("layouts list axes innermost first") {

@@ -15,7 +15,8 @@ import suite  # noqa: E402
 # ONNX's names of element types, as ours.
 ELEMENTS = {
     onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.DOUBLE: "float64", onnx.TensorProto.FLOAT16: "float16", onnx.TensorProto.BFLOAT16: "bfloat16",
-    onnx.TensorProto.BOOL: "bool", **{getattr(onnx.TensorProto, f"{kind}{bits}"): f"{kind}{bits}".lower() for kind in ("INT", "UINT") for bits in (8, 16, 32, 64)},
+    onnx.TensorProto.BOOL: "bool", onnx.TensorProto.FLOAT4E2M1: "float4e2m1", **{getattr(onnx.TensorProto, f"{kind}{bits}"): f"{kind}{bits}".lower() for kind in ("INT", "UINT") for bits in (2, 4, 8, 16, 32, 64)},
+    **{getattr(onnx.TensorProto, f"FLOAT8{kind}"): f"float8{kind}".lower() for kind in ("E4M3FN", "E4M3FNUZ", "E5M2", "E5M2FNUZ", "E8M0")},
 }
 
 

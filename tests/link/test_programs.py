@@ -120,6 +120,17 @@ def test_sessions_in_threads(compiled, tmp_path, threads):
     run(link("two_threads.c", [compiled("image")], tmp_path / "program", "gnu11"), str(threads))
 
 
+def test_packed_elements(compiled, tmp_path):
+    """Two a byte, the first in the low bits."""
+    lines = run(link("packed.c", [compiled("packed")], tmp_path / "program")).splitlines()
+    assert lines == [
+        "int4 3 elements, 2 bytes",
+        "typed: e3 05; 44 c0 4a of float8e4m3fn",
+        "values: e3 05, 2 bytes",
+        "packed: input 'x' needs 2 bytes, its data has 1",
+    ]
+
+
 def test_missing_device(compiled, tmp_path):
     """An error code and a message, twice, and a clean end."""
     program = link("device_missing.c", [compiled("image", "--target", "host-opencl")], tmp_path / "program")

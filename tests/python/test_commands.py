@@ -9,7 +9,7 @@ import time
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from small_models import WEIGHTS, dense, difference_of_two, make, unary
 
@@ -46,6 +46,17 @@ def test_run_prints_without_a_folder(command, tmp_path):
     np.save(tmp_path / "x.npy", A[:1])
     done = command("run", "layer.onnx", "--input", "x.npy", "--dim", "batch=1")
     assert done.stdout == "scores: float32 1x4\n[[ 2.  8. 14. 20.]]\n"
+
+
+@pytest.mark.parametrize("type", [TensorProto.BFLOAT16, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E4M3FN, TensorProto.INT4], ids=TensorProto.DataType.Name)
+def test_run_writes_what_it_reads(command, tmp_path, type):
+    """Elements of types that numpy lacks are plain bytes in its files."""
+    for name, source, target in (("there", TensorProto.FLOAT, type), ("back", type, TensorProto.FLOAT)):
+        onnx.save(make([helper.make_node("Cast", ["x"], ["y"], to=target)], [("x", source, [2, 3])], [("y", target, [2, 3])], opset=21), tmp_path / f"{name}.onnx")
+    np.save(tmp_path / "x.npy", A)
+    command("run", "there.onnx", "--input", "x.npy", "-o", "out")
+    done = command("run", "back.onnx", "--input", "out/y.npy")
+    assert (done.stdout, done.stderr) == ("y: float32 2x3\n[[ 1.  2.  3.]\n [-1.  0.  1.]]\n", "")
 
 
 def test_run_reads_images(command, tmp_path):

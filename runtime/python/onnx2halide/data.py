@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from onnx2halide.elements import dtype_of, is_integer
+from onnx2halide.elements import dtype_of, is_integer, stored
 from onnx2halide.model import Port
 
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp"}
@@ -138,4 +138,5 @@ def _from_npz(file: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> Da
 
 def _as_port(array: np.ndarray, port: Port) -> np.ndarray:
     """Some models ship float32 data for float16 ports."""
+    array = stored(array, port.dtype)
     return array.astype(port.dtype) if array.dtype.kind == "f" and port.dtype.kind in "fV" else array

@@ -29,6 +29,16 @@ def dtype_of(code: int) -> np.dtype:
     raise TypeError(f"elements of type {'string' if code == _STRING else f'number {code}'} cannot be passed from Python")
 
 
+def storable(array: np.ndarray) -> np.ndarray:
+    """The array as numpy's files hold it: elements of types that are not numpy's own as plain bytes."""
+    return array if array.dtype.isbuiltin == 1 else array.view(f"V{array.dtype.itemsize}")
+
+
+def stored(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The opposite for an array that should have this dtype; arrays of other types stay."""
+    return array.view(dtype) if array.dtype == f"V{dtype.itemsize}" else array
+
+
 def is_integer(dtype: np.dtype) -> bool:
     return dtype.kind in "iub" or dtype.name in ("uint4", "int4", "uint2", "int2")
 

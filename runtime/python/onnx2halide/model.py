@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnx2halide.elements import dtype_of, is_packed, pack, unpack
+from onnx2halide.elements import dtype_of, is_packed, pack, stored, unpack
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,14 @@ class Port:
     shape: tuple[int | None, ...]  # None where the model leaves a dim open
 
     def array(self, value) -> np.ndarray:
-        """The value as an array that this port takes, row-major. Plain Python numbers and lists take its dtype; arrays must have it.
+        """The value as an array that this port takes, row-major. Plain Python numbers and lists take its dtype; arrays must have it,
+        or hold plain bytes of its size, as numpy's files do for types that are not numpy's own.
         Raises TypeError or ValueError where it does not fit."""
         try:
             array = np.asarray(value, dtype=None if hasattr(value, "dtype") else self.dtype, order="C")
         except (TypeError, ValueError) as error:
             raise type(error)(f"input {self.name!r} cannot be made an array of {self.dtype}: {error}") from None
+        array = array if array.dtype == self.dtype else stored(array, self.dtype)
         if array.dtype != self.dtype:
             raise TypeError(f"input {self.name!r} has elements of type {array.dtype}, expected {self.dtype}")
         if array.shape != self.shape and not self._takes(array.shape):

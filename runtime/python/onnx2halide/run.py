@@ -9,6 +9,7 @@ import numpy as np
 from onnx2halide import arguments
 from onnx2halide.compiler import UsageError
 from onnx2halide.data import declared_inputs, load
+from onnx2halide.elements import storable
 from onnx2halide.model import Port
 
 
@@ -25,7 +26,7 @@ def main() -> int:
     for name, array in outputs.items():
         print(f"{name}: {array.dtype} {'x'.join(map(str, array.shape))}")
         if options.output:
-            np.save(options.output / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.npy", array)
+            np.save(options.output / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.npy", storable(array))
         else:
             print(np.array2string(array, threshold=20, max_line_width=120))
     return arguments.DONE
