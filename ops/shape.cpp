@@ -19,13 +19,13 @@ class GivenNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
     Dim flops() const override { return 0; }
-    bool takes_tiny() const override { return true; }
 };
 
 /// A tensor of int64 dims that inference always knows.
 class ShapeNode : public GivenNode {
 public:
     using GivenNode::GivenNode;
+    bool takes_tiny() const override { return true; }
     std::vector<std::optional<KnownElements>> known() const override { return {KnownElements{dims(), {}}}; }
     void algorithm(KernelSource&) const override { throw std::logic_error("shapes are known"); }
 
@@ -113,6 +113,7 @@ public:
     }
 
     std::vector<TensorType> infer() const override { return {TensorType(element_.element, shape_operand(0))}; }
+    bool takes_tiny() const override { return true; }
 
     std::vector<std::optional<KnownElements>> known() const override {
         const auto one = known_elements(element_);

@@ -26,6 +26,8 @@ std::string pinned_target() {
 #endif
 }
 
+/// Constants of packed types come and go with a byte an element, as kernels have them, so that the ports of this
+/// program are not packed.
 ProgramBuild plan_fold(const FoldProgram& fold, size_t number, const std::filesystem::path& folder) {
     ProgramBuild build;
     PlanOptions options;

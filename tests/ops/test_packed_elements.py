@@ -55,14 +55,18 @@ def test_movement(code):
         helper.make_node("ConstantOfShape", ["shape"], ["filled"], value=helper.make_tensor("value", code, (1,), [1])),
         helper.make_node("Flatten", ["empty"], ["flatten"]),
         helper.make_node("Identity", ["x"], ["identity"]),
+        helper.make_node("Transpose", ["w"], ["folded"]),
+        helper.make_node("Cast", ["folded"], ["wide"], to=TensorProto.FLOAT),
     ]
     one = np.array(1).astype(TYPES[code])
     expected = {
         "concat": np.concatenate([w, x, w]), "transpose": x.T, "pad": np.pad(x, [(1, 2), (0, 1)], constant_values=one), "reshape": w.reshape(5, 2),
         "unsqueeze": z.reshape(1), "filled": np.full((5, 2), one), "flatten": x[:0], "identity": x, "w": w,
+        "folded": w.T, "wide": w.T.astype(np.float32),
     }  # fmt: skip
     takes = [("x", code, (3, 5)), ("z", code, ()), ("empty", code, (0, 5))]
-    made = model(nodes, takes, [(name, code, array.shape) for name, array in expected.items()], constants)
+    gives = [(name, TensorProto.FLOAT if name == "wide" else code, array.shape) for name, array in expected.items()]
+    made = model(nodes, takes, gives, constants)
     for name, array in onnx2halide.compile(made).run_by_name({"x": x, "z": z, "empty": x[:0]}).items():
         assert_same(array, expected[name])
 
