@@ -277,7 +277,8 @@ void onnx2halide_tensor(onnx2halide_session* session, int index, const void* dat
 }
 
 void onnx2halide_late_tensor(onnx2halide_session* session, int index, struct halide_type_t type, int rank) {
-    session->tensors[index] = (halide_buffer_t){.type = type, .dimensions = rank, .dim = session->dims + session->next_dim};
+    session->tensors[index] =
+        (halide_buffer_t){.type = type, .dimensions = rank, .dim = session->dims + session->next_dim};
     session->next_dim += rank;
 }
 

@@ -95,7 +95,7 @@ struct onnx2halide_session {
     halide_buffer_t* tensors;
     halide_dimension_t* dims;
     int next_dim;
-    int64_t* port_dims; /* of all inputs, then all outputs, in this run */
+    int64_t* port_dims;         /* of all inputs, then all outputs, in this run */
     onnx2halide_value* results; /* what run_values returns: the caller's */
 };
 

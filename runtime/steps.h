@@ -1,4 +1,5 @@
-/* What the steps of a host program do beside calling kernels: tensors whose shapes only a run knows, branches, loops. */
+/* What the steps of a host program do beside calling kernels: tensors whose shapes only a run knows, branches, loops.
+ */
 #ifndef ONNX2HALIDE_STEPS_H
 #define ONNX2HALIDE_STEPS_H
 
@@ -6,7 +7,8 @@
 
 #include "session.h"
 
-/* Points a tensor of `rank` at `data`, dense, innermost extent first. Fails where an extent is negative or too large. */
+/* Points a tensor of `rank` at `data`, dense, innermost extent first. Fails where an extent is negative or too large.
+ */
 int onnx2halide_set_shape(onnx2halide_session* session, int tensor, void* data, int rank, const int64_t* extents);
 /* The same in memory of its own, which grows where it is too small and then loses what it held. */
 int onnx2halide_on_heap(onnx2halide_session* session, int tensor, int slot, int rank, const int64_t* extents);
@@ -43,9 +45,9 @@ static inline int64_t onnx2halide_dim(int64_t number) {
 #define COPY(to, from) memcpy(T(to)->host, T(from)->host, onnx2halide_tensor_bytes(T(from)))
 /* Points a slice at its place in the whole; adds one to the whole. */
 #define SLICE(slice, whole, place)                                                                                     \
-    (T(slice)->host = T(whole)->host + (size_t)(place) * onnx2halide_tensor_bytes(T(slice)))
+    (T(slice)->host = T(whole)->host + (size_t)(place)*onnx2halide_tensor_bytes(T(slice)))
 #define PUT(whole, slice, place)                                                                                       \
-    memcpy(T(whole)->host + (size_t)(place) * onnx2halide_tensor_bytes(T(slice)), T(slice)->host,                     \
+    memcpy(T(whole)->host + (size_t)(place)*onnx2halide_tensor_bytes(T(slice)), T(slice)->host,                        \
            onnx2halide_tensor_bytes(T(slice)))
 #define EXTENT(tensor, axis) ((int64_t)T(tensor)->dim[T(tensor)->dimensions - 1 - (axis)].extent)
 #define ELEMENT(type, tensor, index) onnx2halide_dim((int64_t)((const type*)T(tensor)->host)[index])

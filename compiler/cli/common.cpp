@@ -32,8 +32,8 @@ std::map<std::string, DimRange> parse_dims(const std::vector<std::string>& texts
     for (const std::string& text : texts) {
         // A dim's name may hold any character, so the last '=' counts.
         const size_t equals = text.rfind('=');
-        const auto range = equals == std::string::npos ? std::nullopt
-                                                       : parse_range(std::string_view(text).substr(equals + 1));
+        const auto range =
+            equals == std::string::npos ? std::nullopt : parse_range(std::string_view(text).substr(equals + 1));
         if (!range)
             throw CLI::ValidationError(
                 "--dim", fmt::format("'{}', expected NAME=NUMBER, NAME=MIN..MAX or the same with INPUT:AXIS", text));
@@ -60,9 +60,10 @@ void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const s
 
 void add_dim_option(CLI::App& command, std::vector<std::string>& texts) {
     command
-        .add_option("--dim", texts,
-                    "number or bounds, as in batch=1..32, for a dim that the model leaves open, by the model's name for "
-                    "it or by input and axis; may be given many times")
+        .add_option(
+            "--dim", texts,
+            "number or bounds, as in batch=1..32, for a dim that the model leaves open, by the model's name for "
+            "it or by input and axis; may be given many times")
         ->option_text("NAME=NUMBER or INPUT:AXIS=NUMBER")
         ->allow_extra_args(false);
 }

@@ -239,7 +239,11 @@ private:
     std::string symbol_list() const {
         std::string text;
         for (const std::string& symbol : program_.symbols) text += fmt::format("    symbol_{},\n", symbol);
-        return text.empty() ? "" : fmt::format("\n/* Dims that a run finds: D(batch) is that of index symbol_batch. */\nenum {{\n{}}};\n", text);
+        return text.empty()
+                   ? ""
+                   : fmt::format(
+                         "\n/* Dims that a run finds: D(batch) is that of index symbol_batch. */\nenum {{\n{}}};\n",
+                         text);
     }
 
     std::string typed_run() const {

@@ -122,8 +122,8 @@ void HostSteps::add_function(const Block& block, const std::string& before, cons
     for (const char* parameter : {"turn", "turns"}) {
         if (uses(text, parameter)) parameters += fmt::format(", int64_t {}", parameter);
     }
-    functions_.push_back(fmt::format("/* {} */\nstatic int {}({}) {{\n{}    return 0;\n}}\n", comment, block.name,
-                                     parameters, text));
+    functions_.push_back(
+        fmt::format("/* {} */\nstatic int {}({}) {{\n{}    return 0;\n}}\n", comment, block.name, parameters, text));
 }
 
 void HostSteps::write(const Block& block, std::string& text) {
@@ -307,7 +307,9 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
         if (!result) continue;
         const std::string turns_symbol = fmt::format("{}_{}_turns", step.node().op_type, step.node().index);
         for (const Dim& dim : result->checked_type().shape) {
-            if (program_.is_known_early(dim) || !dim.text().starts_with(step.node().op_type + "_" + fmt::to_string(step.node().index) + "_")) continue;
+            if (program_.is_known_early(dim) ||
+                !dim.text().starts_with(step.node().op_type + "_" + fmt::to_string(step.node().index) + "_"))
+                continue;
             text += fmt::format("    D({}) = 0;\n", dim.text());
             if (dim.text() == turns_symbol) counted = turns_symbol;
         }
@@ -326,9 +328,9 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
     }
     write(body, inside);
     inside += end_of_turn(step);
-    const bool has_condition = repetition.condition_output && has_tensor(repetition.condition_output) &&
-                               !(repetition.condition_output->known &&
-                                 repetition.condition_output->known->integers.at(0).is(1));
+    const bool has_condition =
+        repetition.condition_output && has_tensor(repetition.condition_output) &&
+        !(repetition.condition_output->known && repetition.condition_output->known->integers.at(0).is(1));
     if (has_condition) inside += fmt::format("    *goes_on = IS_TRUE({});\n", name(repetition.condition_output));
     ready_ = outer;
 
@@ -360,7 +362,8 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
     text += "    {\n";
     text += fmt::format("        const int64_t turns = {};\n        int64_t turn = 0;\n", turns);
     std::string condition = "turn < turns";
-    const bool starts_known = !repetition.condition || (repetition.condition->known && repetition.condition->known->integers.at(0).is(1));
+    const bool starts_known =
+        !repetition.condition || (repetition.condition->known && repetition.condition->known->integers.at(0).is(1));
     if (!starts_known) {
         std::string setup;
         prepare_input(repetition.condition, setup);
@@ -371,7 +374,8 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
         text += "        int goes_on = 1;\n";
         condition += " && goes_on";
     }
-    if (!has_condition && repetition.is_loop) text += fmt::format("        CHECK_TURNS({}, turns);\n", quoted_label(step.node()));
+    if (!has_condition && repetition.is_loop)
+        text += fmt::format("        CHECK_TURNS({}, turns);\n", quoted_label(step.node()));
     text += fmt::format("        for (; {}; ++turn) RUN({}({}));\n", condition, body.name, arguments);
     if (!counted.empty()) text += fmt::format("        D({}) = turn;\n", counted);
     text += "    }\n";

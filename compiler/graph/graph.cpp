@@ -125,9 +125,7 @@ std::vector<float> Node::reals(const std::string& attribute) const {
 
 const Constant& Node::tensor(const std::string& attribute) const { return required<Constant>(*this, attribute); }
 
-Graph& Node::graph(const std::string& attribute) const {
-    return *required<std::shared_ptr<Graph>>(*this, attribute);
-}
+Graph& Node::graph(const std::string& attribute) const { return *required<std::shared_ptr<Graph>>(*this, attribute); }
 
 std::vector<Graph*> Node::subgraphs() const {
     std::vector<Graph*> result;

@@ -130,7 +130,8 @@ void normalise_scan_axes(Graph& graph, Node& node) {
         std::vector<int64_t> order;
         for (int64_t i = 0; i < signed_rank; ++i) order.push_back(i);
         const auto place = order.begin() + (axis < 0 ? axis + signed_rank : axis);
-        to_front ? std::rotate(order.begin(), place, place + 1) : std::rotate(order.begin(), order.begin() + 1, place + 1);
+        to_front ? std::rotate(order.begin(), place, place + 1)
+                 : std::rotate(order.begin(), order.begin() + 1, place + 1);
         return order;
     };
     const std::vector<int64_t> axes = node.integers("scan_input_axes", {});
@@ -226,8 +227,7 @@ void type_inputs(const Node& node, const Repetition& repetition, const std::vect
         const TensorType& type = repetition.scans[i]->checked_type();
         repetition.scan_inputs[i]->type = TensorType(type.element, {type.shape.begin() + 1, type.shape.end()});
     }
-    for (size_t i = 0; i < repetition.captures.size(); ++i)
-        pass_on(repetition.captures[i], repetition.captured[i]);
+    for (size_t i = 0; i < repetition.captures.size(); ++i) pass_on(repetition.captures[i], repetition.captured[i]);
 }
 
 /// What the next turn takes where one turn takes `before` and makes `now`: dims that change become symbols. False where

@@ -146,7 +146,8 @@ private:
         for (const auto& attribute : proto.attribute()) {
             if (attribute.type() != onnx::AttributeProto::GRAPH) continue;
             auto builder = std::make_unique<GraphBuilder>(attribute.g(), source_, this);
-            for (const auto& input : attribute.g().input()) builder->graph().inputs.push_back(builder->graph().value(input.name()));
+            for (const auto& input : attribute.g().input())
+                builder->graph().inputs.push_back(builder->graph().value(input.name()));
             node.attributes[attribute.name()] = builder->build();
             for (const std::string& name : builder->captures()) {
                 if (std::find(captures.begin(), captures.end(), name) == captures.end()) captures.push_back(name);
@@ -232,9 +233,9 @@ std::string unsupported_operators(Graph& graph) {
     if (groups.empty()) return "";
     std::string text = fmt::format("unsupported operators in {} of {} nodes:", unknown, count);
     for (const auto& group : groups) {
-        text += fmt::format("\n  {} (version {}): {}'{}'", group[0]->qualified_op(), group[0]->version,
-                            group.size() == 1 ? "node " : fmt::format("{} nodes, first ", group.size()),
-                            group[0]->name);
+        text +=
+            fmt::format("\n  {} (version {}): {}'{}'", group[0]->qualified_op(), group[0]->version,
+                        group.size() == 1 ? "node " : fmt::format("{} nodes, first ", group.size()), group[0]->name);
     }
     return text;
 }

@@ -48,7 +48,8 @@ Dim InputDims::dim_of(const OpenDim& open) {
 void InputDims::check_given() const {
     for (const auto& [name, range] : given_) {
         if (used_.contains(name)) continue;
-        throw CompileError("--dim {}={}: the model leaves no dim of that name open{}", name, range.text(), open_dims_text());
+        throw CompileError("--dim {}={}: the model leaves no dim of that name open{}", name, range.text(),
+                           open_dims_text());
     }
 }
 

@@ -70,7 +70,8 @@ private:
             default: plan_step(step);
             }
             for (const Value* input : step.inputs) {
-                if (input && program_.storage_of.contains(input)) storage_of(input).last_step = std::max(storage_of(input).last_step, step.last);
+                if (input && program_.storage_of.contains(input))
+                    storage_of(input).last_step = std::max(storage_of(input).last_step, step.last);
             }
         }
     }

@@ -13,7 +13,8 @@ void for_each_step(const Block& block, const std::function<void(const Step&)>& v
 
 bool Program::is_known_early(const Dim& dim) const {
     const std::set<std::string> used = dim.symbols();
-    return std::all_of(used.begin(), used.end(), [&](const std::string& symbol) { return graph->symbols.contains(symbol); });
+    return std::all_of(used.begin(), used.end(),
+                       [&](const std::string& symbol) { return graph->symbols.contains(symbol); });
 }
 
 bool Program::is_known_early(const TensorType& type) const {
