@@ -10,6 +10,7 @@
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
 #include "ops/families.h"
+#include "ops/product.h"
 
 namespace onnx2halide {
 
@@ -19,14 +20,17 @@ Conv::Conv(const Node& node) : NodeGenerator(node), group_(node.integer("group",
 
 std::vector<TensorType> Conv::infer() const {
     const TensorType& data = in(0);
-    if (!is_float(data.element)) throw CompileError("element type {} is not supported", info(data.element).name);
+    if (!is_float(data.element) && !is_widened(data.element))
+        throw CompileError("element type {} is not supported", info(data.element).name);
+    if (data.rank() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", data.rank());
     const Dim wanted = inputs_per_group() * group_;
     if (prove_equal(data.shape.at(1), wanted) == Proof::no) {
         throw CompileError("input has {} channels, not a multiple of {} groups", data.shape[1].text(), group_);
     }
+    const Window window = this->window();
     std::vector<Dim> shape = {data.shape[0], channels()};
-    for (const WindowAxis& axis : window()) shape.push_back(axis.output);
-    return {TensorType(data.element, shape)};
+    for (const WindowAxis& axis : window) shape.push_back(axis.output);
+    return {TensorType(product_type(data.element), shape)};
 }
 
 std::vector<int64_t> Conv::kernel() const {
@@ -112,7 +116,7 @@ std::string Conv::sum_call(const std::string& sum, const Coordinates& at, const 
 }
 
 std::string Conv::bias(KernelSource& source, const Channel& channel) const {
-    if (!has_input(2)) return KernelSource::literal(0.0, out(0).element);
+    if (!has_input(2)) return KernelSource::literal(int64_t{0}, out(0).element);
     return source.read(input(2), {bias_at(source, channel)});
 }
 
@@ -126,7 +130,7 @@ void Conv::define_input_func(KernelSource& source) const {
     const std::string func = source.func(output(0)->name + "_input");
     source.keep(output(0), input_role, func);
     const Coordinates at = source.vars(in(0).rank());
-    const std::string zero = KernelSource::literal(0.0, in(0).element);
+    const std::string zero = KernelSource::literal(int64_t{0}, in(0).element);
     const std::string element = is_narrow_float(in(0).element) ? read_padded(source, input(0), window(), at, zero)
                                                                : read_exterior(source, input(0), window(), at, zero);
     source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), at), element));
@@ -162,7 +166,7 @@ void Conv::algorithm(KernelSource& source) const {
     const Tap tap = this->tap(taps);
     const std::string call = sum_call(sum, at, channel.group), element = input_element(source, channel, tap);
     const std::string weight = source.read(input(1), weight_at(channel, tap)), initial = bias(source, channel);
-    const std::string product = fmt::format("{} * {}", weight, element);
+    const std::string product = product_text(weight, element, in(0).element);
     if (extents.empty()) {
         source.line(fmt::format("{} = {} + {};", call, initial, product));
     } else {

@@ -75,7 +75,7 @@ std::string PackConvWeights::blocked_element(KernelSource& source, const Coordin
                         at[at.size() - 2]};
     from.insert(from.end(), at.begin() + first + 1, at.end() - 2);
     return fmt::format("select({} < {}, {}, {})", in_group, source.dim(channels), source.read(input(0), from),
-                       KernelSource::literal(0.0, out(0).element));
+                       KernelSource::literal(int64_t{0}, out(0).element));
 }
 
 std::vector<TensorType> PackConvBias::infer() const {
@@ -88,7 +88,7 @@ void PackConvBias::algorithm(KernelSource& source) const {
     const std::string element = source.read(input(0), {fmt::format("min({}, {})", at[0], source.dim(channels - 1))});
     source.define(output(0), at,
                   fmt::format("select({} < {}, {}, {})", at[0], source.dim(channels), element,
-                              KernelSource::literal(0.0, in(0).element)));
+                              KernelSource::literal(int64_t{0}, in(0).element)));
 }
 
 }  // namespace onnx2halide

@@ -6,6 +6,7 @@
 #include "ops/families.h"
 #include "ops/matmul_packed.h"
 #include "ops/matrix_product.h"
+#include "ops/product.h"
 
 namespace onnx2halide {
 
@@ -29,7 +30,7 @@ public:
         std::vector<Dim> shape = broadcast(batch(a), batch(b));
         if (a.rank() > 1) shape.push_back(a.shape[a.rank() - 2]);
         if (b.rank() > 1) shape.push_back(b.shape.back());
-        return {TensorType(a.element, shape)};
+        return {TensorType(product_type(a.element), shape)};
     }
 
 protected:

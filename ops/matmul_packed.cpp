@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/matmul_tile.h"
+#include "ops/product.h"
 
 namespace onnx2halide {
 
@@ -30,7 +31,7 @@ TensorType ScaledProduct::result_type(const Dim& columns) const {
         if (grows)
             throw CompileError("C has shape {}, which cannot be broadcast to {}", shape_text(c), shape_text(shape));
     }
-    return TensorType(in(0).element, shape);
+    return TensorType(product_type(in(0).element), shape);
 }
 
 Dim ScaledProduct::depth() const { return transposes_a_ ? in(0).shape[0] : in(0).shape.back(); }
@@ -63,13 +64,13 @@ std::string PackedMatMul::b_element(KernelSource& source, const Coordinates& at,
 std::vector<TensorType> PackMatMulWeights::infer() const {
     if (in(0).rank() != 2) throw CompileError("weights have shape {}, expected a matrix", shape_text(in(0).shape));
     const ElementType element = is_narrow_float(in(0).element) ? ElementType::float32 : in(0).element;
-    const int block = column_block(element);
+    const int block = column_block(sum_type(element));
     return {TensorType(element, {ceil_div(columns(), block), in(0).shape[is_transposed_ ? 1 : 0], block})};
 }
 
 void PackMatMulWeights::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(3);
-    const std::string column = fmt::format("{} * {} + {}", at[0], column_block(out(0).element), at[2]);
+    const std::string column = fmt::format("{} * {} + {}", at[0], column_block(sum_type(out(0).element)), at[2]);
     const std::string inside = fmt::format("min({}, {})", column, source.dim(columns() - 1));
     const std::string element =
         source.read(input(0), is_transposed_ ? Coordinates{inside, at[1]} : Coordinates{at[1], inside});

@@ -5,6 +5,7 @@
 
 #include "ops/matmul_schedule.h"
 #include "ops/matmul_tile.h"
+#include "ops/product.h"
 
 namespace onnx2halide {
 
@@ -15,9 +16,7 @@ constexpr const char *sum_role = "sum", *step_role = "step", *panels_role = "pan
 
 }  // namespace
 
-ElementType MatrixProduct::sum_type() const {
-    return is_narrow_float(out(0).element) ? ElementType::float32 : out(0).element;
-}
+ElementType MatrixProduct::sum_type() const { return onnx2halide::sum_type(in(0).element); }
 
 Dim MatrixProduct::columns() const { return column_axis() ? out(0).shape[*column_axis()] : Dim(1); }
 
@@ -55,8 +54,8 @@ void MatrixProduct::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(rank());
     const std::string sum = KernelSource::call(func, out(0), at), a = a_element(source, at, step);
     source.line(fmt::format("{} = {};", sum, KernelSource::literal(int64_t{0}, sum_type())));
-    source.line(fmt::format("{} += {} * {};", sum, a,
-                            has_panels ? panel_element(source, at, step) : b_element(source, at, step)));
+    const std::string b = has_panels ? panel_element(source, at, step) : b_element(source, at, step);
+    source.line(fmt::format("{} += {};", sum, product_text(a, b, in(0).element)));
     source.define(output(0), at, result(source, at, sum));
 }
 

@@ -205,6 +205,7 @@ constexpr std::string_view reserved_words[] = {
     "fast_inverse",
     "popcount",
     "saturating_cast",
+    "widening_mul",
     "generate",
     "schedule",
     "configure",
