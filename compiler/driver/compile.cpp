@@ -123,6 +123,7 @@ void expose_all_values(Graph& graph) {
 /// for all of them share the packed weights.
 void transform(Graph& graph, const Target& target, const CompileOptions& options) {
     if (options.all_values) expose_all_values(graph);
+    for_each_graph(graph, expand_composites);
     sink_constants(graph);
     for_each_graph(graph, [&](Graph& each) {
         prune(each);

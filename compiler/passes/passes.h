@@ -7,6 +7,9 @@
 // kept by each.
 namespace onnx2halide {
 
+/// Puts the nodes that stand for a composite node (see ops/composite.h) in its place.
+void expand_composites(Graph& graph);
+
 /// Lets graphs inside have the constants that they take from around them, and what depends on constants only, for
 /// themselves: passes and the fold program look at one graph at a time.
 void sink_constants(Graph& graph);

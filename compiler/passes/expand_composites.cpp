@@ -1,0 +1,37 @@
+#include <algorithm>
+
+#include "compiler/passes/passes.h"
+#include "ops/composite.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Lets the node that makes `result` make `output` instead, which keeps its name.
+void rename(Graph& graph, Value* result, Value* output) {
+    output->known = result->known;
+    graph.replace_uses(result, output);
+    std::replace(result->producer->outputs.begin(), result->producer->outputs.end(), result, output);
+    output->producer = result->producer;
+    result->producer = nullptr;
+}
+
+}  // namespace
+
+void expand_composites(Graph& graph) {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+    for (Node* node : nodes) {
+        const auto generator = make_generator(*node);
+        const auto* composite = dynamic_cast<const Composite*>(generator.get());
+        if (!composite) continue;
+        const std::vector<Value*> results = composite->expand(graph);
+        const std::vector<Value*> outputs = node->outputs;
+        graph.remove(node);
+        for (size_t i = 0; i < outputs.size(); ++i) {
+            if (outputs[i]) rename(graph, results.at(i), outputs[i]);
+        }
+    }
+}
+
+}  // namespace onnx2halide

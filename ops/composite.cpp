@@ -1,0 +1,74 @@
+#include "ops/composite.h"
+
+#include <stdexcept>
+
+#include "compiler/passes/new_node.h"
+
+namespace onnx2halide {
+
+Value* Expansion::input(size_t i) const {
+    if (!has_input(i)) throw CompileError("input {} is missing", i);
+    return node_.inputs[i];
+}
+
+std::string Expansion::name(const std::string& role) const {
+    for (const Value* output : node_.outputs) {
+        if (output) return output->name + "_" + role;
+    }
+    return role;
+}
+
+Value* Expansion::add(const std::string& role, const Operation& operation) {
+    const NewNode added{operation.type, operation.version, operation.inputs, operation.attributes};
+    Value* result = add_node(graph_, added, name(role), &node_);
+    result->producer->index = node_.index;
+    return result;
+}
+
+Value* Expansion::constant(const std::string& role, Constant constant) {
+    return add_constant(graph_, std::move(constant), name(role));
+}
+
+std::vector<Value*> Composite::expand(Graph& graph) const {
+    Expansion expansion(graph, node_);
+    return expand_(expansion);
+}
+
+/// Expands a copy of the node in a graph of their own, which is left without the copy.
+std::vector<Value*> Composite::expand_copy(Graph& scratch) const {
+    Node copy = node_;
+    for (Value*& input : copy.inputs) {
+        if (!input) continue;
+        Value* own = scratch.value(input->name);
+        own->type = input->type;
+        own->constant = input->constant;
+        own->known = input->known;
+        input = own;
+    }
+    for (Value*& output : copy.outputs) {
+        if (output) output = scratch.value(output->name);
+    }
+    Node* added = scratch.add(std::move(copy));
+    const std::vector<Value*> results = Composite(*added, expand_).expand(scratch);
+    scratch.remove(added);
+    return results;
+}
+
+std::vector<TensorType> Composite::infer() const {
+    Graph scratch;
+    std::vector<TensorType> types;
+    for (const Value* result : expand_copy(scratch)) types.push_back(result->checked_type());
+    return types;
+}
+
+void Composite::algorithm(KernelSource&) const { throw std::logic_error(node_.label() + " is not expanded"); }
+
+Dim Composite::flops() const {
+    Graph scratch;
+    expand_copy(scratch);
+    Dim sum;
+    for (const auto& node : scratch.nodes()) sum += make_generator(*node)->flops();
+    return sum;
+}
+
+}  // namespace onnx2halide

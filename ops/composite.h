@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+/// The nodes that stand for one node, as they are written into a graph: before it, so that they find its inputs.
+class Expansion {
+public:
+    Expansion(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+
+    const Node& node() const { return node_; }
+    bool has_input(size_t i) const { return node_.has_input(i); }
+    /// An input of the node. Throws CompileError where it is omitted.
+    Value* input(size_t i) const;
+    /// The same, null where it is omitted.
+    Value* optional_input(size_t i) const { return has_input(i) ? node_.inputs[i] : nullptr; }
+
+    /// What a node added to the graph computes.
+    struct Operation {
+        std::string type;
+        int version;  // the operator's, in ONNX's own domain
+        std::vector<Value*> inputs = {};
+        std::map<std::string, Attribute> attributes = {};
+    };
+    /// Adds a node. Returns its one result, whose name says its role in the expanded node.
+    Value* add(const std::string& role, const Operation& operation);
+    Value* constant(const std::string& role, Constant constant);
+
+private:
+    Graph& graph_;
+    const Node& node_;
+
+    std::string name(const std::string& role) const;
+};
+
+/// Writes the nodes that stand for one node, and returns the node's outputs.
+using Expand = std::vector<Value*> (*)(Expansion&);
+
+/// A node that becomes several nodes of other operators, which define it, before the graph is made into kernels.
+class Composite : public NodeGenerator {
+public:
+    Composite(const Node& node, Expand expand) : NodeGenerator(node), expand_(expand) {}
+
+    std::vector<TensorType> infer() const override;
+    /// There are none: the node is expanded before.
+    void algorithm(KernelSource& source) const override;
+    Dim flops() const override;
+
+    /// Writes the nodes into the node's graph, before it.
+    std::vector<Value*> expand(Graph& graph) const;
+
+private:
+    Expand expand_;
+
+    std::vector<Value*> expand_copy(Graph& scratch) const;
+};
+
+/// Makes a row's generator: `make_composite<expand_gelu>`.
+template <Expand expand>
+std::unique_ptr<NodeGenerator> make_composite(const Node& node) {
+    return std::make_unique<Composite>(node, expand);
+}
+
+}  // namespace onnx2halide
