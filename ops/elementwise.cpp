@@ -132,7 +132,7 @@ Coordinates Elementwise::coordinates(size_t operand, const Coordinates& at) cons
     const size_t first = first_axis(operand);
     Coordinates own;
     for (size_t i = 0; i < extents.size(); ++i) {
-        const bool is_broadcast = extents[i].is(1) && !result[first + i].is(1);
+        const bool is_broadcast = extents[i].is(1) && (first + i >= result.size() || !result[first + i].is(1));
         own.push_back(is_broadcast ? "0" : at.at(first + i));
     }
     return own;

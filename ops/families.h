@@ -12,6 +12,7 @@ std::vector<Operator> unary_operators();
 std::vector<Operator> binary_operators();
 std::vector<Operator> variadic_operators();
 std::vector<Operator> cast_operators();
+std::vector<Operator> quantise_operators();
 std::vector<Operator> reduce_operators();
 std::vector<Operator> arg_reduce_operators();
 std::vector<Operator> cumulative_operators();

@@ -1,0 +1,214 @@
+#include "ops/quantise.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "ops/elementwise.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Linear quantisation in either direction: each element of input 0 has a scale (input 1) and a zero point (input 2) of
+/// its tensor, of its place along an axis, or of its block of places there.
+class LinearQuantization : public Elementwise {
+public:
+    explicit LinearQuantization(const Node& node) : Elementwise(node), block_(node.integer("block_size", 0)) {
+        if (block_ < 0) throw CompileError("block_size is {}, expected 0 or more", block_);
+    }
+
+    std::vector<TensorType> infer() const override {
+        if (quantised_range(in(1).element))
+            throw CompileError("input 1 has type {}, expected a float type", info(in(1).element).name);
+        check_types();
+        for (size_t i = 1; i < node_.inputs.size(); ++i) {
+            if (has_input(i)) check_granularity(i);
+        }
+        return {TensorType(result_type(), shape())};
+    }
+
+protected:
+    virtual void check_types() const = 0;
+    bool same_types() const override { return false; }
+    std::vector<Dim> shape() const override { return in(0).shape; }
+
+    size_t first_axis(size_t operand) const override {
+        return operand > 0 && has_axis(operand) && !block_ ? axis() : 0;
+    }
+
+    std::string operand(KernelSource& source, size_t i, const Coordinates& at) const override {
+        Coordinates own = at;
+        if (i > 0 && block_ && has_axis(i)) own[axis()] = fmt::format("{} / {}", at[axis()], block_);
+        if (i == 2) return zero_point(source, own);
+        return source.read(input(i), own);
+    }
+
+    /// The zero point's element as a term with its sign; empty where it is known to be 0.
+    virtual std::string zero_point(KernelSource& source, const Coordinates& at) const = 0;
+
+    static std::string signed_term(int64_t number, std::string_view suffix) {
+        if (number == 0) return "";
+        return fmt::format(" {} {}{}", number < 0 ? '-' : '+', std::abs(number), suffix);
+    }
+
+    /// The zero point where it is one known number.
+    std::optional<int64_t> known_zero_point() const {
+        if (!has_input(2)) return 0;
+        if (!is_literal(input(2)) || input(2)->known->integers.empty()) return std::nullopt;
+        return input(2)->known->integers[0].constant();
+    }
+
+    /// The type that attribute output_dtype names, if it does.
+    std::optional<ElementType> output_dtype() const {
+        const int64_t type = node_.integer("output_dtype", 0);
+        return type ? std::optional(static_cast<ElementType>(type)) : std::nullopt;
+    }
+
+private:
+    int64_t block_;
+
+    size_t axis() const { return normalised_axis(node_.integer("axis", 1), in(0).rank()); }
+
+    /// Whether a scale or a zero point is not one for all.
+    bool has_axis(size_t i) const { return !in(i).elements().is(1); }
+
+    void check_granularity(size_t i) const {
+        if (!has_axis(i)) return;
+        std::vector<Dim> expected = {in(0).shape.at(axis())};
+        if (block_) {
+            expected = in(0).shape;
+            expected[axis()] = ceil_div(expected[axis()], block_);
+        }
+        const std::vector<Dim>& found = in(i).shape;
+        const bool fits = std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
+                                     [](const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; });
+        if (!fits)
+            throw CompileError("input {} has shape {}, expected a scalar or {}", i, shape_text(found),
+                               shape_text(expected));
+    }
+};
+
+/// QuantizeLinear (10; 13 by axis; 21 by block): x / scale, rounded to the nearest integer, of two to the even one,
+/// plus the zero point, held in the range of the result's type.
+class QuantizeLinear : public LinearQuantization {
+public:
+    using LinearQuantization::LinearQuantization;
+
+protected:
+    void check_types() const override {
+        if (!is_float(in(0).element) && in(0).element != ElementType::int32)
+            throw CompileError("input 0 has type {}, expected a float type or int32", info(in(0).element).name);
+        if (!is_float(precision()))
+            throw CompileError("precision is {}, expected a float type", info(precision()).name);
+        if (has_input(2) && output_dtype() && *output_dtype() != in(2).element)
+            throw CompileError("output_dtype is {}, expected {} as input 2", info(*output_dtype()).name,
+                               info(in(2).element).name);
+        if (!quantised_range(result_type()))
+            throw CompileError("quantisation to {} is not supported", info(result_type()).name);
+    }
+
+    ElementType result_type() const override {
+        return has_input(2) ? in(2).element : output_dtype().value_or(ElementType::uint8);
+    }
+
+    bool gives_stored() const override { return true; }
+
+    std::string zero_point(KernelSource& source, const Coordinates& at) const override {
+        if (const auto known = known_zero_point()) return signed_term(*known, ".0f");
+        return fmt::format(" + cast<float>({})", source.read(input(2), at));
+    }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        std::string rounded = fmt::format("round({})", quotient(operands[0], operands[1]));
+        if (precision() == ElementType::float64) rounded = fmt::format("cast<float>({})", rounded);
+        if (operands.size() > 2) rounded += operands[2];
+        return saturated(rounded, result_type());
+    }
+
+private:
+    /// The type in which the quotient is computed. Integers divided by an integer are exact as doubles.
+    ElementType precision() const {
+        if (const int64_t type = node_.integer("precision", 0)) return static_cast<ElementType>(type);
+        if (is_float(in(1).element)) return in(1).element;
+        return in(1).element == ElementType::int32 ? ElementType::float64 : ElementType::float32;
+    }
+
+    std::string quotient(const std::string& x, const std::string& scale) const {
+        const bool is_one = is_literal(input(1)) && input(1)->known->reals == std::vector<double>{1};
+        const std::string a = in_precision(x, 0);
+        if (is_one) return a;
+        const std::string result = fmt::format("{} / {}", a, in_precision(scale, 1));
+        return is_narrow_float(precision()) ? rounded_to_precision(result) : result;
+    }
+
+    std::string in_precision(const std::string& element, size_t i) const {
+        const std::string type = KernelSource::compute_type(precision());
+        const bool is_wider = is_narrow_float(precision()) && in(i).element != precision();
+        const std::string result =
+            KernelSource::compute_type(in(i).element) == type ? element : fmt::format("cast<{}>({})", type, element);
+        return is_wider ? rounded_to_precision(result) : result;
+    }
+
+    std::string rounded_to_precision(const std::string& number) const {
+        return fmt::format("cast<float>({})", cast_text(number, precision()));
+    }
+};
+
+/// DequantizeLinear (10; 13 by axis; 21 by block): (x - zero point) * scale.
+class DequantizeLinear : public LinearQuantization {
+public:
+    using LinearQuantization::LinearQuantization;
+
+protected:
+    void check_types() const override {
+        if (has_input(2) && in(2).element != in(0).element)
+            throw CompileError("input 2 has type {}, expected {} as input 0", info(in(2).element).name,
+                               info(in(0).element).name);
+        if (!is_float(result_type()))
+            throw CompileError("the result has type {}, expected a float type", info(result_type()).name);
+    }
+
+    ElementType result_type() const override { return output_dtype().value_or(in(1).element); }
+
+    std::string zero_point(KernelSource& source, const Coordinates& at) const override {
+        if (const auto known = known_zero_point()) return signed_term(-*known, "");
+        return fmt::format(" - cast<int32_t>({})", source.read(input(2), at));
+    }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        std::string x = operands[0];
+        if (operands.size() > 2 && !operands[2].empty()) x = fmt::format("cast<int32_t>({}){}", x, operands[2]);
+        return fmt::format("strict_float(cast<float>({}) * {})", x, operands[1]);
+    }
+};
+
+}  // namespace
+
+const QuantisedRange* quantised_range(ElementType type) {
+    using enum ElementType;
+    static constexpr QuantisedRange ranges[] = {
+        {uint8, 0, 255}, {int8, -128, 127}, {uint16, 0, 65535}, {int16, -32768, 32767},
+        {uint4, 0, 15},  {int4, -8, 7},     {uint2, 0, 3},      {int2, -2, 1},
+    };
+    const auto found =
+        std::find_if(std::begin(ranges), std::end(ranges), [&](const auto& row) { return row.type == type; });
+    return found == std::end(ranges) ? nullptr : found;
+}
+
+std::string saturated(const std::string& number, ElementType type) {
+    const QuantisedRange* range = quantised_range(type);
+    const auto bound = [](int64_t integer) { return float_text(static_cast<double>(integer), false); };
+    // In this order NaN becomes the least number.
+    const std::string held =
+        fmt::format("strict_float(min(max({}, {}), {}))", number, bound(range->low), bound(range->high));
+    return cast_text(fmt::format("cast<int32_t>({})", held), type);
+}
+
+std::vector<Operator> quantise_operators() {
+    return {{"QuantizeLinear", 10, make<QuantizeLinear>}, {"DequantizeLinear", 10, make<DequantizeLinear>}};
+}
+
+}  // namespace onnx2halide
