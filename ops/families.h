@@ -13,6 +13,7 @@ std::vector<Operator> binary_operators();
 std::vector<Operator> variadic_operators();
 std::vector<Operator> cast_operators();
 std::vector<Operator> quantise_operators();
+std::vector<Operator> quantised_operators();
 std::vector<Operator> reduce_operators();
 std::vector<Operator> arg_reduce_operators();
 std::vector<Operator> cumulative_operators();

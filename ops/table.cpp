@@ -9,12 +9,14 @@ namespace {
 
 std::vector<Operator> sorted_rows() {
     std::vector<Operator> rows;
+    // clang-format off: a line a family
     for (const auto family : {
              unary_operators,
              binary_operators,
              variadic_operators,
              cast_operators,
              quantise_operators,
+             quantised_operators,
              reduce_operators,
              arg_reduce_operators,
              cumulative_operators,
@@ -37,6 +39,7 @@ std::vector<Operator> sorted_rows() {
              packed_elements_operators,
              internal_operators,
          }) {
+        // clang-format on
         const std::vector<Operator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

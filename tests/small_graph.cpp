@@ -58,6 +58,8 @@ Constant constant_of(const TensorType& type, const std::vector<std::string>& num
     case float64: return filled<double>(type, numbers);
     case int32: return filled<int32_t>(type, numbers);
     case int64: return filled<int64_t>(type, numbers);
+    case int8: return filled<int8_t>(type, numbers);
+    case uint8:
     case boolean: return filled<uint8_t>(type, numbers);
     default: throw std::invalid_argument("no constant of this type");
     }

@@ -1,0 +1,168 @@
+#include "ops/quantised.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+Value* real_constant(Expansion& expansion, const std::string& role, float number) {
+    return expansion.constant(role, make_constant(ElementType::float32, {}, std::vector{number}));
+}
+
+void check_8_bit(const Expansion& expansion, size_t i) {
+    const ElementType type = expansion.input(i)->checked_type().element;
+    if (type != ElementType::int8 && type != ElementType::uint8)
+        throw CompileError("input {} has type {}, expected int8 or uint8", i, info(type).name);
+}
+
+void check_scalar(const Expansion& expansion, size_t i) {
+    if (!expansion.has_input(i)) return;
+    const TensorType& type = expansion.input(i)->checked_type();
+    if (!type.elements().is(1))
+        throw CompileError("input {} has shape {}, expected a scalar", i, shape_text(type.shape));
+}
+
+Value* with_axes_behind(Expansion& expansion, const std::string& role, Value* vector, int64_t axes_behind) {
+    const TensorType& type = vector->checked_type();
+    if (type.rank() != 1 || type.elements().is(1) || axes_behind <= 0) return vector;
+    std::vector<int64_t> axes(axes_behind);
+    std::iota(axes.begin(), axes.end(), 1);
+    Value* behind = expansion.constant("axes", make_constant(ElementType::int64, {axes_behind}, axes));
+    return expansion.add(role, {"Unsqueeze", 13, {vector, behind}});
+}
+
+Value* dequantised(Expansion& expansion, const std::string& role, size_t i) {
+    check_8_bit(expansion, i);
+    check_scalar(expansion, i + 1);
+    check_scalar(expansion, i + 2);
+    const std::vector<Value*> inputs = {expansion.input(i), expansion.input(i + 1), expansion.optional_input(i + 2)};
+    return expansion.add(role, {"DequantizeLinear", 21, inputs});
+}
+
+Value* quantised(Expansion& expansion, Value* x, size_t scale, ElementType type) {
+    check_scalar(expansion, scale);
+    check_scalar(expansion, scale + 1);
+    if (expansion.has_input(scale + 1)) type = expansion.input(scale + 1)->checked_type().element;
+    const std::vector<Value*> inputs = {x, expansion.input(scale), expansion.optional_input(scale + 1)};
+    return expansion.add("quantised", {"QuantizeLinear", 21, inputs, {{"output_dtype", static_cast<int64_t>(type)}}});
+}
+
+DynamicallyQuantised quantised_dynamically(Expansion& expansion, Value* x) {
+    if (x->checked_type().element != ElementType::float32)
+        throw CompileError("input 0 has type {}, expected float32", info(x->type->element).name);
+    const auto all = [&](const char* role, const char* type) {
+        return expansion.add(role, {type, 18, {x}, {{"keepdims", int64_t{0}}}});
+    };
+    Value *zero = real_constant(expansion, "zero", 0), *one = real_constant(expansion, "one", 1);
+    Value* least = expansion.add("least", {"Min", 13, {all("min", "ReduceMin"), zero}});
+    Value* greatest = expansion.add("greatest", {"Max", 13, {all("max", "ReduceMax"), zero}});
+    Value* difference = expansion.add("difference", {"Sub", 14, {greatest, least}});
+    // A tensor of zeros has a range as well.
+    Value* is_empty = expansion.add("is_empty", {"Equal", 13, {difference, zero}});
+    Value* range = expansion.add("range", {"Where", 16, {is_empty, one, difference}});
+    Value* scale = expansion.add("scale", {"Div", 14, {range, real_constant(expansion, "steps", 255)}});
+    Value* zero_point =
+        expansion.add("zero_point", {"QuantizeLinear", 13, {expansion.add("below", {"Neg", 13, {least}}), scale}});
+    return {expansion.add("quantised", {"QuantizeLinear", 13, {x, scale, zero_point}}), scale, zero_point};
+}
+
+namespace {
+
+using Operation = Expansion::Operation;
+
+/// Input 0, with its scale and zero point behind it, through an operation on floats, quantised by the scale at input 3
+/// and the zero point behind it.
+std::vector<Value*> through(Expansion& expansion, Operation operation) {
+    operation.inputs = {dequantised(expansion, "x_real", 0)};
+    Value* result = expansion.add("real", operation);
+    return {quantised(expansion, result, 3, expansion.input(0)->checked_type().element)};
+}
+
+std::vector<Value*> expand_sigmoid(Expansion& expansion) { return through(expansion, {"Sigmoid", 13}); }
+
+std::vector<Value*> expand_leaky_relu(Expansion& expansion) {
+    return through(expansion, {"LeakyRelu", 16, {}, {{"alpha", expansion.node().real("alpha", 0.01f)}}});
+}
+
+/// The attribute opset tells which of ONNX's two meanings of axis is meant.
+std::vector<Value*> expand_softmax(Expansion& expansion) {
+    const int64_t opset = expansion.node().integer("opset");
+    const int version = opset < 13 ? 11 : 13;
+    const int64_t axis = expansion.node().integer("axis", opset < 13 ? 1 : -1);
+    return through(expansion, {"Softmax", version, {}, {{"axis", axis}}});
+}
+
+/// A pool over axes 2 and on or, with channels_last, over those between the first and the last.
+std::vector<Value*> pooled(Expansion& expansion, Operation pool) {
+    const bool channels_last = expansion.node().integer("channels_last", 0) != 0;
+    if (!channels_last) return through(expansion, pool);
+    Value* x = dequantised(expansion, "x_real", 0);
+    const auto rank = static_cast<int64_t>(x->type->rank());
+    if (rank < 3) throw CompileError("input 0 has rank {}, expected 3 or more", rank);
+    std::vector<int64_t> to_first(rank), to_last(rank);
+    std::iota(to_first.begin(), to_first.end(), -1);
+    to_first[0] = 0;
+    to_first[1] = rank - 1;
+    std::iota(to_last.begin(), to_last.end(), 1);
+    to_last[0] = 0;
+    to_last[rank - 1] = 1;
+    pool.inputs = {expansion.add("channels_first", {"Transpose", 13, {x}, {{"perm", to_first}}})};
+    Value* result = expansion.add("real", {"Transpose", 13, {expansion.add("pooled", pool)}, {{"perm", to_last}}});
+    return {quantised(expansion, result, 3, expansion.input(0)->checked_type().element)};
+}
+
+std::vector<Value*> expand_average_pool(Expansion& expansion) {
+    std::map<std::string, Attribute> attributes = expansion.node().attributes;
+    attributes.erase("channels_last");
+    return pooled(expansion, {"AveragePool", 19, {}, attributes});
+}
+
+std::vector<Value*> expand_global_average_pool(Expansion& expansion) {
+    return pooled(expansion, {"GlobalAveragePool", 1});
+}
+
+std::vector<Value*> expand_add(Expansion& expansion) {
+    Value* sum =
+        expansion.add("real", {"Add", 14, {dequantised(expansion, "a_real", 0), dequantised(expansion, "b_real", 3)}});
+    return {quantised(expansion, sum, 6, expansion.input(0)->checked_type().element)};
+}
+
+std::vector<Value*> expand_dynamic_quantize_linear(Expansion& expansion) {
+    const DynamicallyQuantised result = quantised_dynamically(expansion, expansion.input(0));
+    return {result.y, result.scale, result.zero_point};
+}
+
+/// The result's scale and zero point come first, then each operand with its own.
+std::vector<Value*> expand_concat(Expansion& expansion) {
+    const size_t inputs = expansion.node().inputs.size();
+    if (inputs < 5 || inputs % 3 != 2)
+        throw CompileError("has {} inputs, expected 2 and 3 more for each operand", inputs);
+    std::vector<Value*> operands;
+    for (size_t i = 2; i < inputs; i += 3)
+        operands.push_back(
+            quantised(expansion, dequantised(expansion, "x_real", i), 0, expansion.input(i)->type->element));
+    return {expansion.add("joined", {"Concat", 13, operands, {{"axis", expansion.node().integer("axis")}}})};
+}
+
+}  // namespace
+
+std::vector<Operator> quantised_operators() {
+    constexpr std::string_view domain = "com.microsoft";
+    std::vector<Operator> rows = quantised_products();
+    const Operator more[] = {
+        {"DynamicQuantizeLinear", 11, make_composite<expand_dynamic_quantize_linear>},
+        {"QLinearAdd", 1, make_composite<expand_add>, domain},
+        {"QLinearAveragePool", 1, make_composite<expand_average_pool>, domain},
+        {"QLinearConcat", 1, make_composite<expand_concat>, domain},
+        {"QLinearGlobalAveragePool", 1, make_composite<expand_global_average_pool>, domain},
+        {"QLinearLeakyRelu", 1, make_composite<expand_leaky_relu>, domain},
+        {"QLinearSigmoid", 1, make_composite<expand_sigmoid>, domain},
+        {"QLinearSoftmax", 1, make_composite<expand_softmax>, domain},
+    };
+    rows.insert(rows.end(), std::begin(more), std::end(more));
+    return rows;
+}
+
+}  // namespace onnx2halide
