@@ -7,18 +7,21 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/cli/commands.h"
+#include "compiler/load/expansion.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// First opsets of the rows of each public operator, by domain and type.
+/// First opsets of the rows of each public operator, by domain and type. Those that are expanded count too.
 std::map<std::pair<std::string, std::string>, std::set<int>> public_operators() {
     std::map<std::pair<std::string, std::string>, std::set<int>> operators;
     for (const Operator& row : all_operators()) {
         if (row.domain != "onnx2halide") operators[{std::string(row.domain), std::string(row.type)}].insert(row.since);
     }
+    for (const Expansion& row : all_expansions())
+        operators[{std::string(row.domain), std::string(row.type)}].insert(row.since);
     return operators;
 }
 

@@ -5,6 +5,7 @@
 #include <onnx/defs/schema.h>
 #include <onnx/inliner/inliner.h>
 
+#include "compiler/load/expand.h"
 #include "compiler/load/schema.h"
 #include "ops/node_generator.h"
 
@@ -59,6 +60,7 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
 
 void inline_functions(onnx::ModelProto& model) {
     if (model.functions_size() > 0) onnx::inliner::InlineLocalFunctions(model);
+    expand_operators(model);
     // A body may call further function operators; the standard nests them three deep at most.
     std::set<onnx::inliner::FunctionId> refused;
     for (int depth = 0; depth < 8; ++depth) {

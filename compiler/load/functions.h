@@ -4,8 +4,8 @@
 
 namespace onnx2halide {
 
-/// Replaces calls of the model's own functions, and of the standard's function operators that have no NodeGenerator, by
-/// their bodies.
+/// Replaces by their bodies calls of the model's own functions, operators that all_expansions() lists, and the
+/// standard's function operators that have no NodeGenerator.
 void inline_functions(onnx::ModelProto& model);
 
 }  // namespace onnx2halide

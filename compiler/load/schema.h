@@ -22,6 +22,10 @@ private:
     std::map<std::string, int> versions_;
 };
 
+/// Lets an opset of its own govern a node instead of the one that the model imports, as those of bodies need that the
+/// compiler writes.
+void set_opset(onnx::NodeProto& node, int opset);
+
 /// The schema that governs a node, or null where ONNX knows no such operator.
 const onnx::OpSchema* find_schema(const onnx::NodeProto& node, const OpsetVersions& opsets);
 

@@ -38,6 +38,7 @@ class Case:
     attributes: dict = field(default_factory=dict)
     outputs: int = 1
     engine: type = OnnxReference
+    domain: str = ""
 
     def __str__(self):
         texts = [f"{key}={value}" for key, value in self.attributes.items()]
@@ -48,12 +49,13 @@ class Case:
     def model(self) -> onnx.ModelProto:
         names = ["" if operand is None else f"x{i}" for i, operand in enumerate(self.operands)]
         results = [f"y{i}" for i in range(self.outputs)]
-        only = helper.make_node(self.op, names, results, **self.attributes)
+        only = helper.make_node(self.op, names, results, domain=self.domain, **self.attributes)
         named = [(name, operand) for name, operand in zip(names, self.operands) if name]
         inputs = [_port(name, operand) for name, operand in named if isinstance(operand, Input)]
         constants = [numpy_helper.from_array(operand, name) for name, operand in named if not isinstance(operand, Input)]
         graph = helper.make_graph([only], "small", inputs, [onnx.ValueInfoProto(name=name) for name in results], constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+        opsets = [helper.make_opsetid(*opset) for opset in {self.domain: 1, "": OPSET}.items()]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
         for output in model.graph.output:
             if not output.type.WhichOneof("value"):  # function operators have no inference of their own
@@ -225,7 +227,14 @@ def col2im():
         yield Case("Col2Im", [x(1, 9, 9, dtype=dtype), indices(5, 5), indices(3, 3)])
 
 
-CASES = [case for family in (elementwise, broadcasts, reductions, windows, products, movement, normalisation, col2im) for case in family()]
+def microsoft():
+    """Operators of onnxruntime's own domain."""
+    for bias in (None, x(17), constant(17)):
+        yield Case("FastGelu", [x(3, 17), bias], engine=OnnxRuntime, domain="com.microsoft")
+
+
+FAMILIES = (elementwise, broadcasts, reductions, windows, products, movement, normalisation, col2im, microsoft)
+CASES = [case for family in FAMILIES for case in family()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -1,0 +1,142 @@
+#include "compiler/load/expand.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include <onnx/defs/parser.h>
+
+#include "compiler/graph/error.h"
+#include "compiler/load/expansion.h"
+#include "compiler/load/schema.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+const Expansion* find_expansion(const onnx::NodeProto& node) {
+    const auto rows = all_expansions();
+    const std::string domain = normalised_domain(node.domain());
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Expansion& each) {
+        return each.domain == domain && each.type == node.op_type();
+    });
+    return row == rows.end() ? nullptr : &*row;
+}
+
+Nodes parse_nodes(const std::string& text) {
+    Nodes nodes;
+    onnx::OnnxParser parser(text.c_str());
+    while (!parser.EndOfInput()) {
+        const auto status = parser.Parse(*nodes.Add());
+        if (!status.IsOK()) throw std::logic_error(status.ErrorMessage() + " in the body\n" + text);
+    }
+    return nodes;
+}
+
+/// Calls `visit` with every graph that is an attribute of a node.
+template <typename Visit>
+void visit_subgraphs(onnx::NodeProto& node, const Visit& visit) {
+    for (auto& attribute : *node.mutable_attribute()) {
+        if (attribute.has_g()) visit(*attribute.mutable_g());
+        for (auto& graph : *attribute.mutable_graphs()) visit(graph);
+    }
+}
+
+class Expander {
+public:
+    void expand(onnx::GraphProto& graph) {
+        collect_names(graph);
+        expand_graph(graph);
+    }
+
+private:
+    /// Names in a body, and those that they get in the model.
+    using Renaming = std::map<std::string, std::string>;
+
+    void collect_names(onnx::GraphProto& graph) {
+        for (const auto& input : graph.input()) names_.insert(input.name());
+        for (const auto& constant : graph.initializer()) names_.insert(constant.name());
+        for (auto& node : *graph.mutable_node()) {
+            names_.insert(node.output().begin(), node.output().end());
+            visit_subgraphs(node, [&](onnx::GraphProto& inner) { collect_names(inner); });
+        }
+    }
+
+    void expand_graph(onnx::GraphProto& graph) {
+        Nodes old;
+        old.Swap(graph.mutable_node());
+        for (auto& node : old) add(node, *graph.mutable_node());
+    }
+
+    /// Appends a node or, where it has a row, what its body becomes.
+    void add(onnx::NodeProto& node, Nodes& nodes) {
+        if (const Expansion* expansion = find_expansion(node)) {
+            for (auto& inner : body_of(node, *expansion)) add(inner, nodes);
+            return;
+        }
+        visit_subgraphs(node, [&](onnx::GraphProto& graph) { expand_graph(graph); });
+        nodes.Add()->Swap(&node);
+    }
+
+    Nodes body_of(const onnx::NodeProto& node, const Expansion& expansion) {
+        const std::string name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+        try {
+            const OperatorBody body = expansion.expand(OperatorCall(node));
+            Renaming renaming;
+            bind(renaming, body.inputs, node.input());
+            bind(renaming, body.outputs, node.output());
+            Nodes nodes = parse_nodes(body.nodes);
+            for (auto& inner : nodes) place(inner, renaming, name);
+            return nodes;
+        } catch (const CompileError& error) {
+            const std::string domain = node.domain().empty() ? "" : node.domain() + ".";
+            throw CompileError("node '{}' ({}{}): {}", name, domain, node.op_type(), error.what());
+        }
+    }
+
+    /// Formal names become those of the call. An input that it omits is omitted in the body too.
+    static void bind(Renaming& renaming, const std::vector<std::string>& formals,
+                     const google::protobuf::RepeatedPtrField<std::string>& actuals) {
+        if (actuals.size() > static_cast<int>(formals.size()))
+            throw CompileError("has {} inputs or outputs, expected at most {}", actuals.size(), formals.size());
+        for (size_t i = 0; i < formals.size(); ++i)
+            renaming[formals[i]] = static_cast<int>(i) < actuals.size() ? actuals[static_cast<int>(i)] : "";
+    }
+
+    /// Gives a body's node its names in the model, and its opset.
+    void place(onnx::NodeProto& node, Renaming& renaming, const std::string& prefix) {
+        for (auto& input : *node.mutable_input()) input = renaming.contains(input) ? renaming[input] : input;
+        for (auto& output : *node.mutable_output()) define(output, renaming, prefix);
+        if (node.domain().empty()) set_opset(node, body_opset);
+        visit_subgraphs(node, [&](onnx::GraphProto& graph) {
+            for (auto& input : *graph.mutable_input()) define(*input.mutable_name(), renaming, prefix);
+            for (auto& inner : *graph.mutable_node()) place(inner, renaming, prefix);
+            for (auto& output : *graph.mutable_output()) output.set_name(renaming.at(output.name()));
+        });
+    }
+
+    /// A name that the body defines: an output of the call, or a new one.
+    void define(std::string& name, Renaming& renaming, const std::string& prefix) {
+        if (name.empty()) return;
+        std::string& actual = renaming[name];
+        if (actual.empty()) actual = unique(prefix + "_" + name);
+        name = actual;
+    }
+
+    std::string unique(const std::string& hint) {
+        std::string name = hint;
+        for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", hint, i);
+        return name;
+    }
+
+    std::set<std::string> names_;  // all that the model's values have
+};
+
+}  // namespace
+
+void expand_operators(onnx::ModelProto& model) { Expander().expand(*model.mutable_graph()); }
+
+}  // namespace onnx2halide

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+namespace onnx2halide {
+
+/// Replaces the nodes of a model that have a row in all_expansions() by their bodies, those in sub-graphs included.
+/// What a body names gets the node's name as a prefix, `lstm1_gates`. Throws CompileError, which names the node, on one
+/// that its row cannot honour.
+void expand_operators(onnx::ModelProto& model);
+
+}  // namespace onnx2halide

@@ -1,0 +1,93 @@
+#include "compiler/load/expansion.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <onnx/onnx_pb.h>
+
+#include "compiler/graph/error.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// As ONNX's textual syntax has it: ints.
+std::string type_name(int type) {
+    std::string name = onnx::AttributeProto::AttributeType_Name(static_cast<onnx::AttributeProto::AttributeType>(type));
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    return name;
+}
+
+std::vector<Expansion> sorted_rows() {
+    std::vector<Expansion> rows;
+    for (const auto family : {microsoft_expansions}) {
+        const std::vector<Expansion> more = family();
+        rows.insert(rows.end(), more.begin(), more.end());
+    }
+    std::sort(rows.begin(), rows.end(), [](const Expansion& a, const Expansion& b) {
+        return std::tie(a.domain, a.type) < std::tie(b.domain, b.type);
+    });
+    return rows;
+}
+
+}  // namespace
+
+bool OperatorCall::has_input(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
+
+bool OperatorCall::has_output(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
+
+const onnx::AttributeProto* OperatorCall::find(std::string_view attribute) const {
+    const auto found = std::find_if(node_.attribute().begin(), node_.attribute().end(),
+                                    [&](const auto& each) { return each.name() == attribute; });
+    return found == node_.attribute().end() ? nullptr : &*found;
+}
+
+const onnx::AttributeProto* OperatorCall::find(std::string_view attribute, int type) const {
+    const onnx::AttributeProto* found = find(attribute);
+    if (found && found->type() != type)
+        throw CompileError("attribute {} is of type {}, expected {}", attribute, type_name(found->type()),
+                           type_name(type));
+    return found;
+}
+
+int64_t OperatorCall::integer(std::string_view attribute, int64_t otherwise) const {
+    const auto* found = find(attribute, onnx::AttributeProto::INT);
+    return found ? found->i() : otherwise;
+}
+
+float OperatorCall::real(std::string_view attribute, float otherwise) const {
+    const auto* found = find(attribute, onnx::AttributeProto::FLOAT);
+    return found ? found->f() : otherwise;
+}
+
+std::string OperatorCall::string(std::string_view attribute, const std::string& otherwise) const {
+    const auto* found = find(attribute, onnx::AttributeProto::STRING);
+    return found ? found->s() : otherwise;
+}
+
+std::vector<float> OperatorCall::reals(std::string_view attribute) const {
+    const auto* found = find(attribute, onnx::AttributeProto::FLOATS);
+    if (!found) return {};
+    return {found->floats().begin(), found->floats().end()};
+}
+
+std::vector<std::string> OperatorCall::strings(std::string_view attribute) const {
+    const auto* found = find(attribute, onnx::AttributeProto::STRINGS);
+    if (!found) return {};
+    return {found->strings().begin(), found->strings().end()};
+}
+
+void OperatorBody::add(std::string_view text) { nodes.append(text).append("\n"); }
+
+void OperatorBody::add_scalar(std::string_view name, float value, std::string_view like) {
+    add(fmt::format("{0}_float = Constant<value_float: float = {1}>()\n{0} = CastLike({0}_float, {2})", name, value,
+                    like));
+}
+
+std::span<const Expansion> all_expansions() {
+    static const std::vector<Expansion> rows = sorted_rows();
+    return rows;
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onnx {
+class AttributeProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace onnx2halide {
+
+/// The opset of ONNX's own domain in which bodies are written, whatever the model's is.
+constexpr int body_opset = 22;
+
+/// A node that is to be expanded: its attributes, and which of its optional inputs and outputs are there. Reading an
+/// attribute of another type than asked for throws CompileError.
+class OperatorCall {
+public:
+    explicit OperatorCall(const onnx::NodeProto& node) : node_(node) {}
+
+    bool has_input(int i) const;
+    bool has_output(int i) const;
+
+    bool has(std::string_view attribute) const { return find(attribute) != nullptr; }
+    int64_t integer(std::string_view attribute, int64_t otherwise) const;
+    float real(std::string_view attribute, float otherwise) const;
+    std::string string(std::string_view attribute, const std::string& otherwise) const;
+    std::vector<float> reals(std::string_view attribute) const;          // empty where there is none
+    std::vector<std::string> strings(std::string_view attribute) const;  // likewise
+
+private:
+    const onnx::AttributeProto* find(std::string_view attribute) const;
+    const onnx::AttributeProto* find(std::string_view attribute, int type) const;
+
+    const onnx::NodeProto& node_;
+};
+
+/// What stands for a call: nodes in ONNX's textual syntax, `z = Add(x, bias)`, which read the formal inputs and make
+/// the formal outputs. A formal input that the call omits is omitted wherever the body reads it; an output that it does
+/// not ask for need not be made. Every name is defined once, those inside of sub-graphs included.
+struct OperatorBody {
+    std::vector<std::string> inputs, outputs;
+    std::string nodes;
+
+    void add(std::string_view text);
+    /// `name`, a scalar of the type that `like` has.
+    void add_scalar(std::string_view name, float value, std::string_view like);
+};
+
+/// One row of the table of operators that are expanded. `expand` throws CompileError on what it cannot honour.
+struct Expansion {
+    std::string_view domain, type;
+    int since;  // first opset of its domain
+    OperatorBody (*expand)(const OperatorCall& call);
+};
+
+/// The families, a function each.
+std::vector<Expansion> microsoft_expansions();
+
+/// Every row, sorted by domain and type.
+std::span<const Expansion> all_expansions();
+
+}  // namespace onnx2halide
