@@ -21,7 +21,7 @@ std::string type_name(int type) {
 
 std::vector<Expansion> sorted_rows() {
     std::vector<Expansion> rows;
-    for (const auto family : {microsoft_expansions}) {
+    for (const auto family : {microsoft_expansions, recurrent_expansions}) {
         const std::vector<Expansion> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

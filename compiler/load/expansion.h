@@ -60,6 +60,7 @@ struct Expansion {
 
 /// The families, a function each.
 std::vector<Expansion> microsoft_expansions();
+std::vector<Expansion> recurrent_expansions();
 
 /// Every row, sorted by domain and type.
 std::span<const Expansion> all_expansions();

@@ -1,0 +1,246 @@
+#include "compiler/load/recurrent_layer.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/graph/error.h"
+
+namespace onnx2halide {
+
+namespace {
+
+std::vector<std::string> read_directions(const OperatorCall& call) {
+    const std::string direction = call.string("direction", "forward");
+    if (direction == "bidirectional") return {"forward", "reverse"};
+    if (direction == "forward" || direction == "reverse") return {direction};
+    throw CompileError("attribute direction is '{}', expected forward, reverse or bidirectional", direction);
+}
+
+bool read_batch_first(const OperatorCall& call) {
+    const int64_t layout = call.integer("layout", 0);
+    if (layout != 0 && layout != 1) throw CompileError("attribute layout is {}, expected 0 or 1", layout);
+    return layout == 1;
+}
+
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
+    return text;
+}
+
+}  // namespace
+
+RecurrentLayer::RecurrentLayer(const OperatorCall& call, Form form)
+    : call_(call), form_(std::move(form)), directions_(read_directions(call)),
+      activations_(
+          read_activations(call, form_.default_activations, directions_.size() * form_.default_activations.size())),
+      batch_first_(read_batch_first(call)), clips_(call.has("clip")), body_{form_.inputs, form_.outputs, {}} {
+    const float clip = call.real("clip", 1.0f);
+    if (!(clip > 0.0f)) throw CompileError("attribute clip is {}, expected a positive number", clip);
+}
+
+std::string RecurrentLayer::in_direction(std::string_view text) const {
+    return replace_all(std::string(text), "$", directions_[direction_]);
+}
+
+bool RecurrentLayer::has_input(std::string_view formal) const {
+    const auto found = std::find(form_.inputs.begin(), form_.inputs.end(), formal);
+    return found != form_.inputs.end() && call_.has_input(static_cast<int>(found - form_.inputs.begin()));
+}
+
+OperatorBody RecurrentLayer::expand() {
+    for (const char* required : {"X", "W", "R"}) {
+        if (!has_input(required)) throw CompileError("input {} is missing", required);
+    }
+    write_input();
+    for (direction_ = 0; direction_ < directions_.size(); ++direction_) write_direction();
+    direction_ = 0;
+    write_outputs();
+    return body_;
+}
+
+/// What all directions share.
+void RecurrentLayer::write_input() {
+    add(R"(
+        axis_0 = Constant<value_ints = [0]>()
+        axis_1 = Constant<value_ints = [1]>())");
+    add(batch_first_ ? "x = Transpose<perm = [1, 0, 2]>(X)" : "x = Identity(X)");
+    add_scalar("zero", 0.0f);
+    add(fmt::format(R"(
+        batch = Shape<start = 1, end = 2>(x)
+        hidden = Shape<start = {}, end = {}>(R)
+        state_shape = Concat<axis = 0>(batch, hidden)
+        zeros = Expand(zero, state_shape))",
+                    hidden_axis_, hidden_axis_ + 1));
+    if (clips_) {
+        const float clip = call_.real("clip", 1.0f);
+        add_scalar("clip_low", -clip);
+        add_scalar("clip_high", clip);
+    }
+    if (has_input("sequence_lens")) write_masks();
+}
+
+/// Defines `live`: of each time step, which sequences of the batch have not ended yet.
+void RecurrentLayer::write_masks() {
+    add(R"(
+        first = Constant<value_int = 0>()
+        one_step = Constant<value_int = 1>()
+        steps_vector = Shape<start = 0, end = 1>(x)
+        steps = Squeeze(steps_vector)
+        times = Range(first, steps, one_step)
+        times_axes = Constant<value_ints = [1, 2]>()
+        times_column = Unsqueeze(times, times_axes)
+        lengths = Cast<to = 7>(sequence_lens)
+        lengths_column = Unsqueeze(lengths, axis_1)
+        live = Less(times_column, lengths_column))");
+}
+
+void RecurrentLayer::write_direction() {
+    step_.clear();
+    write_projection();
+    if (has_input("B")) {
+        add_part("b_$", "B");
+        write_bias();
+        add("input_$ = Add(projected_$, bias_$)");
+    } else {
+        add("input_$ = Identity(projected_$)");
+    }
+    for (const std::string& state : form_.states) write_initial_state(state);
+    write_step();
+    write_next_states();
+    write_scan();
+}
+
+void RecurrentLayer::write_projection() {
+    add_part("w_$", "W");
+    add_part("r_$", "R");
+    add(R"(
+        weights_$ = Transpose<perm = [1, 0]>(w_$)
+        recurrence_$ = Transpose<perm = [1, 0]>(r_$)
+        projected_$ = MatMul(x, weights_$))");
+}
+
+void RecurrentLayer::write_bias() {
+    add(R"(
+        b_w_$, b_r_$ = Split<axis = 0, num_outputs = 2>(b_$)
+        bias_$ = Add(b_w_$, b_r_$))");
+}
+
+void RecurrentLayer::write_initial_state(const std::string& state) {
+    const std::string input = "initial_" + state;
+    if (has_input(input)) {
+        add_part(fmt::format("{}_0_$", state), input, batch_first_ ? 1 : 0);
+    } else {
+        add(fmt::format("{}_0_$ = Identity(zeros)", state));
+    }
+}
+
+void RecurrentLayer::write_product(const std::string& result, const std::string& state, const std::string& weights) {
+    add_step(fmt::format("{} = MatMul({}, {})", result, state, weights));
+}
+
+/// A sequence that has ended keeps its states, and gives zeros.
+void RecurrentLayer::write_next_states() {
+    if (has_input("sequence_lens")) {
+        for (const std::string& state : form_.states)
+            add_step(fmt::format("next_{0}_$ = Where(live_$, new_{0}_$, {0}_$)", state));
+        add_step("y_step_$ = Where(live_$, new_h_$, zero)");
+    } else if (makes_sequence()) {
+        add_step("y_step_$ = Identity(new_h_$)");
+    }
+}
+
+void RecurrentLayer::write_scan() {
+    const bool is_masked = has_input("sequence_lens");
+    std::vector<std::string> results, formals, made, initial;
+    for (const std::string& state : form_.states) {
+        results.push_back(fmt::format("last_{}_$", state));
+        formals.push_back(fmt::format("{}_$", state));
+        made.push_back(fmt::format("{}_{}_$", is_masked ? "next" : "new", state));
+        initial.push_back(fmt::format("{}_0_$", state));
+    }
+    if (makes_sequence()) {
+        results.push_back("y_$");
+        made.push_back("y_step_$");
+    }
+    std::vector<std::string> sequences = {"input_$"};
+    formals.push_back("gates_$");
+    if (is_masked) {
+        sequences.push_back("live");
+        formals.push_back("live_$");
+    }
+    const int order = directions_[direction_] == "reverse" ? 1 : 0;
+    const std::vector<int> orders(sequences.size(), order);
+    add(fmt::format(R"(
+        {} = Scan<num_scan_inputs = {}, scan_input_directions = [{}]{}, body = step_$ ({}) => ({}) {{{}}}>({}, {}))",
+                    fmt::join(results, ", "), sequences.size(), fmt::join(orders, ", "),
+                    makes_sequence() ? fmt::format(", scan_output_directions = [{}]", order) : "",
+                    fmt::join(formals, ", "), fmt::join(made, ", "), step_, fmt::join(initial, ", "),
+                    fmt::join(sequences, ", ")));
+}
+
+void RecurrentLayer::write_outputs() {
+    if (makes_sequence()) write_output("Y", "y", 1, "2, 0, 1, 3");
+    for (size_t i = 0; i < form_.states.size(); ++i) {
+        if (call_.has_output(static_cast<int>(i) + 1))
+            write_output(form_.outputs[i + 1], "last_" + form_.states[i], 0, "1, 0, 2");
+    }
+}
+
+/// The directions' parts along a new axis; where the batch is the outermost axis, transposed.
+void RecurrentLayer::write_output(const std::string& result, const std::string& part, int axis,
+                                  const std::string& order) {
+    std::vector<std::string> parts;
+    for (const std::string& direction : directions_) {
+        parts.push_back(fmt::format("{}_all_{}", result, direction));
+        add(fmt::format("{} = Unsqueeze({}_{}, axis_{})", parts.back(), part, direction, axis));
+    }
+    const std::string joined = batch_first_ ? result + "_rows" : result;
+    add(fmt::format("{} = Concat<axis = {}>({})", joined, axis, fmt::join(parts, ", ")));
+    if (batch_first_) add(fmt::format("{} = Transpose<perm = [{}]>({})", result, order, joined));
+}
+
+void RecurrentLayer::add_part(const std::string& result, const std::string& input, int axis) {
+    std::string part = input;
+    if (directions_.size() > 1) {
+        part = fmt::format("{}_$_part", input);
+        if (is_first_direction())
+            add(fmt::format("{0}_forward_part, {0}_reverse_part = Split<axis = {1}, num_outputs = 2>({0})", input,
+                            axis));
+    }
+    add(fmt::format("{} = Squeeze({}, axis_{})", result, part, axis));
+}
+
+void RecurrentLayer::add_gate(size_t number, const std::string& result, const std::string& operand) {
+    if (!clips_) return add_activation(number, result, operand);
+    add_step(fmt::format("{0}_clipped = Clip({0}, clip_low, clip_high)", operand));
+    add_activation(number, result, operand + "_clipped");
+}
+
+void RecurrentLayer::add_activation(size_t number, const std::string& result, const std::string& operand) {
+    const Activation& activation = activations_[direction_ * form_.default_activations.size() + number];
+    const auto scalar = [&](const char* parameter, float value) {
+        add_scalar(fmt::format("{}_{}", result, parameter), value);
+    };
+    if (activation.op == "Affine") {
+        scalar("alpha", activation.alpha);
+        scalar("beta", activation.beta);
+        add_step(fmt::format("{0}_scaled = Mul({1}, {0}_alpha)\n{0} = Add({0}_scaled, {0}_beta)", result, operand));
+    } else if (activation.op == "ScaledTanh") {
+        scalar("alpha", activation.alpha);
+        scalar("beta", activation.beta);
+        add_step(fmt::format("{0}_in = Mul({1}, {0}_beta)\n{0}_tanh = Tanh({0}_in)\n{0} = Mul({0}_tanh, {0}_alpha)",
+                             result, operand));
+    } else {
+        static constexpr const char* attributes[] = {"", "<alpha: float = {}>",
+                                                     "<alpha: float = {}, beta: float = {}>"};
+        const std::string text =
+            fmt::format(fmt::runtime(attributes[activation.parameters]), activation.alpha, activation.beta);
+        add_step(fmt::format("{} = {}{}({})", result, activation.op, text, operand));
+    }
+}
+
+}  // namespace onnx2halide
