@@ -20,7 +20,7 @@ std::map<std::pair<std::string, std::string>, std::set<int>> public_operators() 
     for (const Operator& row : all_operators()) {
         if (row.domain != "onnx2halide") operators[{std::string(row.domain), std::string(row.type)}].insert(row.since);
     }
-    for (const Expansion& row : all_expansions())
+    for (const ExpandedOperator& row : expanded_operators())
         operators[{std::string(row.domain), std::string(row.type)}].insert(row.since);
     return operators;
 }

@@ -17,10 +17,10 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-const Expansion* find_expansion(const onnx::NodeProto& node) {
-    const auto rows = all_expansions();
+const ExpandedOperator* find_expansion(const onnx::NodeProto& node) {
+    const auto rows = expanded_operators();
     const std::string domain = normalised_domain(node.domain());
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Expansion& each) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const ExpandedOperator& each) {
         return each.domain == domain && each.type == node.op_type();
     });
     return row == rows.end() ? nullptr : &*row;
@@ -73,7 +73,7 @@ private:
 
     /// Appends a node or, where it has a row, what its body becomes.
     void add(onnx::NodeProto& node, Nodes& nodes) {
-        if (const Expansion* expansion = find_expansion(node)) {
+        if (const ExpandedOperator* expansion = find_expansion(node)) {
             for (auto& inner : body_of(node, *expansion)) add(inner, nodes);
             return;
         }
@@ -81,7 +81,7 @@ private:
         nodes.Add()->Swap(&node);
     }
 
-    Nodes body_of(const onnx::NodeProto& node, const Expansion& expansion) {
+    Nodes body_of(const onnx::NodeProto& node, const ExpandedOperator& expansion) {
         const std::string name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
         try {
             const OperatorBody body = expansion.expand(OperatorCall(node));

@@ -4,7 +4,7 @@
 
 namespace onnx2halide {
 
-/// Replaces the nodes of a model that have a row in all_expansions() by their bodies, those in sub-graphs included.
+/// Replaces the nodes of a model that have a row in expanded_operators() by their bodies, those in sub-graphs included.
 /// What a body names gets the node's name as a prefix, `lstm1_gates`. Throws CompileError, which names the node, on one
 /// that its row cannot honour.
 void expand_operators(onnx::ModelProto& model);

@@ -13,6 +13,6 @@ OperatorBody fast_gelu(const OperatorCall& call) {
 
 }  // namespace
 
-std::vector<Expansion> microsoft_expansions() { return {{"com.microsoft", "FastGelu", 1, fast_gelu}}; }
+std::vector<ExpandedOperator> microsoft_expansions() { return {{"com.microsoft", "FastGelu", 1, fast_gelu}}; }
 
 }  // namespace onnx2halide

@@ -150,7 +150,7 @@ OperatorBody expand(const OperatorCall& call) {
 
 }  // namespace
 
-std::vector<Expansion> recurrent_expansions() {
+std::vector<ExpandedOperator> recurrent_expansions() {
     return {{"", "RNN", 1, expand<Rnn>}, {"", "GRU", 1, expand<Gru>}, {"", "LSTM", 1, expand<Lstm>}};
 }
 

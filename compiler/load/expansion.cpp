@@ -19,13 +19,13 @@ std::string type_name(int type) {
     return name;
 }
 
-std::vector<Expansion> sorted_rows() {
-    std::vector<Expansion> rows;
+std::vector<ExpandedOperator> sorted_rows() {
+    std::vector<ExpandedOperator> rows;
     for (const auto family : {microsoft_expansions, recurrent_expansions}) {
-        const std::vector<Expansion> more = family();
+        const std::vector<ExpandedOperator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }
-    std::sort(rows.begin(), rows.end(), [](const Expansion& a, const Expansion& b) {
+    std::sort(rows.begin(), rows.end(), [](const ExpandedOperator& a, const ExpandedOperator& b) {
         return std::tie(a.domain, a.type) < std::tie(b.domain, b.type);
     });
     return rows;
@@ -85,8 +85,8 @@ void OperatorBody::add_scalar(std::string_view name, float value, std::string_vi
                     like));
 }
 
-std::span<const Expansion> all_expansions() {
-    static const std::vector<Expansion> rows = sorted_rows();
+std::span<const ExpandedOperator> expanded_operators() {
+    static const std::vector<ExpandedOperator> rows = sorted_rows();
     return rows;
 }
 

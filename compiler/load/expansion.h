@@ -52,17 +52,17 @@ struct OperatorBody {
 };
 
 /// One row of the table of operators that are expanded. `expand` throws CompileError on what it cannot honour.
-struct Expansion {
+struct ExpandedOperator {
     std::string_view domain, type;
     int since;  // first opset of its domain
     OperatorBody (*expand)(const OperatorCall& call);
 };
 
 /// The families, a function each.
-std::vector<Expansion> microsoft_expansions();
-std::vector<Expansion> recurrent_expansions();
+std::vector<ExpandedOperator> microsoft_expansions();
+std::vector<ExpandedOperator> recurrent_expansions();
 
 /// Every row, sorted by domain and type.
-std::span<const Expansion> all_expansions();
+std::span<const ExpandedOperator> expanded_operators();
 
 }  // namespace onnx2halide
