@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "compiler/load/recurrent_layer.h"
 
 namespace onnx2halide {
@@ -95,13 +97,13 @@ private:
 class Lstm : public RecurrentLayer {
 public:
     explicit Lstm(const OperatorCall& call)
-        : RecurrentLayer(call, {{"X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"},
-                                {"Y", "Y_h", "Y_c"},
-                                {"h", "c"},
-                                {"Sigmoid", "Tanh", "Tanh"}}),
-          couples_gates_(call.integer("input_forget", 0) != 0) {}
+        : Lstm(call, {"X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"}) {}
 
 protected:
+    Lstm(const OperatorCall& call, std::vector<std::string> inputs)
+        : RecurrentLayer(call, {std::move(inputs), {"Y", "Y_h", "Y_c"}, {"h", "c"}, {"Sigmoid", "Tanh", "Tanh"}}),
+          couples_gates_(call.integer("input_forget", 0) != 0) {}
+
     void write_step() override {
         if (has_input("P")) {
             add_part("p_$", "P");
@@ -143,6 +145,45 @@ private:
     bool couples_gates_;
 };
 
+/// An LSTM whose W and R are integers, transposed. X as a whole, and the state at each step, are quantised for the
+/// products with them, which are scaled back.
+class DynamicQuantizeLstm : public Lstm {
+public:
+    explicit DynamicQuantizeLstm(const OperatorCall& call)
+        : Lstm(call, {"X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P", "W_scale", "W_zero_point",
+                      "R_scale", "R_zero_point"}) {
+        hidden_axis_ = 1;
+    }
+
+protected:
+    void write_projection() override {
+        add_weights("W");
+        add_weights("R");
+        add(product("projected_$", "x", "W"));
+    }
+
+    void write_product(const std::string& result, const std::string& state, const std::string&) override {
+        add_step(product(result, state, "R"));
+    }
+
+private:
+    void add_weights(const std::string& input) {
+        add_part(input + "_quantised_$", input);
+        add_part(input + "_scale_$", input + "_scale");
+        add_part(input + "_zero_$", input + "_zero_point");
+    }
+
+    static std::string product(const std::string& result, const std::string& operand, const std::string& weights) {
+        return fmt::format(R"(
+            {0}_quantised, {0}_scale, {0}_zero = DynamicQuantizeLinear({1})
+            {0}_integer = MatMulInteger({0}_quantised, {2}_quantised_$, {0}_zero, {2}_zero_$)
+            {0}_float = Cast<to = 1>({0}_integer)
+            {0}_scales = Mul({0}_scale, {2}_scale_$)
+            {0} = Mul({0}_float, {0}_scales))",
+                           result, operand, weights);
+    }
+};
+
 template <typename Layer>
 OperatorBody expand(const OperatorCall& call) {
     return Layer(call).expand();
@@ -151,7 +192,12 @@ OperatorBody expand(const OperatorCall& call) {
 }  // namespace
 
 std::vector<ExpandedOperator> recurrent_expansions() {
-    return {{"", "RNN", 1, expand<Rnn>}, {"", "GRU", 1, expand<Gru>}, {"", "LSTM", 1, expand<Lstm>}};
+    return {
+        {"", "RNN", 1, expand<Rnn>},
+        {"", "GRU", 1, expand<Gru>},
+        {"", "LSTM", 1, expand<Lstm>},
+        {"com.microsoft", "DynamicQuantizeLSTM", 1, expand<DynamicQuantizeLstm>},
+    };
 }
 
 }  // namespace onnx2halide
