@@ -86,8 +86,8 @@ private:
         try {
             const OperatorBody body = expansion.expand(OperatorCall(node));
             Renaming renaming;
-            bind(renaming, body.inputs, node.input());
-            bind(renaming, body.outputs, node.output());
+            bind(renaming, body.inputs, node.input(), "inputs");
+            bind(renaming, body.outputs, node.output(), "outputs");
             Nodes nodes = parse_nodes(body.nodes);
             for (auto& inner : nodes) place(inner, renaming, name);
             return nodes;
@@ -99,9 +99,9 @@ private:
 
     /// Formal names become those of the call. An input that it omits is omitted in the body too.
     static void bind(Renaming& renaming, const std::vector<std::string>& formals,
-                     const google::protobuf::RepeatedPtrField<std::string>& actuals) {
+                     const google::protobuf::RepeatedPtrField<std::string>& actuals, const char* kind) {
         if (actuals.size() > static_cast<int>(formals.size()))
-            throw CompileError("has {} inputs or outputs, expected at most {}", actuals.size(), formals.size());
+            throw CompileError("has {} {}, expected at most {}", actuals.size(), kind, formals.size());
         for (size_t i = 0; i < formals.size(); ++i)
             renaming[formals[i]] = static_cast<int>(i) < actuals.size() ? actuals[static_cast<int>(i)] : "";
     }

@@ -53,8 +53,9 @@ private:
 std::vector<Activation> read_activations(const OperatorCall& call, const std::vector<std::string>& defaults,
                                          size_t count) {
     std::vector<std::string> names = call.strings("activations");
-    while (!call.has("activations") && names.size() < count)
-        names.insert(names.end(), defaults.begin(), defaults.end());
+    if (names.empty()) {
+        while (names.size() < count) names.insert(names.end(), defaults.begin(), defaults.end());
+    }
     if (names.size() < count)
         throw CompileError("attribute activations has {} values, expected {}", names.size(), count);
     Parameters alphas(call, "activation_alpha"), betas(call, "activation_beta");

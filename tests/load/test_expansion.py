@@ -1,0 +1,57 @@
+"""Operators that are expanded when a model is loaded: what is refused, and what the nodes of a body are called."""
+
+import numpy as np
+import pytest
+from make_models import FLOAT, model, node
+from onnx import helper
+
+X = ("x", FLOAT, [4, 2, 3])
+
+
+def layer(op="LSTM", inputs="x W R", **attributes):
+    """One layer of 5 hidden units."""
+    rows = {"RNN": 5, "GRU": 15, "LSTM": 20}[op]
+    weights = {"W": np.ones((1, rows, 3), np.float32), "R": np.ones((1, rows, 5), np.float32)}
+    return model([node(op, inputs, "y", name="layer", hidden_size=5, **attributes)], [X], [("y", FLOAT, [4, 1, 2, 5])], weights)
+
+
+REFUSED = {
+    "direction": (layer(direction="up"), "node 'layer' (LSTM): attribute direction is 'up', expected forward, reverse or bidirectional"),
+    "layout": (layer(layout=2), "node 'layer' (LSTM): attribute layout is 2, expected 0 or 1"),
+    "clip": (layer("GRU", clip=-1.0), "node 'layer' (GRU): attribute clip is -1, expected a positive number"),
+    "activation": (layer("RNN", activations=["Gauss"]), "node 'layer' (RNN): attribute activations has 'Gauss', which is no activation function"),
+    "too few activations": (layer(activations=["Tanh", "Tanh"]), "node 'layer' (LSTM): attribute activations has 2 values, expected 3"),
+    "no alpha": (layer("RNN", activations=["ScaledTanh"]), "node 'layer' (RNN): attribute activation_alpha has 0 values, and ScaledTanh has no default"),
+    "no beta": (
+        layer("GRU", activations=["Affine", "Affine"], activation_alpha=[1.0, 2.0], activation_beta=[0.5]),
+        "node 'layer' (GRU): attribute activation_beta has 1 values, and Affine has no default",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(onnx2halide, tmp_path, name):
+    bad, message = REFUSED[name]
+    (tmp_path / "tiny.onnx").write_bytes(bad.SerializeToString())
+    done = onnx2halide("compile", "tiny.onnx", "-o", "out")
+    assert (done.returncode, done.stderr) == (1, f"tiny.onnx: {message}\n")
+
+
+def gelu(inputs: str, **attributes):
+    fused = node("FastGelu", inputs, "y", name="act", domain="com.microsoft", **attributes)
+    made = model([fused], [X], [("y", FLOAT, [4, 2, 3])], {"bias": np.ones(3, np.float32), "more": np.ones(3, np.float32)})
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return made
+
+
+def test_too_many_inputs(onnx2halide, tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(gelu("x bias more").SerializeToString())
+    done = onnx2halide("compile", "tiny.onnx", "-o", "out")
+    assert (done.returncode, done.stderr) == (1, "tiny.onnx: node 'act' (com.microsoft.FastGelu): has 3 inputs, expected at most 2\n")
+
+
+def test_names_of_a_body(onnx2halide, tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(gelu("x bias").SerializeToString())
+    done = onnx2halide("compile", "tiny.onnx", "-o", "out", "--sources-only")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "act_sum = Add(x, bias)" in (tmp_path / "out" / "tiny_generators.cpp").read_text()
