@@ -58,6 +58,14 @@ def scaled():
     return model(nodes, [("x", FLOAT, [1, 2, 4, 4])], [("y", FLOAT, [None] * 4)], constants)
 
 
+def recurrent():
+    attributes = {"direction": "bidirectional", "clip": 3.0, "input_forget": 1, "activations": ["Sigmoid", "Tanh", "Affine"] * 2, "activation_alpha": [1.0, 2.0], "activation_beta": [0.0, 1.0]}
+    nodes = [node("LSTM", "x W R B lengths h c P", "s", hidden_size=1, **attributes), node("GRU", "x V Q", "y last", hidden_size=1, linear_before_reset=1)]
+    shapes = {"W": (2, 4, 2), "R": (2, 4, 1), "B": (2, 8), "h": (2, 1, 1), "c": (2, 1, 1), "P": (2, 3), "V": (1, 3, 2), "Q": (1, 3, 1)}
+    weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()} | {"lengths": np.array([2], np.int32)}
+    return model(nodes, [("x", FLOAT, [3, 1, 2])], [("s", FLOAT, [None] * 4), ("last", FLOAT, [1, 1, 1])], weights)
+
+
 def with_function():
     """A model-local function that is called twice."""
     inner = [node("Add", "a b", "s"), node("Relu", "s", "r")]
@@ -70,7 +78,7 @@ def with_function():
 
 SEEDS = {
     "chain": chain("Neg", "Exp", "Flatten"), "layer": layer("batch"), "shapes": shapes(), "windows": windows(), "moves": moves(), "reductions": reductions(),
-    "scaled": scaled(), "function": with_function(), "external": with_external_weight("weights.bin"),
+    "scaled": scaled(), "function": with_function(), "external": with_external_weight("weights.bin"), "recurrent": recurrent(),
 }
 
 for name, seed in SEEDS.items():
