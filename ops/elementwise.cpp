@@ -126,14 +126,17 @@ std::vector<Dim> Elementwise::shape() const {
 
 size_t Elementwise::first_axis(size_t operand) const { return shape().size() - in(operand).rank(); }
 
-Coordinates Elementwise::coordinates(size_t operand, const Coordinates& at) const {
+Coordinates Elementwise::coordinates(KernelSource& source, size_t operand, const Coordinates& at) const {
     const std::vector<Dim>& extents = in(operand).shape;
     const std::vector<Dim> result = shape();
     const size_t first = first_axis(operand);
     Coordinates own;
     for (size_t i = 0; i < extents.size(); ++i) {
-        const bool is_broadcast = extents[i].is(1) && (first + i >= result.size() || !result[first + i].is(1));
-        own.push_back(is_broadcast ? "0" : at.at(first + i));
+        const bool is_missing = first + i >= result.size();
+        const bool is_same = !is_missing && extents[i] == result[first + i];
+        own.push_back(is_missing ? "0"
+                      : is_same  ? at.at(first + i)
+                                 : source.broadcast_coordinate(extents[i], result[first + i], at.at(first + i)));
     }
     return own;
 }
@@ -141,7 +144,7 @@ Coordinates Elementwise::coordinates(size_t operand, const Coordinates& at) cons
 void Elementwise::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     std::vector<std::string> elements;
-    for (const size_t i : operands()) elements.push_back(operand(source, i, coordinates(i, at)));
+    for (const size_t i : operands()) elements.push_back(operand(source, i, coordinates(source, i, at)));
     const std::string result = expression(elements);
     gives_stored() ? source.store(output(0), at, result) : source.define(output(0), at, result);
 }

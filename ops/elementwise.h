@@ -72,7 +72,7 @@ protected:
     virtual std::optional<Number> evaluate(std::span<const Number> /*operands*/) const { return std::nullopt; }
 
     /// Where the output's element at `at` finds the operand's.
-    Coordinates coordinates(size_t operand, const Coordinates& at) const;
+    Coordinates coordinates(KernelSource& source, size_t operand, const Coordinates& at) const;
 
 private:
     std::optional<KnownElements> broadcast_known(size_t operand, const std::vector<Dim>& shape) const;

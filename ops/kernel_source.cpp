@@ -207,6 +207,15 @@ std::string KernelSource::read_broadcast(const Value* value, const Coordinates& 
     return read(value, own);
 }
 
+std::string KernelSource::broadcast_coordinate(const Dim& own, const Dim& result, const std::string& at) {
+    if (own.is(1)) return "0";
+    const bool may_be_one = prove_less_equal(2, own) != Proof::yes && prove_equal(own, result) != Proof::yes;
+    if (!may_be_one) return at;
+    const std::string extent = dim(own);
+    maybe_one_.insert(extent);
+    return fmt::format("select({} == 1, 0, {})", extent, at);
+}
+
 std::string KernelSource::element(const Value* value, const Coordinates& at) {
     const ElementType type = value->checked_type().element;
     if (is_literal(value))

@@ -219,6 +219,19 @@ Dim extent_symbol(const Value& value, size_t axis, const Dim& max) {
     return Dim::symbol(extent_symbol_name(value, axis), 0, max.upper_bound().value_or(Dim::unbounded));
 }
 
+namespace {
+
+/// What two extents are together, of which only a run may know whether they are equal or one is 1.
+Dim broadcast_extent(const Dim& p, const Dim& q) {
+    const auto is_certain = [](const Dim& extent) { return prove_less_equal(2, extent) == Proof::yes; };
+    if (p.constant() && is_certain(p)) return p;
+    if (is_certain(q)) return q;
+    if (is_certain(p) || prove_equal(p, q) == Proof::yes) return p;
+    return max(p, q) * min(Dim(1), p) * min(Dim(1), q);  // 0 beside 1 is 0
+}
+
+}  // namespace
+
 std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b) {
     const std::vector<Dim>&longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
     std::vector<Dim> result = longer;
@@ -230,8 +243,8 @@ std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b)
             result[offset + i] = q;
         } else if (prove_equal(p, q) == Proof::no) {
             throw CompileError("shapes {} and {} cannot be broadcast together", shape_text(a), shape_text(b));
-        } else if (q.constant()) {
-            result[offset + i] = q;  // a symbol beside a number must be that number
+        } else {
+            result[offset + i] = broadcast_extent(p, q);
         }
     }
     return result;

@@ -29,10 +29,12 @@ enum class LayoutNeed {
     row_major,      // right only in ONNX's order
 };
 
-/// A call of a function in runtime/: `onnx2halide_nonzero`, and its arguments before the tensors.
+/// A call of a function in runtime/: its name, its arguments before the tensors as C text, and how many inputs and
+/// outputs it has, with those that are optional.
 struct HostCall {
     std::string function;
     std::vector<std::string> arguments;
+    size_t inputs = 1, outputs = 1;
 };
 
 /// One ONNX node as Halide source text. Made from its node, it throws CompileError on the first attribute that it
@@ -72,8 +74,7 @@ public:
     /// Whether its outputs come from a Halide kernel. Else `host_call` tells what runs, or it is control flow.
     virtual bool is_kernel() const { return true; }
 
-    /// Of a node that a function in runtime/ computes: the function's name and, as C text, what it takes before the
-    /// tensors. The function gives outputs whose extents only it knows their shapes.
+    /// Of a node that a function in runtime/ computes, which gives outputs whose extents only it knows their shapes.
     virtual HostCall host_call() const;
 
     /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.

@@ -37,6 +37,7 @@ std::vector<Operator> sorted_rows() {
              col2im_operators,
              control_flow_operators,
              packed_elements_operators,
+             finding_operators,
              internal_operators,
          }) {
         // clang-format on

@@ -48,6 +48,16 @@ int onnx2halide_on_heap(onnx2halide_session* session, int index, int slot, int r
     return code;
 }
 
+int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result result, int rank, const int64_t* dims,
+                            void** data) {
+    int64_t extents[16];
+    for (int i = 0; i < rank; ++i) extents[i] = dims[rank - 1 - i];
+    int code = 0;
+    if (result.slot >= 0) code = onnx2halide_on_heap(session, result.tensor, result.slot, rank, extents);
+    *data = session->tensors[result.tensor].host;
+    return code;
+}
+
 int onnx2halide_append(onnx2halide_session* session, const char* node, int index, int slot,
                        const halide_buffer_t* slice, int64_t turn) {
     halide_buffer_t* result = &session->tensors[index];

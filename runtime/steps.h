@@ -24,6 +24,16 @@ int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_b
 
 size_t onnx2halide_tensor_bytes(const halide_buffer_t* tensor);
 
+/* A tensor that an operator of the host makes. One on the heap has the shape that the operator gives it, another one of
+ * slot -1 has a place and a shape already. Tensor -1: nobody asks for it. */
+typedef struct onnx2halide_result {
+    int tensor, slot;
+} onnx2halide_result;
+
+/* Gives a result its shape, outermost dim first; *data is where its elements go. */
+int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result result, int rank, const int64_t* dims,
+                            void** data);
+
 /* An element or extent that becomes a dim, within what kernels count with. */
 static inline int64_t onnx2halide_dim(int64_t number) {
     return min_dim(max_dim(number, -(int64_t)INT32_MAX), (int64_t)INT32_MAX);
@@ -40,6 +50,15 @@ static inline int64_t onnx2halide_dim(int64_t number) {
     RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), turn))
 #define DELIVER(output, tensor) RUN(onnx2halide_deliver(session, output, T(tensor)))
 #define CHECK_TURNS(node, turns) RUN(onnx2halide_check_turns(session, node, turns))
+/* A call of an operator of the host: HOST(onnx2halide_non_zero, "node 'found' (NonZero)", T(x), HEAP_RESULT(found, 2)); */
+#define HOST(function, node, ...)                                                                                      \
+    do {                                                                                                               \
+        session->step = NULL;                                                                                          \
+        RUN(function(session, node, __VA_ARGS__));                                                                     \
+    } while (0)
+#define HEAP_RESULT(tensor, slot) ((onnx2halide_result){tensor_##tensor, slot})
+#define RESULT(tensor) ((onnx2halide_result){tensor_##tensor, -1})
+#define NO_RESULT ((onnx2halide_result){-1, -1})
 #define IS_TRUE(tensor) (*T(tensor)->host != 0)
 #define HAS_ELEMENTS(tensor) (onnx2halide_tensor_bytes(T(tensor)) > 0)
 #define COPY(to, from) memcpy(T(to)->host, T(from)->host, onnx2halide_tensor_bytes(T(from)))

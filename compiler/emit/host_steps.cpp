@@ -100,7 +100,7 @@ HostSteps::HostSteps(const Program& program, const std::map<const Value*, std::s
 
 std::string HostSteps::text() {
     functions_.clear();
-    add_function(program_.main, "", deliver_outputs(), "The model, a line a kernel.");
+    add_function(program_.main, "", "The model, a line a kernel.");
     return fmt::format("{}", fmt::join(functions_, "\n"));
 }
 
@@ -108,22 +108,18 @@ bool HostSteps::is_late(const Value* tensor) const {
     return program_.storage(tensor).place == Place::heap || !program_.is_known_early(tensor->checked_type());
 }
 
-void HostSteps::add_function(const Block& block, const std::string& before, const std::string& after,
-                             const std::string& comment) {
+void HostSteps::add_function(const Block& block, const std::string& after, const std::string& comment) {
     const std::set<const Value*> outer = std::exchange(ready_, {});
-    std::string text = before;
+    std::string text;
     for (const Value* input : block.graph->inputs) {
         if (has_tensor(input)) read_bindings(input, text);
     }
     write(block, text);
     text += after;
+    if (&block == &program_.main) deliver_outputs(text);
     ready_ = outer;
-    std::string parameters = "onnx2halide_session *session";
-    for (const char* parameter : {"turn", "turns"}) {
-        if (uses(text, parameter)) parameters += fmt::format(", int64_t {}", parameter);
-    }
-    functions_.push_back(
-        fmt::format("/* {} */\nstatic int {}({}) {{\n{}    return 0;\n}}\n", comment, block.name, parameters, text));
+    functions_.push_back(fmt::format("/* {} */\nstatic int {}(onnx2halide_session *session) {{\n{}    return 0;\n}}\n",
+                                     comment, block.name, text));
 }
 
 void HostSteps::write(const Block& block, std::string& text) {
@@ -176,13 +172,15 @@ void HostSteps::write_host_call(const Step& step, std::string& text) {
     const HostCall call = make_generator(step.node())->host_call();
     std::vector<std::string> arguments = {call.function, quoted_label(step.node())};
     arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
-    for (const Value* input : step.inputs) {
+    for (size_t i = 0; i < call.inputs; ++i) {
+        const Value* input = i < step.inputs.size() ? step.inputs[i] : nullptr;
         if (input) prepare_input(input, text);
         arguments.push_back(input ? fmt::format("T({})", name(input)) : "NULL");
     }
-    for (const Value* output : step.outputs) {
+    for (size_t i = 0; i < call.outputs; ++i) {
+        const Value* output = i < step.outputs.size() ? step.outputs[i] : nullptr;
         if (!output) {
-            arguments.push_back("NO_RESULT");
+            arguments.emplace_back("NO_RESULT");
         } else if (program_.storage(output).place == Place::heap) {
             arguments.push_back(fmt::format("HEAP_RESULT({}, {})", name(output), program_.storage(output).index));
             ready_.insert(output);
@@ -208,7 +206,7 @@ void HostSteps::write_branch(const Step& step, std::string& text) {
                 assign_extents(step.outputs[i]->checked_type(), block.graph->outputs[i]->checked_type(), assignments);
         }
         const bool is_then = &block == &step.blocks[0];
-        add_function(block, "", assignment_text(assignments, "    "),
+        add_function(block, assignment_text(assignments, "    "),
                      comment_text(fmt::format("If {}: where the condition is {}.", step.node().name,
                                               is_then ? "true" : "false")));
     }
@@ -419,8 +417,7 @@ void HostSteps::read_bindings(const Value* tensor, std::string& text) const {
     }
 }
 
-std::string HostSteps::deliver_outputs() const {
-    std::string text;
+void HostSteps::deliver_outputs(std::string& text) {
     const auto& outputs = program_.graph->outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
         if (program_.is_gpu()) {
@@ -428,9 +425,10 @@ std::string HostSteps::deliver_outputs() const {
                                 "ONNX2HALIDE_FAILED, \"an output cannot be read back\");\n",
                                 name(program_.storage(outputs[i]).root));
         }
-        if (is_late(outputs[i])) text += fmt::format("    DELIVER({}, {});\n", i, name(outputs[i]));
+        if (!is_late(outputs[i])) continue;
+        prepare_input(outputs[i], text);
+        text += fmt::format("    DELIVER({}, {});\n", i, name(outputs[i]));
     }
-    return text;
 }
 
 }  // namespace onnx2halide

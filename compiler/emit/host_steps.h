@@ -28,8 +28,7 @@ public:
     bool is_late(const Value* tensor) const;
 
 private:
-    void add_function(const Block& block, const std::string& before, const std::string& after,
-                      const std::string& comment);
+    void add_function(const Block& block, const std::string& after, const std::string& comment);
     void write(const Block& block, std::string& text);
     void write(const Step& step, std::string& text);
     void write_kernel(const Step& step, std::string& text);
@@ -41,7 +40,7 @@ private:
     void prepare_input(const Value* tensor, std::string& text);
     void prepare_output(const Value* tensor, std::string& text);
     void read_bindings(const Value* tensor, std::string& text) const;
-    std::string deliver_outputs() const;
+    void deliver_outputs(std::string& text);
     std::string device_views(const Step& step) const;
     std::string name(const Value* tensor) const { return tensor_names_.at(tensor); }
     bool has_tensor(const Value* value) const { return tensor_names_.contains(value); }

@@ -218,6 +218,16 @@ Dim Dim::substitute(const std::map<std::string, Dim>& values) const {
     return sum;
 }
 
+Dim Dim::with_named_atoms(const std::function<Dim(const Dim& atom)>& name) const {
+    Dim sum;
+    for (const auto& [product, factor] : terms_) {
+        Dim term = factor;
+        for (const AtomPtr& atom : product) term *= atom->kind == symbol_kind ? of_atom(atom) : name(of_atom(atom));
+        sum += term;
+    }
+    return sum;
+}
+
 std::string Dim::text(DimSyntax syntax) const {
     if (const auto value = constant()) return fmt::to_string(*value);
     std::string result;

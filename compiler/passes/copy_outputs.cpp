@@ -30,6 +30,7 @@ void copy_outputs(Graph& graph, bool read) {
         copy.inputs = {output};
         Value* copied = graph.new_value(graph.output_names[i]);
         copied->type = output->type;
+        copied->known = output->known;
         copy.name = copied->name;
         copy.outputs = {copied};
         graph.add(std::move(copy));

@@ -8,27 +8,46 @@
 
 namespace onnx2halide {
 
-/// A copy of a group in which every extent above 1 of the values it reads and makes is a symbol of its own, so that one
-/// kernel serves all sizes. Extents 0 and 1 stay: broadcasting and empty tensors depend on them.
+/// A copy of a group whose extents have other names.
 class SymbolicCopy {
 public:
-    SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping);
+    enum class Extents {
+        /// Every extent above 1 of the values that the group reads and makes is a symbol of its own, so that one kernel
+        /// serves all sizes. Extents 0 and 1 stay: broadcasting and empty tensors depend on them.
+        all,
+        /// What is no sum of products of symbols, such as max(batch, 4), becomes a symbol, the same one wherever it
+        /// occurs: the host computes it once, and Halide has short expressions to reason about.
+        compound,
+    };
+    SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents);
 
     const Group& group() const { return group_; }
     const std::vector<const Value*>& escaping() const { return escaping_; }
-    /// The number that a symbol of the copy stands for.
-    Dim extent(const std::string& symbol) const { return extents_.at(symbol); }
+    /// What a symbol of the copy stands for.
+    Dim extent(const std::string& symbol) const {
+        const auto found = extents_.find(symbol);
+        return found == extents_.end() ? Dim::symbol(symbol) : found->second;
+    }
     const Value* original(const Value* copy) const { return originals_.at(copy); }
 
 private:
     Value* copy(const Value* value);
+    void name_all(Value& value, size_t number);
+    void name_compound(Value& value);
+    Dim name_compound(const Dim& dim);
+
+    Extents kind_;
 
     Group group_;
     std::vector<const Value*> escaping_;
     std::map<std::string, Dim> extents_;
+    std::map<std::string, Dim> named_;  // symbols by the text of what they stand for
     std::map<const Value*, const Value*> originals_;
     std::map<const Value*, std::unique_ptr<Value>> copies_;  // by original
     std::vector<std::unique_ptr<Node>> nodes_;
 };
+
+/// Whether a group has extents that are no sums of products of symbols.
+bool has_compound_extents(const Group& group);
 
 }  // namespace onnx2halide

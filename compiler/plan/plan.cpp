@@ -188,7 +188,9 @@ private:
                                           [](const Value* value) { return value->checked_type().elements().is(0); });
         if (is_empty) return;  // nothing to compute, and kernels may assume that there is
         if (options_.symbolic_extents) {
-            add_general_step(block, group, escaping);
+            add_general_step(block, group, escaping, SymbolicCopy::Extents::all);
+        } else if (has_compound_extents(group)) {
+            add_general_step(block, group, escaping, SymbolicCopy::Extents::compound);
         } else {
             const auto all = [](const std::string& symbol) { return Dim::symbol(symbol); };
             add_step(block, group, escaping, group, escaping, all);
@@ -196,8 +198,9 @@ private:
     }
 
     /// The step calls a kernel that is written for copies of its nodes whose extents are symbols.
-    void add_general_step(Block& block, const Group& group, const std::vector<const Value*>& escaping) {
-        program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping));
+    void add_general_step(Block& block, const Group& group, const std::vector<const Value*>& escaping,
+                          SymbolicCopy::Extents extents) {
+        program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping, extents));
         const SymbolicCopy& copy = *program_.copies.back();
         add_step(block, group, escaping, copy.group(), copy.escaping(),
                  [&](const std::string& symbol) { return copy.extent(symbol); });

@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// An operator whose results have as many elements as it finds: a function in runtime/host_operators.c.
+class FindingNode : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    bool is_kernel() const override { return false; }
+    LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
+    void algorithm(KernelSource&) const override { throw std::logic_error(node_.label() + " is no kernel"); }
+    Dim flops() const override { return 0; }
+
+protected:
+    /// An extent of output i, which the run finds.
+    Dim found(size_t i, size_t axis, const Dim& max = Dim::unbounded) const {
+        return has_output(i) ? extent_symbol(*output(i), axis, max) : Dim(0);
+    }
+};
+
+/// NonZero (9)
+class NonZero : public FindingNode {
+public:
+    using FindingNode::FindingNode;
+
+    std::vector<TensorType> infer() const override {
+        return {TensorType(ElementType::int64, {static_cast<int64_t>(in(0).rank()), found(0, 1, in(0).elements())})};
+    }
+    HostCall host_call() const override { return {"onnx2halide_non_zero", {}}; }
+};
+
+/// Slices along an axis or, without one, elements of input 0.
+class SliceFinder : public FindingNode {
+public:
+    using FindingNode::FindingNode;
+
+protected:
+    std::optional<size_t> axis() const {
+        if (!node_.has("axis")) return std::nullopt;
+        return normalised_axis(node_.integer("axis"), in(0).rank());
+    }
+    std::string axis_text() const { return axis() ? fmt::to_string(*axis()) : "-1"; }
+    Dim slices() const { return axis() ? in(0).shape[*axis()] : in(0).elements(); }
+
+    /// The type of output i, which holds the slices that are found.
+    TensorType type_of_slices(size_t i) const {
+        if (!axis()) return {in(0).element, {found(i, 0, slices())}};
+        std::vector<Dim> shape = in(0).shape;
+        shape[*axis()] = found(i, *axis(), slices());
+        return {in(0).element, std::move(shape)};
+    }
+};
+
+/// Compress (9)
+class Compress : public SliceFinder {
+public:
+    using SliceFinder::SliceFinder;
+
+    std::vector<TensorType> infer() const override {
+        if (in(1).rank() != 1 || in(1).element != ElementType::boolean)
+            throw CompileError("input 1 is {}, expected a bool tensor of rank 1", in(1).text());
+        return {type_of_slices(0)};
+    }
+    HostCall host_call() const override { return {"onnx2halide_compress", {axis_text()}, 2}; }
+};
+
+/// Unique (11)
+class Unique : public SliceFinder {
+public:
+    using SliceFinder::SliceFinder;
+
+    std::vector<TensorType> infer() const override {
+        const auto numbers = [](const Dim& count) { return TensorType(ElementType::int64, {count}); };
+        std::vector<TensorType> types = {type_of_slices(0), numbers(found(1, 0, slices())), numbers(slices()),
+                                         numbers(found(3, 0, slices()))};
+        types.resize(node_.outputs.size());
+        return types;
+    }
+    HostCall host_call() const override {
+        return {"onnx2halide_unique", {axis_text(), fmt::to_string(node_.integer("sorted", 1))}, 1, 4};
+    }
+};
+
+/// NonMaxSuppression (10)
+class NonMaxSuppression : public FindingNode {
+public:
+    using FindingNode::FindingNode;
+
+    std::vector<TensorType> infer() const override {
+        if (in(0).rank() != 3 || in(1).rank() != 3)
+            throw CompileError("boxes and scores have ranks {} and {}, expected 3", in(0).rank(), in(1).rank());
+        for (size_t i = 0; i < 5; ++i) {
+            if (i >= 2 && !has_input(i)) continue;
+            const ElementType expected = i == 2 ? ElementType::int64 : ElementType::float32;
+            if (in(i).element != expected)
+                throw CompileError("input {} has type {}, expected {}", i, info(in(i).element).name,
+                                   info(expected).name);
+            if (i >= 2 && !in(i).elements().is(1))
+                throw CompileError("input {} has shape {}, expected one element", i, shape_text(in(i).shape));
+        }
+        return {TensorType(ElementType::int64, {found(0, 0), 3})};
+    }
+    HostCall host_call() const override {
+        return {"onnx2halide_non_max_suppression", {fmt::to_string(node_.integer("center_point_box", 0))}, 5};
+    }
+};
+
+}  // namespace
+
+std::vector<Operator> finding_operators() {
+    return {
+        {"Compress", 9, make<Compress>},
+        {"NonMaxSuppression", 10, make<NonMaxSuppression>},
+        {"NonZero", 9, make<NonZero>},
+        {"Unique", 11, make<Unique>},
+    };
+}
+
+}  // namespace onnx2halide

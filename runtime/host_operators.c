@@ -1,0 +1,315 @@
+#include "host_operators.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t extent(const halide_buffer_t* tensor, int axis) {
+    return tensor->dim[tensor->dimensions - 1 - axis].extent;
+}
+
+static size_t element_bytes(const halide_buffer_t* tensor) { return (size_t)(tensor->type.bits + 7) / 8; }
+
+static int64_t element_count(const halide_buffer_t* tensor) {
+    return (int64_t)(onnx2halide_tensor_bytes(tensor) / element_bytes(tensor));
+}
+
+static int no_memory(onnx2halide_session* session, const char* node) {
+    return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "%s: no memory", node);
+}
+
+/* Whether an element is not 0. Of a float the sign does not count. */
+static int is_set(const halide_buffer_t* tensor, int64_t i) {
+    const size_t bytes = element_bytes(tensor);
+    uint64_t bits = 0;
+    memcpy(&bits, tensor->host + (size_t)i * bytes, bytes);
+    if (tensor->type.code != halide_type_int && tensor->type.code != halide_type_uint) bits <<= 64 - 8 * bytes + 1;
+    return bits != 0;
+}
+
+int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                         onnx2halide_result coordinates) {
+    (void)node;
+    const int64_t elements = element_count(x);
+    const int rank = x->dimensions;
+    int64_t count = 0;
+    for (int64_t i = 0; i < elements; ++i) count += is_set(x, i);
+    int64_t* result = NULL;
+    RUN(onnx2halide_make_result(session, coordinates, 2, (const int64_t[]){rank, count}, (void**)&result));
+    int64_t found = 0;
+    for (int64_t i = 0; i < elements && result; ++i) {
+        if (!is_set(x, i)) continue;
+        int64_t rest = i;
+        for (int axis = rank - 1; axis >= 0; --axis) {
+            result[axis * count + found] = rest % extent(x, axis);
+            rest /= extent(x, axis);
+        }
+        ++found;
+    }
+    return 0;
+}
+
+/* A tensor as outer x slices x inner elements around an axis; -1: all elements in a row. */
+typedef struct view {
+    int64_t outer, slices;
+    size_t inner_bytes;
+} view;
+
+static view view_along(const halide_buffer_t* x, int axis) {
+    view v = {1, 1, element_bytes(x)};
+    if (axis < 0) {
+        v.slices = element_count(x);
+        return v;
+    }
+    for (int i = 0; i < x->dimensions; ++i) {
+        if (i < axis) v.outer *= extent(x, i);
+        if (i == axis) v.slices = extent(x, i);
+        if (i > axis) v.inner_bytes *= (size_t)extent(x, i);
+    }
+    return v;
+}
+
+/* Makes the result that has `count` of the slices of x, those with these numbers. */
+static int take_slices(onnx2halide_session* session, const halide_buffer_t* x, int axis, const int64_t* numbers,
+                       int64_t count, onnx2halide_result result) {
+    const view v = view_along(x, axis);
+    int64_t dims[16] = {count};
+    for (int i = 0; axis >= 0 && i < x->dimensions; ++i) dims[i] = i == axis ? count : extent(x, i);
+    unsigned char* to = NULL;
+    RUN(onnx2halide_make_result(session, result, axis < 0 ? 1 : x->dimensions, dims, (void**)&to));
+    for (int64_t outer = 0; outer < v.outer && to; ++outer) {
+        for (int64_t i = 0; i < count; ++i, to += v.inner_bytes)
+            memcpy(to, x->host + (size_t)(outer * v.slices + numbers[i]) * v.inner_bytes, v.inner_bytes);
+    }
+    return 0;
+}
+
+int onnx2halide_compress(onnx2halide_session* session, const char* node, int axis, const halide_buffer_t* x,
+                         const halide_buffer_t* condition, onnx2halide_result kept) {
+    const view v = view_along(x, axis);
+    const int64_t conditions = element_count(condition);
+    const int64_t considered = conditions < v.slices ? conditions : v.slices;
+    int64_t* numbers = malloc(((size_t)considered + 1) * sizeof(int64_t));
+    if (!numbers) return no_memory(session, node);
+    int64_t count = 0;
+    for (int64_t i = 0; i < considered; ++i) {
+        if (condition->host[i]) numbers[count++] = i;
+    }
+    const int code = take_slices(session, x, axis, numbers, count, kept);
+    free(numbers);
+    return code;
+}
+
+/* The order of two elements: negative, 0 or positive; NaN comes last. */
+static int compare_elements(struct halide_type_t type, const unsigned char* a, const unsigned char* b) {
+#define COMPARE(c_type)                                                                                                \
+    do {                                                                                                               \
+        c_type p, q;                                                                                                   \
+        memcpy(&p, a, sizeof p);                                                                                       \
+        memcpy(&q, b, sizeof q);                                                                                       \
+        return (p > q) - (p < q);                                                                                      \
+    } while (0)
+    switch (type.code * 256 + type.bits) {
+    case halide_type_int * 256 + 8: COMPARE(int8_t);
+    case halide_type_int * 256 + 16: COMPARE(int16_t);
+    case halide_type_int * 256 + 32: COMPARE(int32_t);
+    case halide_type_int * 256 + 64: COMPARE(int64_t);
+    case halide_type_uint * 256 + 8: COMPARE(uint8_t);
+    case halide_type_uint * 256 + 1: COMPARE(uint8_t);
+    case halide_type_uint * 256 + 16: COMPARE(uint16_t);
+    case halide_type_uint * 256 + 32: COMPARE(uint32_t);
+    case halide_type_uint * 256 + 64: COMPARE(uint64_t);
+    case halide_type_float * 256 + 64: {
+        double p, q;
+        memcpy(&p, a, sizeof p);
+        memcpy(&q, b, sizeof q);
+        return isnan(p) || isnan(q) ? (isnan(p) != 0) - (isnan(q) != 0) : (p > q) - (p < q);
+    }
+    case halide_type_float * 256 + 32: {
+        float p, q;
+        memcpy(&p, a, sizeof p);
+        memcpy(&q, b, sizeof q);
+        return isnan(p) || isnan(q) ? (isnan(p) != 0) - (isnan(q) != 0) : (p > q) - (p < q);
+    }
+    default: { /* 16-bit floats: the bits of positive ones are ordered as numbers are, those of negative ones reversed */
+        uint16_t p, q;
+        memcpy(&p, a, sizeof p);
+        memcpy(&q, b, sizeof q);
+        const int x = p & 0x8000 ? -(p & 0x7fff) : p, y = q & 0x8000 ? -(q & 0x7fff) : q;
+        return (x > y) - (x < y);
+    }
+    }
+#undef COMPARE
+}
+
+typedef struct slices {
+    const halide_buffer_t* x;
+    view v;
+} slices;
+
+static int compare_slices(const slices* s, int64_t a, int64_t b) {
+    const size_t bytes = element_bytes(s->x);
+    for (int64_t outer = 0; outer < s->v.outer; ++outer) {
+        const unsigned char* p = s->x->host + (size_t)(outer * s->v.slices + a) * s->v.inner_bytes;
+        const unsigned char* q = s->x->host + (size_t)(outer * s->v.slices + b) * s->v.inner_bytes;
+        for (size_t i = 0; i < s->v.inner_bytes; i += bytes) {
+            const int order = compare_elements(s->x->type, p + i, q + i);
+            if (order != 0) return order;
+        }
+    }
+    return 0;
+}
+
+/* Sorts numbers of slices by the slices and, of equal ones, by number: merges ever longer runs. */
+static void sort_slices(const slices* s, int64_t* numbers, int64_t* spare, int64_t count) {
+    for (int64_t run = 1; run < count; run *= 2) {
+        for (int64_t start = 0; start < count; start += 2 * run) {
+            const int64_t middle = start + run < count ? start + run : count;
+            const int64_t end = start + 2 * run < count ? start + 2 * run : count;
+            int64_t left = start, right = middle;
+            for (int64_t i = start; i < end; ++i) {
+                const int takes_left =
+                    right >= end || (left < middle && compare_slices(s, numbers[left], numbers[right]) <= 0);
+                spare[i] = numbers[takes_left ? left++ : right++];
+            }
+        }
+        memcpy(numbers, spare, (size_t)count * sizeof(int64_t));
+    }
+}
+
+static int make_numbers(onnx2halide_session* session, onnx2halide_result result, const int64_t* numbers,
+                        int64_t count) {
+    if (result.tensor < 0) return 0;
+    int64_t* to = NULL;
+    RUN(onnx2halide_make_result(session, result, 1, &count, (void**)&to));
+    memcpy(to, numbers, (size_t)count * sizeof(int64_t));
+    return 0;
+}
+
+int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis, int sorted, const halide_buffer_t* x,
+                       onnx2halide_result values, onnx2halide_result first, onnx2halide_result inverse,
+                       onnx2halide_result counts) {
+    const slices s = {x, view_along(x, axis)};
+    const int64_t count = s.v.slices;
+    int64_t* memory = calloc((size_t)count * 6 + 1, sizeof(int64_t));
+    if (!memory) return no_memory(session, node);
+    int64_t *numbers = memory, *spare = numbers + count, *firsts = spare + count, *repeats = firsts + count,
+            *group_of = repeats + count, *place = group_of + count;
+    for (int64_t i = 0; i < count; ++i) numbers[i] = i;
+    sort_slices(&s, numbers, spare, count);
+    int64_t groups = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        if (i == 0 || compare_slices(&s, numbers[i - 1], numbers[i]) != 0) firsts[groups++] = numbers[i];
+        group_of[numbers[i]] = groups - 1;
+        ++repeats[groups - 1];
+    }
+    if (!sorted) { /* groups are renumbered as they occur */
+        for (int64_t i = 0; i < groups; ++i) place[i] = -1;
+        int64_t next = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            int64_t* new_number = &place[group_of[i]];
+            if (*new_number < 0) {
+                spare[next] = group_of[i];
+                *new_number = next++;
+            }
+            group_of[i] = *new_number;
+        }
+        for (int64_t i = 0; i < groups; ++i) numbers[i] = firsts[spare[i]];
+        memcpy(firsts, numbers, (size_t)groups * sizeof(int64_t));
+        for (int64_t i = 0; i < groups; ++i) numbers[i] = repeats[spare[i]];
+        memcpy(repeats, numbers, (size_t)groups * sizeof(int64_t));
+    }
+    int code = values.tensor < 0 ? 0 : take_slices(session, x, axis, firsts, groups, values);
+    if (code == 0) code = make_numbers(session, first, firsts, groups);
+    if (code == 0) code = make_numbers(session, inverse, group_of, count);
+    if (code == 0) code = make_numbers(session, counts, repeats, groups);
+    free(memory);
+    return code;
+}
+
+typedef struct box {
+    float y1, x1, y2, x2;
+} box;
+
+static box read_box(const float* numbers, int center_point_box) {
+    const float a = numbers[0], b = numbers[1], c = numbers[2], d = numbers[3];
+    if (center_point_box) return (box){b - d / 2, a - c / 2, b + d / 2, a + c / 2};
+    return (box){fminf(a, c), fminf(b, d), fmaxf(a, c), fmaxf(b, d)};
+}
+
+/* The area that two boxes share, as a part of the area that they cover. */
+static float overlap(box p, box q) {
+    const float height = fminf(p.y2, q.y2) - fmaxf(p.y1, q.y1), width = fminf(p.x2, q.x2) - fmaxf(p.x1, q.x1);
+    if (height <= 0 || width <= 0) return 0;
+    const float shared = height * width;
+    const float covered = (p.y2 - p.y1) * (p.x2 - p.x1) + (q.y2 - q.y1) * (q.x2 - q.x1) - shared;
+    return covered > 0 ? shared / covered : 0;
+}
+
+typedef struct candidate {
+    float score;
+    int64_t box;
+} candidate;
+
+/* Best scores first, of equal ones the first box. */
+static int compare_candidates(const void* a, const void* b) {
+    const candidate *p = a, *q = b;
+    if (p->score != q->score) return p->score < q->score ? 1 : -1;
+    return (p->box > q->box) - (p->box < q->box);
+}
+
+/* Boxes of one class, best first, without those that overlap a better one. Returns how many are kept in `kept`. */
+static int64_t suppress(const float* boxes, const float* scores, int64_t count, int center_point_box, int64_t most,
+                        float iou_threshold, float score_threshold, candidate* candidates, int64_t* kept) {
+    int64_t found = 0, taken = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        if (scores[i] > score_threshold) candidates[found++] = (candidate){scores[i], i};
+    }
+    qsort(candidates, (size_t)found, sizeof *candidates, compare_candidates);
+    for (int64_t i = 0; i < found && taken < most; ++i) {
+        const box own = read_box(boxes + 4 * candidates[i].box, center_point_box);
+        int is_free = 1;
+        for (int64_t j = 0; j < taken && is_free; ++j)
+            is_free = overlap(own, read_box(boxes + 4 * kept[j], center_point_box)) <= iou_threshold;
+        if (is_free) kept[taken++] = candidates[i].box;
+    }
+    return taken;
+}
+
+int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* node, int center_point_box,
+                                    const halide_buffer_t* boxes, const halide_buffer_t* scores,
+                                    const halide_buffer_t* max_boxes, const halide_buffer_t* iou_threshold,
+                                    const halide_buffer_t* score_threshold, onnx2halide_result selected) {
+    const int64_t batches = extent(scores, 0), classes = extent(scores, 1), count = extent(scores, 2);
+    if (extent(boxes, 0) != batches || extent(boxes, 1) != count || extent(boxes, 2) != 4) {
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                                "%s: boxes are %lld x %lld x %lld, expected %lld x %lld x 4", node,
+                                (long long)extent(boxes, 0), (long long)extent(boxes, 1), (long long)extent(boxes, 2),
+                                (long long)batches, (long long)count);
+    }
+    const int64_t asked = max_boxes ? *(const int64_t*)max_boxes->host : 0;
+    const int64_t most = asked < 0 ? 0 : asked < count ? asked : count;
+    const float iou = iou_threshold ? *(const float*)iou_threshold->host : 0;
+    const float lowest = score_threshold ? *(const float*)score_threshold->host : -INFINITY;
+    candidate* candidates = malloc(((size_t)count + 1) * sizeof *candidates);
+    int64_t* kept = malloc(((size_t)(batches * classes * most) * 3 + (size_t)count + 1) * sizeof(int64_t));
+    if (!candidates || !kept) {
+        free(candidates);
+        free(kept);
+        return no_memory(session, node);
+    }
+    int64_t *of_class = kept + batches * classes * most * 3, total = 0;
+    for (int64_t i = 0; i < batches * classes; ++i) {
+        const float* of_batch = (const float*)boxes->host + i / classes * count * 4;
+        const int64_t taken = suppress(of_batch, (const float*)scores->host + i * count, count, center_point_box, most,
+                                       iou, lowest, candidates, of_class);
+        for (int64_t j = 0; j < taken; ++j, ++total)
+            memcpy(kept + 3 * total, (const int64_t[]){i / classes, i % classes, of_class[j]}, 3 * sizeof(int64_t));
+    }
+    int64_t* to = NULL;
+    const int code = onnx2halide_make_result(session, selected, 2, (const int64_t[]){total, 3}, (void**)&to);
+    if (code == 0) memcpy(to, kept, (size_t)total * 3 * sizeof(int64_t));
+    free(candidates);
+    free(kept);
+    return code;
+}

@@ -1,0 +1,29 @@
+/* Operators whose results have sizes that only their inputs' elements tell, so no kernel can compute them. Each takes the
+ * session, what messages call its node, its attributes, its inputs (NULL where omitted) and its results. */
+#ifndef ONNX2HALIDE_HOST_OPERATORS_H
+#define ONNX2HALIDE_HOST_OPERATORS_H
+
+#include "steps.h"
+
+/* NonZero: coordinates of the elements that are not 0, int64 [rank, count]. */
+int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                         onnx2halide_result coordinates);
+
+/* Compress: the slices along `axis` (-1: the elements) where the condition is true. */
+int onnx2halide_compress(onnx2halide_session* session, const char* node, int axis, const halide_buffer_t* x,
+                         const halide_buffer_t* condition, onnx2halide_result kept);
+
+/* Unique: the different slices along `axis` (-1: elements), in order of size or, not sorted, of occurrence; where each
+ * occurs first; which one each slice is; how often each occurs. */
+int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis, int sorted, const halide_buffer_t* x,
+                       onnx2halide_result values, onnx2halide_result first, onnx2halide_result inverse,
+                       onnx2halide_result counts);
+
+/* NonMaxSuppression: boxes [batches, n, 4], scores [batches, classes, n]; int64 [count, 3] of batch, class and box. The
+ * limits are scalars: the most boxes a class (NULL: 0), the largest overlap (NULL: 0), the lowest score (NULL: none). */
+int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* node, int center_point_box,
+                                    const halide_buffer_t* boxes, const halide_buffer_t* scores,
+                                    const halide_buffer_t* max_boxes, const halide_buffer_t* iou_threshold,
+                                    const halide_buffer_t* score_threshold, onnx2halide_result selected);
+
+#endif
