@@ -35,6 +35,7 @@ std::vector<Operator> col2im_operators();
 std::vector<Operator> control_flow_operators();
 std::vector<Operator> packed_elements_operators();
 std::vector<Operator> finding_operators();
+std::vector<Operator> tree_operators();
 std::vector<Operator> internal_operators();
 
 }  // namespace onnx2halide

@@ -38,6 +38,7 @@ std::vector<Operator> sorted_rows() {
              control_flow_operators,
              packed_elements_operators,
              finding_operators,
+             tree_operators,
              internal_operators,
          }) {
         // clang-format on

@@ -232,6 +232,15 @@ inline Expr pow(Expr x, Expr y) {
     return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y), Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
 }
 
+// The quantile of the standard normal distribution at a probability, by Winitzki's approximation of the inverse of erf.
+inline Expr probit(Expr probability) {
+    const auto number = [&](double x) { return cast(probability.type(), Expr(x)); };
+    Expr y = strict_float(2 * probability - 1), log = onnx::log(strict_float((1 - y) * (1 + y)));
+    Expr a = strict_float(number(2 / (M_PI * 0.147)) + number(0.5) * log);
+    Expr magnitude = strict_float(number(M_SQRT2) * sqrt(sqrt(a * a - log / number(0.147)) - a));
+    return select(y < 0, -magnitude, magnitude);
+}
+
 // The weight that cubic interpolation gives to an element at a distance of 0 or more.
 inline Expr cubic(Expr distance, Expr a) {
     Expr near = ((a + 2) * distance - (a + 3)) * distance * distance + 1;

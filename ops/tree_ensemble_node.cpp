@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include "ops/elementwise.h"
+#include "ops/families.h"
+#include "ops/tree_ensemble.h"
+#include "ops/tree_walk.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using enum ElementType;
+
+/// A tree ensemble as the model has it. A pass makes WalkTrees and nodes behind it of it (see expand_trees).
+class TreeEnsembleNode : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    std::vector<TensorType> infer() const override {
+        const TensorType& rows = in(0);
+        const std::vector<ElementType> supported = {float16, float32, float64, int32, int64};
+        if (std::find(supported.begin(), supported.end(), rows.element) == supported.end())
+            throw CompileError("element type {} is not supported", info(rows.element).name);
+        if (rows.rank() != 2) throw CompileError("input 0 has rank {}, expected 2", rows.rank());
+        const TreeEnsemble ensemble = read_tree_ensemble(node_);
+        check_features(ensemble);
+        const TensorType scores(node_.op_type == "TreeEnsemble" ? rows.element : float32,
+                                {rows.shape[0], ensemble.targets});
+        if (!ensemble.is_classifier()) return {scores};
+        return {TensorType(int64, {rows.shape[0]}), scores};
+    }
+
+    void algorithm(KernelSource&) const override {
+        throw std::logic_error("tree ensembles are expanded before kernels are written");
+    }
+
+private:
+    void check_features(const TreeEnsemble& ensemble) const {
+        const Dim& count = in(0).shape[1];
+        if (!count.constant()) throw CompileError("input 0 has {} features, expected a number", count.text());
+        for (const TreeEnsemble::Node& node : ensemble.nodes) {
+            if (!node.branch || (node.branch->feature >= 0 && node.branch->feature < *count.constant())) continue;
+            throw CompileError("a branch tests feature {}, expected one in [0, {})", node.branch->feature,
+                               count.text());
+        }
+    }
+};
+
+/// The quantile of the standard normal distribution at a probability, as a scores' transform.
+class Probit : public Elementwise {
+public:
+    using Elementwise::Elementwise;
+
+protected:
+    Takes takes(size_t) const override { return Takes::floats; }
+    bool is_long() const override { return true; }
+
+    std::string expression(std::span<const std::string> operands) const override {
+        return formula("onnx::probit({x})", operands, node_);
+    }
+};
+
+}  // namespace
+
+std::vector<Operator> tree_operators() {
+    constexpr std::string_view ml = "ai.onnx.ml";
+    return {{"TreeEnsemble", 5, make<TreeEnsembleNode>, ml},
+            {"TreeEnsembleClassifier", 1, make<TreeEnsembleNode>, ml},
+            {"TreeEnsembleRegressor", 1, make<TreeEnsembleNode>, ml},
+            {"WalkTrees", 1, make<WalkTrees>, "onnx2halide"},
+            {"Probit", 1, make<Probit>, "onnx2halide"}};
+}
+
+}  // namespace onnx2halide
