@@ -124,6 +124,7 @@ void expose_all_values(Graph& graph) {
 void transform(Graph& graph, const Target& target, const CompileOptions& options) {
     if (options.all_values) expose_all_values(graph);
     for_each_graph(graph, expand_composites);
+    for_each_graph(graph, expand_trees);
     sink_constants(graph);
     for_each_graph(graph, [&](Graph& each) {
         prune(each);

@@ -17,6 +17,10 @@ void sink_constants(Graph& graph);
 /// Values whose elements inference knows as numbers become constants, and nodes whose results nobody reads are removed.
 void prune(Graph& graph);
 
+/// Makes of tree ensembles (ai.onnx.ml) WalkTrees, whose constants are the trees, and nodes that turn its sums into
+/// scores and labels.
+void expand_trees(Graph& graph);
+
 /// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
 void fuse_pad(Graph& graph);
 

@@ -1,0 +1,313 @@
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+#include "ops/tree_ensemble.h"
+#include "ops/tree_tables.h"
+#include "ops/tree_walk.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using PostTransform = TreeEnsemble::PostTransform;
+using Attributes = std::map<std::string, Attribute>;
+
+/// What takes the place of one node: nodes before it, called after it.
+class Expansion {
+public:
+    Expansion(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+
+    Value* add(const std::string& op, int version, std::vector<Value*> inputs, Attributes attributes = {},
+               const std::string& domain = "") {
+        return add_node(graph_, {op, version, std::move(inputs), std::move(attributes), domain}, node_.name, &node_);
+    }
+
+    template <typename T>
+    Value* constant(ElementType type, std::vector<int64_t> shape, const std::vector<T>& elements,
+                    const std::string& role) {
+        return add_constant(graph_, make_constant(type, std::move(shape), elements), node_.name + "_" + role);
+    }
+    Value* integers(const std::vector<int32_t>& elements, const std::string& role, int64_t width = 1) {
+        return constant(ElementType::int32, shape_of(elements.size(), width), elements, role);
+    }
+    Value* indices(std::vector<int64_t> shape, const std::vector<int64_t>& elements, const std::string& role) {
+        return constant(ElementType::int64, std::move(shape), elements, role);
+    }
+    Value* reals(ElementType type, const std::vector<double>& elements, const std::string& role, int64_t width = 1) {
+        const std::vector<int64_t> shape = shape_of(elements.size(), width);
+        if (type == ElementType::float64) return constant(type, shape, elements, role);
+        return constant(type, shape, std::vector<float>(elements.begin(), elements.end()), role);
+    }
+    Value* real(ElementType type, double number, const std::string& role) { return reals(type, {number}, role); }
+
+private:
+    static std::vector<int64_t> shape_of(size_t count, int64_t width) {
+        if (width == 1) return {static_cast<int64_t>(count)};
+        return {static_cast<int64_t>(count) / width, width};
+    }
+
+    Graph& graph_;
+    const Node& node_;
+};
+
+/// What a column does to its feature, of all columns where they are alike.
+struct ColumnTables {
+    std::vector<int32_t> features;
+    std::vector<double> factors, missing;
+};
+
+ColumnTables column_tables(const std::vector<TreeTables::Column>& columns, int64_t feature_count) {
+    ColumnTables tables;
+    bool is_whole = static_cast<int64_t>(columns.size()) == feature_count;
+    for (size_t i = 0; i < columns.size(); ++i) {
+        const TreeTables::Column& column = columns[i];
+        is_whole &= column.feature == static_cast<int64_t>(i);
+        tables.features.push_back(static_cast<int32_t>(column.feature));
+        tables.factors.push_back(column.is_negated ? -1 : 1);
+        tables.missing.push_back(column.missing_passes ? -std::numeric_limits<double>::infinity()
+                                                       : std::numeric_limits<double>::quiet_NaN());
+    }
+    const auto is_of_all = [&](bool TreeTables::Column::*property) {
+        return std::all_of(columns.begin(), columns.end(), [&](const auto& column) { return column.*property; });
+    };
+    const auto is_of_none = [&](bool TreeTables::Column::*property) {
+        return std::none_of(columns.begin(), columns.end(), [&](const auto& column) { return column.*property; });
+    };
+    if (is_whole) tables.features.clear();
+    if (is_of_none(&TreeTables::Column::is_negated)) tables.factors.clear();
+    if (is_of_none(&TreeTables::Column::missing_passes)) tables.missing.clear();
+    if (is_of_all(&TreeTables::Column::is_negated)) tables.factors.resize(1);
+    if (is_of_all(&TreeTables::Column::missing_passes)) tables.missing.resize(1);
+    return tables;
+}
+
+/// The ensemble's sums, before its transform.
+Value* walk(Expansion& expansion, Value* rows, const TreeEnsemble& ensemble) {
+    const ElementType element = rows->checked_type().element;
+    const bool is_double = element == ElementType::float64;
+    const ElementType type = is_double ? ElementType::float64 : ElementType::float32;
+    const TreeTables tables = make_tree_tables(ensemble, is_double, is_float(element));
+    const ColumnTables columns = column_tables(tables.columns, *rows->checked_type().shape[1].constant());
+
+    std::vector<Value*> inputs(WalkTrees::input_count, nullptr);
+    inputs[WalkTrees::rows] = rows;
+    const auto integers = [&](WalkTrees::Inputs input, const std::vector<int32_t>& elements, const std::string& role,
+                              int64_t width = 1) {
+        if (!elements.empty()) inputs[input] = expansion.integers(elements, role, width);
+    };
+    const auto reals = [&](WalkTrees::Inputs input, const std::vector<double>& elements, const std::string& role,
+                           int64_t width = 1) {
+        if (!elements.empty()) inputs[input] = expansion.reals(type, elements, role, width);
+    };
+    integers(WalkTrees::column_features, columns.features, "column_features");
+    reals(WalkTrees::column_factors, columns.factors, "column_factors");
+    reals(WalkTrees::column_missing, columns.missing, "column_missing");
+    integers(WalkTrees::features, tables.features, "features");
+    reals(WalkTrees::thresholds, tables.thresholds, "thresholds");
+    integers(WalkTrees::children, tables.children, "children");
+    integers(WalkTrees::roots, tables.roots, "roots");
+    integers(WalkTrees::depths, tables.depths, "depths");
+    reals(WalkTrees::weights, tables.weights, "weights", tables.width);
+    integers(WalkTrees::score_rows, tables.rows, "score_rows");
+    integers(WalkTrees::targets, tables.targets, "targets",
+             tables.targets_of == TreeTables::Targets::of_score ? tables.width : 1);
+    reals(WalkTrees::base_values, ensemble.base_values, "base_values");
+    const int64_t depth = *std::max_element(tables.depths.begin(), tables.depths.end());
+    return expansion.add("WalkTrees", 1, inputs,
+                         {{"targets", ensemble.targets},
+                          {"depth", depth},
+                          {"aggregate_function", name(ensemble.aggregate)},
+                          {"targets_of", name(tables.targets_of)}},
+                         "onnx2halide");
+}
+
+/// A softmax over the scores that are not 0, which stay so.
+Value* softmax_of_nonzero(Expansion& expansion, Value* scores) {
+    const ElementType type = scores->checked_type().element;
+    const Attributes row = {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}};
+    Value* largest = expansion.add("ReduceMax", 13, {scores}, row);
+    Value* power = expansion.add("Exp", 13, {expansion.add("Sub", 14, {scores, largest})});
+    Value* is_zero =
+        expansion.add("LessOrEqual", 16, {expansion.add("Abs", 13, {scores}), expansion.real(type, 1e-7, "zero")});
+    Value* nonzero = expansion.add("Where", 16, {is_zero, expansion.real(type, 0, "nothing"), power});
+    Value* sum = expansion.add("ReduceSum", 11, {nonzero}, row);
+    Value* scale = expansion.add("Exp", 13, {expansion.add("Neg", 13, {largest})});
+    Value* numerator = expansion.add("Where", 16, {is_zero, expansion.add("Mul", 14, {scores, scale}), power});
+    return expansion.add("Div", 14, {numerator, sum});
+}
+
+Value* transformed(Expansion& expansion, Value* scores, PostTransform transform) {
+    switch (transform) {
+    case PostTransform::softmax: return expansion.add("Softmax", 13, {scores}, {{"axis", int64_t{1}}});
+    case PostTransform::logistic: return expansion.add("Sigmoid", 13, {scores});
+    case PostTransform::softmax_zero: return softmax_of_nonzero(expansion, scores);
+    case PostTransform::probit: return expansion.add("Probit", 1, {scores}, {}, "onnx2halide");
+    case PostTransform::none: break;
+    }
+    return scores;
+}
+
+/// Of a single target onnxruntime, which settles what ONNX leaves open, knows one transform.
+PostTransform transform_of_targets(const TreeEnsemble& ensemble) {
+    return ensemble.targets > 1 || ensemble.post_transform == PostTransform::probit ? ensemble.post_transform
+                                                                                    : PostTransform::none;
+}
+
+/// The rules by which onnxruntime tells classes apart, which ONNX leaves open.
+class Classification {
+public:
+    Classification(Expansion& expansion, TreeEnsemble ensemble, Value* rows)
+        : expansion_(expansion), ensemble_(std::move(ensemble)), rows_(rows) {
+        for (const TreeEnsemble::Node& node : ensemble_.nodes) {
+            for (const TreeEnsemble::Score& score : node.scores) {
+                scored_.insert(score.target);
+                all_positive_ &= score.weight >= 0;
+            }
+        }
+    }
+
+    struct Results {
+        Value *label, *scores;
+    };
+
+    Results add() {
+        if (ensemble_.targets == 2) return add_two_classes();
+        Value* sums = walk(expansion_, rows_, ensemble_);
+        if (ensemble_.targets == 1) return {sign_label(sums), transformed(sums)};
+        return {best_label(sums), transformed(sums)};
+    }
+
+private:
+    Results add_two_classes() {
+        std::vector<double>& base = ensemble_.base_values;
+        const bool has_first = scored_.contains(0), has_second = scored_.contains(1);
+        if (has_first && has_second && base.size() == 2) {
+            // The second class has what the first scores, the first has the opposite.
+            Value* sum = walk_first(base[1]);
+            return {two_labels(sum), transformed(pair(sum, false))};
+        }
+        if (!has_second && base.size() < 2) {
+            Value* sum = walk_first(base.empty() ? 0 : base[0]);
+            return {two_labels(sum), single_scores(sum)};
+        }
+        if (!has_first && base.size() == 2) drop_scores();
+        const bool adds_second = !has_first && base.size() == 2;
+        base = {has_first && !base.empty() ? base[0] : 0, adds_second ? base[1] : 0};
+        Value* sums = walk(expansion_, rows_, ensemble_);
+        Value* decisive = expansion_.indices({}, {has_second ? 1 : 0}, "decisive");
+        return {two_labels(expansion_.add("Gather", 13, {sums, decisive}, {{"axis", int64_t{1}}})), transformed(sums)};
+    }
+
+    void drop_scores() {
+        for (TreeEnsemble::Node& node : ensemble_.nodes) node.scores.clear();
+    }
+
+    /// The sum of the first class alone, with a base value.
+    Value* walk_first(double base) {
+        TreeEnsemble first = ensemble_;
+        first.targets = 1;
+        first.base_values = {base};
+        for (TreeEnsemble::Node& node : first.nodes)
+            std::erase_if(node.scores, [](const TreeEnsemble::Score& score) { return score.target != 0; });
+        return walk(expansion_, rows_, first);
+    }
+
+    /// {-sum, sum} or, where it is a probability, {1 - sum, sum}.
+    Value* pair(Value* sum, bool is_probability) {
+        const ElementType type = sum->checked_type().element;
+        Value* both = expansion_.add("Mul", 14, {sum, expansion_.reals(type, {-1, 1}, "signs")});
+        if (!is_probability) return both;
+        return expansion_.add("Add", 14, {both, expansion_.reals(type, {1, 0}, "complement")});
+    }
+
+    Value* single_scores(Value* sum) {
+        switch (ensemble_.post_transform) {
+        case PostTransform::logistic: return transformed(pair(sum, false));
+        case PostTransform::probit: return transformed(pair(sum, true));
+        default: return pair(sum, all_positive_);
+        }
+    }
+
+    /// The first of the labels with the largest sum. Classes without scores do not count, unless base values are
+    /// theirs.
+    Value* best_label(Value* sums) {
+        std::vector<int64_t> labels = ensemble_.labels;
+        if (ensemble_.base_values.empty() && !scored_.empty() && scored_.size() < labels.size()) {
+            const std::vector<int64_t> places(scored_.begin(), scored_.end());
+            Value* scored = expansion_.indices({static_cast<int64_t>(places.size())}, places, "scored");
+            sums = expansion_.add("Gather", 13, {sums, scored}, {{"axis", int64_t{1}}});
+            labels.clear();
+            for (const int64_t place : places) labels.push_back(ensemble_.labels[place]);
+        }
+        Value* best = expansion_.add("ArgMax", 13, {sums}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+        Value* table = expansion_.indices({static_cast<int64_t>(labels.size())}, labels, "labels");
+        return expansion_.add("Gather", 13, {table, best}, {{"axis", int64_t{0}}});
+    }
+
+    /// Where leaves score one class only, a sum that exceeds 0 or, as a probability, a half stands for the second. Else
+    /// the label is 1 or 0, whatever the labels are.
+    Value* two_labels(Value* sum) {
+        if (scored_.size() != 1) return sign_label(sum);
+        return label(sum, all_positive_ ? 0.5 : 0, ensemble_.labels[1], ensemble_.labels[0]);
+    }
+    Value* sign_label(Value* sum) { return label(sum, 0, 1, 0); }
+
+    Value* label(Value* sum, double bound, int64_t above, int64_t otherwise) {
+        const auto constant = [&](int64_t number) { return expansion_.indices({1}, {number}, "label"); };
+        Value* column = sum;
+        if (sum->checked_type().rank() == 2)
+            column = expansion_.add("Reshape", 14, {sum, expansion_.indices({1}, {-1}, "column")});
+        Value* is_above =
+            expansion_.add("Greater", 13, {column, expansion_.real(sum->checked_type().element, bound, "bound")});
+        return expansion_.add("Where", 16, {is_above, constant(above), constant(otherwise)});
+    }
+
+    Value* transformed(Value* scores) {
+        return onnx2halide::transformed(expansion_, scores, transform_of_targets(ensemble_));
+    }
+
+    Expansion& expansion_;
+    TreeEnsemble ensemble_;
+    Value* const rows_;
+    std::set<int64_t> scored_;
+    bool all_positive_ = true;
+};
+
+void replace(Graph& graph, Expansion& expansion, Value* output, Value* result) {
+    if (!output) return;
+    const ElementType from = result->checked_type().element, to = output->checked_type().element;
+    if (from != to) result = expansion.add("Cast", 13, {result}, {{"to", static_cast<int64_t>(to)}});
+    graph.replace_uses(output, result);
+}
+
+void expand(Graph& graph, const Node& node) {
+    const TreeEnsemble ensemble = read_tree_ensemble(node);
+    Expansion expansion(graph, node);
+    Value* rows = node.inputs.at(0);
+    if (ensemble.is_classifier()) {
+        const auto [label, scores] = Classification(expansion, ensemble, rows).add();
+        if (node.has_output(0)) replace(graph, expansion, node.outputs[0], label);
+        if (node.has_output(1)) replace(graph, expansion, node.outputs[1], scores);
+    } else {
+        Value* sums = walk(expansion, rows, ensemble);
+        replace(graph, expansion, node.outputs.at(0), transformed(expansion, sums, transform_of_targets(ensemble)));
+    }
+}
+
+}  // namespace
+
+void expand_trees(Graph& graph) {
+    std::vector<Node*> ensembles;
+    for (const auto& node : graph.nodes()) {
+        if (is_tree_ensemble(*node)) ensembles.push_back(node.get());
+    }
+    for (Node* node : ensembles) {
+        expand(graph, *node);
+        graph.remove(node);
+    }
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,164 @@
+"""Tree ensembles against onnxruntime: what ONNX leaves open, as two classes' labels, is as there."""
+
+import numpy as np
+import onnx2halide
+import pytest
+from onnx import TensorProto, helper
+from onnx2halide.compare import default_floor, default_tolerance, difference
+from onnx2halide.references import OnnxReference, OnnxRuntime
+from trees import FEATURES, MODES, Forest, classifier, ensemble, one_node, regressor
+
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+def rows(count: int, element: int = TensorProto.FLOAT, missing: bool = False) -> np.ndarray:
+    """Normal numbers, among them small integers, infinities and, where some are missing, NaN."""
+    rng = np.random.default_rng(1)
+    dtype = helper.tensor_dtype_to_np_dtype(element)
+    numbers = rng.normal(size=(count, FEATURES))
+    numbers = np.where(rng.random(numbers.shape) < 0.5, np.round(numbers), numbers)
+    if dtype.kind == "f":
+        numbers[rng.random(numbers.shape) < 0.05] = np.inf
+        numbers[rng.random(numbers.shape) < 0.05] = -np.inf
+        if missing:
+            numbers[rng.random(numbers.shape) < 0.2] = np.nan
+    return numbers.astype(dtype)
+
+
+def check(model, *inputs: np.ndarray, reference=None):
+    """Compares with onnxruntime on the same model, or with another reference, whose results may be narrower."""
+    compiled, reference = onnx2halide.compile(model), reference or OnnxRuntime(model)
+    for x in inputs:
+        expected = reference.run({"x": x})
+        for name, array in compiled.run_by_name({"x": x}).items():
+            assert array.shape == expected[name].shape
+            found = difference(array, expected[name].astype(array.dtype))
+            assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, [x])), f"{name}: {found.text()}"
+
+
+@pytest.mark.parametrize("trees, depth", [(1, 1), (1, 12), (300, 3), (7, 2), (20, 12)])
+def test_counts(trees, depth):
+    check(regressor(Forest(trees, depth)), *(rows(count) for count in (1, 7, 8, 9, 65, 1000)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 33, 100])
+def test_fixed_rows(count):
+    check(regressor(Forest(10, 5), rows=count), rows(count))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("missing", [False, True])
+def test_mode(mode, missing):
+    check(regressor(Forest(modes=(mode,), missing=missing, integers=True)), rows(100, missing=True))
+
+
+@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32], ids=TensorProto.DataType.Name)
+def test_element(element):
+    forest = Forest(modes=MODES, missing=True, integers=True, targets=3, per_leaf=2)
+    x = rows(100, element, missing=True)
+    as_tensors = element == TensorProto.DOUBLE
+    check(classifier(forest, element=element, as_tensors=as_tensors), x)
+    if x.dtype.kind == "f":  # as onnxruntime's regressor wants it
+        check(regressor(forest, element=element, as_tensors=as_tensors), x)
+
+
+@pytest.mark.parametrize("per_leaf", [0, 1, 2, 5])
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_targets(per_leaf, aggregate):
+    # onnxruntime gives no base value to a target that no leaf of a row scores.
+    base = {"base_values": [0.5, -1.0, 2.0, 0.0, 1.0]} if per_leaf == 5 else {}
+    check(regressor(Forest(targets=5, per_leaf=per_leaf), aggregate_function=aggregate, **base), rows(100))
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_single_target(aggregate, transform):
+    forest = Forest(positive=transform == "PROBIT")
+    check(regressor(forest, aggregate_function=aggregate, post_transform=transform, base_values=[0.25]), rows(50))
+
+
+@pytest.mark.parametrize("targets", [2, 3])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_transform(targets, transform):
+    check(regressor(Forest(targets=targets, per_leaf=targets, positive=transform == "PROBIT"), post_transform=transform), rows(50))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS[:-1])
+@pytest.mark.parametrize("base", [0, 1, 2])
+@pytest.mark.parametrize("only", [(0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("positive", [False, True])
+def test_two_classes(transform, base, only, positive):
+    forest = Forest(targets=2, per_leaf=2, only=only, positive=positive)
+    bases = {"base_values": [0.1, -0.2][:base]} if base else {}
+    check(classifier(forest, post_transform=transform, **bases), rows(50))
+
+
+@pytest.mark.parametrize("classes, per_leaf, only", [(1, 1, None), (3, 0, None), (4, 4, None), (4, 2, (1, 3))])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_classes(classes, per_leaf, only, transform):
+    forest = Forest(targets=classes, per_leaf=per_leaf, only=only, positive=transform == "PROBIT")
+    check(classifier(forest, post_transform=transform), rows(50))
+
+
+@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.DOUBLE], ids=TensorProto.DataType.Name)
+@pytest.mark.parametrize("targets, transform, aggregate", [(1, 0, "SUM"), (3, 1, "AVERAGE"), (3, 2, "MIN"), (2, 3, "MAX")])
+def test_branch_lists(element, targets, transform, aggregate):
+    forest = Forest(targets=targets, modes=MODES, missing=True, integers=True)
+    number = ("AVERAGE", "SUM", "MIN", "MAX").index(aggregate)
+    # onnxruntime takes 1 for LOGISTIC and 2 for SOFTMAX, where ONNX numbers them the other way; the older operator has names.
+    named = regressor(forest, element=element, as_tensors=element == TensorProto.DOUBLE, post_transform=TRANSFORMS[transform], aggregate_function=aggregate)
+    check(ensemble(forest, element=element, post_transform=transform, aggregate_function=number), rows(100, element, missing=True), reference=OnnxRuntime(named))
+
+
+def test_members():
+    """Sets of several sizes, and NaN that passes or not, against ONNX's reference, which takes a member 0 for a set's end."""
+    sets = [[1.0], [-2.0, 2.0, 1.0], [], [0.5, 2.0, 3.0, -1.0, -3.0, 7.0]]
+    tensors = {
+        "nodes_modes": (TensorProto.UINT8, [6] * 4),
+        "nodes_splits": (TensorProto.FLOAT, [0.0] * 4),
+        "membership_values": (TensorProto.FLOAT, [member for each in sets for member in [*each, np.nan]]),
+        "leaf_weights": (TensorProto.FLOAT, [1.0, 2.0, 3.0, 4.0, 5.0]),
+    }
+    lists = {
+        "nodes_featureids": [0, 1, 2, 3],
+        "nodes_truenodeids": [0, 1, 2, 3],
+        "nodes_trueleafs": [1] * 4,
+        "nodes_falsenodeids": [1, 2, 3, 4],
+        "nodes_falseleafs": [0, 0, 0, 1],
+        "nodes_missing_value_tracks_true": [0, 1, 0, 1],
+        "leaf_targetids": [0] * 5,
+        "tree_roots": [0],
+        "n_targets": 1,
+    }
+    for name, (kind, values) in tensors.items():
+        lists[name] = helper.make_tensor(name, kind, [len(values)], values)
+    node = helper.make_node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **lists)
+    model = one_node(node, Forest(), "n", TensorProto.FLOAT, TensorProto.FLOAT, version=5)
+    check(model, rows(200, missing=True), reference=OnnxReference(model))
+
+
+NODES = len(Forest(2, 2).nodes)
+ERRORS = [
+    ({"n_targets": 0}, "there are 0 targets, expected 1 to 2147483647"),
+    ({"base_values": [1.0, 2.0]}, "base_values has 2 values, expected 1"),
+    ({"nodes_modes": ["BRANCH_LEQ"]}, f"nodes_modes has 1 values, expected {NODES}"),
+    ({"nodes_modes": ["BRANCH_MEMBER"] * NODES}, "nodes_modes has the value 'BRANCH_MEMBER', which only TreeEnsemble has"),
+    ({"nodes_featureids": [-1] * NODES}, f"a branch tests feature -1, expected one in [0, {FEATURES})"),
+    ({"nodes_featureids": [FEATURES] * NODES}, f"a branch tests feature {FEATURES}, expected one in [0, {FEATURES})"),
+    ({"nodes_truenodeids": [99] * NODES}, "nodes_truenodeids names node 99 of tree 0, which is not there"),
+    ({"nodes_truenodeids": [0] * NODES}, "two branches lead to node 0, expected trees"),
+    ({"nodes_nodeids": [0] * NODES}, "tree 0 has two nodes 0"),
+    ({"aggregate_function": "MEDIAN"}, "aggregate_function has the value 'MEDIAN', expected one of AVERAGE, SUM, MIN, MAX"),
+]
+
+
+@pytest.mark.parametrize("attributes, message", ERRORS, ids=lambda value: next(iter(value)) if isinstance(value, dict) else "")
+def test_errors(attributes, message):
+    with pytest.raises(onnx2halide.CompileError) as error:
+        onnx2halide.compile(regressor(Forest(2, 2), **attributes))
+    assert str(error.value).endswith(f"node 'y' (ai.onnx.ml.TreeEnsembleRegressor): {message}")
+
+
+def test_string_labels():
+    with pytest.raises(onnx2halide.CompileError, match="classlabels_strings is not supported, expected classlabels_int64s"):
+        onnx2halide.compile(classifier(Forest(2, 2), classlabels_strings=["a"]))
