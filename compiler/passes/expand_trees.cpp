@@ -2,7 +2,7 @@
 #include <limits>
 #include <set>
 
-#include "compiler/passes/new_node.h"
+#include "compiler/passes/expansion.h"
 #include "compiler/passes/passes.h"
 #include "ops/tree_ensemble.h"
 #include "ops/tree_tables.h"
@@ -13,45 +13,24 @@ namespace onnx2halide {
 namespace {
 
 using PostTransform = TreeEnsemble::PostTransform;
-using Attributes = std::map<std::string, Attribute>;
 
-/// What takes the place of one node: nodes before it, called after it.
-class Expansion {
-public:
-    Expansion(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+using Attributes = Expansion::Attributes;
 
-    Value* add(const std::string& op, int version, std::vector<Value*> inputs, Attributes attributes = {},
-               const std::string& domain = "") {
-        return add_node(graph_, {op, version, std::move(inputs), std::move(attributes), domain}, node_.name, &node_);
-    }
-
-    template <typename T>
-    Value* constant(ElementType type, std::vector<int64_t> shape, const std::vector<T>& elements,
-                    const std::string& role) {
-        return add_constant(graph_, make_constant(type, std::move(shape), elements), node_.name + "_" + role);
-    }
-    Value* integers(const std::vector<int32_t>& elements, const std::string& role, int64_t width = 1) {
-        return constant(ElementType::int32, shape_of(elements.size(), width), elements, role);
-    }
-    Value* indices(std::vector<int64_t> shape, const std::vector<int64_t>& elements, const std::string& role) {
-        return constant(ElementType::int64, std::move(shape), elements, role);
-    }
-    Value* reals(ElementType type, const std::vector<double>& elements, const std::string& role, int64_t width = 1) {
-        const std::vector<int64_t> shape = shape_of(elements.size(), width);
-        if (type == ElementType::float64) return constant(type, shape, elements, role);
-        return constant(type, shape, std::vector<float>(elements.begin(), elements.end()), role);
-    }
-    Value* real(ElementType type, double number, const std::string& role) { return reals(type, {number}, role); }
-
-private:
-    static std::vector<int64_t> shape_of(size_t count, int64_t width) {
-        if (width == 1) return {static_cast<int64_t>(count)};
-        return {static_cast<int64_t>(count) / width, width};
-    }
-
-    Graph& graph_;
-    const Node& node_;
-};
+/// A table of whole rows of `width` numbers.
+std::vector<int64_t> table_shape(size_t count, int64_t width) {
+    if (width == 1) return {static_cast<int64_t>(count)};
+    return {static_cast<int64_t>(count) / width, width};
+}
+Value* add_reals(Expansion& expansion, const std::string& role, ElementType type, const std::vector<double>& numbers,
+                 int64_t width = 1) {
+    const std::vector<int64_t> shape = table_shape(numbers.size(), width);
+    if (type == ElementType::float64) return expansion.add(role, type, shape, numbers);
+    return expansion.add(role, type, shape, std::vector<float>(numbers.begin(), numbers.end()));
+}
+Value* add_integers(Expansion& expansion, const std::string& role, std::vector<int64_t> shape,
+                    const std::vector<int64_t>& numbers) {
+    return expansion.add(role, ElementType::int64, std::move(shape), numbers);
+}
 
 /// What a column does to its feature, of all columns where they are alike.
 struct ColumnTables {
@@ -96,11 +75,12 @@ Value* walk(Expansion& expansion, Value* rows, const TreeEnsemble& ensemble) {
     inputs[WalkTrees::rows] = rows;
     const auto integers = [&](WalkTrees::Inputs input, const std::vector<int32_t>& elements, const std::string& role,
                               int64_t width = 1) {
-        if (!elements.empty()) inputs[input] = expansion.integers(elements, role, width);
+        if (!elements.empty())
+            inputs[input] = expansion.add(role, ElementType::int32, table_shape(elements.size(), width), elements);
     };
     const auto reals = [&](WalkTrees::Inputs input, const std::vector<double>& elements, const std::string& role,
                            int64_t width = 1) {
-        if (!elements.empty()) inputs[input] = expansion.reals(type, elements, role, width);
+        if (!elements.empty()) inputs[input] = add_reals(expansion, role, type, elements, width);
     };
     integers(WalkTrees::column_features, columns.features, "column_features");
     reals(WalkTrees::column_factors, columns.factors, "column_factors");
@@ -130,9 +110,9 @@ Value* softmax_of_nonzero(Expansion& expansion, Value* scores) {
     const Attributes row = {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}};
     Value* largest = expansion.add("ReduceMax", 13, {scores}, row);
     Value* power = expansion.add("Exp", 13, {expansion.add("Sub", 14, {scores, largest})});
-    Value* is_zero =
-        expansion.add("LessOrEqual", 16, {expansion.add("Abs", 13, {scores}), expansion.real(type, 1e-7, "zero")});
-    Value* nonzero = expansion.add("Where", 16, {is_zero, expansion.real(type, 0, "nothing"), power});
+    Value* is_zero = expansion.add("LessOrEqual", 16,
+                                   {expansion.add("Abs", 13, {scores}), add_reals(expansion, "zero", type, {1e-7})});
+    Value* nonzero = expansion.add("Where", 16, {is_zero, add_reals(expansion, "nothing", type, {0}), power});
     Value* sum = expansion.add("ReduceSum", 11, {nonzero}, row);
     Value* scale = expansion.add("Exp", 13, {expansion.add("Neg", 13, {largest})});
     Value* numerator = expansion.add("Where", 16, {is_zero, expansion.add("Mul", 14, {scores, scale}), power});
@@ -197,7 +177,7 @@ private:
         const bool adds_second = !has_first && base.size() == 2;
         base = {has_first && !base.empty() ? base[0] : 0, adds_second ? base[1] : 0};
         Value* sums = walk(expansion_, rows_, ensemble_);
-        Value* decisive = expansion_.indices({}, {has_second ? 1 : 0}, "decisive");
+        Value* decisive = add_integers(expansion_, "decisive", {}, {has_second ? 1 : 0});
         return {two_labels(expansion_.add("Gather", 13, {sums, decisive}, {{"axis", int64_t{1}}})), transformed(sums)};
     }
 
@@ -218,9 +198,9 @@ private:
     /// {-sum, sum} or, where it is a probability, {1 - sum, sum}.
     Value* pair(Value* sum, bool is_probability) {
         const ElementType type = sum->checked_type().element;
-        Value* both = expansion_.add("Mul", 14, {sum, expansion_.reals(type, {-1, 1}, "signs")});
+        Value* both = expansion_.add("Mul", 14, {sum, add_reals(expansion_, "signs", type, {-1, 1})});
         if (!is_probability) return both;
-        return expansion_.add("Add", 14, {both, expansion_.reals(type, {1, 0}, "complement")});
+        return expansion_.add("Add", 14, {both, add_reals(expansion_, "complement", type, {1, 0})});
     }
 
     Value* single_scores(Value* sum) {
@@ -237,13 +217,13 @@ private:
         std::vector<int64_t> labels = ensemble_.labels;
         if (ensemble_.base_values.empty() && !scored_.empty() && scored_.size() < labels.size()) {
             const std::vector<int64_t> places(scored_.begin(), scored_.end());
-            Value* scored = expansion_.indices({static_cast<int64_t>(places.size())}, places, "scored");
+            Value* scored = add_integers(expansion_, "scored", {static_cast<int64_t>(places.size())}, places);
             sums = expansion_.add("Gather", 13, {sums, scored}, {{"axis", int64_t{1}}});
             labels.clear();
             for (const int64_t place : places) labels.push_back(ensemble_.labels[place]);
         }
         Value* best = expansion_.add("ArgMax", 13, {sums}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
-        Value* table = expansion_.indices({static_cast<int64_t>(labels.size())}, labels, "labels");
+        Value* table = add_integers(expansion_, "labels", {static_cast<int64_t>(labels.size())}, labels);
         return expansion_.add("Gather", 13, {table, best}, {{"axis", int64_t{0}}});
     }
 
@@ -256,12 +236,12 @@ private:
     Value* sign_label(Value* sum) { return label(sum, 0, 1, 0); }
 
     Value* label(Value* sum, double bound, int64_t above, int64_t otherwise) {
-        const auto constant = [&](int64_t number) { return expansion_.indices({1}, {number}, "label"); };
+        const auto constant = [&](int64_t number) { return add_integers(expansion_, "label", {1}, {number}); };
         Value* column = sum;
         if (sum->checked_type().rank() == 2)
-            column = expansion_.add("Reshape", 14, {sum, expansion_.indices({1}, {-1}, "column")});
-        Value* is_above =
-            expansion_.add("Greater", 13, {column, expansion_.real(sum->checked_type().element, bound, "bound")});
+            column = expansion_.add("Reshape", 14, {sum, add_integers(expansion_, "column", {1}, {-1})});
+        Value* is_above = expansion_.add(
+            "Greater", 13, {column, add_reals(expansion_, "bound", sum->checked_type().element, {bound})});
         return expansion_.add("Where", 16, {is_above, constant(above), constant(otherwise)});
     }
 
@@ -276,24 +256,17 @@ private:
     bool all_positive_ = true;
 };
 
-void replace(Graph& graph, Expansion& expansion, Value* output, Value* result) {
-    if (!output) return;
-    const ElementType from = result->checked_type().element, to = output->checked_type().element;
-    if (from != to) result = expansion.add("Cast", 13, {result}, {{"to", static_cast<int64_t>(to)}});
-    graph.replace_uses(output, result);
-}
-
 void expand(Graph& graph, const Node& node) {
     const TreeEnsemble ensemble = read_tree_ensemble(node);
     Expansion expansion(graph, node);
     Value* rows = node.inputs.at(0);
     if (ensemble.is_classifier()) {
         const auto [label, scores] = Classification(expansion, ensemble, rows).add();
-        if (node.has_output(0)) replace(graph, expansion, node.outputs[0], label);
-        if (node.has_output(1)) replace(graph, expansion, node.outputs[1], scores);
+        if (node.has_output(0)) expansion.replace(node.outputs[0], label);
+        if (node.has_output(1)) expansion.replace(node.outputs[1], scores);
     } else {
         Value* sums = walk(expansion, rows, ensemble);
-        replace(graph, expansion, node.outputs.at(0), transformed(expansion, sums, transform_of_targets(ensemble)));
+        expansion.replace(node.outputs.at(0), transformed(expansion, sums, transform_of_targets(ensemble)));
     }
 }
 

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/passes/new_node.h"
+
+namespace onnx2halide {
+
+/// What takes the place of one node: nodes before it, called after it, and constants.
+class Expansion {
+public:
+    using Attributes = std::map<std::string, Attribute>;
+
+    Expansion(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+
+    /// A node of ONNX's, or of another domain, and its result.
+    Value* add(const std::string& op, int version, std::vector<Value*> inputs, Attributes attributes = {},
+               const std::string& domain = "") {
+        return add_node(graph_, {op, version, std::move(inputs), std::move(attributes), domain}, node_.name, &node_);
+    }
+    Value* add(const std::string& role, Constant constant) {
+        return add_constant(graph_, std::move(constant), node_.name + "_" + role);
+    }
+    template <typename T>
+    Value* add(const std::string& role, ElementType type, std::vector<int64_t> shape, const std::vector<T>& elements) {
+        return add(role, make_constant(type, std::move(shape), elements));
+    }
+
+    /// Lets `result` stand for an output of the node, cast to its type.
+    void replace(Value* output, Value* result) {
+        const ElementType to = output->checked_type().element;
+        if (result->checked_type().element != to)
+            result = add("Cast", 13, {result}, {{"to", static_cast<int64_t>(to)}});
+        graph_.replace_uses(output, result);
+    }
+
+private:
+    Graph& graph_;
+    const Node& node_;
+};
+
+}  // namespace onnx2halide
