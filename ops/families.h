@@ -36,6 +36,7 @@ std::vector<Operator> control_flow_operators();
 std::vector<Operator> packed_elements_operators();
 std::vector<Operator> finding_operators();
 std::vector<Operator> tree_operators();
+std::vector<Operator> encoder_operators();
 std::vector<Operator> internal_operators();
 
 }  // namespace onnx2halide

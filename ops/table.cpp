@@ -9,6 +9,7 @@ namespace {
 
 std::vector<Operator> sorted_rows() {
     std::vector<Operator> rows;
+<<<<<<< HEAD
     // clang-format off: a line a family
     for (const auto family : {
              unary_operators,
@@ -42,6 +43,14 @@ std::vector<Operator> sorted_rows() {
              internal_operators,
          }) {
         // clang-format on
+=======
+    for (const auto family :
+         {unary_operators,      binary_operators,     variadic_operators, cast_operators,     reduce_operators,
+          arg_reduce_operators, cumulative_operators, conv_operators,     pool_operators,     matmul_operators,
+          normalise_operators,  shape_operators,      reshape_operators,  movement_operators, slice_operators,
+          concat_operators,     pad_operators,        gather_operators,   scatter_operators,  rearrange_operators,
+          resize_operators,     col2im_operators,     tree_operators,     encoder_operators,  internal_operators}) {
+>>>>>>> e9f48cd (LabelEncoder and OneHotEncoder of numbers compile)
         const std::vector<Operator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

@@ -125,6 +125,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
     if (options.all_values) expose_all_values(graph);
     for_each_graph(graph, expand_composites);
     for_each_graph(graph, expand_trees);
+    for_each_graph(graph, expand_encoders);
     sink_constants(graph);
     for_each_graph(graph, [&](Graph& each) {
         prune(each);

@@ -21,6 +21,9 @@ void prune(Graph& graph);
 /// scores and labels.
 void expand_trees(Graph& graph);
 
+/// Makes of LabelEncoder and OneHotEncoder (ai.onnx.ml) a Lookup, whose constants are keys and values.
+void expand_encoders(Graph& graph);
+
 /// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
 void fuse_pad(Graph& graph);
 

@@ -1,0 +1,194 @@
+#include "ops/label_encoder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using enum ElementType;
+
+/// `keys` or `values`, which have an attribute for each type, or a tensor.
+Constant read_numbers(const Node& node, const std::string& name) {
+    if (node.has(name + "_strings")) throw CompileError("{}_strings is not supported, expected numbers", name);
+    if (node.has(name + "_tensor")) {
+        const Constant& tensor = node.tensor(name + "_tensor");
+        if (tensor.element == string) throw CompileError("{}_tensor has strings, expected numbers", name);
+        return tensor;
+    }
+    if (node.has(name + "_int64s")) {
+        const std::vector<int64_t> numbers = node.integers(name + "_int64s");
+        return make_constant(int64, {static_cast<int64_t>(numbers.size())}, numbers);
+    }
+    if (!node.has(name + "_floats")) throw CompileError("there are no {}", name);
+    const std::vector<float> numbers = node.reals(name + "_floats");
+    return make_constant(float32, {static_cast<int64_t>(numbers.size())}, numbers);
+}
+
+/// Some elements of a constant, as a row.
+Constant taken(const Constant& from, const std::vector<size_t>& places) {
+    const size_t bytes = info(from.element).bytes;
+    std::vector<std::byte> elements(places.size() * bytes);
+    for (size_t i = 0; i < places.size(); ++i)
+        std::memcpy(elements.data() + i * bytes, from.data->data() + places[i] * bytes, bytes);
+    return {from.element,
+            {static_cast<int64_t>(places.size())},
+            std::make_shared<const std::vector<std::byte>>(std::move(elements)),
+            {}};
+}
+
+Constant read_default(const Node& node, ElementType type) {
+    if (node.has("default_tensor")) {
+        const Constant& tensor = node.tensor("default_tensor");
+        if (tensor.element != type || tensor.elements() != 1)
+            throw CompileError("default_tensor is {}, expected one {}", tensor.type().text(), info(type).name);
+        return taken(tensor, {0});
+    }
+    const float real = node.real("default_float", -0.0f);
+    const int64_t integer = node.integer("default_int64", -1);
+    switch (type) {
+    case float32: return make_constant<float>(type, {1}, {real});
+    case float64: return make_constant<double>(type, {1}, {real});
+    case int64: return make_constant<int64_t>(type, {1}, {integer});
+    case int32: return make_constant<int32_t>(type, {1}, {-1});
+    case int16: return make_constant<int16_t>(type, {1}, {-1});
+    default: throw CompileError("values of type {} are not supported", info(type).name);
+    }
+}
+
+/// The places of keys in ascending order, each key's last one. NaN is the greatest.
+template <typename T>
+std::vector<size_t> ascending(const std::vector<T>& keys) {
+    const auto is_less = [&](size_t a, size_t b) {
+        if constexpr (std::is_same_v<T, double>) {
+            if (std::isnan(keys[a]) || std::isnan(keys[b])) return !std::isnan(keys[a]);
+        }
+        return keys[a] < keys[b];
+    };
+    std::vector<size_t> order;
+    for (size_t i = keys.size(); i-- > 0;) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), is_less);
+    const auto is_equal = [&](size_t a, size_t b) { return !is_less(a, b) && !is_less(b, a); };
+    order.erase(std::unique(order.begin(), order.end(), is_equal), order.end());
+    return order;
+}
+
+/// LabelEncoder as the model has it. A pass makes Lookup of it (see expand_encoders).
+class LabelEncoder : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    std::vector<TensorType> infer() const override {
+        const Encoding encoding = read_encoding(node_);
+        if (encoding.keys.element != in(0).element)
+            throw CompileError("keys have type {}, expected {} as input 0", info(encoding.keys.element).name,
+                               info(in(0).element).name);
+        return {TensorType(encoding.values.element, in(0).shape)};
+    }
+    void algorithm(KernelSource&) const override {
+        throw std::logic_error("encoders are expanded before kernels are written");
+    }
+};
+
+/// OneHotEncoder of numbers, likewise.
+class OneHotEncoder : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    std::vector<TensorType> infer() const override {
+        if (node_.has("cats_strings")) throw CompileError("cats_strings is not supported, expected cats_int64s");
+        if (node_.integer("zeros", 1) == 0)
+            throw CompileError("zeros is 0, expected 1: categories that are not there cannot fail");
+        std::vector<Dim> shape = in(0).shape;
+        shape.push_back(static_cast<int64_t>(node_.integers("cats_int64s").size()));
+        return {TensorType(float32, shape)};
+    }
+    void algorithm(KernelSource&) const override {
+        throw std::logic_error("encoders are expanded before kernels are written");
+    }
+};
+
+/// Replaces each element of input 0 by the value of its key: the compiler's own operator (domain onnx2halide). Inputs
+/// behind it are the constants of an Encoding.
+class Lookup : public NodeGenerator {
+public:
+    using NodeGenerator::NodeGenerator;
+
+    std::vector<TensorType> infer() const override { return {TensorType(in(2).element, in(0).shape)}; }
+
+    Dim flops() const override { return out(0).elements() * steps(); }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        const std::string x = source.read(input(0), at), below = source.func(output(0)->name + "_below"),
+                          here = fmt::format("{}({})", below, fmt::join(at, ", "));
+        // A search by halves for the number of keys that are below the element.
+        source.line(fmt::format("{} = 0;", here));
+        const std::string step = source.rdom("step", {steps()}), next = source.local("next"),
+                          place = source.local("place");
+        source.line(fmt::format("Expr {} = {} + (Expr({}) >> {});", next, here, 1 << (steps() - 1), step));
+        source.line(fmt::format("{0} = select({1} <= {2} && {3}, {1}, {0});", here, next, count(),
+                                compared(key(source, fmt::format("min({}, {}) - 1", next, count())), "<", x)));
+        source.line(fmt::format("Expr {} = min({}, {});", place, here, count() - 1));
+        std::string value = fmt::format("select({}, {}, {})", compared(key(source, place), "==", x),
+                                        source.element(input(2), {clamped(place)}), source.element(input(3), {"0"}));
+        if (has_input(4))
+            value = fmt::format("select(onnx::is_nan({}), {}, {})", x, source.element(input(4), {"0"}), value);
+        source.store(output(0), at, value);
+    }
+
+private:
+    int64_t count() const { return *in(1).shape[0].constant(); }
+    int steps() const { return std::bit_width(static_cast<uint64_t>(count())); }
+
+    std::string clamped(const std::string& place) const {
+        return fmt::format("unsafe_promise_clamped({}, 0, {})", place, count() - 1);
+    }
+    std::string key(KernelSource& source, const std::string& place) const {
+        return source.read(input(1), {clamped(place)});
+    }
+    std::string compared(const std::string& a, const std::string& comparison, const std::string& b) const {
+        const std::string text = fmt::format("{} {} {}", a, comparison, b);
+        return is_float(in(0).element) ? fmt::format("strict_float({})", text) : text;
+    }
+};
+
+}  // namespace
+
+Encoding read_encoding(const Node& node) {
+    Constant keys = read_numbers(node, "keys"), values = read_numbers(node, "values");
+    if (keys.elements() != values.elements())
+        throw CompileError("there are {} keys, expected {} as there are values", keys.elements(), values.elements());
+    Encoding encoding;
+    encoding.otherwise = read_default(node, values.element);
+    std::vector<size_t> places = is_float(keys.element) ? ascending(keys.reals()) : ascending(keys.integers());
+    if (is_float(keys.element) && !places.empty() && std::isnan(keys.reals()[places.back()])) {
+        encoding.missing = taken(values, {places.back()});
+        places.pop_back();
+    }
+    encoding.keys = taken(keys, places);
+    encoding.values = taken(values, places);
+    if (!places.empty()) return encoding;
+    // A key that means nothing.
+    encoding.keys = {
+        keys.element, {1}, std::make_shared<const std::vector<std::byte>>(info(keys.element).bytes, std::byte{}), {}};
+    encoding.values = encoding.otherwise;
+    return encoding;
+}
+
+std::vector<Operator> encoder_operators() {
+    return {{"LabelEncoder", 2, make<LabelEncoder>, "ai.onnx.ml"},
+            {"OneHotEncoder", 1, make<OneHotEncoder>, "ai.onnx.ml"},
+            {"Lookup", 1, make<Lookup>, "onnx2halide"}};
+}
+
+}  // namespace onnx2halide
