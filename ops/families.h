@@ -37,6 +37,11 @@ std::vector<Operator> packed_elements_operators();
 std::vector<Operator> finding_operators();
 std::vector<Operator> tree_operators();
 std::vector<Operator> encoder_operators();
+std::vector<Operator> grid_sample_operators();
+std::vector<Operator> roi_align_operators();
+std::vector<Operator> deform_conv_operators();
+std::vector<Operator> top_k_operators();
+std::vector<Operator> fourier_operators();
 std::vector<Operator> internal_operators();
 
 }  // namespace onnx2halide

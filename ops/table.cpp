@@ -9,7 +9,6 @@ namespace {
 
 std::vector<Operator> sorted_rows() {
     std::vector<Operator> rows;
-<<<<<<< HEAD
     // clang-format off: a line a family
     for (const auto family : {
              unary_operators,
@@ -40,17 +39,15 @@ std::vector<Operator> sorted_rows() {
              packed_elements_operators,
              finding_operators,
              tree_operators,
+             encoder_operators,
+             grid_sample_operators,
+             roi_align_operators,
+             deform_conv_operators,
+             top_k_operators,
+             fourier_operators,
              internal_operators,
          }) {
         // clang-format on
-=======
-    for (const auto family :
-         {unary_operators,      binary_operators,     variadic_operators, cast_operators,     reduce_operators,
-          arg_reduce_operators, cumulative_operators, conv_operators,     pool_operators,     matmul_operators,
-          normalise_operators,  shape_operators,      reshape_operators,  movement_operators, slice_operators,
-          concat_operators,     pad_operators,        gather_operators,   scatter_operators,  rearrange_operators,
-          resize_operators,     col2im_operators,     tree_operators,     encoder_operators,  internal_operators}) {
->>>>>>> e9f48cd (LabelEncoder and OneHotEncoder of numbers compile)
         const std::vector<Operator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

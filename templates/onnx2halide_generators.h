@@ -248,6 +248,77 @@ inline Expr cubic(Expr distance, Expr a) {
     return select(distance <= 1, near, distance < 2, far, cast(distance.type(), 0));
 }
 
+// A place among `extent` elements. One that is more than `slack` outside becomes the first or the last element.
+inline Expr hold(Expr x, Expr extent, Expr slack) {
+    slack = cast(x.type(), slack);
+    Expr last = cast(x.type(), extent) - 1, held = clamp(x, 0, last);
+    return Internal::is_const_zero(slack) ? held : select(x >= -slack && x <= last + slack, x, held);
+}
+
+// A place between two borders that one outside is thrown back to, by turns.
+inline Expr reflect(Expr x, Expr lowest, Expr highest) {
+    lowest = cast(x.type(), lowest);
+    Expr range = Halide::max(cast(x.type(), highest) - lowest, cast(x.type(), Expr(1e-6f)));
+    Expr beyond = select(x < lowest, lowest - x, x - highest), turns = floor(beyond / range), rest = strict_float(beyond - turns * range);
+    Expr from_lowest = (x < lowest) == (turns % 2 == 0);
+    Expr reflected = select(x >= lowest && x <= highest, x, from_lowest, lowest + rest, highest - rest);
+    return clamp(reflected, lowest, highest);
+}
+
+// The same for an element's number among `extent` ones. Where the borders are elements these are not met twice in a row.
+inline Expr mirror(Expr i, Expr extent, bool borders_are_elements) {
+    Expr period = borders_are_elements ? Halide::max(2 * extent - 2, 1) : 2 * extent, place = i % period;
+    return select(place < extent, place, (borders_are_elements ? period : period - 1) - place);
+}
+
+// An unsigned integer that is the larger the earlier a number comes in an order from the largest or from the smallest. NaN is above all.
+inline Expr order_key(Expr x, bool from_largest) {
+    Type bits = UInt(x.type().bits());
+    Expr key = x.type().is_uint() ? x : reinterpret(bits, x), sign = cast(bits, 1) << (bits.bits() - 1);
+    if (x.type().is_float()) {
+        key = select(x == 0, cast(bits, 0), key);
+        key = select((key & sign) != 0, ~key, key | sign);
+        key = select(onnx::is_nan(x), bits.max(), key);
+    } else if (x.type().is_int()) {
+        key = key ^ sign;
+    }
+    return from_largest ? key : ~key;
+}
+
+// Of two pairs of a key and an index the one with the larger key, of equal ones that with the smaller index.
+inline Expr comes_first(const Tuple& a, const Tuple& b) {
+    return a[0] > b[0] || (a[0] == b[0] && a[1] < b[1]);
+}
+
+inline Tuple first_of(const Tuple& a, const Tuple& b) {
+    Expr is_first = onnx::comes_first(a, b);
+    return {select(is_first, a[0], b[0]), select(is_first, a[1], b[1])};
+}
+
+// What a step of a bitonic network leaves at place i, which holds `own`, of this and the place at a distance of `stride`. Blocks of `block`
+// are sorted by turns from the first and from the last.
+inline Tuple exchange(const Tuple& own, const Tuple& other, Expr i, Expr stride, Expr block) {
+    Expr takes_first = ((i & stride) == 0) == ((i & block) == 0), keeps = onnx::comes_first(own, other) == takes_first;
+    return {select(keeps, own[0], other[0]), select(keeps, own[1], other[1])};
+}
+
+// e^(±2πi k / n), of which the first dimension holds the real and the imaginary part.
+template<typename T>
+Buffer<T> roots_of_unity(int n, int sign) {
+    Buffer<T> roots(2, n);
+    for (int k = 0; k < n; ++k) {
+        const double angle = 2 * 3.14159265358979323846 * k / n;
+        roots(0, k) = T(std::cos(angle));
+        roots(1, k) = T(sign * std::sin(angle));
+    }
+    return roots;
+}
+
+// sum + a * b of complex numbers, which are pairs of a real and an imaginary part.
+inline Tuple add_product(const Tuple& sum, const Tuple& a, const Tuple& b) {
+    return {sum[0] + a[0] * b[0] - a[1] * b[1], sum[1] + a[0] * b[1] + a[1] * b[0]};
+}
+
 // Shifting by all bits or more, or by a negative number, leaves none.
 inline Expr shift_left(Expr x, Expr count) {
     Expr last = cast(UInt(x.type().bits()), x.type().bits() - 1), n = cast(last.type(), count);

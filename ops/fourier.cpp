@@ -1,0 +1,338 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/axis_operand.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Discrete Fourier transforms of many rows. A transform of first * second elements is `second` ones of `first`
+/// elements, a rotation of what they give, and `first` ones of `second` elements: n (first + second) products instead
+/// of n * n. A prime length has one factor.
+class Fourier : public NodeGenerator {
+public:
+    explicit Fourier(const Node& node)
+        : NodeGenerator(node), is_inverse_(node.integer("inverse", 0) != 0),
+          is_onesided_(node.integer("onesided", node.op_type == "STFT") != 0) {}
+
+    void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override;
+    Dim flops() const override { return out(0).elements() * 4 * (factors().first + factors().second); }
+
+protected:
+    bool is_inverse_, is_onesided_;
+
+    /// The longest transform.
+    static constexpr int64_t most = 1 << 24;
+    /// Products of two numbers below this one fit an int.
+    static constexpr int64_t largest_factor = 46340;
+
+    /// The transform's length and the output's axis that it runs along.
+    virtual int64_t length() const = 0;
+    virtual size_t axis() const = 0;
+    /// The place of the n-th element that is transformed of the row at `at`, and what it is multiplied by, if anything.
+    struct Element {
+        Coordinates at;
+        std::string factor;
+    };
+    virtual Element element(KernelSource& source, const Coordinates& at, const std::string& n) const = 0;
+    /// Elements that there are to transform; those behind are zero.
+    virtual Dim given() const { return length(); }
+
+    bool is_complex() const { return in(0).shape.back().is(2); }
+    /// Whether the output is real: the input is one half of a spectrum whose other half mirrors it.
+    bool is_real_result() const { return is_inverse_ && is_onesided_; }
+    Dim bins() const { return is_onesided_ && !is_inverse_ ? length() / 2 + 1 : length(); }
+    void check_length(int64_t length) const;
+    void check_signal() const;
+
+private:
+    static std::pair<int64_t, int64_t> factors(int64_t length);
+    std::pair<int64_t, int64_t> factors() const { return factors(length()); }
+    /// The type of sums. Of short transforms these cost little, and double leaves nothing but the result's rounding.
+    ElementType type() const { return length() <= 32 ? ElementType::float64 : in(0).element; }
+    std::string widened(const std::string& number) const {
+        const std::string wide = KernelSource::compute_type(type());
+        return wide == KernelSource::compute_type(in(0).element) ? number : fmt::format("cast<{}>({})", wide, number);
+    }
+    bool has_table() const { return factors().first <= 256; }
+    Coordinates row(KernelSource& source, const Coordinates& first) const;
+    std::string call(KernelSource& source, const std::string& role, const Coordinates& first) const;
+    void define(KernelSource& source, const std::string& role) const;
+    std::string root(KernelSource& source, const std::string& place) const;
+    void define_input(KernelSource& source) const;
+    std::string turned(KernelSource& source, int64_t factor, const std::string& k, const std::string& n) const;
+};
+
+void Fourier::check_length(int64_t length) const {
+    if (length < 1 || length > most)
+        throw CompileError("the transform has {} elements, expected 1 to {}", length, most);
+    if (factors(length).first > largest_factor)
+        throw CompileError("the transform's {} elements are no product of numbers up to {}", length, largest_factor);
+}
+
+void Fourier::check_signal() const {
+    if (!is_float(in(0).element)) throw CompileError("input 0 has type {}, expected floats", info(in(0).element).name);
+    const std::vector<Dim>& shape = in(0).shape;
+    if (shape.size() < 2 || !(shape.back().is(1) || shape.back().is(2)))
+        throw CompileError("input 0 has shape {}, expected a last axis of 1 or 2", shape_text(shape));
+}
+
+/// The two factors that are nearest, the larger one first.
+std::pair<int64_t, int64_t> Fourier::factors(int64_t length) {
+    int64_t second = 1;
+    for (int64_t divisor = 1; divisor * divisor <= length; ++divisor) {
+        if (length % divisor == 0) second = divisor;
+    }
+    return {length / second, second};
+}
+
+/// Coordinates within a row's transform, then those of the row.
+Coordinates Fourier::row(KernelSource& source, const Coordinates& first) const {
+    const Coordinates at = source.vars(out(0).rank());
+    Coordinates result = first;
+    for (size_t i = at.size() - 1; i-- > 0;) {
+        if (i != axis()) result.push_back(at[i]);
+    }
+    return result;
+}
+
+void Fourier::define(KernelSource& source, const std::string& role) const {
+    source.keep(output(0), role, source.func(output(0)->name + "_" + role));
+}
+
+std::string Fourier::call(KernelSource& source, const std::string& role, const Coordinates& first) const {
+    return fmt::format("{}({})", source.kept(output(0), role), fmt::join(row(source, first), ", "));
+}
+
+/// Re and im of the n-th element, as a Func.
+void Fourier::define_input(KernelSource& source) const {
+    const std::string n = source.var("n_signal");
+    const Coordinates at = source.vars(out(0).rank());
+    const int64_t length = this->length();
+    std::string place = n, inside;
+    if (is_real_result()) place = fmt::format("select({0} > {1}, {2} - {0}, {0})", n, length / 2, length);
+    if (is_real_result() || prove_less_equal(length, given()) != Proof::yes) {
+        inside = fmt::format("{} < {}", place, source.dim(given()));
+        place = fmt::format("clamp({}, 0, {})", place, source.dim(given() - 1));
+    }
+    const std::string zero = KernelSource::literal(0.0, type());
+    const auto part = [&](const std::string& number) {
+        Element element = this->element(source, at, place);
+        element.at.back() = number;
+        std::string text = widened(source.read(input(0), element.at));
+        if (!element.factor.empty()) text += " * " + widened(element.factor);
+        return inside.empty() ? text : fmt::format("select({}, {}, {})", inside, text, zero);
+    };
+    std::string im = is_complex() ? part("1") : zero;
+    if (is_real_result() && is_complex()) im = fmt::format("select({0} > {1}, -{2}, {2})", n, length / 2, im);
+    define(source, "signal");
+    source.line(fmt::format("{} = Tuple({}, {});", call(source, "signal", {n}), part("0"), im));
+}
+
+/// A root of unity, as a pair.
+std::string Fourier::root(KernelSource& source, const std::string& place) const {
+    return fmt::format("Tuple({0}(0, {1}), {0}(1, {1}))", source.kept(output(0), "roots"), place);
+}
+
+/// The root of a transform of `factor` elements for its k-th result and n-th element.
+std::string Fourier::turned(KernelSource& source, int64_t factor, const std::string& k, const std::string& n) const {
+    const int64_t stride = length() / factor;
+    return root(source, fmt::format("{} * {} % {}{}", k, n, factor, stride > 1 ? fmt::format(" * {}", stride) : ""));
+}
+
+void Fourier::algorithm(KernelSource& source) const {
+    const auto [first, second] = factors();
+    const bool is_double = type() == ElementType::float64;
+    const std::string roots = source.local(output(0)->name + "_roots");
+    source.keep(output(0), "roots", roots);
+    source.line(fmt::format("Buffer<{}> {} = onnx::roots_of_unity<{}>({}, {});", is_double ? "double" : "float", roots,
+                            is_double ? "double" : "float", length(), is_inverse_ ? 1 : -1));
+    define_input(source);
+    const std::string zero = KernelSource::literal(0.0, type()), k1 = source.var("k1"), n2 = source.var("n2");
+    const std::string zeros = fmt::format("Tuple({0}, {0})", zero);
+    const std::string n1 = KernelSource::axis(source.rdom("n1", {first}), 0);
+    source.keep(output(0), "n1", n1);
+    std::string factor = turned(source, first, k1, n1);
+    if (has_table()) {
+        const std::string n = source.var("n_signal");
+        define(source, "factors");
+        const std::string& table = source.kept(output(0), "factors");
+        source.line(fmt::format("{}({}, {}) = {};", table, k1, n, turned(source, first, k1, n)));
+        factor = fmt::format("{}({}, {})", table, k1, n1);
+    }
+    define(source, "parts");
+    source.line(fmt::format("{} = {};", call(source, "parts", {k1, n2}), zeros));
+    source.line(fmt::format("{0} = onnx::add_product({0}, {1}, {2});", call(source, "parts", {k1, n2}),
+                            call(source, "signal", {fmt::format("{} * {} + {}", n1, second, n2)}), factor));
+    const Coordinates at = source.vars(out(0).rank());
+    const std::string& k = at[axis()];
+    std::string result = call(source, "parts", {k, "0"});
+    if (second > 1) {
+        const std::string k2 = source.var("k2"), r2 = KernelSource::axis(source.rdom("r2", {second}), 0);
+        source.keep(output(0), "n2", r2);
+        define(source, "turned");
+        source.line(fmt::format("{} = onnx::add_product({}, {}, {});", call(source, "turned", {k1, n2}), zeros,
+                                call(source, "parts", {k1, n2}), root(source, fmt::format("{} * {}", k1, n2))));
+        define(source, "spectrum");
+        source.line(fmt::format("{} = {};", call(source, "spectrum", {k1, k2}), zeros));
+        source.line(fmt::format("{0} = onnx::add_product({0}, {1}, {2});", call(source, "spectrum", {k1, k2}),
+                                call(source, "turned", {k1, r2}), turned(source, second, k2, r2)));
+        result = call(source, "spectrum", {fmt::format("{} % {}", k, first), fmt::format("{} / {}", k, first)});
+    }
+    std::string text =
+        is_real_result() ? result + "[0]" : fmt::format("select({0} == 0, {1}[0], {1}[1])", at.back(), result);
+    if (is_inverse_) text = fmt::format("{} / {}", text, length());
+    if (type() != in(0).element) text = fmt::format("cast<{}>({})", KernelSource::compute_type(in(0).element), text);
+    source.define(output(0), at, text);
+}
+
+/// Row by row, in vectors of neighbouring results of the first transforms.
+void Fourier::schedule(KernelSource& source) const {
+    if (source.target().is_gpu()) {
+        for (const char* role : {"parts", "spectrum"}) {
+            if (role[0] == 'p' || factors().second > 1)
+                source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), role)));
+        }
+        return NodeGenerator::schedule(source);
+    }
+    if (has_table()) source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), "factors")));
+    const Loops loops = source.output_loops();
+    const Coordinates at = source.vars(out(0).rank());
+    std::vector<std::string> order = {at.back(), at[axis()]}, rows;
+    for (const std::string& var : loops.vars) {
+        if (var != order[0] && var != order[1]) rows.push_back(var);
+    }
+    order.insert(order.end(), rows.begin(), rows.end());
+    std::vector<std::string> directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
+    if (!is_real_result()) directives.push_back(fmt::format("unroll({})", order[0]));
+    std::string place = "compute_root()";
+    if (!rows.empty()) {
+        const std::string row = fuse_all(source, rows, "row", directives);
+        if (is_parallel_work(flops())) directives.push_back(fmt::format("parallel({})", row));
+        place = fmt::format("compute_at({}, {})", loops.func, row);
+    }
+    source.schedule(loops.func, directives);
+
+    const auto [first, second] = factors();
+    const int lanes = std::min<int64_t>(source.target().lanes(type()), first);
+    const std::string k1 = source.var("k1");
+    const std::string vectors = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", k1, lanes);
+    source.schedule(source.kept(output(0), "signal"), {place});
+    std::vector<std::pair<std::string, std::string>> sums = {{"parts", "n1"}};
+    if (second > 1) {
+        source.schedule(source.kept(output(0), "turned"), {place, vectors});
+        sums.push_back({"spectrum", "n2"});
+    }
+    for (const auto& [role, step] : sums) {
+        const std::string &func = source.kept(output(0), role), tile = source.var("k1_tile");
+        source.schedule(func, {place, vectors});
+        source.schedule(func + ".update()",
+                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", k1, tile, lanes),
+                         fmt::format("reorder({}, {}, {})", k1, source.kept(output(0), step), tile),
+                         fmt::format("vectorize({})", k1)});
+    }
+}
+
+/// DFT: along any axis but the last, which holds real and imaginary parts.
+class DiscreteFourier : public Fourier {
+public:
+    using Fourier::Fourier;
+
+    std::vector<TensorType> infer() const override {
+        check_signal();
+        if (has_input(1)) check_length(length());
+        if (axis() == in(0).rank() - 1) throw CompileError("axis is {}, expected another than the last", axis());
+        if (!in(0).shape[axis()].constant())
+            throw CompileError("axis {} has {} elements, expected a number", axis(), in(0).shape[axis()].text());
+        check_length(length());
+        std::vector<Dim> shape = in(0).shape;
+        shape[axis()] = bins();
+        shape.back() = is_real_result() ? 1 : 2;
+        return {TensorType(in(0).element, shape)};
+    }
+
+protected:
+    int64_t length() const override {
+        const auto extent = in(0).shape[axis()].constant();
+        if (has_input(1)) return single_dim(1).constant().value_or(0);
+        if (!extent) return 0;
+        return is_real_result() ? 2 * (*extent - 1) : *extent;
+    }
+
+    size_t axis() const override {
+        if (node_.version < 20) return normalised_axis(node_.integer("axis", 1), in(0).rank());
+        return normalised_axis(has_input(2) ? single_dim(2).constant().value_or(-1) : -2, in(0).rank());
+    }
+
+    Dim given() const override { return in(0).shape[axis()]; }
+
+    Element element(KernelSource&, const Coordinates& at, const std::string& n) const override {
+        Coordinates from = at;
+        from[axis()] = n;
+        return {from, ""};
+    }
+};
+
+/// STFT: of frames of a signal, that begin `frame_step` elements after each other.
+class ShortTimeFourier : public Fourier {
+public:
+    using Fourier::Fourier;
+
+    std::vector<TensorType> infer() const override {
+        check_signal();
+        if (in(0).rank() != 3) throw CompileError("input 0 has rank {}, expected 3", in(0).rank());
+        if (has_input(2) && in(2).rank() != 1) throw CompileError("window has rank {}, expected 1", in(2).rank());
+        check_length(length());
+        if (has_input(2) && prove_equal(in(2).shape[0], length()) == Proof::no) {
+            throw CompileError("window has shape {}, expected {}", shape_text(in(2).shape), length());
+        }
+        return {TensorType(in(0).element, {in(0).shape[0], frames(), bins(), 2})};
+    }
+
+protected:
+    int64_t length() const override {
+        const Dim length = has_input(3) ? single_dim(3) : has_input(2) ? in(2).shape.at(0) : in(0).shape.at(1);
+        return length.constant().value_or(0);
+    }
+
+    size_t axis() const override { return 2; }
+
+    Element element(KernelSource& source, const Coordinates& at, const std::string& n) const override {
+        // A step that is known only at run time leads nowhere but into the signal.
+        const std::string step =
+            is_known_at_run_time(node_, 1)
+                ? fmt::format("cast<int>({})", source.element(input(1), Coordinates(in(1).rank(), "0")))
+                : source.dim(single_dim(1));
+        std::string place = fmt::format("{} * {} + {}", at[1], step, n);
+        if (is_known_at_run_time(node_, 1))
+            place = fmt::format("clamp({}, 0, {})", place, source.dim(in(0).shape[1] - 1));
+        return {{at[0], place, ""}, has_input(2) ? source.read(input(2), {n}) : ""};
+    }
+
+private:
+    Dim frames() const {
+        if (is_known_at_run_time(node_, 1)) return shape_operand(1, 4)[1];
+        const Dim& step = single_dim(1);
+        if (!step.constant() || *step.constant() < 1 || *step.constant() > Dim::unbounded)
+            throw CompileError("frame_step is {}, expected 1 or more", step.text());
+        const Dim frames = floor_div(in(0).shape[1] - length(), step) + 1;
+        if (prove_less_equal(frames, 0) == Proof::yes) {
+            throw CompileError("a signal of {} elements is shorter than a frame of {}", in(0).shape[1].text(),
+                               length());
+        }
+        return frames;
+    }
+};
+
+}  // namespace
+
+std::vector<Operator> fourier_operators() {
+    return {{"DFT", 17, make<DiscreteFourier>}, {"STFT", 17, make<ShortTimeFourier>}};
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/axis_operand.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// TopK: the largest or smallest elements along an axis and their indices, in order, of equal ones the first.
+///
+/// A bitonic network sorts pairs of a key, an unsigned integer that is the larger the better the element is, and an
+/// index. All comparisons of one of its steps are independent, so they run in vectors; log2(n)^2 / 2 steps sort n
+/// elements. Where k is much smaller than n a round of heats comes first: only the heats whose winners are the k best
+/// can hold an element of the result, so the network sorts the winners and then the members of these k heats.
+class TopK : public NodeGenerator {
+public:
+    explicit TopK(const Node& node) : NodeGenerator(node), takes_largest_(node.integer("largest", 1) != 0) {}
+
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override;
+    Dim flops() const override { return in(0).elements(); }
+
+private:
+    bool takes_largest_;
+    static constexpr int64_t longest_axis = 1 << 28;
+
+    size_t axis() const { return normalised_axis(node_.integer("axis", -1), in(0).rank()); }
+    int64_t extent() const { return in(0).shape[axis()].constant().value(); }
+    int64_t count() const { return own()->checked_type().shape[axis()].constant().value(); }
+    int64_t requested() const;
+    int64_t heat_size() const;
+    Coordinates row(KernelSource& source, const std::string& first) const;
+
+    /// A Func that holds pairs of key and index of each row, and how many.
+    struct Pairs {
+        std::string func;
+        int64_t count;
+    };
+    /// The output under whose name everything is kept.
+    const Value* own() const { return output(has_output(0) ? 0 : 1); }
+    std::string func(KernelSource& source, const std::string& role) const;
+    Pairs define_keys(KernelSource& source) const;
+    Pairs define_winners(KernelSource& source, const Pairs& keys, int64_t size) const;
+    Pairs define_candidates(KernelSource& source, const Pairs& keys, const std::string& heats, int64_t heat_count,
+                            int64_t size) const;
+    std::string sort(KernelSource& source, const Pairs& pairs, const std::string& role) const;
+    void schedule_stages(KernelSource& source, const std::string& place) const;
+};
+
+int64_t TopK::requested() const {
+    if (node_.version < 10) return node_.integer("k");
+    if (!is_known_at_run_time(node_, 1)) {
+        const auto k = single_dim(1).constant();
+        return k ? *k : throw CompileError("k is {}, expected a number", single_dim(1).text());
+    }
+    for (const Value* output : node_.outputs) {
+        if (output && output->declared && output->declared->rank() == in(0).rank()) {
+            if (const auto declared = output->declared->shape[axis()].constant()) return *declared;
+        }
+    }
+    throw CompileError("input 1 ('{}') must be known before run time", input(1)->name);
+}
+
+std::vector<TensorType> TopK::infer() const {
+    if (!is_float(in(0).element) && !is_integer(in(0).element))
+        throw CompileError("input 0 has type {}, expected numbers", info(in(0).element).name);
+    if (in(0).rank() == 0) throw CompileError("input 0 is a scalar, expected an axis to sort");
+    std::vector<Dim> shape = in(0).shape;
+    Dim& extent = shape[axis()];
+    if (!extent.constant() || *extent.constant() > longest_axis) {
+        throw CompileError("axis {} has {} elements, expected a number that is known at compile time, at most {}",
+                           axis(), extent.text(), longest_axis);
+    }
+    const int64_t k = requested();
+    if (k < 0 || k > *extent.constant())
+        throw CompileError("k is {}, expected 0 to {}, the extent of axis {}", k, extent.text(), axis());
+    extent = k;
+    return {TensorType(in(0).element, shape), TensorType(ElementType::int64, shape)};
+}
+
+/// How many elements each heat has, 1 where there are none: as many as make the two sorts alike.
+int64_t TopK::heat_size() const {
+    const double ratio = static_cast<double>(extent()) / static_cast<double>(std::max<int64_t>(1, count()));
+    const auto size = static_cast<int64_t>(std::sqrt(ratio));
+    return size >= 4 ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(size))) : 1;
+}
+
+/// The coordinates of a row's Funcs: a place in the row, then the other axes in the order of memory.
+Coordinates TopK::row(KernelSource& source, const std::string& first) const {
+    const Coordinates at = source.vars(in(0).rank());
+    Coordinates result = {first};
+    for (const int other : own()->checked_type().layout) {
+        if (static_cast<size_t>(other) != axis()) result.push_back(at[other]);
+    }
+    return result;
+}
+
+std::string TopK::func(KernelSource& source, const std::string& role) const {
+    const std::string func = source.func(own()->name + "_" + role);
+    source.keep(own(), role, func);
+    return func;
+}
+
+TopK::Pairs TopK::define_keys(KernelSource& source) const {
+    const std::string func = this->func(source, "keys"), i = source.var("i");
+    Coordinates from = source.vars(in(0).rank());
+    from[axis()] = fmt::format("clamp({}, 0, {})", i, extent() - 1);
+    source.line(fmt::format("{}({}) = Tuple(select({} < {}, onnx::order_key({}, {}), 0), {});", func,
+                            fmt::join(row(source, i), ", "), i, extent(), source.read(input(0), from), takes_largest_,
+                            i));
+    return {func, extent()};
+}
+
+/// The best of each heat, which is every `count`-th element.
+TopK::Pairs TopK::define_winners(KernelSource& source, const Pairs& keys, int64_t size) const {
+    const std::string func = this->func(source, "winners"), i = source.var("i");
+    const Pairs winners{func, ceil_div(keys.count, size)};
+    const std::string member = KernelSource::axis(source.rdom("heat", {size - 1}), 0);
+    const std::string own = fmt::format("{}({})", func, fmt::join(row(source, i), ", "));
+    source.line(fmt::format("{} = {}({});", own, keys.func, fmt::join(row(source, i), ", ")));
+    source.line(fmt::format("{0} = onnx::first_of({0}, {1}({2}));", own, keys.func,
+                            fmt::join(row(source, fmt::format("({} + 1) * {} + {}", member, winners.count, i)), ", ")));
+    return winners;
+}
+
+/// The members of the heats that the best elements won.
+TopK::Pairs TopK::define_candidates(KernelSource& source, const Pairs& keys, const std::string& heats,
+                                    int64_t heat_count, int64_t size) const {
+    const std::string func = this->func(source, "candidates"), i = source.var("i");
+    const int64_t k = count();
+    const std::string winner =
+        fmt::format("{}({})[1]", heats, fmt::join(row(source, fmt::format("{} % {}", i, k)), ", "));
+    const std::string member = fmt::format("clamp({} % {} + {} / {} * {}, 0, {})", winner, heat_count, i, k, heat_count,
+                                           heat_count * size - 1);
+    source.line(fmt::format("{}({}) = {}({});", func, fmt::join(row(source, i), ", "), keys.func,
+                            fmt::join(row(source, member), ", ")));
+    return {func, k * size};
+}
+
+/// Sorts the pairs, the best one first. Returns the sorted Func.
+std::string TopK::sort(KernelSource& source, const Pairs& pairs, const std::string& role) const {
+    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(pairs.count)));
+    const int64_t phases = std::bit_width(static_cast<uint64_t>(size)) - 1;
+    const std::string network = this->func(source, role + "_network"), i = source.var("i"), side = source.var("side");
+    const auto at = [&](const std::string& place, const std::string& side) {
+        Coordinates arguments = row(source, place);
+        arguments.insert(arguments.begin() + 1, side);
+        return fmt::format("{}({})", network, fmt::join(arguments, ", "));
+    };
+    // What lies behind the last pair is worse than all.
+    const std::string last = fmt::format(
+        "{}({})", pairs.func, fmt::join(row(source, fmt::format("clamp({}, 0, {})", i, pairs.count - 1)), ", "));
+    source.line(fmt::format("{0} = Tuple(select({1} < {2}, {3}[0], 0), select({1} < {2}, {3}[1], {4} + {1}));",
+                            at(i, side), i, pairs.count, last, longest_axis));
+    if (phases > 0) {
+        const std::string step = source.rdom(role + "_step", {size, phases, phases});
+        source.keep(own(), role + "_step", step);
+        const auto axis = [&](size_t i) { return KernelSource::axis(step, i); };
+        const std::string turn = fmt::format("({0} * ({0} + 1) / 2 + {1})", axis(2), axis(1));
+        const std::string stride = fmt::format("(1 << ({} - {}))", axis(2), axis(1));
+        source.line(fmt::format("{}.where({} <= {});", step, axis(1), axis(2)));
+        source.line(fmt::format(
+            "{} = onnx::exchange({}, {}, {}, {}, 2 << {});", at(axis(0), fmt::format("({} + 1) % 2", turn)),
+            at(axis(0), fmt::format("{} % 2", turn)),
+            at(fmt::format("clamp({} ^ {}, 0, {})", axis(0), stride, size - 1), fmt::format("{} % 2", turn)), axis(0),
+            stride, axis(2)));
+    }
+    const std::string sorted = this->func(source, role);
+    source.line(fmt::format("{}({}) = {};", sorted, fmt::join(row(source, i), ", "),
+                            at(i, fmt::to_string(phases * (phases + 1) / 2 % 2))));
+    return sorted;
+}
+
+void TopK::algorithm(KernelSource& source) const {
+    const int64_t size = heat_size();
+    Pairs pairs = define_keys(source);
+    if (size > 1) {
+        const Pairs winners = define_winners(source, pairs, size);
+        pairs = define_candidates(source, pairs, sort(source, winners, "heats"), winners.count, size);
+    }
+    const std::string sorted = sort(source, pairs, "sorted");
+    const Coordinates at = source.vars(in(0).rank());
+    const std::string top = this->func(source, "top");
+    const std::string index = fmt::format("{}({})", top, fmt::join(row(source, at[axis()]), ", "));
+    source.line(fmt::format("{} = {}({})[1];", index, sorted, fmt::join(row(source, at[axis()]), ", ")));
+    if (has_output(0)) {
+        Coordinates from = at;
+        from[axis()] = fmt::format("clamp({}, 0, {})", index, std::max<int64_t>(0, extent() - 1));
+        source.store(output(0), at, source.element(input(0), from));
+    }
+    if (has_output(1)) source.store(output(1), at, fmt::format("cast<int64_t>({})", index));
+}
+
+/// Row by row.
+void TopK::schedule(KernelSource& source) const {
+    NodeGenerator::schedule(source);
+    const std::string& top = source.kept(own(), "top");
+    const Coordinates at = row(source, source.vars(in(0).rank())[axis()]);
+    std::vector<std::string> directives = {"compute_root()"};
+    std::string place = "compute_root()";
+    if (at.size() > 1) {
+        const std::string row = fuse_all(source, {at.begin() + 1, at.end()}, "row", directives);
+        if (is_parallel_work(in(0).elements())) directives.push_back(fmt::format("parallel({})", row));
+        place = fmt::format("compute_at({}, {})", top, row);
+    }
+    source.schedule(top, directives);
+    schedule_stages(source, place);
+}
+
+void TopK::schedule_stages(KernelSource& source, const std::string& place) const {
+    const int lanes = source.target().lanes(ElementType::int32);
+    const std::string vectors = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", source.var("i"), lanes);
+    const int64_t size = heat_size();
+    const bool has_heats = size > 1;
+    if (has_heats) {
+        source.schedule(source.kept(own(), "winners"), {place, vectors});
+        source.schedule(source.kept(own(), "winners") + ".update()", {vectors});
+    }
+    for (const std::string role : {"heats", "sorted"}) {
+        if (role == "heats" && !has_heats) continue;
+        const std::string& network = source.kept(own(), role + "_network");
+        source.schedule(network, {place, vectors});
+        const int64_t pairs = role == "heats" ? ceil_div(extent(), size) : has_heats ? count() * size : extent();
+        if (pairs == 1) continue;
+        // The steps of one turn read one side and write the other.
+        source.schedule(
+            network + ".update()",
+            {"allow_race_conditions()", fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)",
+                                                    KernelSource::axis(source.kept(own(), role + "_step"), 0), lanes)});
+    }
+}
+
+}  // namespace
+
+std::vector<Operator> top_k_operators() { return {{"TopK", 1, make<TopK>}}; }
+
+}  // namespace onnx2halide

@@ -1,0 +1,53 @@
+"""Operators that sample between elements, against ONNX's reference: see test_against_reference.py."""
+
+import itertools
+
+import pytest
+from onnx2halide.references import OnnxRuntime
+from test_against_reference import Case, check, constant, indices, x
+
+
+def grids():
+    within = {"between": (-1.6, 1.6)}
+    for mode, padding, align in itertools.product(("nearest", "linear", "cubic"), ("zeros", "border", "reflection"), (0, 1)):
+        yield Case("GridSample", [x(2, 3, 5, 7), x(2, 4, 17, 2, **within)], {"mode": mode, "padding_mode": padding, "align_corners": align})
+    for mode in ("nearest", "linear", "cubic"):
+        yield Case("GridSample", [x(1, 17, 5, 7), x(1, 4, 3, 2, **within)], {"mode": mode})  # channels fill vectors
+        yield Case("GridSample", [x(1, 2, 4, 5, 6), x(1, 2, 3, 17, 3, **within)], {"mode": mode, "padding_mode": "reflection"})
+        yield Case("GridSample", [x(2, 3, 9), x(2, 20, 1, **within)], {"mode": mode, "padding_mode": "border"})
+    for image, grid in (("float64", "float32"), ("float64", "float64"), ("float16", "float16")):
+        yield Case("GridSample", [x(1, 2, 4, 5, dtype=image), x(1, 3, 17, 2, dtype=grid, **within)], {"mode": "linear"})
+    for dtype in ("uint8", "bool"):
+        yield Case("GridSample", [x(1, 2, 4, 5, dtype=dtype), x(1, 3, 17, 2, **within)], {"mode": "nearest"})
+    yield Case("GridSample", [x(1, 2, 1, 1), x(1, 3, 17, 2, **within)], {"mode": "cubic", "padding_mode": "border", "align_corners": 1})
+    for align in (0, 1):
+        yield Case("AffineGrid", [x(2, 2, 3), indices(2, 3, 5, 17)], {"align_corners": align})
+        yield Case("AffineGrid", [x(2, 3, 4), indices(2, 3, 5, 3, 4)], {"align_corners": align})
+
+
+def regions():
+    rois, images = x(4, 4, between=(0, 12)), x(4, dtype="int64", between=(0, 2))
+    bins = {"output_height": 3, "output_width": 2, "spatial_scale": 0.7}
+    for mode, ratio, shift in itertools.product(("avg", "max"), (0, 2), ("half_pixel", "output_half_pixel")):
+        attributes = {"mode": mode, "sampling_ratio": ratio, "coordinate_transformation_mode": shift, **bins}
+        yield Case("RoiAlign", [x(2, 17, 9, 11), rois, images], attributes)
+    yield Case("RoiAlign", [x(2, 3, 9, 11), rois, images], bins)
+
+
+def deformed():
+    rows = [
+        ((1, 4, 7, 9), (16, 4, 3, 3), (5, 7), 1, 1, {}),
+        ((2, 4, 7, 20), (6, 2, 3, 3), (7, 20), 2, 2, {"pads": [1, 1, 1, 1]}),
+        ((1, 6, 8, 8), (5, 6, 3, 2), (4, 8), 1, 3, {"strides": [2, 1], "dilations": [1, 2], "pads": [0, 1, 2, 1]}),
+    ]
+    for shape, weights, outputs, group, offset_group, attributes in rows:
+        attributes = {"group": group, "offset_group": offset_group, **attributes}
+        taps = offset_group * weights[2] * weights[3]
+        operands = [x(*shape), constant(*weights), x(shape[0], taps * 2, *outputs)]
+        yield Case("DeformConv", operands, attributes, engine=OnnxRuntime)
+        yield Case("DeformConv", [*operands, constant(weights[0]), x(shape[0], taps, *outputs)], attributes, engine=OnnxRuntime)
+
+
+@pytest.mark.parametrize("case", [*grids(), *regions(), *deformed()], ids=str)
+def test_sampling(case):
+    check(case)
