@@ -135,10 +135,60 @@ protected:
     }
 };
 
+/// TensorScatter: a cache in which a run of elements along one axis is new, from a place that each item of the batch
+/// has of its own.
+class TensorScatter : public MovementNode {
+public:
+    explicit TensorScatter(const Node& node) : MovementNode(node) {
+        const std::string mode = node.string("mode", "linear");
+        if (mode != "linear" && mode != "circular")
+            throw CompileError("mode is '{}', expected linear or circular", mode);
+        is_circular_ = mode == "circular";
+    }
+
+    std::vector<TensorType> infer() const override {
+        const size_t axis = this->axis();
+        if (axis == 0) throw CompileError("axis is 0, expected another than the batch");
+        if (in(1).rank() != in(0).rank() || in(1).element != in(0).element)
+            throw CompileError("update is {}, which does not fit a cache of {}", in(1).text(), in(0).text());
+        for (size_t i = 0; i < in(0).rank(); ++i) {
+            const Dim &own = in(0).shape[i], &update = in(1).shape[i];
+            if (i == axis ? prove_less_equal(own + 1, update) == Proof::yes : prove_equal(own, update) == Proof::no)
+                throw CompileError("update is {}, which does not fit a cache of {}", in(1).text(), in(0).text());
+        }
+        if (has_input(2) && (in(2).rank() != 1 || prove_equal(in(2).shape[0], in(0).shape[0]) == Proof::no)) {
+            throw CompileError("write_indices have shape {}, expected {}", shape_text(in(2).shape),
+                               in(0).shape[0].text());
+        }
+        return {in(0)};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        const std::string past = source.element(input(0), at);
+        const Dim& length = in(1).shape[axis()];
+        if (length.is(0)) return source.store(output(0), at, past);
+        std::string place = at[axis()];
+        if (has_input(2)) place = fmt::format("({} - cast<int>({}))", place, source.element(input(2), {at[0]}));
+        if (is_circular_) place = fmt::format("{} % {}", place, source.dim(in(0).shape[axis()]));
+        Coordinates from = at;
+        from[axis()] = fmt::format("clamp({}, 0, {})", place, source.dim(length - 1));
+        source.store(output(0), at,
+                     fmt::format("select({0} >= 0 && {0} < {1}, {2}, {3})", place, source.dim(length),
+                                 source.element(input(1), from), past));
+    }
+
+private:
+    bool is_circular_;
+
+    size_t axis() const { return normalised_axis(node_.integer("axis", -2), in(0).rank()); }
+};
+
 }  // namespace
 
 std::vector<Operator> scatter_operators() {
-    return {{"Scatter", 9, make<ScatterElements>},
+    return {{"TensorScatter", 24, make<TensorScatter>},
+            {"Scatter", 9, make<ScatterElements>},
             {"ScatterElements", 11, make<ScatterElements>},
             {"ScatterND", 11, make<ScatterND>}};
 }

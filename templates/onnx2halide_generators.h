@@ -319,6 +319,57 @@ inline Tuple add_product(const Tuple& sum, const Tuple& a, const Tuple& b) {
     return {sum[0] + a[0] * b[0] - a[1] * b[1], sum[1] + a[0] * b[1] + a[1] * b[0]};
 }
 
+// The mel scale of pitches, in double, and back.
+inline Expr mel(Expr hertz) {
+    return 2595 * Halide::log(1 + hertz / 700) / Expr(2.302585092994046);
+}
+
+inline Expr hertz(Expr mel) {
+    return 700 * (Halide::exp(mel / 2595 * Expr(2.302585092994046)) - 1);
+}
+
+// The determinants of matrices of n rows and columns, which are the first two dimensions, by elimination with the largest pivots.
+inline Expr determinant(Func matrix, int n) {
+    Var i{"i"}, j{"j"};
+    Expr result = cast(matrix.type(), 1);
+    for (int p = 0; p < n; ++p) {
+        RDom rows(p, n - p);
+        Func pivot{"pivot"}, rest{"rest"};
+        pivot(_) = argmax(rows, Halide::abs(matrix(p, rows, _)))[0];
+        Expr row = clamp(pivot(_), p, n - 1), largest = matrix(p, row, _), own = select(i == row, p, i);
+        Expr factor = select(largest == 0, 0, matrix(p, own, _) / largest);
+        rest(j, i, _) = matrix(j, own, _) - factor * matrix(j, row, _);
+        result *= select(row == p, largest, -largest);
+        pivot.compute_root();
+        rest.compute_root();
+        matrix = rest;
+    }
+    return result;
+}
+
+// 32 bits without a pattern, always the same ones for a place in a stream: MurmurHash3's last steps, twice.
+inline Expr random_bits(Expr place, uint32_t stream) {
+    Expr bits = cast<uint32_t>(place);
+    for (int round = 0; round < 2; ++round) {
+        bits = bits ^ Expr(stream * 0x9e3779b9u + round);
+        bits = (bits ^ (bits >> 16)) * Expr(0x85ebca6bu);
+        bits = (bits ^ (bits >> 13)) * Expr(0xc2b2ae35u);
+        bits = bits ^ (bits >> 16);
+    }
+    return bits;
+}
+
+// At least 0 and below 1.
+inline Expr random_uniform(Expr place, uint32_t stream) {
+    return cast<float>(onnx::random_bits(place, stream) >> 8) * Expr(1.0f / 16777216.0f);
+}
+
+// With mean 0 and variance 1, by Box and Muller's method.
+inline Expr random_normal(Expr place, uint32_t stream) {
+    Expr radius = sqrt(-2.0f * Halide::log(1.0f - onnx::random_uniform(place, stream)));
+    return radius * cos(6.2831853f * onnx::random_uniform(place, ~stream));
+}
+
 // Shifting by all bits or more, or by a negative number, leaves none.
 inline Expr shift_left(Expr x, Expr count) {
     Expr last = cast(UInt(x.type().bits()), x.type().bits() - 1), n = cast(last.type(), count);
