@@ -56,13 +56,26 @@ public:
         if (!is_innermost || source.target().is_gpu()) return;
         const Loops squares{
             source.kept(output(0), squares_role), {channel}, {in(0).shape[1] + size_ - 1}, loops.element};
-        source.schedule(fmt::format("{}.compute_at({}, {});", squares.func, loops.func, loops.vars[1]));
+        source.schedule(fmt::format("{}.compute_at({}, {});", squares.func, loops.func, tile_of_pixels(source, loops)));
         vectorise(source, squares);
     }
 
 private:
     int64_t size_;
     static constexpr const char *squares_role = "squares", *sum_role = "sum", *window_role = "window";
+
+    /// The loop around the squares of some pixels. Vectors of squares are read across those that were written, which
+    /// waits for a write that is just before it.
+    std::string tile_of_pixels(KernelSource& source, const Loops& loops) const {
+        constexpr int pixels = 4;
+        const std::string& x = loops.vars[1];
+        const auto extent = loops.extents[1].constant();
+        if (loops.vars.size() < 3 || !loops.extents.back().constant() || !extent || *extent < pixels) return x;
+        const std::string tile = source.var(x + "_tile");
+        source.schedule(fmt::format("{}.split({}, {}, {}, {}, {});", loops.func, x, tile, x,
+                                    source.param("pixels", pixels), tail_strategy(*extent, pixels, true)));
+        return tile;
+    }
 
     /// Squares of the input's elements, and zeros for channels beyond the edges.
     std::string define_squares(KernelSource& source) const {
@@ -80,6 +93,9 @@ private:
 
     std::string divided(const std::string& x, const std::string& base) const {
         const float beta = node_.real("beta", 0.75f);
+        const bool is_above_zero = node_.real("bias", 1.0f) > 1e-30f && node_.real("alpha", 1e-4f) >= 0;
+        if (beta == 0.75f && is_above_zero && in(0).element != ElementType::float64)
+            return fmt::format("{} * onnx::inverse_three_quarters({})", x, base);
         // Square roots are cheaper than a power.
         if (beta == 0.75f) return fmt::format("{0} / (sqrt({1}) * sqrt(sqrt({1})))", x, base);
         return fmt::format("{} * pow({}, {})", x, base, KernelSource::literal(-double{beta}, in(0).element));

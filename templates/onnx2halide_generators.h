@@ -239,6 +239,17 @@ inline Expr probit(Expr probability) {
     Expr a = strict_float(number(2 / (M_PI * 0.147)) + number(0.5) * log);
     Expr magnitude = strict_float(number(M_SQRT2) * sqrt(sqrt(a * a - log / number(0.147)) - a));
     return select(y < 0, -magnitude, magnitude);
+// x^(-3/4) of a float32 from 1e-30 to 1e37, within 4 units in the last place, without a division or a square root. Taking a quarter of its bits off a
+// constant leaves its inverse fourth root within 3 %, and each of Newton's steps makes 2.5 times the square of that.
+inline Expr inverse_three_quarters(Expr x) {
+    // What is above 1e37 counts as that, so that the inverse has a float32. Only the bits of infinity tell that it is.
+    Expr bits = Halide::min(reinterpret<int32_t>(x), Expr(0x7cf0bdc2)), quarter = reinterpret<float>(bits) * 0.25f;
+    Expr root = reinterpret<float>(Expr(0x4f584800) - (bits >> 2));
+    for (int step = 0; step < 3; ++step) {
+        Expr square = root * root;
+        root = root + root * (0.25f - (quarter * square) * square);
+    }
+    return select(onnx::is_nan(x), x, root * root * root);
 }
 
 // The weight that cubic interpolation gives to an element at a distance of 0 or more.

@@ -210,6 +210,7 @@ def normalisation():
     yield Case("GroupNormalization", [x(2, 6, 5), constant(6), constant(6)], {"num_groups": 3})
     # The reference walks as many channels as the batch has items, and adds without |x|.
     yield Case("LRN", [x(1, 9, 3, 4)], {"size": 5, "alpha": 0.1}, engine=OnnxRuntime)
+    yield Case("LRN", [x(1, 9, 3, 4)], {"size": 3, "alpha": 0.1, "beta": 0.5}, engine=OnnxRuntime)
     yield Case("LpNormalization", [x(3, 17)], {"axis": 0, "p": 1}, engine=OnnxRuntime)
 
 
