@@ -50,6 +50,16 @@ private:
     Pairs define_winners(KernelSource& source, const Pairs& keys, int64_t size) const;
     Pairs define_candidates(KernelSource& source, const Pairs& keys, const std::string& heats, int64_t heat_count,
                             int64_t size) const;
+    /// A power of two of pairs, as blocks of vectors. Pair i lies in lane i / blocks of block i % blocks, so that most
+    /// of a network's steps, those at short distances, stay in a lane.
+    struct Network {
+        int64_t lanes, blocks;
+    };
+    static Network network(KernelSource& source, int64_t count) {
+        const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+        const int64_t lanes = std::min<int64_t>(size, source.target().lanes(ElementType::int32));
+        return {lanes, size / lanes};
+    }
     std::string sort(KernelSource& source, const Pairs& pairs, const std::string& role) const;
     void schedule_stages(KernelSource& source, const std::string& place) const;
 };
@@ -146,35 +156,26 @@ TopK::Pairs TopK::define_candidates(KernelSource& source, const Pairs& keys, con
 
 /// Sorts the pairs, the best one first. Returns the sorted Func.
 std::string TopK::sort(KernelSource& source, const Pairs& pairs, const std::string& role) const {
-    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(pairs.count)));
-    const int64_t phases = std::bit_width(static_cast<uint64_t>(size)) - 1;
-    const std::string network = this->func(source, role + "_network"), i = source.var("i"), side = source.var("side");
-    const auto at = [&](const std::string& place, const std::string& side) {
-        Coordinates arguments = row(source, place);
-        arguments.insert(arguments.begin() + 1, side);
-        return fmt::format("{}({})", network, fmt::join(arguments, ", "));
+    const Network network = this->network(source, pairs.count);
+    const std::string func = this->func(source, role + "_network"), i = source.var("i"), lane = source.var("lane"),
+                      block = source.var("block");
+    const auto at = [&](const std::string& lane, const std::string& block, const std::string& side) {
+        Coordinates arguments = row(source, lane);
+        arguments.insert(arguments.begin() + 1, {block, side});
+        return fmt::format("{}({})", func, fmt::join(arguments, ", "));
     };
     // What lies behind the last pair is worse than all.
-    const std::string last = fmt::format(
-        "{}({})", pairs.func, fmt::join(row(source, fmt::format("clamp({}, 0, {})", i, pairs.count - 1)), ", "));
+    const std::string number = fmt::format("{} * {} + {}", block, network.lanes, lane);
+    const std::string pair = fmt::format(
+        "{}({})", pairs.func, fmt::join(row(source, fmt::format("clamp({}, 0, {})", number, pairs.count - 1)), ", "));
     source.line(fmt::format("{0} = Tuple(select({1} < {2}, {3}[0], 0), select({1} < {2}, {3}[1], {4} + {1}));",
-                            at(i, side), i, pairs.count, last, longest_axis));
-    if (phases > 0) {
-        const std::string step = source.rdom(role + "_step", {size, phases, phases});
-        source.keep(own(), role + "_step", step);
-        const auto axis = [&](size_t i) { return KernelSource::axis(step, i); };
-        const std::string turn = fmt::format("({0} * ({0} + 1) / 2 + {1})", axis(2), axis(1));
-        const std::string stride = fmt::format("(1 << ({} - {}))", axis(2), axis(1));
-        source.line(fmt::format("{}.where({} <= {});", step, axis(1), axis(2)));
-        source.line(fmt::format(
-            "{} = onnx::exchange({}, {}, {}, {}, 2 << {});", at(axis(0), fmt::format("({} + 1) % 2", turn)),
-            at(axis(0), fmt::format("{} % 2", turn)),
-            at(fmt::format("clamp({} ^ {}, 0, {})", axis(0), stride, size - 1), fmt::format("{} % 2", turn)), axis(0),
-            stride, axis(2)));
-    }
+                            at(lane, block, source.var("side")), number, pairs.count, pair, longest_axis));
+    const std::string side = source.local(role + "_side");
+    source.line(fmt::format("const int {} = onnx::sort_pairs({}, {}, {});", side, func, network.lanes, network.blocks));
     const std::string sorted = this->func(source, role);
-    source.line(fmt::format("{}({}) = {};", sorted, fmt::join(row(source, i), ", "),
-                            at(i, fmt::to_string(phases * (phases + 1) / 2 % 2))));
+    source.line(
+        fmt::format("{}({}) = {};", sorted, fmt::join(row(source, i), ", "),
+                    at(fmt::format("{} / {}", i, network.blocks), fmt::format("{} % {}", i, network.blocks), side)));
     return sorted;
 }
 
@@ -226,14 +227,10 @@ void TopK::schedule_stages(KernelSource& source, const std::string& place) const
     for (const std::string role : {"heats", "sorted"}) {
         if (role == "heats" && !has_heats) continue;
         const std::string& network = source.kept(own(), role + "_network");
-        source.schedule(network, {place, vectors});
-        const int64_t pairs = role == "heats" ? ceil_div(extent(), size) : has_heats ? count() * size : extent();
-        if (pairs == 1) continue;
-        // The steps of one turn read one side and write the other.
-        source.schedule(
-            network + ".update()",
-            {"allow_race_conditions()", fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)",
-                                                    KernelSource::axis(source.kept(own(), role + "_step"), 0), lanes)});
+        source.schedule(network, {place, fmt::format("vectorize({})", source.var("lane"))});
+        // A step reads one side and writes the other.
+        source.schedule(fmt::format("for (int i = 0; i < {}.num_update_definitions(); ++i)", network));
+        source.schedule(fmt::format("    {0}.update(i).allow_race_conditions().vectorize({0}.rvars(i)[0]);", network));
     }
 }
 

@@ -306,11 +306,49 @@ inline Tuple first_of(const Tuple& a, const Tuple& b) {
     return {select(is_first, a[0], b[0]), select(is_first, a[1], b[1])};
 }
 
-// What a step of a bitonic network leaves at place i, which holds `own`, of this and the place at a distance of `stride`. Blocks of `block`
-// are sorted by turns from the first and from the last.
-inline Tuple exchange(const Tuple& own, const Tuple& other, Expr i, Expr stride, Expr block) {
-    Expr takes_first = ((i & stride) == 0) == ((i & block) == 0), keeps = onnx::comes_first(own, other) == takes_first;
-    return {select(keeps, own[0], other[0]), select(keeps, own[1], other[1])};
+// Sorts the pairs of a Func of (lane, block, side, …), which are those at side 0 and as many as a power of two, by a bitonic network. Pair i
+// is at lane i / blocks and block i % blocks. Each step reads one side and writes the other; the last one writes the side that is returned.
+inline int sort_pairs(Func pairs, int lanes, int blocks) {
+    int steps = 0;
+    // What the steps of `r` leave at a lane r.x and a block r.y, of this pair and of one at a distance along lanes or blocks. Runs are sorted
+    // by turns from the first and from the last.
+    auto at = [&](Expr lane, Expr block, Expr side) {
+        std::vector<Expr> place = {lane, block, side};
+        for (size_t i = place.size(); i < pairs.args().size(); ++i) place.push_back(pairs.args()[i]);
+        return pairs(place);
+    };
+    auto exchange = [&](RDom r, Expr step, Expr lane_distance, Expr block_distance, Expr from_first) {
+        Expr from = (steps + step) % 2, is_lower = (r.x & lane_distance) == 0 && (r.y & block_distance) == 0;
+        Tuple own = at(r.x, r.y, from);
+        // Halide knows no bounds of an exclusive or with a constant.
+        auto partner = [](Expr i, Expr distance) { return select((i & distance) == 0, i + distance, i - distance); };
+        Tuple other = at(clamp(partner(r.x, lane_distance), 0, lanes - 1), clamp(partner(r.y, block_distance), 0, blocks - 1), from);
+        Expr keeps = onnx::comes_first(own, other) == (is_lower == from_first);
+        at(r.x, r.y, 1 - from) = Tuple(select(keeps, own[0], other[0]), select(keeps, own[1], other[1]));
+    };
+    int depth = 0;
+    while (1 << depth < blocks) ++depth;
+    // Runs that lie in a lane.
+    if (depth > 1) {
+        RDom r(0, lanes, 0, blocks, 0, depth - 1, 0, depth - 1);
+        r.where(r.z <= r.w);
+        exchange(r, r.w * (r.w + 1) / 2 + r.z, 0, 1 << (r.w - r.z), (r.y & (2 << r.w)) == 0);
+        steps += depth * (depth - 1) / 2;
+    }
+    // Runs of one, two, four lanes and so on.
+    for (int run = 1, levels = 0; run <= lanes; run *= 2, ++levels) {
+        if (levels > 0) {
+            RDom r(0, lanes, 0, blocks, 0, levels);
+            exchange(r, r.z, run / 2 >> r.z, 0, (r.x & run) == 0);
+            steps += levels;
+        }
+        if (depth > 0) {
+            RDom r(0, lanes, 0, blocks, 0, depth);
+            exchange(r, r.z, 0, blocks / 2 >> r.z, (r.x & run) == 0);
+            steps += depth;
+        }
+    }
+    return steps % 2;
 }
 
 // e^(±2πi k / n), of which the first dimension holds the real and the imaginary part.
