@@ -46,6 +46,7 @@ std::vector<Operator> training_operators();
 std::vector<Operator> signal_operators();
 std::vector<Operator> determinant_operators();
 std::vector<Operator> random_operators();
+std::vector<Operator> feature_operators();
 std::vector<Operator> internal_operators();
 
 }  // namespace onnx2halide

@@ -49,6 +49,7 @@ std::vector<Operator> sorted_rows() {
              signal_operators,
              determinant_operators,
              random_operators,
+             feature_operators,
              internal_operators,
          }) {
         // clang-format on

@@ -3,10 +3,12 @@
 
 #include "Halide.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <initializer_list>
 #include <limits>
+#include <vector>
 
 using namespace Halide;
 
@@ -349,6 +351,14 @@ inline int sort_pairs(Func pairs, int lanes, int blocks) {
         }
     }
     return steps % 2;
+}
+
+// Constants that an attribute holds.
+template<typename T>
+Buffer<T> numbers(const std::vector<T> &values) {
+    Buffer<T> buffer(int(values.size()));
+    std::copy(values.begin(), values.end(), buffer.begin());
+    return buffer;
 }
 
 // e^(±2πi k / n), of which the first dimension holds the real and the imaginary part.

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/node_generator.h"
+
+// Parts of the family that feature_operators() joins.
+namespace onnx2halide {
+
+std::vector<Operator> linear_model_operators();
+
+/// Declares a Buffer of numbers that an attribute holds, and returns its name.
+std::string constants(KernelSource& source, const std::string& name, const std::vector<float>& values);
+
+}  // namespace onnx2halide
