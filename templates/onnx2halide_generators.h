@@ -241,6 +241,8 @@ inline Expr probit(Expr probability) {
     Expr a = strict_float(number(2 / (M_PI * 0.147)) + number(0.5) * log);
     Expr magnitude = strict_float(number(M_SQRT2) * sqrt(sqrt(a * a - log / number(0.147)) - a));
     return select(y < 0, -magnitude, magnitude);
+}
+
 // x^(-3/4) of a float32 from 1e-30 to 1e37, within 4 units in the last place, without a division or a square root. Taking a quarter of its bits off a
 // constant leaves its inverse fourth root within 3 %, and each of Newton's steps makes 2.5 times the square of that.
 inline Expr inverse_three_quarters(Expr x) {
