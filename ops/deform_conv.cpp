@@ -194,7 +194,10 @@ void DeformConv::schedule(KernelSource& source) const {
     std::vector<std::string> corners, steps;
     for (size_t i = 0; i < axes(); ++i) corners.push_back(KernelSource::axis(source.kept(output(0), corner_role), i));
     for (size_t i = 0; i <= axes(); ++i) steps.push_back(KernelSource::axis(source.kept(output(0), tap_role), i));
-    directives = {fmt::format("reorder({}, {})", x, fmt::join(corners, ", ")), vectors};
+    // All channels of a tap follow each other, as they share its place.
+    directives = {
+        fmt::format("reorder({}, {}, {}, {})", x, fmt::join(corners, ", "), source.var("ci"), source.var("tap")),
+        vectors};
     for (const std::string& corner : corners) directives.push_back(fmt::format("unroll({})", corner));
     source.schedule(samples, {of_row, vectors});
     source.schedule(samples + ".update()", directives);

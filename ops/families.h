@@ -42,10 +42,10 @@ std::vector<Operator> roi_align_operators();
 std::vector<Operator> deform_conv_operators();
 std::vector<Operator> top_k_operators();
 std::vector<Operator> fourier_operators();
-std::vector<Operator> training_operators();
 std::vector<Operator> signal_operators();
 std::vector<Operator> determinant_operators();
 std::vector<Operator> random_operators();
+std::vector<Operator> training_operators();
 std::vector<Operator> feature_operators();
 std::vector<Operator> internal_operators();
 

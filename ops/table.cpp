@@ -45,10 +45,10 @@ std::vector<Operator> sorted_rows() {
              deform_conv_operators,
              top_k_operators,
              fourier_operators,
-             training_operators,
              signal_operators,
              determinant_operators,
              random_operators,
+             training_operators,
              feature_operators,
              internal_operators,
          }) {
