@@ -78,7 +78,7 @@ private:
 
     void plan_step(const Step& step) {
         for (const Value* input : step.inputs) {
-            if (input) storage_of(input).last_step = step.first;
+            if (input) extend(input, step.first);
         }
         for (size_t i = 0; i < step.outputs.size(); ++i) {
             const Value* output = step.outputs[i];
@@ -93,7 +93,7 @@ private:
 
     /// Each branch writes its results where those of the node are read.
     void plan_branch(const Step& step) {
-        storage_of(step.inputs.at(0)).last_step = step.first;
+        extend(step.inputs.at(0), step.first);
         for (const Value* output : step.outputs) {
             if (output) new_storage(output, Place::arena, 0, step.first, step.last);
         }
@@ -112,15 +112,15 @@ private:
             if (own) new_storage(own, Place::arena, 0, step.first, step.last);
         }
         for (const Value* read : {repetition.count, repetition.condition}) {
-            if (read) storage_of(read).last_step = step.first;
+            if (read) extend(read, step.first);
         }
         for (size_t i = 0; i < repetition.states.size(); ++i) {
-            storage_of(repetition.states[i]).last_step = step.first;
+            extend(repetition.states[i], step.first);
             new_storage(repetition.state_inputs[i], Place::arena, 0, step.first, step.last);
             if (repetition.state_results[i]) share(repetition.state_results[i], repetition.state_inputs[i]);
         }
         for (size_t i = 0; i < repetition.scans.size(); ++i) {
-            storage_of(repetition.scans[i]).last_step = step.last;
+            extend(repetition.scans[i], step.last);
             new_storage(repetition.scan_inputs[i], Place::slice, 0, step.first, step.last).whole = repetition.scans[i];
         }
         for (const Value* result : repetition.slice_results) {
