@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM against onnxruntime, and ONNX's reference for what that lacks: batches first, and 16-bit floats."""
+"""RNN, GRU and LSTM against onnxruntime, and ONNX's reference for what that lacks: batches first, and floats of 16 and 64 bits."""
 
 from dataclasses import dataclass, field
 
@@ -28,6 +28,7 @@ class Layer:
     dtype: str = "float32"
     opset: int = 22
     sequence: int = SEQUENCE
+    batch: int = BATCH
     engine: type = OnnxRuntime
 
     def __str__(self):
@@ -38,9 +39,9 @@ class Layer:
         rng = np.random.default_rng(0)
         directions = 2 if self.attributes.get("direction") == "bidirectional" else 1
         rows = GATES[self.op] * HIDDEN
-        input, state = (self.sequence, BATCH, FEATURES), (directions, BATCH, HIDDEN)
+        input, state = (self.sequence, self.batch, FEATURES), (directions, self.batch, HIDDEN)
         if self.attributes.get("layout"):
-            input, state = (BATCH, self.sequence, FEATURES), (BATCH, directions, HIDDEN)
+            input, state = (self.batch, self.sequence, FEATURES), (self.batch, directions, HIDDEN)
         shapes = {"X": input, "W": (directions, rows, FEATURES), "R": (directions, rows, HIDDEN)}
         optional = {"B": (directions, 2 * rows), "initial_h": state, "initial_c": state, "P": (directions, 3 * HIDDEN)}
         shapes |= {name: shape for name, shape in optional.items() if name in self.optional.split()}
@@ -110,8 +111,38 @@ LAYERS = [layer for family in (inputs, attributes, activations, types) for layer
 
 @pytest.mark.parametrize("layer", LAYERS, ids=str)
 def test_recurrent(layer):
-    model, inputs = layer.model(), layer.inputs()
-    expected = layer.engine(model).run(inputs)
+    compare(layer.model(), layer.inputs(), layer.engine)
+
+
+def compare(model: onnx.ModelProto, inputs: dict[str, np.ndarray], engine: type) -> None:
+    expected = engine(model).run(inputs)
     for name, array in onnx2halide.compile(model).run_by_name(inputs).items():
         found = difference(array, np.asarray(expected[name]))
         assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())), f"{name}: {found.text()}"
+
+
+def quantised(layer: Layer, dtype: str, by_column: bool) -> onnx.ModelProto:
+    """The layer with integers for weights, which onnxruntime takes transposed."""
+    model, rng = layer.model(), np.random.default_rng(2)
+    node, constants = model.graph.node[0], {constant.name: constant for constant in model.graph.initializer}
+    node.op_type, node.domain = "DynamicQuantizeLSTM", "com.microsoft"
+    node.input.extend([""] * (len(INPUTS) - len(node.input)))
+    for name in ("W", "R"):
+        directions, columns, rows = constants[name].dims
+        weights = rng.integers(-127, 128, (directions, rows, columns)) if dtype == "int8" else rng.integers(0, 256, (directions, rows, columns))
+        constants[name].CopyFrom(numpy_helper.from_array(weights.astype(dtype), name))
+        shape = (directions, columns) if by_column else (directions,)
+        scale, zero_point = rng.uniform(0.005, 0.01, shape).astype(np.float32), np.full(shape, 0 if dtype == "int8" else 128, dtype)
+        model.graph.initializer.extend([numpy_helper.from_array(scale, f"{name}_scale"), numpy_helper.from_array(zero_point, f"{name}_zero_point")])
+        node.input.extend([f"{name}_scale", f"{name}_zero_point"])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_quantised(direction, dtype, by_column):
+    # Of a larger batch each thread of onnxruntime quantises its own rows.
+    layer = Layer("LSTM", "B initial_h initial_c", {"direction": direction}, batch=1)
+    compare(quantised(layer, dtype, by_column), layer.inputs(), OnnxRuntime)
