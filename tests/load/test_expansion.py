@@ -1,9 +1,11 @@
 """Operators that are expanded when a model is loaded: what is refused, and what the nodes of a body are called."""
 
 import numpy as np
+import onnx2halide
 import pytest
 from make_models import FLOAT, model, node
-from onnx import helper
+from onnx import TensorProto, helper
+from onnx2halide.references import OnnxRuntime
 
 X = ("x", FLOAT, [4, 2, 3])
 
@@ -55,3 +57,19 @@ def test_names_of_a_body(onnx2halide, tmp_path):
     done = onnx2halide("compile", "tiny.onnx", "-o", "out", "--sources-only")
     assert (done.returncode, done.stderr) == (0, "")
     assert "act_sum = Add(x, bias)" in (tmp_path / "out" / "tiny_generators.cpp").read_text()
+
+
+def test_node_of_a_branch():
+    """The body reads a value of the graph around, and its own names differ in each branch."""
+    branches = {}
+    for name in ("then_branch", "else_branch"):
+        nodes = [node("Neg", "x", f"{name}_in"), node("FastGelu", f"{name}_in bias", f"{name}_out", name="act", domain="com.microsoft")]
+        branches[name] = helper.make_graph(nodes[name == "then_branch" :], name, [], [helper.make_tensor_value_info(f"{name}_out", FLOAT, [4, 2, 3])])
+    branches["then_branch"].node[0].input[0] = "x"
+    made = model([node("If", "c", "y", **branches)], [X, ("c", TensorProto.BOOL, [])], [("y", FLOAT, [4, 2, 3])], {"bias": np.ones(3, np.float32)})
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    x = np.linspace(-3, 3, 24, dtype=np.float32).reshape(4, 2, 3)
+    compiled = onnx2halide.compile(made)
+    for condition in (True, False):
+        inputs = {"x": x, "c": np.array(condition)}
+        np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], OnnxRuntime(made).run(inputs)["y"], rtol=1e-5, atol=1e-6)
