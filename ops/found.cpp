@@ -110,6 +110,15 @@ public:
     }
 };
 
+/// Lets a run fail where a condition, input 0, is false. It has no results.
+class RequireTrue : public FindingNode {
+public:
+    using FindingNode::FindingNode;
+
+    std::vector<TensorType> infer() const override { return {}; }
+    HostCall host_call() const override { return {"onnx2halide_require_true", {}, 1, 0}; }
+};
+
 }  // namespace
 
 std::vector<Operator> finding_operators() {
@@ -117,6 +126,7 @@ std::vector<Operator> finding_operators() {
         {"Compress", 9, make<Compress>},
         {"NonMaxSuppression", 10, make<NonMaxSuppression>},
         {"NonZero", 9, make<NonZero>},
+        {"RequireTrue", 1, make<RequireTrue>, "onnx2halide"},
         {"Unique", 11, make<Unique>},
     };
 }

@@ -27,6 +27,14 @@ static int is_set(const halide_buffer_t* tensor, int64_t i) {
     return bits != 0;
 }
 
+int onnx2halide_require_true(onnx2halide_session* session, const char* node, const halide_buffer_t* condition) {
+    if (*condition->host) return 0;
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                            "%s: the condition is false, and the results of else_branch have a rank that the model "
+                            "cannot go on with",
+                            node);
+}
+
 int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                          onnx2halide_result coordinates) {
     (void)node;

@@ -5,6 +5,9 @@
 
 #include "steps.h"
 
+/* Fails where the condition of an If is false whose other branch gives results of another rank. */
+int onnx2halide_require_true(onnx2halide_session* session, const char* node, const halide_buffer_t* condition);
+
 /* NonZero: coordinates of the elements that are not 0, int64 [rank, count]. */
 int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                          onnx2halide_result coordinates);

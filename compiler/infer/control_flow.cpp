@@ -99,6 +99,31 @@ TensorType merged(const Node& node, size_t output, const TensorType& a, const Te
     return result;
 }
 
+/// Whether a branch is this one operator.
+bool is_only(const Graph& branch, std::string_view op_type) {
+    return branch.nodes().size() == 1 && branch.nodes().front()->op_type == op_type;
+}
+
+/// Of branches whose results have other ranks only one fits what follows. Exporters write a Squeeze of an axis that may
+/// have one element, or may not, so: a program that was made with the first needs it.
+bool is_squeeze_guard(const Node& node) {
+    const Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
+    return node.outputs.size() == 1 && is_only(then_branch, "Squeeze") && is_only(else_branch, "Identity") &&
+           then_branch.outputs[0]->type->rank() != else_branch.outputs[0]->type->rank();
+}
+
+/// Takes the first branch, and lets a run fail whose condition is false.
+bool require_condition(Graph& graph, Node& node) {
+    Node require;
+    require.name = node.name;
+    require.domain = "onnx2halide";
+    require.op_type = "RequireTrue";
+    require.index = node.index;
+    require.inputs = {node.inputs[0]};
+    graph.add(std::move(require), &node);
+    return inline_branch(graph, node, true);
+}
+
 bool infer_if(Graph& graph, Node& node) {
     if (node.inputs.empty() || !node.inputs[0]) throw CompileError("input 0 (cond) is missing");
     if (!node.inputs[0]->checked_type().elements().is(1))
@@ -111,6 +136,7 @@ bool infer_if(Graph& graph, Node& node) {
         if (branch->outputs.size() != node.outputs.size())
             throw CompileError("a branch has {} outputs, expected {}", branch->outputs.size(), node.outputs.size());
     }
+    if (is_squeeze_guard(node)) return require_condition(graph, node);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!node.outputs[i]) continue;
         node.outputs[i]->type = merged(node, i, *then_branch.outputs[i]->type, *else_branch.outputs[i]->type);

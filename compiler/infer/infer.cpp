@@ -1,5 +1,7 @@
 #include "compiler/infer/infer.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -46,6 +48,10 @@ void check_tiny(const NodeGenerator& generator, const std::vector<Value*>& value
 void check_declared(const Value& value) {
     if (!value.declared) return;
     const TensorType &found = *value.type, &declared = *value.declared;
+    const auto is_open = [](const Dim& dim) { return !dim.constant(); };
+    // Models with open dims often say nothing sound of ranks, and nobody else minds.
+    const bool is_vague = std::any_of(declared.shape.begin(), declared.shape.end(), is_open);
+    if (found.element == declared.element && found.rank() != declared.rank() && is_vague) return;
     bool agrees = found.element == declared.element && found.rank() == declared.rank();
     for (size_t i = 0; agrees && i < found.rank(); ++i) {
         agrees = !declared.shape[i].constant() || prove_equal(declared.shape[i], found.shape[i]) != Proof::no;
@@ -77,11 +83,15 @@ bool bind_elements(Value& value) {
     return true;
 }
 
-/// What a node makes, where it takes elements that only a run knows as symbols.
-std::vector<TensorType> types_of_outputs(const Node& node, const NodeGenerator& generator) {
+/// What infers a node, and the types of its outputs, where it takes elements that only a run knows as symbols. Which
+/// generator a node has may depend on what is known of its inputs.
+std::pair<std::unique_ptr<NodeGenerator>, std::vector<TensorType>> inferred(const Node& node) {
     while (true) {
+        auto generator = make_generator(node);
+        check_tiny(*generator, node.inputs, "input");
         try {
-            return generator.infer();
+            std::vector<TensorType> types = generator->infer();
+            return {std::move(generator), std::move(types)};
         } catch (const UnknownElements& unknown) {
             if (!bind_elements(*node.inputs[unknown.input])) throw;
         }
@@ -112,9 +122,7 @@ void infer_node(Node& node) {
         check_type(*input);
         if (input->constant && !input->known) input->known = known_elements(*input->constant);
     }
-    const std::unique_ptr<NodeGenerator> generator = make_generator(node);
-    check_tiny(*generator, node.inputs, "input");
-    const std::vector<TensorType> types = types_of_outputs(node, *generator);
+    const auto [generator, types] = inferred(node);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         Value* output = node.outputs[i];
         if (!output || output->type) continue;

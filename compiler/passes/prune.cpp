@@ -53,6 +53,7 @@ std::optional<Constant> constant_view(const Node& node) {
 }
 
 bool is_read(const Graph& graph, const Node& node) {
+    if (node.outputs.empty()) return true;  // it only checks
     for (const Value* output : node.outputs) {
         if (output && (!output->consumers.empty() || graph.is_output(output))) return true;
     }

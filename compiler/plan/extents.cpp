@@ -24,6 +24,12 @@ SymbolicCopy::SymbolicCopy(const Group& group, const std::vector<const Value*>& 
         auto own = std::make_unique<Node>(*node);
         for (Value*& input : own->inputs) input = copy(input);
         for (Value*& output : own->outputs) output = copy(output);
+        for (Value* input : own->inputs) {
+            if (input) input->consumers.push_back(own.get());
+        }
+        for (Value* output : own->outputs) {
+            if (output) output->producer = own.get();
+        }
         if (node == group.anchor) group_.anchor = own.get();
         group_.nodes.push_back(own.get());
         nodes_.push_back(std::move(own));

@@ -56,6 +56,7 @@ bool LiveValues::add_needs(const Block& block) {
 }
 
 bool LiveValues::is_live(const Step& step) const {
+    if (step.outputs.empty()) return true;  // it only checks
     return std::any_of(step.outputs.begin(), step.outputs.end(), [&](const Value* output) {
         if (!output) return false;
         const auto is_used = [&](const Binding& binding) { return symbols_.contains(binding.symbol); };
