@@ -15,6 +15,8 @@ namespace onnx2halide {
 
 namespace {
 
+constexpr const char* microsoft_domain = "com.microsoft";
+
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
 const ExpandedOperator* find_expansion(const onnx::NodeProto& node) {
@@ -43,6 +45,25 @@ void visit_subgraphs(onnx::NodeProto& node, const Visit& visit) {
         if (attribute.has_g()) visit(*attribute.mutable_g());
         for (auto& graph : *attribute.mutable_graphs()) visit(graph);
     }
+}
+
+/// onnxruntime has LayerNormalization since opset 1, ONNX since 17.
+bool is_contributed(const onnx::NodeProto& node, int opset) {
+    if (!normalised_domain(node.domain()).empty()) return false;
+    return node.op_type() == "SimplifiedLayerNormalization" || (node.op_type() == "LayerNormalization" && opset < 17);
+}
+
+/// Whether there was any.
+bool adopt_nodes(onnx::GraphProto& graph, int opset) {
+    bool has_any = false;
+    for (auto& node : *graph.mutable_node()) {
+        if (is_contributed(node, opset)) {
+            node.set_domain(microsoft_domain);
+            has_any = true;
+        }
+        visit_subgraphs(node, [&](onnx::GraphProto& inner) { has_any |= adopt_nodes(inner, opset); });
+    }
+    return has_any;
 }
 
 class Expander {
@@ -136,6 +157,16 @@ private:
 };
 
 }  // namespace
+
+void adopt_operators(onnx::ModelProto& model) {
+    if (!adopt_nodes(*model.mutable_graph(), OpsetVersions(model).of(""))) return;
+    for (const auto& import : model.opset_import()) {
+        if (import.domain() == microsoft_domain) return;
+    }
+    auto& import = *model.add_opset_import();
+    import.set_domain(microsoft_domain);
+    import.set_version(1);
+}
 
 void expand_operators(onnx::ModelProto& model) { Expander().expand(*model.mutable_graph()); }
 

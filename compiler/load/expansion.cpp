@@ -4,6 +4,8 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <onnx/defs/printer.h>
 #include <onnx/onnx_pb.h>
 
 #include "compiler/graph/error.h"
@@ -21,7 +23,8 @@ std::string type_name(int type) {
 
 std::vector<ExpandedOperator> sorted_rows() {
     std::vector<ExpandedOperator> rows;
-    for (const auto family : {microsoft_expansions, recurrent_expansions}) {
+    for (const auto family :
+         {activation_expansions, normalisation_expansions, fused_expansions, recurrent_expansions}) {
         const std::vector<ExpandedOperator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }
@@ -66,6 +69,12 @@ std::string OperatorCall::string(std::string_view attribute, const std::string& 
     return found ? found->s() : otherwise;
 }
 
+std::vector<int64_t> OperatorCall::integers(std::string_view attribute) const {
+    const auto* found = find(attribute, onnx::AttributeProto::INTS);
+    if (!found) return {};
+    return {found->ints().begin(), found->ints().end()};
+}
+
 std::vector<float> OperatorCall::reals(std::string_view attribute) const {
     const auto* found = find(attribute, onnx::AttributeProto::FLOATS);
     if (!found) return {};
@@ -76,6 +85,34 @@ std::vector<std::string> OperatorCall::strings(std::string_view attribute) const
     const auto* found = find(attribute, onnx::AttributeProto::STRINGS);
     if (!found) return {};
     return {found->strings().begin(), found->strings().end()};
+}
+
+int64_t OperatorCall::count(std::string_view attribute) const {
+    if (!has(attribute)) throw CompileError("attribute {} is missing", attribute);
+    const int64_t number = integer(attribute, 0);
+    if (number < 1) throw CompileError("attribute {} is {}, expected 1 or more", attribute, number);
+    return number;
+}
+
+std::string OperatorCall::passed_on(std::initializer_list<std::string_view> attributes) const {
+    std::vector<std::string> texts;
+    for (const std::string_view name : attributes) {
+        if (const auto* found = find(name)) texts.push_back(onnx::ProtoToString(*found));
+    }
+    return texts.empty() ? "" : fmt::format("<{}>", fmt::join(texts, ", "));
+}
+
+void OperatorCall::refuse_flag(std::string_view attribute) const {
+    const int64_t value = integer(attribute, 0);
+    if (value > 0) throw CompileError("attribute {} is {}, which is not supported", attribute, value);
+}
+
+void OperatorCall::refuse_input(int i, std::string_view name) const {
+    if (has_input(i)) throw CompileError("input {} ({}) is not supported", i, name);
+}
+
+void OperatorCall::refuse_output(int i, std::string_view name) const {
+    if (has_output(i)) throw CompileError("output {} ({}) is not supported", i, name);
 }
 
 void OperatorBody::add(std::string_view text) { nodes.append(text).append("\n"); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@ class NodeProto;
 namespace onnx2halide {
 
 /// The opset of ONNX's own domain in which bodies are written, whatever the model's is.
-constexpr int body_opset = 22;
+constexpr int body_opset = 23;
 
 /// A node that is to be expanded: its attributes, and which of its optional inputs and outputs are there. Reading an
 /// attribute of another type than asked for throws CompileError.
@@ -29,8 +30,20 @@ public:
     int64_t integer(std::string_view attribute, int64_t otherwise) const;
     float real(std::string_view attribute, float otherwise) const;
     std::string string(std::string_view attribute, const std::string& otherwise) const;
-    std::vector<float> reals(std::string_view attribute) const;          // empty where there is none
+    std::vector<int64_t> integers(std::string_view attribute) const;     // empty where there is none
+    std::vector<float> reals(std::string_view attribute) const;          // likewise
     std::vector<std::string> strings(std::string_view attribute) const;  // likewise
+
+    /// An attribute that a call must have, 1 or more.
+    int64_t count(std::string_view attribute) const;
+    /// Those of these attributes, integers or texts, that are there, as ONNX's textual syntax has them:
+    /// `<group: int = 2, pads: ints = [1, 1]>`.
+    std::string passed_on(std::initializer_list<std::string_view> attributes) const;
+
+    /// Throw CompileError where the call has what is not supported.
+    void refuse_flag(std::string_view attribute) const;
+    void refuse_input(int i, std::string_view name) const;
+    void refuse_output(int i, std::string_view name) const;
 
 private:
     const onnx::AttributeProto* find(std::string_view attribute) const;
@@ -59,7 +72,9 @@ struct ExpandedOperator {
 };
 
 /// The families, a function each.
-std::vector<ExpandedOperator> microsoft_expansions();
+std::vector<ExpandedOperator> activation_expansions();
+std::vector<ExpandedOperator> normalisation_expansions();
+std::vector<ExpandedOperator> fused_expansions();
 std::vector<ExpandedOperator> recurrent_expansions();
 
 /// Every row, sorted by domain and type.

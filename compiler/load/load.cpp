@@ -8,6 +8,7 @@
 
 #include "compiler/build/sha256.h"
 #include "compiler/load/cut.h"
+#include "compiler/load/expand.h"
 #include "compiler/load/functions.h"
 #include "compiler/load/graph_builder.h"
 #include "compiler/load/model_file.h"
@@ -77,6 +78,7 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
         const std::string bytes = read_model_file(path);
         onnx::ModelProto proto = parse_model(bytes);
         name_nodes(*proto.mutable_graph());
+        adopt_operators(proto);
         check(proto, path);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
         inline_functions(proto);

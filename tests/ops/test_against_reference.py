@@ -232,13 +232,7 @@ def col2im():
         yield Case("Col2Im", [x(1, 9, 9, dtype=dtype), indices(5, 5), indices(3, 3)])
 
 
-def microsoft():
-    """Operators of onnxruntime's own domain."""
-    for bias in (None, x(17), constant(17)):
-        yield Case("FastGelu", [x(3, 17), bias], engine=OnnxRuntime, domain="com.microsoft")
-
-
-FAMILIES = (elementwise, broadcasts, reductions, windows, products, movement, normalisation, col2im, microsoft)
+FAMILIES = (elementwise, broadcasts, reductions, windows, products, movement, normalisation, col2im)
 CASES = [case for family in FAMILIES for case in family()]
 
 

@@ -1,0 +1,118 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/error.h"
+#include "compiler/load/expansion.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// An activation that a fused operator may end with, and the attributes in the order in which FusedConv has them.
+struct FusedActivation {
+    std::string_view type;
+    std::vector<std::string_view> attributes = {};
+};
+
+const FusedActivation& find_activation(const std::string& type) {
+    static const std::vector<FusedActivation> all = {
+        {"Elu", {"alpha"}},
+        {"HardSigmoid", {"alpha", "beta"}},
+        {"LeakyRelu", {"alpha"}},
+        {"Relu"},
+        {"Sigmoid"},
+        {"Softplus"},
+        {"Softsign"},
+        {"Tanh"},
+        {"ThresholdedRelu", {"alpha"}},
+    };
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.type == type; });
+    if (found == all.end()) throw CompileError("attribute activation is '{}', which is not supported", type);
+    return *found;
+}
+
+/// Makes `result` of `x` by the activation that the call names, if any. `attribute(i)` tells the value of its i-th
+/// attribute.
+template <typename Attribute>
+void add_activation(OperatorBody& body, const OperatorCall& call, std::string_view result, std::string_view x,
+                    const Attribute& attribute) {
+    const std::string type = call.string("activation", "");
+    if (type.empty()) return body.add(fmt::format("{} = Identity({})", result, x));
+    const FusedActivation& activation = find_activation(type);
+    std::string attributes;
+    for (size_t i = 0; i < activation.attributes.size(); ++i) {
+        const std::string_view name = activation.attributes[i];
+        attributes += fmt::format("{}{}: float = {}", i == 0 ? "<" : ", ", name, attribute(name, i));
+    }
+    body.add(fmt::format("{} = {}{}{}({})", result, type, attributes, attributes.empty() ? "" : ">", x));
+}
+
+/// Parameters of FusedConv's activation, as many as it has.
+std::vector<float> activation_params(const OperatorCall& call, size_t count) {
+    const std::vector<float> params = call.reals("activation_params");
+    if (params.size() != count)
+        throw CompileError("attribute activation_params has {} values, expected {}", params.size(), count);
+    return params;
+}
+
+void add_conv_activation(OperatorBody& body, const OperatorCall& call, std::string_view x) {
+    const std::string type = call.string("activation", "");
+    if (type == "Clip") {
+        const std::vector<float> params = activation_params(call, 2);
+        body.add_scalar("low", params[0], x);
+        body.add_scalar("high", params[1], x);
+        return body.add(fmt::format("Y = Clip({}, low, high)", x));
+    }
+    const std::vector<float> params =
+        type.empty() ? std::vector<float>() : activation_params(call, find_activation(type).attributes.size());
+    add_activation(body, call, "Y", x, [&](std::string_view, size_t i) { return params[i]; });
+}
+
+/// activation(Conv(X, W, B) + Z)
+OperatorBody fused_conv(const OperatorCall& call) {
+    OperatorBody body{{"X", "W", "B", "Z"}, {"Y"}, {}};
+    const std::string attributes =
+        call.passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
+    body.add(fmt::format("conv = Conv{}(X, W, B)", attributes));
+    if (call.has_input(3)) body.add("sum = Add(conv, Z)");
+    add_conv_activation(body, call, call.has_input(3) ? "sum" : "conv");
+    return body;
+}
+
+/// activation(alpha * A' * B' + beta * C)
+OperatorBody fused_gemm(const OperatorCall& call) {
+    OperatorBody body{{"A", "B", "C"}, {"Y"}, {}};
+    body.add(fmt::format("product = Gemm<alpha: float = {}, beta: float = {}, transA = {}, transB = {}>(A, B, C)",
+                         call.real("alpha", 1.0f), call.real("beta", 1.0f), call.integer("transA", 0),
+                         call.integer("transB", 0)));
+    add_activation(body, call, "Y", "product", [&](std::string_view name, size_t) {
+        const std::string attribute = fmt::format("activation_{}", name);
+        if (!call.has(attribute)) throw CompileError("attribute {} is missing", attribute);
+        return call.real(attribute, 0.0f);
+    });
+    return body;
+}
+
+/// Of images whose channels lie innermost.
+OperatorBody nhwc_max_pool(const OperatorCall& call) {
+    OperatorBody body{{"x"}, {"y"}, {}};
+    const std::string attributes =
+        call.passed_on({"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
+    body.add("image = Transpose<perm = [0, 3, 1, 2]>(x)");
+    body.add(fmt::format("pooled = MaxPool{}(image)", attributes));
+    body.add("y = Transpose<perm = [0, 2, 3, 1]>(pooled)");
+    return body;
+}
+
+}  // namespace
+
+std::vector<ExpandedOperator> fused_expansions() {
+    return {
+        {"com.microsoft", "FusedConv", 1, fused_conv},
+        {"com.microsoft", "FusedGemm", 1, fused_gemm},
+        {"com.microsoft", "NhwcMaxPool", 1, nhwc_max_pool},
+    };
+}
+
+}  // namespace onnx2halide
