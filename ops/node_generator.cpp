@@ -74,19 +74,21 @@ std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops
     return fused;
 }
 
+/// Whether a loop is a reduction's, r.x, which Halide fuses with no other and splits for no tasks.
+static bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
+
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning) {
     std::vector<std::string> directives;
     std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
     std::string loop = turning.vars.back();
     const bool may_turn_once = !turning.extents.back().constant();
-    if (may_turn_once && turning.vars.size() > 2) {
+    if (may_turn_once && turning.vars.size() > 2 && !is_of_reduction(turning.vars.end()[-2])) {
         loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
         inside.pop_back();
     }
     const auto elements = product(inside).constant();
     const bool is_small = elements && *elements<elements_of_a_task&& * elements> 0;
-    // Halide splits no reduction's loop for tasks.
-    if (is_small && loop.find_first_of(".[") == std::string::npos) {
+    if (is_small && !is_of_reduction(loop)) {
         const std::string task = source.var("task");
         const int64_t count = ceil_div(elements_of_a_task, *elements);
         directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", loop, task,
