@@ -35,9 +35,11 @@ void write_known(const Node& node, KernelSource& source) {
     }
 }
 
+/// Whether inference knows all elements, from others than those that this node makes.
 bool is_known(const Node& node) {
-    return std::all_of(node.outputs.begin(), node.outputs.end(),
-                       [](const Value* output) { return output && output->known && output->known->size() > 0; });
+    return std::all_of(node.outputs.begin(), node.outputs.end(), [](const Value* output) {
+        return output && output->known && output->known->size() > 0 && output->bindings.empty();
+    });
 }
 
 std::string operands(const std::vector<Value*>& values) {
