@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "ops/composite_shapes.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// An operand of FusedMatMul as a matrix product wants it. With `transBatch` its outermost axis is one of the matrix,
+/// and the axes behind that are the batch.
+Value* matrices(Expansion& expansion, size_t i, const std::string& letter) {
+    Value* x = expansion.input(i);
+    const size_t rank = x->checked_type().rank();
+    const bool moves_batch = expansion.node().integer("transBatch" + letter, 0) != 0;
+    if (moves_batch && rank < 3)
+        throw CompileError("input {} has shape {}, expected 3 axes or more", i, shape_text(x->type->shape));
+    std::vector<int64_t> order(rank);
+    std::iota(order.begin(), order.end(), 0);
+    if (moves_batch) std::rotate(order.begin(), order.begin() + 1, order.end() - 1);
+    if (expansion.node().integer("trans" + letter, 0) != 0 && rank > 1) std::swap(order[rank - 2], order[rank - 1]);
+    if (std::is_sorted(order.begin(), order.end())) return x;
+    return expansion.add(letter, {"Transpose", 13, {x}, {{"perm", order}}});
+}
+
+std::vector<Value*> expand_fused_matmul(Expansion& expansion) {
+    Value *a = matrices(expansion, 0, "A"), *b = matrices(expansion, 1, "B");
+    Value* product = expansion.add("product", {"MatMul", 13, {a, b}});
+    const float alpha = expansion.node().real("alpha", 1.0f);
+    if (alpha == 1.0f) return {product};
+    Value* real = expansion.constant("alpha", make_constant(ElementType::float32, {}, std::vector{alpha}));
+    Value* factor = expansion.add("alpha_like", {"CastLike", 15, {real, product}});
+    return {expansion.add("scaled", {"Mul", 14, {product, factor}})};
+}
+
+/// A product with B', whose rows are cut into blocks of integers of a few bits. Each block has a scale and a zero
+/// point.
+class MatMulNBits {
+public:
+    explicit MatMulNBits(Expansion& expansion)
+        : expansion_(expansion), bits_(expansion.node().integer("bits", 4)), columns_(count("N")), depth_(count("K")),
+          block_(count("block_size")) {
+        if (bits_ != 2 && bits_ != 4 && bits_ != 8)
+            throw CompileError("attribute bits is {}, expected 2, 4 or 8", bits_);
+        if (block_ * bits_ % 8 != 0) throw CompileError("block_size is {}, expected blocks of whole bytes", block_);
+        if (expansion.has_input(4)) throw CompileError("input 4 (g_idx) is not supported");
+        blocks_ = (depth_ + block_ - 1) / block_;
+    }
+
+    Value* make() {
+        check_shape(1, {columns_, blocks_, block_ * bits_ / 8});
+        check_elements(2, columns_ * blocks_);
+        Value* scales = reshaped(expansion_, "scale", expansion_.input(2), {columns_, blocks_, 1});
+        Value* blocks = like_scales("blocks", unpacked("elements", expansion_.input(1), {columns_, blocks_, block_}));
+        Value* centred = expansion_.add("centred", {"Sub", 14, {blocks, zero_points()}});
+        Value* real = expansion_.add("real", {"Mul", 14, {centred, scales}});
+        Value* rows = reshaped(expansion_, "padded_rows", real, {columns_, blocks_ * block_});
+        if (blocks_ * block_ != depth_) rows = part(expansion_, "rows", rows, 1, 0, depth_);
+        Value* b = expansion_.add("B", {"Transpose", 13, {rows}, {{"perm", std::vector<int64_t>{1, 0}}}});
+        Value* product = expansion_.add("product", {"MatMul", 13, {expansion_.input(0), b}});
+        Value* bias = expansion_.optional_input(5);
+        return bias ? expansion_.add("biased", {"Add", 14, {product, bias}}) : product;
+    }
+
+private:
+    int64_t count(const std::string& attribute) const {
+        const int64_t number = expansion_.node().integer(attribute);
+        if (number < 1 || number > std::numeric_limits<int32_t>::max())
+            throw CompileError("attribute {} is {}, expected a positive number", attribute, number);
+        return number;
+    }
+
+    void check_shape(size_t i, const std::vector<Dim>& expected) const {
+        const std::vector<Dim>& found = expansion_.input(i)->checked_type().shape;
+        const auto may_be_equal = [](const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; };
+        if (!std::equal(found.begin(), found.end(), expected.begin(), expected.end(), may_be_equal))
+            throw CompileError("input {} has shape {}, expected {}", i, shape_text(found), shape_text(expected));
+    }
+
+    void check_elements(size_t i, int64_t expected) const {
+        const TensorType& type = expansion_.input(i)->checked_type();
+        if (prove_equal(type.elements(), expected) == Proof::no)
+            throw CompileError("input {} has shape {}, expected {} elements", i, shape_text(type.shape), expected);
+    }
+
+    /// Each byte's elements, the first in its low bits.
+    Value* unpacked(const std::string& role, Value* bytes, const std::vector<int64_t>& shape) {
+        if (bits_ == 8) return reshaped(expansion_, role, bytes, shape);
+        const auto byte = [&](const std::string& name, int64_t value) {
+            return expansion_.constant(name,
+                                       make_constant(ElementType::uint8, {}, std::vector{static_cast<uint8_t>(value)}));
+        };
+        std::vector<Value*> parts;
+        for (int64_t shift = 0; shift < 8; shift += bits_) {
+            Value* shifted = expansion_.add(
+                role + "_shifted",
+                {"BitShift", 11, {bytes, byte(role + "_shift", shift)}, {{"direction", std::string("RIGHT")}}});
+            Value* low =
+                expansion_.add(role + "_low", {"BitwiseAnd", 18, {shifted, byte(role + "_mask", (1 << bits_) - 1)}});
+            parts.push_back(unsqueezed(expansion_, role + "_part", low, {-1}));
+        }
+        Value* joined = expansion_.add(role + "_parts", {"Concat", 13, parts, {{"axis", int64_t{-1}}}});
+        return reshaped(expansion_, role, joined, shape);
+    }
+
+    /// Of each block; a number in the middle of the range where they are omitted.
+    Value* zero_points() {
+        Value* given = expansion_.optional_input(3);
+        if (!given) {
+            const auto middle = static_cast<float>(1 << (bits_ - 1));
+            return like_scales("zero_point", expansion_.constant("middle", make_constant(ElementType::float32, {},
+                                                                                         std::vector{middle})));
+        }
+        if (given->checked_type().element != ElementType::uint8) {
+            check_elements(3, columns_ * blocks_);
+            return reshaped(expansion_, "zero_point", given, {columns_, blocks_, 1});
+        }
+        const int64_t in_byte = 8 / bits_, bytes = (blocks_ + in_byte - 1) / in_byte;
+        check_elements(3, columns_ * bytes);
+        Value* rows = reshaped(expansion_, "zero_bytes", given, {columns_, bytes});
+        Value* all = unpacked("zero_points", rows, {columns_, bytes * in_byte, 1});
+        return like_scales("zero_point", part(expansion_, "zero_of_blocks", all, 1, 0, blocks_));
+    }
+
+    Value* like_scales(const std::string& role, Value* x) {
+        return expansion_.add(role, {"CastLike", 15, {x, expansion_.input(2)}});
+    }
+
+    Expansion& expansion_;
+    int64_t bits_, columns_, depth_, block_, blocks_ = 0;
+};
+
+std::vector<Value*> expand_matmul_n_bits(Expansion& expansion) { return {MatMulNBits(expansion).make()}; }
+
+}  // namespace
+
+std::vector<Operator> fused_product_operators() {
+    return {
+        {"FusedMatMul", 1, make_composite<expand_fused_matmul>, "com.microsoft"},
+        {"MatMulNBits", 1, make_composite<expand_matmul_n_bits>, "com.microsoft"},
+        {"TransposeMatMul", 1, make_composite<expand_fused_matmul>, "com.microsoft"},
+    };
+}
+
+}  // namespace onnx2halide
