@@ -20,6 +20,7 @@ std::vector<Operator> cumulative_operators();
 std::vector<Operator> conv_operators();
 std::vector<Operator> pool_operators();
 std::vector<Operator> matmul_operators();
+std::vector<Operator> attention_operators();
 std::vector<Operator> fused_product_operators();
 std::vector<Operator> normalise_operators();
 std::vector<Operator> shape_operators();

@@ -23,6 +23,7 @@ std::vector<Operator> sorted_rows() {
              conv_operators,
              pool_operators,
              matmul_operators,
+             attention_operators,
              fused_product_operators,
              normalise_operators,
              shape_operators,

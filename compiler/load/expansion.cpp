@@ -1,6 +1,7 @@
 #include "compiler/load/expansion.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -23,8 +24,8 @@ std::string type_name(int type) {
 
 std::vector<ExpandedOperator> sorted_rows() {
     std::vector<ExpandedOperator> rows;
-    for (const auto family :
-         {activation_expansions, normalisation_expansions, fused_expansions, recurrent_expansions}) {
+    for (const auto family : {activation_expansions, normalisation_expansions, attention_expansions,
+                              grouped_attention_expansions, fused_expansions, recurrent_expansions}) {
         const std::vector<ExpandedOperator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }
@@ -90,7 +91,9 @@ std::vector<std::string> OperatorCall::strings(std::string_view attribute) const
 int64_t OperatorCall::count(std::string_view attribute) const {
     if (!has(attribute)) throw CompileError("attribute {} is missing", attribute);
     const int64_t number = integer(attribute, 0);
-    if (number < 1) throw CompileError("attribute {} is {}, expected 1 or more", attribute, number);
+    constexpr int64_t largest = std::numeric_limits<int32_t>::max();
+    if (number < 1 || number > largest)
+        throw CompileError("attribute {} is {}, expected 1 to {}", attribute, number, largest);
     return number;
 }
 

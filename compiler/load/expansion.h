@@ -34,7 +34,7 @@ public:
     std::vector<float> reals(std::string_view attribute) const;          // likewise
     std::vector<std::string> strings(std::string_view attribute) const;  // likewise
 
-    /// An attribute that a call must have, 1 or more.
+    /// An attribute that a call must have, a number of 31 bits from 1 on.
     int64_t count(std::string_view attribute) const;
     /// Those of these attributes, integers or texts, that are there, as ONNX's textual syntax has them:
     /// `<group: int = 2, pads: ints = [1, 1]>`.
@@ -74,6 +74,8 @@ struct ExpandedOperator {
 /// The families, a function each.
 std::vector<ExpandedOperator> activation_expansions();
 std::vector<ExpandedOperator> normalisation_expansions();
+std::vector<ExpandedOperator> attention_expansions();
+std::vector<ExpandedOperator> grouped_attention_expansions();
 std::vector<ExpandedOperator> fused_expansions();
 std::vector<ExpandedOperator> recurrent_expansions();
 

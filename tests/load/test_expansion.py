@@ -39,6 +39,34 @@ def test_refused(onnx2halide, tmp_path, name):
     assert (done.returncode, done.stderr) == (1, f"tiny.onnx: {message}\n")
 
 
+def contributed(op: str, inputs: str, outputs: str = "y", **attributes):
+    """A node of onnxruntime's domain."""
+    made = model([node(op, inputs, outputs, name="fused", domain="com.microsoft", **attributes)], [X], [("y", FLOAT, [4, 2, 3])], {"w": np.ones((3, 9), np.float32), "scale": np.ones(3, np.float32)})
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return made
+
+
+CONTRIBUTED = {
+    "no heads": (contributed("Attention", "x w"), "node 'fused' (com.microsoft.Attention): attribute num_heads is missing"),
+    "heads": (contributed("Attention", "x w", num_heads=-1), "node 'fused' (com.microsoft.Attention): attribute num_heads is -1, expected 1 to 2147483647"),
+    "rotary": (contributed("Attention", "x w", num_heads=3, do_rotary=1), "node 'fused' (com.microsoft.Attention): attribute do_rotary is 1, which is not supported"),
+    "hidden sizes": (contributed("Attention", "x w", num_heads=3, qkv_hidden_sizes=[3, 6]), "node 'fused' (com.microsoft.Attention): attribute qkv_hidden_sizes has 2 values, expected 3"),
+    "scores": (contributed("MultiHeadAttention", "x x x", "y keys values qk", num_heads=3), "node 'fused' (com.microsoft.MultiHeadAttention): output 3 (qk) is not supported"),
+    "shared heads": (contributed("GroupQueryAttention", "x x x", num_heads=3, kv_num_heads=2), "node 'fused' (com.microsoft.GroupQueryAttention): attribute num_heads is 3, expected a multiple of kv_num_heads, 2"),
+    "activation": (contributed("FusedConv", "x w", activation="Swish"), "node 'fused' (com.microsoft.FusedConv): attribute activation is 'Swish', which is not supported"),
+    "parameters": (contributed("FusedConv", "x w", activation="LeakyRelu"), "node 'fused' (com.microsoft.FusedConv): attribute activation_params has 0 values, expected 1"),
+    "mean": (contributed("SkipLayerNormalization", "x x scale", "y mean"), "node 'fused' (com.microsoft.SkipLayerNormalization): output 1 (mean) is not supported"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRIBUTED)
+def test_contributed_refused(onnx2halide, tmp_path, name):
+    bad, message = CONTRIBUTED[name]
+    (tmp_path / "tiny.onnx").write_bytes(bad.SerializeToString())
+    done = onnx2halide("compile", "tiny.onnx", "-o", "out")
+    assert (done.returncode, done.stderr) == (1, f"tiny.onnx: {message}\n")
+
+
 def gelu(inputs: str, **attributes):
     fused = node("FastGelu", inputs, "y", name="act", domain="com.microsoft", **attributes)
     made = model([fused], [X], [("y", FLOAT, [4, 2, 3])], {"bias": np.ones(3, np.float32), "more": np.ones(3, np.float32)})

@@ -1,0 +1,184 @@
+#include "ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/composite_shapes.h"
+#include "ops/families.h"
+
+namespace onnx2halide {
+
+namespace {
+
+bool may_be_equal(const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; }
+
+/// Attention's scores, before they are made probabilities: of queries [batch, heads, queries, size] with keys
+/// [batch, key heads, keys, size], where a run of heads may share one of the keys'.
+///
+///     softcap(queries * keys' * scale) + bias + penalties of masked keys
+///
+/// and a lowest number for the keys behind a query's own position.
+class AttentionScores {
+public:
+    explicit AttentionScores(Expansion& expansion) : expansion_(expansion) {
+        check_rank(expansion, 0, 4);
+        check_rank(expansion, 1, 4);
+        queries_ = expansion.input(0);
+        keys_ = expansion.input(1);
+    }
+
+    Value* make() {
+        Value* scores = softcapped(binary("scaled", "Mul", products(), number("scale", scale())));
+        if (Value* bias = expansion_.optional_input(bias_input)) scores = binary("biased", "Add", scores, bias);
+        if (Value* mask = visible_by_mask()) scores = binary("masked", "Add", scores, penalty(mask));
+        if (expansion_.has_input(positions_input)) scores = chosen("causal", visible_by_position(), scores, lowest());
+        return scores;
+    }
+
+private:
+    enum Input { mask_input = 2, positions_input, bias_input };
+
+    Value* products() {
+        const auto heads = queries_->checked_type().shape[1].constant(), shared = keys_->type->shape[1].constant();
+        if (!heads || !shared || *shared < 1 || *heads % *shared != 0)
+            throw CompileError("{} heads cannot share {} heads of keys", queries_->type->shape[1].text(),
+                               keys_->type->shape[1].text());
+        Value* rows = *heads == *shared ? queries_ : reshaped(expansion_, "rows", queries_, {0, *shared, -1, 0});
+        Value* columns =
+            expansion_.add("columns", {"Transpose", 13, {keys_}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}}});
+        Value* products = binary("products", "MatMul", rows, columns);
+        return *heads == *shared ? products : reshaped(expansion_, "shared_products", products, {0, *heads, -1, 0});
+    }
+
+    float scale() const {
+        const float given = expansion_.node().real("scale", 0.0f);
+        if (given != 0.0f) return given;
+        const auto size = queries_->type->shape[3].constant();
+        if (!size || *size < 1)
+            throw CompileError("heads have {} elements, expected a number", queries_->type->shape[3].text());
+        return 1.0f / std::sqrt(static_cast<float>(*size));
+    }
+
+    Value* softcapped(Value* scores) {
+        const float cap = expansion_.node().real("softcap", 0.0f);
+        if (!(cap > 0.0f)) return scores;
+        Value* small = binary("small", "Div", scores, number("cap", cap));
+        return binary("capped", "Mul", expansion_.add("tanh", {"Tanh", 13, {small}}), number("cap", cap));
+    }
+
+    /// Which keys a mask shows, [batch, 1, 1 or queries, keys]; null where it has one element for all keys.
+    Value* visible_by_mask() {
+        Value* mask = expansion_.optional_input(mask_input);
+        if (!mask) return nullptr;
+        const std::vector<Dim>& shape = mask->checked_type().shape;
+        if (shape.size() == 1) return visible_by_lengths(mask);
+        if (shape.size() != 2 && shape.size() != 3)
+            throw CompileError("mask has shape {}, expected 1, 2 or 3 axes", shape_text(shape));
+        if (shape.size() == 2 && shape[1].is(1)) return nullptr;
+        if (!may_be_equal(shape.back(), keys_->type->shape[2]))
+            throw CompileError("mask has shape {}, expected {} keys", shape_text(shape), keys_->type->shape[2].text());
+        Value* shows = mask;
+        if (mask->type->element != ElementType::boolean) {
+            Value* zero = expansion_.add("zero", {"CastLike", 15, {number("zero_real", 0), mask}});
+            shows = binary("shown", "Greater", mask, zero);
+        }
+        return unsqueezed(expansion_, "visible", shows,
+                          shape.size() == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
+    }
+
+    /// Of a vector with the number of keys in each row of the batch, and, where it is twice as long, the first keys.
+    Value* visible_by_lengths(Value* mask) {
+        const Dim &extent = mask->type->shape[0], &batch = queries_->type->shape[0];
+        Value* rows = expansion_.add("batch", {"Shape", 15, {queries_}, {{"start", int64_t{0}}, {"end", int64_t{1}}}});
+        const auto column = [&](const std::string& role, Value* from, Value* to) {
+            Value* numbers = expansion_.add(role, {"Slice", 13, {mask, from, to}});
+            Value* wide = expansion_.add(role + "_wide",
+                                         {"Cast", 13, {numbers}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
+            return unsqueezed(expansion_, role + "_column", wide, {1, 2, 3});
+        };
+        Value* places = key_places();
+        Value* ends = column("ends", integer_constant(expansion_, "first", {0}), rows);
+        Value* visible = binary("before_end", "Less", places, ends);
+        if (prove_equal(extent, batch) == Proof::yes) return visible;
+        if (prove_equal(extent, batch * 2) != Proof::yes)
+            throw CompileError("mask has {} numbers, expected {} or {}", extent.text(), batch.text(),
+                               (batch * 2).text());
+        Value* all = integer_constant(expansion_, "last", {std::numeric_limits<int64_t>::max()});
+        Value* after_start = binary("after_start", "GreaterOrEqual", places, column("starts", rows, all));
+        return binary("visible", "And", visible, after_start);
+    }
+
+    Value* penalty(Value* visible) {
+        const float filter = expansion_.node().real("mask_filter_value", -10000.0f);
+        return chosen("penalty", visible, number("none", 0), number("filter", std::max(filter, lowest_number())));
+    }
+
+    /// Keys up to the position of a query, and no more than a window of them.
+    Value* visible_by_position() {
+        Value* positions = expansion_.input(positions_input);
+        const std::vector<Dim>& shape = positions->checked_type().shape;
+        if (shape.size() != 1 && shape.size() != 2)
+            throw CompileError("positions have shape {}, expected 1 or 2 axes", shape_text(shape));
+        positions = unsqueezed(expansion_, "position", positions,
+                               shape.size() == 1 ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 3});
+        Value* places = key_places();
+        Value* before = binary("before", "LessOrEqual", places, positions);
+        const int64_t window = expansion_.node().integer("window", 0);
+        if (window <= 0) return before;
+        Value* width = expansion_.constant("window", make_constant(ElementType::int64, {}, std::vector{window}));
+        Value* near = binary("near", "Greater", places, binary("behind", "Sub", positions, width));
+        return binary("inside", "And", before, near);
+    }
+
+    Value* key_places() { return places(expansion_, "places", keys_, 2); }
+
+    float lowest_number() const {
+        return queries_->type->element == ElementType::float16 ? -65504.0f : std::numeric_limits<float>::lowest();
+    }
+    Value* lowest() { return number("lowest", lowest_number()); }
+
+    /// A scalar of the queries' type.
+    Value* number(const std::string& role, float value) {
+        const ElementType element = queries_->type->element;
+        Value* real = expansion_.constant(role, make_constant(ElementType::float32, {}, std::vector{value}));
+        if (element == ElementType::float32) return real;
+        return expansion_.add(role, {"Cast", 13, {real}, {{"to", static_cast<int64_t>(element)}}});
+    }
+
+    Value* binary(const std::string& role, const std::string& type, Value* a, Value* b) {
+        return expansion_.add(role, {type, type == "LessOrEqual" || type == "GreaterOrEqual" ? 16 : 13, {a, b}});
+    }
+
+    Value* chosen(const std::string& role, Value* condition, Value* yes, Value* no) {
+        return expansion_.add(role, {"Where", 16, {condition, yes, no}});
+    }
+
+    Expansion& expansion_;
+    Value *queries_, *keys_;
+};
+
+std::vector<Value*> expand_scores(Expansion& expansion) { return {AttentionScores(expansion).make()}; }
+
+/// [batch, sequence, heads * size] as [batch, heads, sequence, size], which is what a tensor of rank 4 is already.
+std::vector<Value*> expand_heads(Expansion& expansion) {
+    Value* x = expansion.input(0);
+    if (x->checked_type().rank() == 4) return {expansion.add("heads", {"Identity", 13, {x}})};
+    check_rank(expansion, 0, 3);
+    const int64_t heads = expansion.node().integer("num_heads");
+    if (!exact_div(x->type->shape[2], heads))
+        throw CompileError("{} elements are no multiple of {} heads", x->type->shape[2].text(), heads);
+    Value* split = reshaped(expansion, "split", x, {0, 0, heads, -1});
+    return {expansion.add("heads", {"Transpose", 13, {split}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}})};
+}
+
+}  // namespace
+
+std::vector<Operator> attention_operators() {
+    std::vector<Operator> rows = rotary_operators();
+    for (const Operator& row : append_states_operators()) rows.push_back(row);
+    rows.push_back({"AttentionScores", 1, make_composite<expand_scores>, "onnx2halide"});
+    rows.push_back({"SplitHeads", 1, make_composite<expand_heads>, "onnx2halide"});
+    return rows;
+}
+
+}  // namespace onnx2halide
