@@ -10,6 +10,7 @@
 #include "compiler/build/files.h"
 #include "compiler/build/process.h"
 #include "compiler/graph/error.h"
+#include "onnx2halide_paths.h"
 
 namespace onnx2halide {
 

@@ -19,6 +19,7 @@
 #include "compiler/build/process.h"
 #include "compiler/build/sha256.h"
 #include "compiler/graph/error.h"
+#include "onnx2halide_paths.h"
 
 namespace onnx2halide {
 

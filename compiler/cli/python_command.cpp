@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include "onnx2halide_paths.h"
 
 namespace onnx2halide {
 

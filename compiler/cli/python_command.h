@@ -3,6 +3,7 @@
 #include <string>
 
 #include "compiler/cli/commands.h"
+#include "onnx2halide_paths.h"
 
 namespace onnx2halide {
 

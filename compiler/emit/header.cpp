@@ -8,6 +8,7 @@
 #include "compiler/emit/emit.h"
 #include "compiler/emit/template.h"
 #include "ops/names.h"
+#include "onnx2halide_paths.h"
 
 namespace onnx2halide {
 

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "compiler/build/files.h"
+#include "onnx2halide_paths.h"
 
 namespace onnx2halide {
 

@@ -84,8 +84,9 @@ TEST_CASE("what the model declares is checked") {
     CHECK_NOTHROW(infer_with(float32, {5, 3}));  // batch may be 5
     CHECK_THROWS_WITH(infer_with(float32, {open, 4}),
                       "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 ?x4");
-    CHECK_THROWS_WITH(infer_with(float32, {open}),
-                      "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 ?");
+    CHECK_NOTHROW(infer_with(float32, {open}));  // ranks of open shapes are often wrong
+    CHECK_THROWS_WITH(infer_with(float32, {3}),
+                      "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 3");
     CHECK_THROWS_WITH(infer_with(int32, {open, open}),
                       "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares int32 ?x?");
 }

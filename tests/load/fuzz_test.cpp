@@ -8,6 +8,7 @@
 #include "compiler/build/files.h"
 #include "compiler/driver/compile.h"
 #include "compiler/graph/error.h"
+#include "onnx2halide_paths.h"
 
 namespace onnx2halide {
 
