@@ -123,10 +123,8 @@ public:
 
 std::vector<Operator> finding_operators() {
     return {
-        {"Compress", 9, make<Compress>},
-        {"NonMaxSuppression", 10, make<NonMaxSuppression>},
-        {"NonZero", 9, make<NonZero>},
-        {"RequireTrue", 1, make<RequireTrue>, "onnx2halide"},
+        {"Compress", 9, make<Compress>}, {"NonMaxSuppression", 10, make<NonMaxSuppression>},
+        {"NonZero", 9, make<NonZero>},   {"RequireTrue", 1, make<RequireTrue>, "onnx2halide"},
         {"Unique", 11, make<Unique>},
     };
 }

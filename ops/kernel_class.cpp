@@ -98,9 +98,10 @@ std::string KernelSource::text(Schedule schedule, const std::optional<std::strin
             text += fmt::format("        const int {} = natural_vector_size<{}>();\n", lanes.name, lanes.type);
         text += body(schedule_);
         if (!maybe_one_.empty() && !target_.is_gpu()) {
-            text += fmt::format("\n        // Where nothing is broadcast, elements that follow each other are read as vectors.\n"
-                                "        {}.specialize({} != 1);\n",
-                                value_names_.at(outputs_.back()), fmt::join(maybe_one_, " != 1 && "));
+            text += fmt::format(
+                "\n        // Where nothing is broadcast, elements that follow each other are read as vectors.\n"
+                "        {}.specialize({} != 1);\n",
+                value_names_.at(outputs_.back()), fmt::join(maybe_one_, " != 1 && "));
         }
     }
     text += "    }\n";

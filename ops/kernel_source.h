@@ -84,8 +84,8 @@ public:
     std::string read(const Value* value, const Coordinates& at);
     /// The same where `at` are coordinates of a result that `value` is broadcast to (numpy's rules).
     std::string read_broadcast(const Value* value, const Coordinates& at);
-    /// The coordinate along an axis of extent `own` that is broadcast to `result`, where the result's is `at`. Where only
-    /// a run knows whether the extent is 1, the schedule's last line tells Halide apart what is not.
+    /// The coordinate along an axis of extent `own` that is broadcast to `result`, where the result's is `at`. Where
+    /// only a run knows whether the extent is 1, the schedule's last line tells Halide apart what is not.
     std::string broadcast_coordinate(const Dim& own, const Dim& result, const std::string& at);
     /// One element as it is stored (float16_t, uint8_t for bool and float8), for nodes that only move elements.
     std::string element(const Value* value, const Coordinates& at);

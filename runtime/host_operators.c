@@ -139,7 +139,8 @@ static int compare_elements(struct halide_type_t type, const unsigned char* a, c
         memcpy(&q, b, sizeof q);
         return isnan(p) || isnan(q) ? (isnan(p) != 0) - (isnan(q) != 0) : (p > q) - (p < q);
     }
-    default: { /* 16-bit floats: the bits of positive ones are ordered as numbers are, those of negative ones reversed */
+    default: { /* 16-bit floats: the bits of positive ones are ordered as numbers are, those of negative ones reversed
+                */
         uint16_t p, q;
         memcpy(&p, a, sizeof p);
         memcpy(&q, b, sizeof q);

@@ -50,7 +50,8 @@ static inline int64_t onnx2halide_dim(int64_t number) {
     RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), turn))
 #define DELIVER(output, tensor) RUN(onnx2halide_deliver(session, output, T(tensor)))
 #define CHECK_TURNS(node, turns) RUN(onnx2halide_check_turns(session, node, turns))
-/* A call of an operator of the host: HOST(onnx2halide_non_zero, "node 'found' (NonZero)", T(x), HEAP_RESULT(found, 2)); */
+/* A call of an operator of the host: HOST(onnx2halide_non_zero, "node 'found' (NonZero)", T(x), HEAP_RESULT(found, 2));
+ */
 #define HOST(function, node, ...)                                                                                      \
     do {                                                                                                               \
         session->step = NULL;                                                                                          \

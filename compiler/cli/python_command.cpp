@@ -7,8 +7,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include <fmt/format.h>
 #include "onnx2halide_paths.h"
+#include <fmt/format.h>
 
 namespace onnx2halide {
 

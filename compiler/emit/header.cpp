@@ -7,8 +7,8 @@
 #include "compiler/build/files.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/template.h"
-#include "ops/names.h"
 #include "onnx2halide_paths.h"
+#include "ops/names.h"
 
 namespace onnx2halide {
 

@@ -58,8 +58,21 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
 
 }  // namespace
 
+namespace {
+
+/// ONNX's inliner asserts what its checker lets pass, such as calls with more operands than their function takes.
+void inline_local_functions(onnx::ModelProto& model) {
+    try {
+        onnx::inliner::InlineLocalFunctions(model);
+    } catch (const std::exception& error) {
+        throw CompileError("the model's functions cannot be inlined: {}", error.what());
+    }
+}
+
+}  // namespace
+
 void inline_functions(onnx::ModelProto& model) {
-    if (model.functions_size() > 0) onnx::inliner::InlineLocalFunctions(model);
+    if (model.functions_size() > 0) inline_local_functions(model);
     expand_operators(model);
     // A body may call further function operators; the standard nests them three deep at most.
     std::set<onnx::inliner::FunctionId> refused;

@@ -3,7 +3,7 @@
  * again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
  * after edits: onnx2halide build, which has session.h (in its runtime/)
  */
-#include "session.h"
+#include "host_operators.h"
 #include "digits.h"
 
 extern const unsigned char onnx2halide_digits_weights[];
@@ -53,7 +53,8 @@ const onnx2halide_port digits_outputs[] = {
 };
 
 /* Shapes of the inputs, then of the outputs, outermost dim first. */
-static void shapes(const int64_t *open, int64_t *dims) {
+static void shapes(const onnx2halide_session *session, int64_t *dims) {
+    (void)session;
     dims[0] = 1;
     dims[1] = 1;
     dims[2] = 8;
@@ -114,6 +115,8 @@ static const onnx2halide_model description = {
     .tensor_count = TENSORS,
     .dim_count = 46,
     .open_count = 0,
+    .symbol_count = 0,
+    .heap_count = 0,
     .inputs = digits_inputs,
     .outputs = digits_outputs,
     .open_dims = NULL,
