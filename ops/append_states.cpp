@@ -27,6 +27,8 @@ public:
         return {type};
     }
 
+    bool reads_as_it_lies(size_t) const override { return true; }
+
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(4);
         const std::string zero = fmt::format("cast<{}>(0)", info(out(0).element).halide_name);

@@ -50,6 +50,8 @@ public:
         })};
     }
 
+    bool reads_as_it_lies(size_t) const override { return true; }
+
     bool is_view() const override { return node_.inputs.size() == 1 && in(0).layout == out(0).layout; }
 
     void algorithm(KernelSource& source) const override {

@@ -33,8 +33,17 @@ public:
         return {TensorType(product_type(a.element), shape)};
     }
 
+    /// Of B the columns may lie in one piece as well, where sums are made one by one.
+    bool reads_as_it_lies(size_t i) const override {
+        return MatrixProduct::reads_as_it_lies(i) || (i == 1 && b_is_transposed() && has_few_rows());
+    }
+
 protected:
     Dim depth() const override { return in(0).shape.back(); }
+
+    bool b_is_transposed() const override {
+        return in(1).rank() > 1 && in(1).layout.front() == static_cast<int>(in(1).rank()) - 2;
+    }
 
     std::optional<size_t> column_axis() const override {
         if (in(1).rank() == 1) return std::nullopt;

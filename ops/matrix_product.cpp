@@ -32,13 +32,20 @@ std::optional<size_t> MatrixProduct::row_axis() const {
 
 Dim MatrixProduct::rows() const { return row_axis() ? out(0).shape[*row_axis()] : Dim(1); }
 
-MatrixProduct::Form MatrixProduct::form(const Target& target) const {
-    // Up to so many rows B is not worth packing, as each of its elements is used so few times.
+bool MatrixProduct::has_few_rows() const {
     constexpr int64_t few_rows = 4;
+    return prove_less_equal(rows(), few_rows) == Proof::yes;
+}
+
+bool MatrixProduct::reads_as_it_lies(size_t i) const {
+    return i < 2 && in(i).rank() > 0 && in(i).layout.front() == static_cast<int>(in(i).rank()) - 1;
+}
+
+MatrixProduct::Form MatrixProduct::form(const Target& target) const {
     if (target.is_gpu()) return Form::plain;
     if (b_is_packed()) return Form::tiled;
     if (columns().is(1)) return Form::dots;
-    if (prove_less_equal(rows(), few_rows) != Proof::yes) return Form::tiled;
+    if (!has_few_rows()) return Form::tiled;
     return b_is_transposed() ? Form::dots : Form::streamed;
 }
 

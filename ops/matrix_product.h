@@ -15,6 +15,8 @@ public:
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
+    /// Rows of A and of B lie anywhere, each in one piece.
+    bool reads_as_it_lies(size_t i) const override;
     Dim flops() const override { return out(0).elements() * depth() * 2; }
 
 protected:
@@ -46,6 +48,10 @@ protected:
         std::string block, lane;
     };
     PackedColumn packed_column(KernelSource& source, const std::string& column) const;
+
+    /// Whether all products of a batch have so few rows that B is not worth packing, as each of its elements is used so
+    /// few times.
+    bool has_few_rows() const;
 
 private:
     enum class Form {

@@ -27,9 +27,13 @@ public:
 private:
     void visit(Node& node) {
         if (node.inputs.empty() || !node.inputs[0] || becomes_view(node) || copies(node)) return;
-        switch (make_generator(node)->layout_need()) {
+        const auto generator = make_generator(node);
+        switch (generator->layout_need()) {
         case LayoutNeed::row_major:
-            for (size_t i = 0; i < node.inputs.size(); ++i) convert(node, i, row_major(rank(node.inputs[i])));
+            for (size_t i = 0; i < node.inputs.size(); ++i) {
+                if (node.inputs[i] && !generator->reads_as_it_lies(i))
+                    convert(node, i, row_major(rank(node.inputs[i])));
+            }
             return;
         case LayoutNeed::channels_last:
             convert(node, 0, channels_last(rank(node.inputs[0])));
@@ -87,12 +91,14 @@ private:
                             [&](const Value* input) { return !is_whole(input) || has(first)(input); }))
                 wanted = first;
         }
+        const auto generator = make_generator(node);
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             const Value* input = node.inputs[i];
+            if (!input || (!is_common(input->type->layout) && generator->reads_as_it_lies(i))) continue;
             // Small operands, such as a bias per channel, are read across their layout at no cost.
             if (is_whole(input)) {
                 convert(node, i, wanted);
-            } else if (input && !is_common(input->type->layout)) {
+            } else if (!is_common(input->type->layout)) {
                 convert(node, i, row_major(rank(input)));
             }
         }
