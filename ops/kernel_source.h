@@ -84,8 +84,8 @@ public:
     std::string read(const Value* value, const Coordinates& at);
     /// The same where `at` are coordinates of a result that `value` is broadcast to (numpy's rules).
     std::string read_broadcast(const Value* value, const Coordinates& at);
-    /// The coordinate along an axis of extent `own` that is broadcast to `result`, where the result's is `at`. Where only
-    /// a run knows whether the extent is 1, the schedule's last line tells Halide apart what is not.
+    /// The coordinate along an axis of extent `own` that is broadcast to `result`, where the result's is `at`. Where
+    /// only a run knows whether the extent is 1, the schedule's last line tells Halide apart what is not.
     std::string broadcast_coordinate(const Dim& own, const Dim& result, const std::string& at);
     /// One element as it is stored (float16_t, uint8_t for bool and float8), for nodes that only move elements.
     std::string element(const Value* value, const Coordinates& at);
@@ -177,7 +177,8 @@ std::string float_text(double number, bool is_double);
 /// Converts an expression to a stored type by C's rules, without saturation.
 std::string cast_text(const std::string& expression, ElementType to);
 
-/// Whether kernels print this value as a literal instead of reading a tensor: a single element that inference knows.
+/// Whether kernels print this value as a literal instead of reading a tensor: a single element that inference knows,
+/// and that no run reads off this very tensor.
 bool is_literal(const Value* value);
 
 /// Halide's tail strategy for splitting `extent` by `factor`: exact where it divides, ShiftInwards where the extent is
