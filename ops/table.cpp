@@ -50,6 +50,7 @@ std::vector<Operator> sorted_rows() {
              signal_operators,
              determinant_operators,
              random_operators,
+             dropout_operators,
              training_operators,
              feature_operators,
              internal_operators,
