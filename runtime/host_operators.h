@@ -1,5 +1,5 @@
-/* Operators whose results have sizes that only their inputs' elements tell, so no kernel can compute them. Each takes the
- * session, what messages call its node, its attributes, its inputs (NULL where omitted) and its results. */
+/* Operators whose results have sizes that only their inputs' elements tell, so no kernel can compute them. Each takes
+ * the session, what messages call its node, its attributes, its inputs (NULL where omitted) and its results. */
 #ifndef ONNX2HALIDE_HOST_OPERATORS_H
 #define ONNX2HALIDE_HOST_OPERATORS_H
 
@@ -23,10 +23,15 @@ int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis,
                        onnx2halide_result counts);
 
 /* NonMaxSuppression: boxes [batches, n, 4], scores [batches, classes, n]; int64 [count, 3] of batch, class and box. The
- * limits are scalars: the most boxes a class (NULL: 0), the largest overlap (NULL: 0), the lowest score (NULL: none). */
+ * limits are scalars: the most boxes a class (NULL: 0), the largest overlap (NULL: 0), the lowest score (NULL: none).
+ */
 int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* node, int center_point_box,
                                     const halide_buffer_t* boxes, const halide_buffer_t* scores,
                                     const halide_buffer_t* max_boxes, const halide_buffer_t* iou_threshold,
                                     const halide_buffer_t* score_threshold, onnx2halide_result selected);
+
+/* Range: start, start + delta, ... before the limit, all scalars of the result's type. */
+int onnx2halide_range(onnx2halide_session* session, const char* node, const halide_buffer_t* start,
+                      const halide_buffer_t* limit, const halide_buffer_t* delta, onnx2halide_result range);
 
 #endif
