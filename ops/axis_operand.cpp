@@ -1,5 +1,7 @@
 #include "ops/axis_operand.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace onnx2halide {
@@ -24,8 +26,10 @@ std::optional<std::string> AxisOperand::at(KernelSource& source, size_t axis, si
             continue;
         }
         const Dim named = axes ? axes->known->integers.at(i) : Dim(static_cast<int64_t>(i));
-        if (!floor_mod(named, static_cast<int64_t>(rank)).is(static_cast<int64_t>(axis))) continue;
-        text = value(source, i);
+        const Dim is_named = is_equal(floor_mod(named, static_cast<int64_t>(rank)), static_cast<int64_t>(axis));
+        if (is_named.is(0)) continue;
+        text = is_named.is(1) ? value(source, i)
+                              : fmt::format("select({} == 1, {}, {})", source.dim(is_named), value(source, i), text);
         is_found = true;
     }
     if (!is_found) return std::nullopt;
@@ -44,6 +48,21 @@ std::string AxisOperand::value(KernelSource& source, size_t i) const {
 
 bool is_known_at_run_time(const Node& node, size_t input) {
     return node.has_input(input) && !node.inputs[input]->known && !node.inputs[input]->constant;
+}
+
+bool is_open_at_compile_time(const Node& node, size_t input) {
+    if (!node.has_input(input) || node.inputs[input]->constant) return false;
+    const auto& known = node.inputs[input]->known;
+    return !known || std::any_of(known->integers.begin(), known->integers.end(),
+                                 [](const Dim& element) { return !element.constant(); });
+}
+
+std::optional<std::vector<Dim>> declared_numbers(const Node& node, size_t rank) {
+    const auto& declared = node.outputs.at(0)->declared;
+    if (!declared || declared->rank() != rank) return std::nullopt;
+    const bool is_given = std::all_of(declared->shape.begin(), declared->shape.end(),
+                                      [](const Dim& extent) { return extent.constant(); });
+    return is_given ? std::optional(declared->shape) : std::nullopt;
 }
 
 }  // namespace onnx2halide

@@ -27,5 +27,11 @@ private:
 
 /// Whether the node has this input and its elements are known only at run time.
 bool is_known_at_run_time(const Node& node, size_t input);
+/// The same, or symbols are among them.
+bool is_open_at_compile_time(const Node& node, size_t input);
+
+/// The numbers that the model declares for the shape of output 0, which spare a run from finding out; nothing where it
+/// says less, or another rank.
+std::optional<std::vector<Dim>> declared_numbers(const Node& node, size_t rank);
 
 }  // namespace onnx2halide

@@ -1,5 +1,6 @@
 #include "ops/composite.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "compiler/passes/new_node.h"
@@ -19,7 +20,7 @@ std::string Expansion::name(const std::string& role) const {
 }
 
 Value* Expansion::add(const std::string& role, const Operation& operation) {
-    const NewNode added{operation.type, operation.version, operation.inputs, operation.attributes};
+    const NewNode added{operation.type, operation.version, operation.inputs, operation.attributes, operation.domain};
     Value* result = add_node(graph_, added, name(role), &node_);
     result->producer->index = node_.index;
     return result;
@@ -32,6 +33,15 @@ Value* Expansion::constant(const std::string& role, Constant constant) {
 std::vector<Value*> Composite::expand(Graph& graph) const {
     Expansion expansion(graph, node_);
     return expand_(expansion);
+}
+
+void Composite::rename(Graph& graph, Value* result, Value* output) {
+    output->known = result->known;
+    output->bindings = result->bindings;
+    graph.replace_uses(result, output);
+    std::replace(result->producer->outputs.begin(), result->producer->outputs.end(), result, output);
+    output->producer = result->producer;
+    result->producer = nullptr;
 }
 
 /// Expands a copy of the node in a graph of their own, which is left without the copy.
@@ -50,6 +60,10 @@ std::vector<Value*> Composite::expand_copy(Graph& scratch) const {
     }
     Node* added = scratch.add(std::move(copy));
     const std::vector<Value*> results = Composite(*added, expand_).expand(scratch);
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+        const bool is_bound = added->has_input(i) && !added->inputs[i]->bindings.empty();
+        if (is_bound && !node_.inputs[i]->known) throw UnknownElements(i, node_.inputs[i]->name);
+    }
     scratch.remove(added);
     return results;
 }

@@ -26,6 +26,7 @@ public:
         int version;  // the operator's, in ONNX's own domain
         std::vector<Value*> inputs = {};
         std::map<std::string, Attribute> attributes = {};
+        std::string domain = "";
     };
     /// Adds a node. Returns its one result, whose name says its role in the expanded node.
     Value* add(const std::string& role, const Operation& operation);
@@ -54,10 +55,20 @@ public:
     /// Writes the nodes into the node's graph, before it.
     std::vector<Value*> expand(Graph& graph) const;
 
+    /// Lets a value that the nodes make stand for an output of the node, and have its name.
+    static void rename(Graph& graph, Value* result, Value* output);
+
 private:
     Expand expand_;
 
     std::vector<Value*> expand_copy(Graph& scratch) const;
+};
+
+/// A composite that takes what only a run knows. Inference already puts its nodes in its place, as they may ask for
+/// elements of each other's results.
+class EarlyComposite : public Composite {
+public:
+    using Composite::Composite;
 };
 
 /// Makes a row's generator: `make_composite<expand_gelu>`.

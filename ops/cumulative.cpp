@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/axis_operand.h"
+#include "ops/composite.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -77,7 +79,23 @@ void Cumulative::schedule(KernelSource& source) const {
         if (loop != scan.vars.end()) source.schedule(fmt::format("{}.reorder({}, {});", scan.func, scan.vars[0], step));
         vectorise(source, scan, true);
     }
-    NodeGenerator::schedule(source);
+    const Loops results = turning_loops(source.output_loops());
+    if (!has_outer || source.output_count() != 1 || results.extents.back().constant())
+        return NodeGenerator::schedule(source);
+    // An open outermost loop stays a loop of its own, as the scan lies within the next one.
+    vectorise(source, results);
+    source.schedule(fmt::format("{}.parallel({});", results.func, results.vars.back()));
+}
+
+/// Along an axis that only a run knows: along the middle one of three.
+std::vector<Value*> expand_cumulative(Expansion& expansion) {
+    const Node& node = expansion.node();
+    Value *data = expansion.input(0), *axis = expansion.input(1);
+    Value* middle = expansion.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
+    Value* around = expansion.add("around", {"Around", 1, {data, axis}, {}, "onnx2halide"});
+    Value* sums = expansion.add("along", {node.op_type, node.version, {around, middle}, node.attributes});
+    Value* shape = expansion.add("shape", {"Shape", 13, {data}});
+    return {expansion.add("as_given", {"Reshape", 13, {sums, shape}})};
 }
 
 class CumSum : public Cumulative {
@@ -90,8 +108,16 @@ public:
     explicit CumProd(const Node& node) : Cumulative(node, 1, "*=") {}
 };
 
+template <typename T>
+std::unique_ptr<NodeGenerator> make_cumulative(const Node& node) {
+    if (is_open_at_compile_time(node, 1)) return std::make_unique<EarlyComposite>(node, expand_cumulative);
+    return make<T>(node);
+}
+
 }  // namespace
 
-std::vector<Operator> cumulative_operators() { return {{"CumSum", 11, make<CumSum>}, {"CumProd", 26, make<CumProd>}}; }
+std::vector<Operator> cumulative_operators() {
+    return {{"CumSum", 11, make_cumulative<CumSum>}, {"CumProd", 26, make_cumulative<CumProd>}};
+}
 
 }  // namespace onnx2halide

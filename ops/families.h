@@ -47,6 +47,7 @@ std::vector<Operator> fourier_operators();
 std::vector<Operator> signal_operators();
 std::vector<Operator> determinant_operators();
 std::vector<Operator> random_operators();
+std::vector<Operator> dropout_operators();
 std::vector<Operator> training_operators();
 std::vector<Operator> feature_operators();
 std::vector<Operator> internal_operators();

@@ -119,12 +119,31 @@ public:
     HostCall host_call() const override { return {"onnx2halide_require_true", {}, 1, 0}; }
 };
 
+/// CountedRange, the compiler's own: a Range whose count only a run knows.
+class CountedRange : public FindingNode {
+public:
+    using FindingNode::FindingNode;
+
+    std::vector<TensorType> infer() const override {
+        for (size_t i = 0; i < 3; ++i) {
+            if (!in(i).elements().is(1) || in(i).element != in(0).element)
+                throw CompileError("input {} is {}, expected one element of type {}", i, in(i).text(),
+                                   info(in(0).element).name);
+        }
+        return {TensorType(in(0).element, {found(0, 0)})};
+    }
+    HostCall host_call() const override { return {"onnx2halide_range", {}, 3}; }
+};
+
 }  // namespace
 
 std::vector<Operator> finding_operators() {
     return {
-        {"Compress", 9, make<Compress>}, {"NonMaxSuppression", 10, make<NonMaxSuppression>},
-        {"NonZero", 9, make<NonZero>},   {"RequireTrue", 1, make<RequireTrue>, "onnx2halide"},
+        {"Compress", 9, make<Compress>},
+        {"CountedRange", 1, make<CountedRange>, "onnx2halide"},
+        {"NonMaxSuppression", 10, make<NonMaxSuppression>},
+        {"NonZero", 9, make<NonZero>},
+        {"RequireTrue", 1, make<RequireTrue>, "onnx2halide"},
         {"Unique", 11, make<Unique>},
     };
 }

@@ -12,7 +12,7 @@ namespace {
 
 /// Discrete Fourier transforms of many rows. A transform of first * second elements is `second` ones of `first`
 /// elements, a rotation of what they give, and `first` ones of `second` elements: n (first + second) products instead
-/// of n * n. A prime length has one factor.
+/// of n * n. A prime length has one factor, and so has one that only a run knows.
 class Fourier : public NodeGenerator {
 public:
     explicit Fourier(const Node& node)
@@ -21,6 +21,10 @@ public:
 
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
+    std::vector<Check> checks() const override {
+        if (length().constant()) return {};
+        return {{"the transform's number of elements", length(), 1, largest_factor}};
+    }
     Dim flops() const override { return out(0).elements() * 4 * (factors().first + factors().second); }
 
 protected:
@@ -32,7 +36,7 @@ protected:
     static constexpr int64_t largest_factor = 46340;
 
     /// The transform's length and the output's axis that it runs along.
-    virtual int64_t length() const = 0;
+    virtual Dim length() const = 0;
     virtual size_t axis() const = 0;
     /// The place of the n-th element that is transformed of the row at `at`, and what it is multiplied by, if anything.
     struct Element {
@@ -46,33 +50,45 @@ protected:
     bool is_complex() const { return in(0).shape.back().is(2); }
     /// Whether the output is real: the input is one half of a spectrum whose other half mirrors it.
     bool is_real_result() const { return is_inverse_ && is_onesided_; }
-    Dim bins() const { return is_onesided_ && !is_inverse_ ? length() / 2 + 1 : length(); }
-    void check_length(int64_t length) const;
+    Dim bins() const { return is_onesided_ && !is_inverse_ ? floor_div(length(), 2) + 1 : length(); }
+    void check_length() const;
     void check_signal() const;
 
 private:
-    static std::pair<int64_t, int64_t> factors(int64_t length);
-    std::pair<int64_t, int64_t> factors() const { return factors(length()); }
+    struct Factors {
+        Dim first;
+        int64_t second;
+    };
+    static Factors factors(int64_t length);
+    Factors factors() const {
+        const auto number = length().constant();
+        return number ? factors(*number) : Factors{length(), 1};
+    }
     /// The type of sums. Of short transforms these cost little, and double leaves nothing but the result's rounding.
-    ElementType type() const { return length() <= 32 ? ElementType::float64 : in(0).element; }
+    ElementType type() const {
+        return prove_less_equal(33, length()) == Proof::yes ? in(0).element : ElementType::float64;
+    }
     std::string widened(const std::string& number) const {
         const std::string wide = KernelSource::compute_type(type());
         return wide == KernelSource::compute_type(in(0).element) ? number : fmt::format("cast<{}>({})", wide, number);
     }
-    bool has_table() const { return factors().first <= 256; }
+    bool has_table() const { return prove_less_equal(factors().first, 256) == Proof::yes; }
     Coordinates row(KernelSource& source, const Coordinates& first) const;
     std::string call(KernelSource& source, const std::string& role, const Coordinates& first) const;
     void define(KernelSource& source, const std::string& role) const;
     std::string root(KernelSource& source, const std::string& place) const;
     void define_input(KernelSource& source) const;
-    std::string turned(KernelSource& source, int64_t factor, const std::string& k, const std::string& n) const;
+    std::string turned(KernelSource& source, const Dim& factor, const std::string& k, const std::string& n) const;
+    void define_roots(KernelSource& source) const;
 };
 
-void Fourier::check_length(int64_t length) const {
-    if (length < 1 || length > most)
-        throw CompileError("the transform has {} elements, expected 1 to {}", length, most);
-    if (factors(length).first > largest_factor)
-        throw CompileError("the transform's {} elements are no product of numbers up to {}", length, largest_factor);
+void Fourier::check_length() const {
+    const auto length = this->length().constant();
+    if (!length) return;
+    if (*length < 1 || *length > most)
+        throw CompileError("the transform has {} elements, expected 1 to {}", *length, most);
+    if (prove_less_equal(factors().first, largest_factor) == Proof::no)
+        throw CompileError("the transform's {} elements are no product of numbers up to {}", *length, largest_factor);
 }
 
 void Fourier::check_signal() const {
@@ -83,12 +99,30 @@ void Fourier::check_signal() const {
 }
 
 /// The two factors that are nearest, the larger one first.
-std::pair<int64_t, int64_t> Fourier::factors(int64_t length) {
+Fourier::Factors Fourier::factors(int64_t length) {
     int64_t second = 1;
     for (int64_t divisor = 1; divisor * divisor <= length; ++divisor) {
         if (length % divisor == 0) second = divisor;
     }
     return {length / second, second};
+}
+
+/// Re and im of each power of the first root of unity.
+void Fourier::define_roots(KernelSource& source) const {
+    const std::string_view type = this->type() == ElementType::float64 ? "double" : "float";
+    if (const auto length = this->length().constant()) {
+        const std::string roots = source.local(output(0)->name + "_roots");
+        source.keep(output(0), "roots", roots);
+        source.line(fmt::format("Buffer<{0}> {1} = onnx::roots_of_unity<{0}>({2}, {3});", type, roots, *length,
+                                is_inverse_ ? 1 : -1));
+        return;
+    }
+    define(source, "roots");
+    const std::string part = source.var("part"), i = source.var("i");
+    const std::string angle =
+        fmt::format("Expr({}6.283185307179586) * {} / {}", is_inverse_ ? "" : "-", i, source.dim(length()));
+    source.line(fmt::format("{}({}, {}) = cast<{}>(select({} == 0, cos({}), sin({})));",
+                            source.kept(output(0), "roots"), part, i, type, part, angle, angle));
 }
 
 /// Coordinates within a row's transform, then those of the row.
@@ -113,10 +147,10 @@ std::string Fourier::call(KernelSource& source, const std::string& role, const C
 void Fourier::define_input(KernelSource& source) const {
     const std::string n = source.var("n_signal");
     const Coordinates at = source.vars(out(0).rank());
-    const int64_t length = this->length();
+    const std::string middle = source.dim(floor_div(length(), 2));
     std::string place = n, inside;
-    if (is_real_result()) place = fmt::format("select({0} > {1}, {2} - {0}, {0})", n, length / 2, length);
-    if (is_real_result() || prove_less_equal(length, given()) != Proof::yes) {
+    if (is_real_result()) place = fmt::format("select({0} > {1}, {2} - {0}, {0})", n, middle, source.dim(length()));
+    if (is_real_result() || prove_less_equal(length(), given()) != Proof::yes) {
         inside = fmt::format("{} < {}", place, source.dim(given()));
         place = fmt::format("clamp({}, 0, {})", place, source.dim(given() - 1));
     }
@@ -129,7 +163,7 @@ void Fourier::define_input(KernelSource& source) const {
         return inside.empty() ? text : fmt::format("select({}, {}, {})", inside, text, zero);
     };
     std::string im = is_complex() ? part("1") : zero;
-    if (is_real_result() && is_complex()) im = fmt::format("select({0} > {1}, -{2}, {2})", n, length / 2, im);
+    if (is_real_result() && is_complex()) im = fmt::format("select({0} > {1}, -{2}, {2})", n, middle, im);
     define(source, "signal");
     source.line(fmt::format("{} = Tuple({}, {});", call(source, "signal", {n}), part("0"), im));
 }
@@ -140,18 +174,15 @@ std::string Fourier::root(KernelSource& source, const std::string& place) const 
 }
 
 /// The root of a transform of `factor` elements for its k-th result and n-th element.
-std::string Fourier::turned(KernelSource& source, int64_t factor, const std::string& k, const std::string& n) const {
-    const int64_t stride = length() / factor;
-    return root(source, fmt::format("{} * {} % {}{}", k, n, factor, stride > 1 ? fmt::format(" * {}", stride) : ""));
+std::string Fourier::turned(KernelSource& source, const Dim& factor, const std::string& k, const std::string& n) const {
+    const Dim stride = exact_div(length(), factor).value();
+    return root(source, fmt::format("{} * {} % {}{}", k, n, source.dim(factor),
+                                    stride.is(1) ? "" : fmt::format(" * {}", source.dim(stride))));
 }
 
 void Fourier::algorithm(KernelSource& source) const {
     const auto [first, second] = factors();
-    const bool is_double = type() == ElementType::float64;
-    const std::string roots = source.local(output(0)->name + "_roots");
-    source.keep(output(0), "roots", roots);
-    source.line(fmt::format("Buffer<{}> {} = onnx::roots_of_unity<{}>({}, {});", is_double ? "double" : "float", roots,
-                            is_double ? "double" : "float", length(), is_inverse_ ? 1 : -1));
+    define_roots(source);
     define_input(source);
     const std::string zero = KernelSource::literal(0.0, type()), k1 = source.var("k1"), n2 = source.var("n2");
     const std::string zeros = fmt::format("Tuple({0}, {0})", zero);
@@ -182,11 +213,12 @@ void Fourier::algorithm(KernelSource& source) const {
         source.line(fmt::format("{} = {};", call(source, "spectrum", {k1, k2}), zeros));
         source.line(fmt::format("{0} = onnx::add_product({0}, {1}, {2});", call(source, "spectrum", {k1, k2}),
                                 call(source, "turned", {k1, r2}), turned(source, second, k2, r2)));
-        result = call(source, "spectrum", {fmt::format("{} % {}", k, first), fmt::format("{} / {}", k, first)});
+        result = call(source, "spectrum",
+                      {fmt::format("{} % {}", k, source.dim(first)), fmt::format("{} / {}", k, source.dim(first))});
     }
     std::string text =
         is_real_result() ? result + "[0]" : fmt::format("select({0} == 0, {1}[0], {1}[1])", at.back(), result);
-    if (is_inverse_) text = fmt::format("{} / {}", text, length());
+    if (is_inverse_) text = fmt::format("{} / {}", text, source.dim(length()));
     if (type() != in(0).element) text = fmt::format("cast<{}>({})", KernelSource::compute_type(in(0).element), text);
     source.define(output(0), at, text);
 }
@@ -194,13 +226,15 @@ void Fourier::algorithm(KernelSource& source) const {
 /// Row by row, in vectors of neighbouring results of the first transforms.
 void Fourier::schedule(KernelSource& source) const {
     if (source.target().is_gpu()) {
-        for (const char* role : {"parts", "spectrum"}) {
-            if (role[0] == 'p' || factors().second > 1)
+        for (const char* role : {"roots", "parts", "spectrum"}) {
+            if (role[0] == 'r' && length().constant()) continue;
+            if (role[0] != 's' || factors().second > 1)
                 source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), role)));
         }
         return NodeGenerator::schedule(source);
     }
     if (has_table()) source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), "factors")));
+    if (!length().constant()) source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), "roots")));
     const Loops loops = source.output_loops();
     const Coordinates at = source.vars(out(0).rank());
     std::vector<std::string> order = {at.back(), at[axis()]}, rows;
@@ -219,7 +253,8 @@ void Fourier::schedule(KernelSource& source) const {
     source.schedule(loops.func, directives);
 
     const auto [first, second] = factors();
-    const int lanes = std::min<int64_t>(source.target().lanes(type()), first);
+    const int most_lanes = source.target().lanes(type());
+    const int lanes = static_cast<int>(std::min<int64_t>(most_lanes, first.constant().value_or(most_lanes)));
     const std::string k1 = source.var("k1");
     const std::string vectors = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", k1, lanes);
     source.schedule(source.kept(output(0), "signal"), {place});
@@ -245,11 +280,9 @@ public:
 
     std::vector<TensorType> infer() const override {
         check_signal();
-        if (has_input(1)) check_length(length());
+        if (has_input(1)) check_length();
         if (axis() == in(0).rank() - 1) throw CompileError("axis is {}, expected another than the last", axis());
-        if (!in(0).shape[axis()].constant())
-            throw CompileError("axis {} has {} elements, expected a number", axis(), in(0).shape[axis()].text());
-        check_length(length());
+        check_length();
         std::vector<Dim> shape = in(0).shape;
         shape[axis()] = bins();
         shape.back() = is_real_result() ? 1 : 2;
@@ -257,16 +290,20 @@ public:
     }
 
 protected:
-    int64_t length() const override {
-        const auto extent = in(0).shape[axis()].constant();
-        if (has_input(1)) return single_dim(1).constant().value_or(0);
-        if (!extent) return 0;
-        return is_real_result() ? 2 * (*extent - 1) : *extent;
+    Dim length() const override {
+        if (has_input(1)) return single_dim(1);
+        const Dim& extent = in(0).shape[axis()];
+        return is_real_result() ? 2 * (extent - 1) : extent;
     }
 
     size_t axis() const override {
         if (node_.version < 20) return normalised_axis(node_.integer("axis", 1), in(0).rank());
-        return normalised_axis(has_input(2) ? single_dim(2).constant().value_or(-1) : -2, in(0).rank());
+        return normalised_axis(has_input(2) ? number(single_dim(2)) : -2, in(0).rank());
+    }
+
+    static int64_t number(const Dim& axis) {
+        return axis.constant() ? *axis.constant()
+                               : throw CompileError("axis must be known at compile time, it is {}", axis.text());
     }
 
     Dim given() const override { return in(0).shape[axis()]; }
@@ -287,17 +324,23 @@ public:
         check_signal();
         if (in(0).rank() != 3) throw CompileError("input 0 has rank {}, expected 3", in(0).rank());
         if (has_input(2) && in(2).rank() != 1) throw CompileError("window has rank {}, expected 1", in(2).rank());
-        check_length(length());
+        check_length();
         if (has_input(2) && prove_equal(in(2).shape[0], length()) == Proof::no) {
-            throw CompileError("window has shape {}, expected {}", shape_text(in(2).shape), length());
+            throw CompileError("window has shape {}, expected {}", shape_text(in(2).shape), length().text());
         }
         return {TensorType(in(0).element, {in(0).shape[0], frames(), bins(), 2})};
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks = Fourier::checks();
+        if (known_input(1) && !single_dim(1).constant())
+            checks.push_back({"frame_step", single_dim(1), 1, Dim::unbounded});
+        return checks;
+    }
+
 protected:
-    int64_t length() const override {
-        const Dim length = has_input(3) ? single_dim(3) : has_input(2) ? in(2).shape.at(0) : in(0).shape.at(1);
-        return length.constant().value_or(0);
+    Dim length() const override {
+        return has_input(3) ? single_dim(3) : has_input(2) ? in(2).shape.at(0) : in(0).shape.at(1);
     }
 
     size_t axis() const override { return 2; }
@@ -316,16 +359,18 @@ protected:
 
 private:
     Dim frames() const {
-        if (is_known_at_run_time(node_, 1)) return shape_operand(1, 4)[1];
+        if (is_known_at_run_time(node_, 1)) {
+            if (const auto shape = declared_numbers(node_, 4)) return (*shape)[1];
+        }
         const Dim& step = single_dim(1);
-        if (!step.constant() || *step.constant() < 1 || *step.constant() > Dim::unbounded)
+        if (prove_less_equal(1, step) == Proof::no)
             throw CompileError("frame_step is {}, expected 1 or more", step.text());
         const Dim frames = floor_div(in(0).shape[1] - length(), step) + 1;
         if (prove_less_equal(frames, 0) == Proof::yes) {
             throw CompileError("a signal of {} elements is shorter than a frame of {}", in(0).shape[1].text(),
-                               length());
+                               length().text());
         }
-        return frames;
+        return max(frames, Dim(0));
     }
 };
 

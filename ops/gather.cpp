@@ -36,6 +36,14 @@ protected:
         return map;
     }
 
+public:
+    std::vector<Check> checks() const override {
+        const Dim &extent = in(0).shape[axis()], &index = single_dim(1);
+        if (prove_less_equal(-extent, index) == Proof::yes && prove_less_equal(index + 1, extent) == Proof::yes)
+            return {};
+        return {{"the index", index, -extent, extent - 1}};
+    }
+
 private:
     /// Throws CompileError where it lies outside.
     Dim place() const {
@@ -86,6 +94,8 @@ public:
         source.store(output(0), at, source.element(input(0), from));
     }
 
+    std::vector<IndexCheck> index_checks() const override { return {{1, {in(0).shape[axis()]}}}; }
+
 private:
     size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
 };
@@ -107,12 +117,17 @@ public:
     }
 
     void algorithm(KernelSource& source) const override {
-        const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
+        const size_t axis = this->axis();
         const Coordinates at = source.vars(out(0).rank());
         Coordinates from = at;
         from[axis] = index_text(source, input(1), at, in(0).shape[axis]);
         source.store(output(0), at, source.element(input(0), from));
     }
+
+    std::vector<IndexCheck> index_checks() const override { return {{1, {in(0).shape[axis()]}}}; }
+
+private:
+    size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
 };
 
 /// GatherND: the indices' last axis holds coordinates of slices.
@@ -137,6 +152,11 @@ public:
         from.insert(from.end(), place.begin(), place.end());
         from.insert(from.end(), behind, at.end());
         source.store(output(0), at, source.element(input(0), from));
+    }
+
+    std::vector<IndexCheck> index_checks() const override {
+        const auto first = in(0).shape.begin() + batches();
+        return {{1, {first, first + coordinates()}}};
     }
 
 private:

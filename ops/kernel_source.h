@@ -177,7 +177,8 @@ std::string float_text(double number, bool is_double);
 /// Converts an expression to a stored type by C's rules, without saturation.
 std::string cast_text(const std::string& expression, ElementType to);
 
-/// Whether kernels print this value as a literal instead of reading a tensor: a single element that inference knows.
+/// Whether kernels print this value as a literal instead of reading a tensor: a single element that inference knows,
+/// and that no run reads off this very tensor.
 bool is_literal(const Value* value);
 
 /// Halide's tail strategy for splitting `extent` by `factor`: exact where it divides, ShiftInwards where the extent is

@@ -62,6 +62,13 @@ public:
         return types;
     }
 
+    std::vector<Check> checks() const override {
+        const std::vector<Dim> sizes = this->sizes();
+        const Dim sum = std::accumulate(sizes.begin(), sizes.end(), Dim(0)), &extent = in(0).shape[axis()];
+        if (prove_equal(sum, extent) == Proof::yes) return {};
+        return {{"the sum of split", sum, extent, extent}};
+    }
+
 protected:
     AxisMap map(size_t i) const override {
         AxisMap map = plain_map(in(0).rank());

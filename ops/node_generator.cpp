@@ -213,6 +213,15 @@ size_t NodeGenerator::normalised_axis(int64_t axis, size_t rank) {
     return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 
+std::vector<Check> NodeGenerator::axis_checks(const std::vector<Dim>& axes, size_t rank) {
+    const auto signed_rank = static_cast<int64_t>(rank);
+    std::vector<Check> checks;
+    for (const Dim& axis : axes) {
+        if (!axis.constant()) checks.push_back({"axis", axis, -signed_rank, signed_rank - 1});
+    }
+    return checks;
+}
+
 std::string extent_symbol_name(const Value& value, size_t axis) {
     return fmt::format("{}_extent_{}", identifier(value.name), axis);
 }

@@ -37,6 +37,19 @@ struct HostCall {
     size_t inputs = 1, outputs = 1;
 };
 
+/// A number that an operand gives and that a run refuses outside of [low, high].
+struct Check {
+    std::string what;  // `axis`
+    Dim number, low, high;
+};
+
+/// An operand whose elements number elements of another tensor: a run refuses those outside of [-extent, extent). Where
+/// there are several extents they belong to the elements along the operand's last axis.
+struct IndexCheck {
+    size_t input;
+    std::vector<Dim> extents;
+};
+
 /// One ONNX node as Halide source text. Made from its node, it throws CompileError on the first attribute that it
 /// cannot honour. After that every method is a pure question: the same node and target always give the same text.
 class NodeGenerator {
@@ -76,6 +89,10 @@ public:
 
     /// Of a node that a function in runtime/ computes, which gives outputs whose extents only it knows their shapes.
     virtual HostCall host_call() const;
+
+    /// What a run has to check before the node is computed.
+    virtual std::vector<Check> checks() const { return {}; }
+    virtual std::vector<IndexCheck> index_checks() const { return {}; }
 
     /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.
     virtual bool is_view() const { return false; }
@@ -118,6 +135,9 @@ protected:
     std::vector<Dim> shape_operand(size_t i, std::optional<size_t> rank = {}) const;
     /// The elements where they are known, else null.
     const KnownElements* known_input(size_t i) const;
+
+    /// A check that an axis lies in [-rank, rank); none where it is a number.
+    static std::vector<Check> axis_checks(const std::vector<Dim>& axes, size_t rank);
 
     /// An axis in [0, rank) from one in [-rank, rank). Throws CompileError outside of it.
     static size_t normalised_axis(int64_t axis, size_t rank);

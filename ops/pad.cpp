@@ -165,7 +165,23 @@ public:
     using PadNode::PadNode;
 
     std::vector<TensorType> infer() const override {
-        return {TensorType(in(0).element, shape_operand(is_known_at_run_time(node_, 1) ? 1 : 3, in(0).rank()))};
+        if (const auto shape = declared_numbers(node_, in(0).rank())) return {TensorType(in(0).element, *shape)};
+        const std::vector<Dim>& pads = dims(1);
+        const size_t count = has_input(3) ? dims(3).size() : in(0).rank();
+        if (pads.size() != 2 * count) throw CompileError("pads has {} values, expected {}", pads.size(), 2 * count);
+        std::vector<Dim> shape = in(0).shape;
+        const auto rank = static_cast<int64_t>(shape.size());
+        for (size_t i = 0; i < count; ++i) {
+            for (int64_t axis = 0; axis < rank; ++axis) {
+                const Dim named = has_input(3) ? floor_mod(dims(3)[i], rank) : Dim(static_cast<int64_t>(i));
+                shape[axis] += is_equal(named, axis) * (pads[i] + pads[count + i]);
+            }
+        }
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+    std::vector<Check> checks() const override {
+        return has_input(3) && known_input(3) ? axis_checks(dims(3), in(0).rank()) : std::vector<Check>();
     }
 
 protected:
@@ -193,7 +209,7 @@ protected:
 };
 
 std::unique_ptr<NodeGenerator> make_pad(const Node& node) {
-    const bool at_run_time = is_known_at_run_time(node, 1) || is_known_at_run_time(node, 3);
+    const bool at_run_time = is_known_at_run_time(node, 1) || is_open_at_compile_time(node, 3);
     return node.version >= 11 && at_run_time ? make<PadAtRunTime>(node) : make<Pad>(node);
 }
 

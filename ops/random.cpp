@@ -4,31 +4,32 @@
 #include <fmt/format.h>
 
 #include "ops/families.h"
+#include "ops/random.h"
 
 namespace onnx2halide {
 
+std::string random_place(KernelSource& source, const TensorType& type) {
+    const Coordinates at = source.vars(type.rank());
+    std::string place = at.empty() ? "0" : at[0];
+    for (size_t i = 1; i < at.size(); ++i)
+        place = fmt::format("({}) * {} + {}", place, source.dim(type.shape[i]), at[i]);
+    return place;
+}
+
+uint32_t random_stream(const Node& node) {
+    if (!node.has("seed")) return static_cast<uint32_t>(node.index + 1);
+    if (const auto* seed = std::get_if<int64_t>(&node.attributes.at("seed"))) return static_cast<uint32_t>(*seed);
+    return std::bit_cast<uint32_t>(node.real("seed"));
+}
+
 namespace {
 
-/// A tensor of random numbers. They are a function of the seed (where the node has none, of its place in the model)
-/// and of each element's place, so every run gives the same ones.
+/// A tensor of random numbers.
 class RandomNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
 
 protected:
-    /// The number of an element, row by row.
-    static std::string place(KernelSource& source, const TensorType& type) {
-        const Coordinates at = source.vars(type.rank());
-        std::string place = at.empty() ? "0" : at[0];
-        for (size_t i = 1; i < at.size(); ++i)
-            place = fmt::format("({}) * {} + {}", place, source.dim(type.shape[i]), at[i]);
-        return place;
-    }
-
-    uint32_t stream() const {
-        return node_.has("seed") ? std::bit_cast<uint32_t>(node_.real("seed")) : static_cast<uint32_t>(node_.index + 1);
-    }
-
     ElementType result_type(ElementType otherwise) const {
         return node_.has("dtype") ? static_cast<ElementType>(node_.integer("dtype")) : otherwise;
     }
@@ -60,8 +61,9 @@ public:
         const bool is_normal = node_.op_type.starts_with("RandomNormal");
         const double low = is_normal ? node_.real("mean", 0.0f) : node_.real("low", 0.0f);
         const double range = is_normal ? node_.real("scale", 1.0f) : double{node_.real("high", 1.0f)} - low;
-        const std::string text = fmt::format("{} + {} * onnx::random_{}({}, {}u)", number(low), number(range),
-                                             is_normal ? "normal" : "uniform", place(source, out(0)), stream());
+        const std::string text =
+            fmt::format("{} + {} * onnx::random_{}({}, {}u)", number(low), number(range),
+                        is_normal ? "normal" : "uniform", random_place(source, out(0)), random_stream(node_));
         source.define(output(0), source.vars(out(0).rank()),
                       out(0).element == ElementType::float64 ? fmt::format("cast<double>({})", text) : text);
     }
@@ -90,7 +92,7 @@ public:
         const Coordinates at = source.vars(out(0).rank());
         source.store(output(0), at,
                      fmt::format("cast<{}>(onnx::random_uniform({}, {}u) < {})", info(out(0).element).halide_name,
-                                 place(source, out(0)), stream(), source.read(input(0), at)));
+                                 random_place(source, out(0)), random_stream(node_), source.read(input(0), at)));
     }
 
     bool is_pointwise() const override { return true; }
@@ -133,8 +135,8 @@ public:
         const std::string next = KernelSource::axis(source.rdom("next", {max(classes - 1, Dim(0))}), 0);
         source.line(fmt::format("{0}({1} + 1, {2}) += {0}({1}, {2});", sums, next, at[0]));
         const std::string total = fmt::format("{}({}, {})", sums, source.dim(classes - 1), at[0]);
-        const std::string place =
-            fmt::format("{} * onnx::random_uniform({}, {}u)", total, this->place(source, out(0)), stream());
+        const std::string place = fmt::format("{} * onnx::random_uniform({}, {}u)", total, random_place(source, out(0)),
+                                              random_stream(node_));
         source.line(fmt::format("{0}({1}, {2}) = 0;", drawn, at[1], at[0]));
         source.line(
             fmt::format("{0}({1}, {2}) += cast<int>({3}({4}, {2}) <= {5});", drawn, at[1], at[0], sums, c, place));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/composite.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/known_elements.h"
@@ -36,7 +37,7 @@ size_t output_index(size_t input_index, const std::vector<int64_t>& extents, con
 std::vector<std::optional<KnownElements>> folded(const Value& input, const Reduction& reduction, Combine combine) {
     const TensorType& type = input.checked_type();
     const auto extents = numbers(type.shape);
-    if (!combine || !extents || !input.known || input.known->integers.empty()) return {};
+    if (!combine || !reduction.is_known() || !extents || !input.known || input.known->integers.empty()) return {};
     std::vector<std::optional<Dim>> results(*product(reduction.output_shape(type.shape)).constant());
     for (size_t i = 0; i < input.known->integers.size(); ++i) {
         const Dim& element = input.known->integers[i];
@@ -107,7 +108,7 @@ private:
     std::string term(const std::string& x) const { return fmt::format(fmt::runtime(sum_.term), fmt::arg("x", x)); }
 
     std::string result(KernelSource& source, const std::string& sum) const {
-        const Dim count = product(reduction().reduced_extents(in(0)));
+        const Dim count = product(domain());
         const std::string divisor =
             count.constant() && is_float(type())
                 ? source.dim(count)
@@ -207,13 +208,30 @@ protected:
     }
 };
 
+/// Along axes that only a run knows, which are removed.
+std::vector<Value*> expand_reduction(Expansion& expansion) {
+    const Node& node = expansion.node();
+    std::map<std::string, Attribute> attributes = node.attributes;
+    attributes["keepdims"] = int64_t{1};
+    Value* axes = expansion.input(1);
+    Value* kept = expansion.add("kept", {node.op_type, node.version, {expansion.input(0), axes}, attributes});
+    return {expansion.add("squeezed", {"Squeeze", 13, {kept, axes}})};
+}
+
+template <typename T>
+std::unique_ptr<NodeGenerator> make_reduction(const Node& node) {
+    if (ReduceNode::has_open_axes(node) && node.integer("keepdims", 1) == 0)
+        return std::make_unique<EarlyComposite>(node, expand_reduction);
+    return make<T>(node);
+}
+
 }  // namespace
 
 std::vector<Operator> reduce_operators() {
-    std::vector<Operator> rows = {{"ReduceMax", 1, make<ReduceMax>},
-                                  {"ReduceMin", 1, make<ReduceMin>},
-                                  {"ReduceLogSumExp", 1, make<ReduceLogSumExp>}};
-    for (const Sum& row : sums) rows.push_back({row.op, 1, make<ReduceSum>});
+    std::vector<Operator> rows = {{"ReduceMax", 1, make_reduction<ReduceMax>},
+                                  {"ReduceMin", 1, make_reduction<ReduceMin>},
+                                  {"ReduceLogSumExp", 1, make_reduction<ReduceLogSumExp>}};
+    for (const Sum& row : sums) rows.push_back({row.op, 1, make_reduction<ReduceSum>});
     return rows;
 }
 

@@ -2,20 +2,54 @@
 
 #include <fmt/format.h>
 
+#include "ops/axis_operand.h"
+
 namespace onnx2halide {
 
-std::vector<int64_t> ReduceNode::axes() const {
-    if (node_.has("axes")) return node_.integers("axes");
-    return has_input(1) && !in(1).elements().is(0) ? integers(1) : std::vector<int64_t>();
+std::vector<Dim> ReduceNode::axes() const {
+    if (node_.has("axes")) {
+        const std::vector<int64_t> axes = node_.integers("axes");
+        return {axes.begin(), axes.end()};
+    }
+    return has_input(1) && !in(1).elements().is(0) ? dims(1) : std::vector<Dim>();
+}
+
+std::vector<Dim> ReduceNode::flags(const std::vector<Dim>& axes) const {
+    const auto rank = static_cast<int64_t>(in(0).rank());
+    std::vector<Dim> flags;
+    for (int64_t axis = 0; axis < rank; ++axis) {
+        Dim count;
+        for (const Dim& each : axes) count += is_equal(floor_mod(each, rank), axis);
+        flags.push_back(min(count, Dim(1)));
+    }
+    return flags;
 }
 
 Reduction ReduceNode::reduction() const {
-    const std::vector<int64_t> axes = this->axes();
+    const std::vector<Dim> axes = this->axes();
     const bool is_noop = axes.empty() && node_.integer("noop_with_empty_axes", 0) != 0;
+    if (has_open_axes(node_)) return Reduction(flags(axes));
     std::vector<bool> is_reduced(in(0).rank(), axes.empty() && !is_noop);
-    for (const int64_t axis : axes) is_reduced[normalised_axis(axis, is_reduced.size())] = true;
+    for (const Dim& axis : axes) is_reduced[normalised_axis(*axis.constant(), is_reduced.size())] = true;
     return {is_reduced, node_.integer("keepdims", 1) != 0};
 }
+
+std::vector<Dim> ReduceNode::domain() const {
+    const Reduction reduced = reduction();
+    if (reduced.is_known()) return reduced.reduced_extents(in(0));
+    // 1 where the output keeps the input's extent, and that where the output's is 1.
+    std::vector<Dim> extents;
+    for (const int axis : in(0).layout) {
+        if (reduced.may_reduce(axis)) extents.push_back(in(0).shape[axis] - out(0).shape[axis] + 1);
+    }
+    return extents;
+}
+
+bool ReduceNode::has_open_axes(const Node& node) {
+    return !node.has("axes") && is_open_at_compile_time(node, 1) && !node.inputs[1]->checked_type().elements().is(0);
+}
+
+std::vector<Check> ReduceNode::checks() const { return axis_checks(axes(), in(0).rank()); }
 
 std::vector<TensorType> ReduceNode::infer() const {
     return {TensorType(in(0).element, reduction().output_shape(in(0).shape))};
@@ -28,8 +62,8 @@ void ReduceNode::algorithm(KernelSource& source) const {
         const std::string x = source.read(input(0), place);
         return type() == in(0).element ? x : cast_text(x, type());
     };
-    if (!reduced.reduces_any()) return map(source, at, read(at));
-    const std::string r = source.rdom("r", reduced.reduced_extents(in(0)));
+    if (!reduced.may_reduce_any()) return map(source, at, read(at));
+    const std::string r = source.rdom("r", domain());
     source.keep(output(0), "domain", r);
     reduce(source, at, read(reduced.input_coordinates(in(0), at, r)));
 }

@@ -18,11 +18,18 @@ public:
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const final;
     void schedule(KernelSource& source) const final;
-    bool is_pointwise() const override { return !reduction().reduces_any(); }
+    bool is_pointwise() const override { return !reduction().may_reduce_any(); }
+    std::vector<Check> checks() const override;
+
+    /// Whether only a run knows the axes.
+    static bool has_open_axes(const Node& node);
+
     Dim flops() const override { return in(0).elements(); }
 
 protected:
     Reduction reduction() const;
+    /// Extents of the axes that are or may be reduced in the order of memory, innermost first.
+    std::vector<Dim> domain() const;
 
     /// The type in which kernels compute, such as float64 where integers come under a root.
     virtual ElementType type() const { return in(0).element; }
@@ -50,7 +57,9 @@ protected:
     static std::string innermost(const Loops& loops);
 
 private:
-    std::vector<int64_t> axes() const;
+    std::vector<Dim> axes() const;
+    /// For each axis of the input 1 where it is among these, else 0.
+    std::vector<Dim> flags(const std::vector<Dim>& axes) const;
     size_t contiguous_axes() const;
 };
 

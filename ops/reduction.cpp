@@ -3,17 +3,33 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/format.h>
+
 namespace onnx2halide {
 
-bool Reduction::reduces_any() const {
-    return std::find(is_reduced_.begin(), is_reduced_.end(), true) != is_reduced_.end();
+namespace {
+
+/// The extent where `flag` is 1, else 1.
+Dim extent_where(const Dim& flag, const Dim& extent) {
+    if (flag.constant() || extent.constant()) return 1 + (extent - 1) * flag;
+    return extent * flag + is_equal(flag, 0);  // whose bounds are closer
+}
+
+}  // namespace
+
+bool Reduction::may_reduce_any() const {
+    return std::any_of(is_reduced_.begin(), is_reduced_.end(), [](const Dim& flag) { return !flag.is(0); });
+}
+
+bool Reduction::is_known() const {
+    return std::all_of(is_reduced_.begin(), is_reduced_.end(), [](const Dim& flag) { return flag.constant(); });
 }
 
 std::vector<Dim> Reduction::output_shape(const std::vector<Dim>& input) const {
     std::vector<Dim> shape;
     for (size_t axis = 0; axis < input.size(); ++axis) {
         if (!reduces(axis)) {
-            shape.push_back(input[axis]);
+            shape.push_back(extent_where(is_equal(is_reduced_[axis], 0), input[axis]));
         } else if (keeps_dims_) {
             shape.push_back(1);
         }
@@ -34,11 +50,11 @@ Coordinates Reduction::input_coordinates(const TensorType& input, const Coordina
     Coordinates own(input.rank());
     size_t next = 0;
     for (const int axis : input.layout) {
-        if (reduces(axis)) own[axis] = KernelSource::axis(rdom, next++);
+        if (may_reduce(axis)) own[axis] = KernelSource::axis(rdom, next++);
     }
     next = 0;
     for (size_t axis = 0; axis < own.size(); ++axis) {
-        if (!reduces(axis)) own[axis] = at[next];
+        if (!reduces(axis)) own[axis] = may_reduce(axis) ? fmt::format("{} + {}", at[next], own[axis]) : at[next];
         if (!reduces(axis) || keeps_dims_) ++next;
     }
     return own;

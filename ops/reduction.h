@@ -9,20 +9,26 @@ namespace onnx2halide {
 /// Which axes of a tensor a node reduces to one element, and whether its output keeps them.
 class Reduction {
 public:
-    Reduction(std::vector<bool> is_reduced, bool keeps_dims)
-        : is_reduced_(std::move(is_reduced)), keeps_dims_(keeps_dims) {}
+    Reduction(const std::vector<bool>& is_reduced, bool keeps_dims)
+        : is_reduced_(is_reduced.begin(), is_reduced.end()), keeps_dims_(keeps_dims) {}
+    /// Where only a run knows the axes: 1 for each that is reduced, else 0. Their dims are kept.
+    explicit Reduction(std::vector<Dim> is_reduced) : is_reduced_(std::move(is_reduced)), keeps_dims_(true) {}
 
-    bool reduces(size_t axis) const { return is_reduced_[axis]; }
-    bool reduces_any() const;
+    /// Whether the axis is certain to be reduced.
+    bool reduces(size_t axis) const { return is_reduced_[axis].is(1); }
+    /// Whether it may be.
+    bool may_reduce(size_t axis) const { return !is_reduced_[axis].is(0); }
+    bool may_reduce_any() const;
+    bool is_known() const;
     std::vector<Dim> output_shape(const std::vector<Dim>& input) const;
     /// Extents of the reduced axes in the order of memory, innermost first, as an RDom takes them.
     std::vector<Dim> reduced_extents(const TensorType& input) const;
     /// Where the input's element stands that contributes to the output's at `at`, at this turn of an RDom over
-    /// reduced_extents.
+    /// the axes that may be reduced.
     Coordinates input_coordinates(const TensorType& input, const Coordinates& at, const std::string& rdom) const;
 
 private:
-    std::vector<bool> is_reduced_;
+    std::vector<Dim> is_reduced_;  // 0 or 1
     bool keeps_dims_;
 };
 

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/axis_map.h"
+#include "ops/axis_operand.h"
+#include "ops/composite.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -86,6 +89,7 @@ Resize::Resize(const Node& node)
 }
 
 std::vector<double> Resize::scales() const {
+    if (has_open_scales()) return {};
     if (node_.has("scales")) {
         const std::vector<float> values = node_.reals("scales");
         return {values.begin(), values.end()};
@@ -120,7 +124,8 @@ std::vector<Resize::Axis> Resize::all_axes() const {
         axes.push_back(scales.empty() ? Axis{numbers[i], extent, sizes[i]}
                                       : Axis{numbers[i], extent, scaled(extent, scales[i]), scales[i]});
     }
-    if (scales.empty()) keep_aspect_ratio(axes);
+    for (size_t i = 0; i < axes.size() && has_open_scales(); ++i) axes[i].scale_at = i;
+    if (scales.empty() && !has_open_scales()) keep_aspect_ratio(axes);
     if (crops()) read_roi(axes);
     return axes;
 }
@@ -144,6 +149,15 @@ void Resize::keep_aspect_ratio(std::vector<Axis>& axes) const {
 }
 
 void Resize::read_roi(std::vector<Axis>& axes) const {
+    if (is_known_at_run_time(node_, 1)) {
+        if (!in(1).elements().is(static_cast<int64_t>(axes.size() * 2)))
+            throw CompileError("roi has {} values, expected {}", in(1).elements().text(), axes.size() * 2);
+        for (size_t i = 0; i < axes.size(); ++i) {
+            axes[i].roi_at = i;
+            axes[i].axes = axes.size();
+        }
+        return;
+    }
     const std::vector<double> roi = reals(1);
     if (roi.size() != axes.size() * 2)
         throw CompileError("roi has {} values, expected {}", roi.size(), axes.size() * 2);
@@ -156,8 +170,8 @@ void Resize::read_roi(std::vector<Axis>& axes) const {
 std::vector<Resize::Axis> Resize::axes() const {
     std::vector<Axis> axes = all_axes();
     std::erase_if(axes, [](const Axis& axis) {
-        const bool is_whole = axis.roi_begin == 0 && axis.roi_end == 1;
-        return axis.output == axis.input && (axis.scale == 0 || axis.scale == 1) && is_whole;
+        const bool is_whole = axis.roi_begin == 0 && axis.roi_end == 1 && !axis.roi_at;
+        return axis.output == axis.input && !axis.scale_at && (axis.scale == 0 || axis.scale == 1) && is_whole;
     });
     return axes;
 }
@@ -174,36 +188,49 @@ std::vector<TensorType> Resize::infer() const {
 
 std::string Resize::scale(KernelSource& source, const Axis& axis) const {
     if (axis.scale != 0) return double_text(axis.scale);
+    if (axis.scale_at) return fmt::format("cast<double>({})", source.read(input(2), {fmt::to_string(*axis.scale_at)}));
     if (const auto factor = exact_div(axis.output, axis.input); factor && factor->constant())
         return double_text(*factor, source);
     return fmt::format("({} / {})", double_text(axis.output, source), double_text(axis.input, source));
 }
 
 std::string Resize::width(KernelSource& source, const Axis& axis) const {
-    if (axis.scale == 0) return double_text(axis.output, source);
+    if (!axis.has_scale()) return double_text(axis.output, source);
     const auto extent = axis.input.constant();
-    return extent ? double_text(axis.scale * static_cast<double>(*extent))
-                  : fmt::format("({} * {})", double_text(axis.input, source), scale(source, axis));
+    return extent && axis.scale != 0 ? double_text(axis.scale * static_cast<double>(*extent))
+                                     : fmt::format("({} * {})", double_text(axis.input, source), scale(source, axis));
 }
 
 std::string Resize::place(KernelSource& source, const Axis& axis, const std::string& at) const {
     const Transformation& transformation = row(transformations, "", transformation_);
     const auto extent = axis.input.constant();
+    const auto place = [&](std::string_view text) {
+        const std::string place =
+            fmt::format(fmt::runtime(text), fmt::arg("x", fmt::format("cast<double>({})", at)),
+                        fmt::arg("scale", scale(source, axis)), fmt::arg("in", double_text(axis.input, source)),
+                        fmt::arg("out", double_text(axis.output, source)), fmt::arg("width", width(source, axis)),
+                        fmt::arg("begin", roi(source, axis, false)), fmt::arg("end", roi(source, axis, true)));
+        // A division must not become a product: where it is exact, a place is an element's own.
+        return fmt::format("strict_float({})", place);
+    };
+    if (transformation.of_one.empty()) return place(transformation.place);
+    if (axis.scale_at || (axis.scale == 0 && !axis.output.constant() && prove_less_equal(2, axis.output) != Proof::yes))
+        return fmt::format("select({} == 1, {}, {})", width(source, axis), place(transformation.of_one),
+                           place(transformation.place));
     const bool is_one = axis.scale == 0 || !extent ? axis.output.is(1) : axis.scale * static_cast<double>(*extent) == 1;
-    const std::string_view text =
-        is_one && !transformation.of_one.empty() ? transformation.of_one : transformation.place;
-    const std::string place =
-        fmt::format(fmt::runtime(text), fmt::arg("x", fmt::format("cast<double>({})", at)),
-                    fmt::arg("scale", scale(source, axis)), fmt::arg("in", double_text(axis.input, source)),
-                    fmt::arg("out", double_text(axis.output, source)), fmt::arg("width", width(source, axis)),
-                    fmt::arg("begin", double_text(axis.roi_begin)), fmt::arg("end", double_text(axis.roi_end)));
-    // A division must not become a product: where it is exact, a place is an element's own.
-    return fmt::format("strict_float({})", place);
+    return place(is_one ? transformation.of_one : transformation.place);
+}
+
+std::string Resize::roi(KernelSource& source, const Axis& axis, bool is_end) const {
+    if (!axis.roi_at) return double_text(is_end ? axis.roi_end : axis.roi_begin);
+    const size_t place = *axis.roi_at + (is_end ? axis.axes : 0);
+    return fmt::format("cast<double>({})", source.read(input(1), {fmt::to_string(place)}));
 }
 
 std::optional<int64_t> Resize::repetition(const Axis& axis) const {
     const auto factor = exact_div(axis.output, axis.input);
-    if (!factor || !factor->constant() || (axis.scale != 0 && axis.scale != static_cast<double>(*factor->constant())))
+    if (!factor || !factor->constant() || axis.scale_at ||
+        (axis.scale != 0 && axis.scale != static_cast<double>(*factor->constant())))
         return std::nullopt;
     const bool halves = transformation_.find("half_pixel") != std::string::npos &&
                         transformation_ != "tf_half_pixel_for_nn" && !axis.output.is(1);
@@ -245,18 +272,15 @@ void Resize::copy_nearest(KernelSource& source, const std::vector<Axis>& axes) c
     }
 }
 
-int64_t Resize::first_tap(const Axis& axis) const {
-    double shrunk = 1;
-    if (antialias_) {
-        if (axis.scale == 0 && !(axis.input.constant() && axis.output.constant())) {
-            throw CompileError("antialias needs dimensions that are known at compile time");
-        }
-        const double scale = axis.scale != 0 ? axis.scale
-                                             : static_cast<double>(*axis.output.constant()) /
-                                                   static_cast<double>(*axis.input.constant());
-        shrunk = std::min(scale, 1.0);
-    }
-    return static_cast<int64_t>(std::floor(-(mode_ == "linear" ? 1 : 2) / shrunk)) + 1;
+Dim Resize::first_tap(const Axis& axis) const {
+    const int64_t reach = mode_ == "linear" ? 1 : 2;
+    if (!antialias_) return 1 - reach;
+    const auto in = axis.input.constant(), out = axis.output.constant();
+    // What a run scales reaches as far as what it shrinks to that size: a tap more weighs nothing.
+    if (axis.scale_at || (axis.scale == 0 && !(in && out)))
+        return 1 - max(Dim(reach), ceil_div(axis.input * reach, max(axis.output, Dim(1))));
+    const double scale = axis.scale != 0 ? axis.scale : static_cast<double>(*out) / static_cast<double>(*in);
+    return static_cast<int64_t>(std::floor(-static_cast<double>(reach) / std::min(scale, 1.0))) + 1;
 }
 
 std::string Resize::filter(const std::string& distance) const {
@@ -268,12 +292,12 @@ void Resize::define_tables(KernelSource& source, const Axis& axis) const {
     const std::string at = source.vars(out(0).rank())[axis.axis], tap = source.var("t");
     const std::string place =
         fmt::format("{}({})", table(source, axis, "place", at, this->place(source, axis, at)), at);
-    const int64_t before = first_tap(axis);
+    const Dim before = first_tap(axis);
     const std::string whole = fmt::format("cast<int>(floor({}))", place);
-    const std::string first = fmt::format(
-        "{}({})", table(source, axis, "first", at, before == 0 ? whole : fmt::format("{} - {}", whole, -before)), at);
+    const std::string first =
+        fmt::format("{}({})", table(source, axis, "first", at, shifted(source, whole, before)), at);
     std::string distance = fmt::format("abs({} + {} - {})", first, tap, place);
-    if (antialias_ && before < (mode_ == "linear" ? 0 : -1))
+    if (antialias_ && !before.is(mode_ == "linear" ? 0 : -1))
         distance += fmt::format(" * min({}, 1.0f)", scale(source, axis));
     std::string weight = filter(distance);
     if (exclude_outside_)
@@ -360,8 +384,9 @@ void Resize::schedule(KernelSource& source) const {
                                             : "GuardWithIf",
                                 x));
     source.schedule(fmt::format("{}.compute_at({}, {}).vectorize({});", sum, loops.func, tile, x));
-    source.schedule(fmt::format("{}.update().reorder({}, {}).vectorize({}).unroll({});", sum, x, fmt::join(taps, ", "),
-                                x, taps[0]));
+    const bool is_unrolled = this->taps(axes().back()).constant().has_value();
+    source.schedule(fmt::format("{}.update().reorder({}, {}).vectorize({}){};", sum, x, fmt::join(taps, ", "), x,
+                                is_unrolled ? fmt::format(".unroll({})", taps[0]) : ""));
     if (loops.vars.size() > 1) parallelise(source, loops);
 }
 
@@ -372,6 +397,23 @@ Dim Resize::flops() const {
     return flops * 2;
 }
 
-std::vector<Operator> resize_operators() { return {{"Resize", 10, make<Resize>}, {"Upsample", 7, make<Resize>}}; }
+namespace {
+
+std::unique_ptr<NodeGenerator> make_resize(const Node& node) {
+    const bool is_first = node.op_type == "Upsample" || node.version < 11;
+    const size_t scales = is_first ? 1 : 2;
+    const bool has_scales =
+        node.has("scales") || (node.has_input(scales) && !node.inputs[scales]->checked_type().elements().is(0));
+    const bool keeps_ratio = node.string("keep_aspect_ratio_policy", "stretch") != "stretch";
+    const bool is_open = has_scales ? !node.has("scales") && is_known_at_run_time(node, scales)
+                                    : keeps_ratio && is_open_at_compile_time(node, 3);
+    return is_open ? std::make_unique<EarlyComposite>(node, expand_resize) : make<Resize>(node);
+}
+
+}  // namespace
+
+std::vector<Operator> resize_operators() {
+    return {{"Resize", 10, make_resize}, {"Upsample", 7, make_resize}, {"Resize", 1, make<Resize>, "onnx2halide"}};
+}
 
 }  // namespace onnx2halide

@@ -21,12 +21,20 @@ private:
         Dim input, output;
         double scale = 0;  // 0: output / input
         double roi_begin = 0, roi_end = 1;
+        std::optional<size_t> scale_at = {};  // the place in a tensor of scales that only a run knows
+        std::optional<size_t> roi_at = {};    // the same for the region of interest, which ends `axes` places behind
+        size_t axes = 0;
+
+        /// Whether the scale is another number than output / input.
+        bool has_scale() const { return scale != 0 || scale_at; }
     };
     std::string mode_, transformation_, nearest_mode_;
     bool antialias_, exclude_outside_;
 
     // Inputs: their places differ between versions.
     std::vector<double> scales() const;
+    /// Whether a run brings the scales, and sizes that follow from them (see expand_resize).
+    bool has_open_scales() const { return has_input(2) && has_input(3) && node_.domain == "onnx2halide"; }
     std::vector<Dim> sizes() const;
     std::vector<size_t> resized_axes() const;
 
@@ -40,6 +48,7 @@ private:
 
     // Text of an axis, whose coordinate is `at`: places are doubles, as those who compare with the standard have them.
     std::string scale(KernelSource& source, const Axis& axis) const;
+    std::string roi(KernelSource& source, const Axis& axis, bool is_end) const;
     std::string width(KernelSource& source, const Axis& axis) const;
     std::string place(KernelSource& source, const Axis& axis, const std::string& at) const;
     std::string nearest(KernelSource& source, const Axis& axis, const std::string& at) const;
@@ -48,8 +57,8 @@ private:
     std::optional<int64_t> repetition(const Axis& axis) const;
 
     // Taps of an interpolated axis: so many from the first, counted from the element before the place.
-    int64_t first_tap(const Axis& axis) const;
-    int64_t taps(const Axis& axis) const { return 2 - 2 * first_tap(axis); }
+    Dim first_tap(const Axis& axis) const;
+    Dim taps(const Axis& axis) const { return 2 - 2 * first_tap(axis); }
 
     /// Defines a Func of an axis's coordinate and, for weights, a tap; they are computed once a run.
     std::string table(KernelSource& source, const Axis& axis, const std::string& role, const std::string& arguments,
@@ -60,5 +69,9 @@ private:
     std::string outside(KernelSource& source, const std::vector<Axis>& axes) const;
     std::string result_of(const std::string& sum) const;
 };
+
+class Expansion;
+/// Resize or Upsample by scales that only a run knows, or by a common scale that follows from sizes.
+std::vector<Value*> expand_resize(Expansion& expansion);
 
 }  // namespace onnx2halide

@@ -105,6 +105,11 @@ protected:
         to[axis] = index_text(source, input(1), from, in(0).shape[axis]);
         return {to, from};
     }
+
+public:
+    std::vector<IndexCheck> index_checks() const override {
+        return {{1, {in(0).shape[normalised_axis(node_.integer("axis", 0), in(0).rank())]}}};
+    }
 };
 
 /// ScatterND: the indices' last axis holds coordinates of slices.
@@ -125,6 +130,10 @@ protected:
         to.insert(to.end(), at.begin() + width, at.end());
         from.insert(from.end(), at.begin() + width, at.end());
         return {to, from};
+    }
+
+    std::vector<IndexCheck> index_checks() const override {
+        return {{1, {in(0).shape.begin(), in(0).shape.begin() + first_whole_axis()}}};
     }
 
     size_t first_whole_axis() const override {

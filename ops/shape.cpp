@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/axis_operand.h"
+#include "ops/composite.h"
 #include "ops/families.h"
 #include "ops/known_elements.h"
 #include "ops/node_generator.h"
@@ -179,6 +180,27 @@ private:
     }
 };
 
+/// Range that counts what only a run knows.
+std::vector<Value*> expand_range(Expansion& expansion) {
+    const ElementType type = expansion.input(0)->checked_type().element;
+    const bool is_narrow = is_narrow_float(type);
+    const auto cast = [&](const std::string& role, Value* value, ElementType to) {
+        return expansion.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
+    };
+    std::vector<Value*> inputs;
+    for (size_t i = 0; i < 3; ++i)
+        inputs.push_back(is_narrow ? cast("wide", expansion.input(i), ElementType::float32) : expansion.input(i));
+    Value* range = expansion.add("counted", {"CountedRange", 1, inputs, {}, "onnx2halide"});
+    return {is_narrow ? cast("narrow", range, type) : range};
+}
+
+std::unique_ptr<NodeGenerator> make_range(const Node& node) {
+    bool is_open = is_open_at_compile_time(node, 2);
+    for (size_t i = 0; i < 3; ++i) is_open |= is_known_at_run_time(node, i);
+    if (is_open && !declared_numbers(node, 1)) return std::make_unique<EarlyComposite>(node, expand_range);
+    return make<Range>(node);
+}
+
 /// EyeLike: ones on the k-th diagonal.
 class EyeLike : public GivenNode {
 public:
@@ -232,14 +254,30 @@ private:
     }
 };
 
+std::vector<Value*> expand_one_hot(Expansion& expansion) {
+    const Node& node = expansion.node();
+    Value* depth =
+        expansion.add("depth", {"Cast", 13, {expansion.input(1)}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
+    return {expansion.add("counted",
+                          {"OneHot", node.version, {expansion.input(0), depth, expansion.input(2)}, node.attributes})};
+}
+
+/// A depth that only a run knows is an integer before it becomes an extent.
+std::unique_ptr<NodeGenerator> make_one_hot(const Node& node) {
+    const bool is_open = node.inputs.size() == 3 && is_known_at_run_time(node, 1) &&
+                         is_float(node.inputs[1]->checked_type().element) &&
+                         !declared_numbers(node, node.inputs[0]->checked_type().rank() + 1);
+    return is_open ? std::make_unique<EarlyComposite>(node, expand_one_hot) : make<OneHot>(node);
+}
+
 }  // namespace
 
 std::vector<Operator> shape_operators() {
     return {
         {"Shape", 1, make<Shape>},           {"Size", 1, make<Size>},
         {"Constant", 1, make<ConstantNode>}, {"ConstantOfShape", 9, make<ConstantOfShape>},
-        {"Range", 11, make<Range>},          {"EyeLike", 9, make<EyeLike>},
-        {"OneHot", 9, make<OneHot>},
+        {"Range", 11, make_range},           {"EyeLike", 9, make<EyeLike>},
+        {"OneHot", 9, make_one_hot},
     };
 }
 

@@ -80,7 +80,9 @@ public:
 
 private:
     std::vector<Dim> shape() const {
-        if (is_known_at_run_time(node_, 0) || is_known_at_run_time(node_, 1)) return shape_operand(0, 2);
+        if (is_known_at_run_time(node_, 0) || is_known_at_run_time(node_, 1)) {
+            if (const auto shape = declared_numbers(node_, 2)) return *shape;
+        }
         const std::vector<Dim> shape = {floor_div(single_dim(1), 2) + 1, single_dim(0)};
         if (prove_less_equal(shape[0], 0) == Proof::yes || prove_less_equal(shape[1], 0) == Proof::yes)
             throw CompileError("the matrix has shape {}, expected 1x1 or more", shape_text(shape));

@@ -11,6 +11,33 @@ namespace onnx2halide {
 
 namespace {
 
+/// A start or end that counts from the axis's end where it is negative. INT64_MAX and the like, which mean an end of
+/// the axis, take no part in any arithmetic.
+Dim place(const Dim& given, const Dim& extent) {
+    if (const auto number = given.constant()) {
+        if (*number >= Dim::unbounded) return extent;
+        if (*number <= -Dim::unbounded) return -1;
+        return *number < 0 ? extent + *number : *number;
+    }
+    if (prove_less_equal(0, given) == Proof::yes) return given;
+    if (prove_less_equal(given, -1) == Proof::yes) return extent + given;
+    return given + extent * min(max(-given, Dim(0)), Dim(1));
+}
+
+/// The elements of an axis that a slice takes.
+struct Range {
+    Dim first, count;
+};
+
+Range taken(const Dim& extent, const Dim& start, const Dim& end, const Dim& step) {
+    if (extent.is(0)) return {0, 0};
+    const Dim rises = min(max(step, Dim(0)), Dim(1)), high = extent - 1 + rises, low = rises - 1;
+    const Dim first = max(min(place(start, extent), high), Dim(0)), behind = max(min(place(end, extent), high), low);
+    // Falling, the divisor is positive as well, so that numbers keep their bounds.
+    const Dim count = rises.is(0) ? ceil_div(first - behind, -step) : ceil_div(behind - first, step);
+    return {first, max(count, Dim(0))};
+}
+
 /// Slice: what it takes is given by attributes before version 10 and by inputs since.
 class Slice : public AxisMapNode {
 public:
@@ -59,41 +86,45 @@ private:
     }
 
     Cut cut(size_t axis, const Dim& start, const Dim& end, int64_t step) const {
-        const Dim& extent = in(0).shape[axis];
         if (step == 0) throw CompileError("step is 0 along axis {}", axis);
-        if (extent.is(0)) return {axis, 0, 0, step};
-        const Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
-        const Dim first = max(min(place(start, extent), high), Dim(0)),
-                  behind = max(min(place(end, extent), high), low);
-        const Dim count = step > 0 ? ceil_div(behind - first, step) : ceil_div(first - behind, -step);
-        return {axis, first, max(count, Dim(0)), step};
-    }
-
-    /// A start or end that counts from the axis's end where it is negative. INT64_MAX and the like, which mean an end
-    /// of the axis, take no part in any arithmetic.
-    static Dim place(const Dim& given, const Dim& extent) {
-        if (const auto number = given.constant()) {
-            if (*number >= Dim::unbounded) return extent;
-            if (*number <= -Dim::unbounded) return -1;
-            return *number < 0 ? extent + *number : *number;
-        }
-        if (prove_less_equal(0, given) == Proof::yes) return given;
-        if (prove_less_equal(given, -1) == Proof::yes) return extent + given;
-        throw CompileError("starts or ends has {}, which may be negative or not", given.text());
+        const Range range = taken(in(0).shape[axis], start, end, step);
+        return {axis, range.first, range.count, step};
     }
 
     static std::vector<Dim> to_dims(const std::vector<int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
 };
 
-/// Slice where something of what it takes is known only at run time, and the model declares how much it is.
+/// Slice where only a run knows the axes or steps, or something else whose result the model declares.
 class SliceAtRunTime : public MovementNode {
 public:
     using MovementNode::MovementNode;
 
     std::vector<TensorType> infer() const override {
-        size_t unknown = 1;
-        while (!is_known_at_run_time(node_, unknown)) ++unknown;
-        return {TensorType(in(0).element, shape_operand(unknown, in(0).rank()))};
+        if (const auto shape = declared_numbers(node_, in(0).rank())) return {TensorType(in(0).element, *shape)};
+        const std::vector<Dim>& starts = dims(1);
+        if (dims(2).size() != starts.size() || axes().size() != starts.size() || steps().size() != starts.size())
+            throw CompileError("starts, ends, axes and steps have {}, {}, {} and {} values, expected as many of each",
+                               starts.size(), dims(2).size(), axes().size(), steps().size());
+        std::vector<Dim> shape = in(0).shape;
+        for (size_t axis = 0; axis < shape.size(); ++axis) {
+            const Dim extent = shape[axis];
+            for (size_t i = 0; i < starts.size(); ++i) {
+                const Dim is_named =
+                    is_equal(floor_mod(axes()[i], static_cast<int64_t>(shape.size())), static_cast<int64_t>(axis));
+                if (is_named.is(0)) continue;
+                const Dim count = taken(extent, starts[i], dims(2)[i], steps()[i]).count;
+                shape[axis] = is_named.is(1) ? count : extent * is_equal(is_named, 0) + count * is_named;
+            }
+        }
+        return {TensorType(in(0).element, std::move(shape))};
+    }
+
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        if (has_input(3) && known_input(3)) checks = axis_checks(dims(3), in(0).rank());
+        for (size_t i = 0; has_input(4) && known_input(4) && i < dims(4).size(); ++i)
+            checks.push_back({"the size of a step", max(dims(4)[i], -dims(4)[i]), 1, Dim::unbounded});
+        return checks;
     }
 
     void algorithm(KernelSource& source) const override {
@@ -104,6 +135,15 @@ public:
     }
 
 private:
+    std::vector<Dim> axes() const {
+        if (has_input(3)) return dims(3);
+        std::vector<Dim> axes;
+        for (size_t i = 0; i < dims(1).size(); ++i) axes.emplace_back(static_cast<int64_t>(i));
+        return axes;
+    }
+
+    std::vector<Dim> steps() const { return has_input(4) ? dims(4) : std::vector<Dim>(dims(1).size(), 1); }
+
     /// The input's coordinate along an axis, held inside whatever the operands say.
     std::string place(KernelSource& source, size_t axis, const std::string& at) const {
         const size_t rank = in(0).rank();
@@ -119,9 +159,9 @@ private:
 };
 
 std::unique_ptr<NodeGenerator> make_slice(const Node& node) {
-    bool at_run_time = false;
-    for (size_t i = 1; i < node.inputs.size(); ++i) at_run_time |= is_known_at_run_time(node, i);
-    return at_run_time ? make<SliceAtRunTime>(node) : make<Slice>(node);
+    bool at_run_time = is_open_at_compile_time(node, 3) || is_open_at_compile_time(node, 4);
+    for (size_t i = 1; i < 3; ++i) at_run_time |= is_known_at_run_time(node, i);
+    return node.version >= 10 && at_run_time ? make<SliceAtRunTime>(node) : make<Slice>(node);
 }
 
 }  // namespace

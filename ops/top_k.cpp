@@ -24,6 +24,7 @@ public:
 
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const override;
+    std::vector<Check> checks() const override;
     void schedule(KernelSource& source) const override;
     Dim flops() const override { return in(0).elements(); }
 
@@ -33,8 +34,9 @@ private:
 
     size_t axis() const { return normalised_axis(node_.integer("axis", -1), in(0).rank()); }
     int64_t extent() const { return in(0).shape[axis()].constant().value(); }
-    int64_t count() const { return own()->checked_type().shape[axis()].constant().value(); }
-    int64_t requested() const;
+    /// How many are asked for, all where only a run knows that.
+    int64_t count() const { return own()->checked_type().shape[axis()].constant().value_or(extent()); }
+    Dim requested() const;
     int64_t heat_size() const;
     Coordinates row(KernelSource& source, const std::string& first) const;
 
@@ -64,18 +66,21 @@ private:
     void schedule_stages(KernelSource& source, const std::string& place) const;
 };
 
-int64_t TopK::requested() const {
+Dim TopK::requested() const {
     if (node_.version < 10) return node_.integer("k");
-    if (!is_known_at_run_time(node_, 1)) {
-        const auto k = single_dim(1).constant();
-        return k ? *k : throw CompileError("k is {}, expected a number", single_dim(1).text());
-    }
+    if (!is_known_at_run_time(node_, 1)) return single_dim(1);
     for (const Value* output : node_.outputs) {
         if (output && output->declared && output->declared->rank() == in(0).rank()) {
-            if (const auto declared = output->declared->shape[axis()].constant()) return *declared;
+            const Dim& declared = output->declared->shape[axis()];
+            if (declared.constant()) return declared;
         }
     }
-    throw CompileError("input 1 ('{}') must be known before run time", input(1)->name);
+    return single_dim(1);
+}
+
+std::vector<Check> TopK::checks() const {
+    const Dim k = requested();
+    return k.constant() ? std::vector<Check>() : std::vector<Check>{{"k", k, 0, extent()}};
 }
 
 std::vector<TensorType> TopK::infer() const {
@@ -88,10 +93,10 @@ std::vector<TensorType> TopK::infer() const {
         throw CompileError("axis {} has {} elements, expected a number that is known at compile time, at most {}",
                            axis(), extent.text(), longest_axis);
     }
-    const int64_t k = requested();
-    if (k < 0 || k > *extent.constant())
-        throw CompileError("k is {}, expected 0 to {}, the extent of axis {}", k, extent.text(), axis());
-    extent = k;
+    const Dim k = requested();
+    if (prove_less_equal(0, k) == Proof::no || prove_less_equal(k, extent) == Proof::no)
+        throw CompileError("k is {}, expected 0 to {}, the extent of axis {}", k.text(), extent.text(), axis());
+    extent = max(min(k, extent), Dim(0));
     return {TensorType(in(0).element, shape), TensorType(ElementType::int64, shape)};
 }
 
@@ -190,7 +195,11 @@ void TopK::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(in(0).rank());
     const std::string top = this->func(source, "top");
     const std::string index = fmt::format("{}({})", top, fmt::join(row(source, at[axis()]), ", "));
-    source.line(fmt::format("{} = {}({})[1];", index, sorted, fmt::join(row(source, at[axis()]), ", ")));
+    // Where a run may ask for any number, Halide still has to see that there are no more.
+    const std::string place = out(has_output(0) ? 0 : 1).shape[axis()].constant()
+                                  ? at[axis()]
+                                  : fmt::format("clamp({}, 0, {})", at[axis()], std::max<int64_t>(0, extent() - 1));
+    source.line(fmt::format("{} = {}({})[1];", index, sorted, fmt::join(row(source, place), ", ")));
     if (has_output(0)) {
         Coordinates from = at;
         from[axis()] = fmt::format("clamp({}, 0, {})", index, std::max<int64_t>(0, extent() - 1));

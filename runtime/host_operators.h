@@ -30,4 +30,8 @@ int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* no
                                     const halide_buffer_t* max_boxes, const halide_buffer_t* iou_threshold,
                                     const halide_buffer_t* score_threshold, onnx2halide_result selected);
 
+/* Range: start, start + delta, ... before the limit, all scalars of the result's type. */
+int onnx2halide_range(onnx2halide_session* session, const char* node, const halide_buffer_t* start,
+                      const halide_buffer_t* limit, const halide_buffer_t* delta, onnx2halide_result range);
+
 #endif

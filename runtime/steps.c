@@ -88,6 +88,39 @@ int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int6
                             (long long)turns, INT32_MAX);
 }
 
+int onnx2halide_check(onnx2halide_session* session, const char* node, const char* what, int64_t number, int64_t low,
+                      int64_t high) {
+    if (low == high) {
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: %s is %lld, expected %lld", node, what,
+                                (long long)number, (long long)low);
+    }
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: %s is %lld, expected one in [%lld, %lld]", node,
+                            what, (long long)number, (long long)low, (long long)high);
+}
+
+static int64_t index_at(const halide_buffer_t* indices, size_t i) {
+    return indices->type.bits == 64 ? ((const int64_t*)indices->host)[i] : ((const int32_t*)indices->host)[i];
+}
+
+int onnx2halide_check_indices(onnx2halide_session* session, const char* node, int input, const halide_buffer_t* indices,
+                              int count, const int64_t* extents) {
+    const size_t total = onnx2halide_tensor_bytes(indices) / (size_t)(indices->type.bits / 8);
+    for (int axis = 0; axis < count; ++axis) {
+        const int64_t extent = extents[axis];
+        int is_outside = 0; /* without a branch in the loop, so that it is vectorised */
+        for (size_t i = (size_t)axis; i < total; i += (size_t)count)
+            is_outside |= (uint64_t)index_at(indices, i) + (uint64_t)extent >= 2 * (uint64_t)extent;
+        for (size_t i = (size_t)axis; is_outside && i < total; i += (size_t)count) {
+            const int64_t index = index_at(indices, i);
+            if (index >= -extent && index < extent) continue;
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                                    "%s: input %d has the index %lld, expected one in [%lld, %lld]", node, input,
+                                    (long long)index, (long long)-extent, (long long)extent - 1);
+        }
+    }
+    return 0;
+}
+
 int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_buffer_t* tensor) {
     const onnx2halide_port* port = &session->model->outputs[output];
     int64_t* dims = session->port_dims;

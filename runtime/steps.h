@@ -19,6 +19,13 @@ int onnx2halide_append(onnx2halide_session* session, const char* node, int resul
                        const halide_buffer_t* slice, int64_t turn);
 /* A trip count that never ends is an error. */
 int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int64_t turns);
+/* A number that an operand gives is an error outside of [low, high]. */
+int onnx2halide_check(onnx2halide_session* session, const char* node, const char* what, int64_t number, int64_t low,
+                      int64_t high);
+/* So is an index outside of [-extent, extent). With several extents an index belongs to that of its place along the
+ * innermost axis. */
+int onnx2halide_check_indices(onnx2halide_session* session, const char* node, int input, const halide_buffer_t* indices,
+                              int count, const int64_t* extents);
 /* Gives the caller an output whose shape the run has found. */
 int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_buffer_t* tensor);
 
@@ -49,6 +56,16 @@ static inline int64_t onnx2halide_dim(int64_t number) {
 #define APPEND(node, result, slot, slice, turn)                                                                        \
     RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), turn))
 #define DELIVER(output, tensor) RUN(onnx2halide_deliver(session, output, T(tensor)))
+/* CHECK("node 'sum' (ReduceSum)", "axis", D(axes_element_0), -2, 1); */
+#define CHECK(node, what, number, low, high)                                                                           \
+    do {                                                                                                               \
+        const int64_t checked = number;                                                                                \
+        if (checked < (low) || checked > (high)) return onnx2halide_check(session, node, what, checked, low, high);    \
+    } while (0)
+#define CHECK_INDICES(node, input, tensor, ...)                                                                        \
+    RUN(onnx2halide_check_indices(session, node, input, T(tensor),                                                     \
+                                  (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                     \
+                                  (const int64_t[]){__VA_ARGS__}))
 #define CHECK_TURNS(node, turns) RUN(onnx2halide_check_turns(session, node, turns))
 /* A call of an operator of the host: HOST(onnx2halide_non_zero, "node 'found' (NonZero)", T(x), HEAP_RESULT(found, 2));
  */

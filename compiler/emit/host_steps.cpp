@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/plan/live.h"
 #include "ops/control_flow.h"
 
 namespace onnx2halide {
@@ -85,7 +86,8 @@ std::string halide_type_text(ElementType type) {
 
 std::string session_text(const Dim& dim) {
     std::map<std::string, Dim> names;
-    for (const std::string& symbol : dim.symbols()) names[symbol] = Dim::symbol(fmt::format("D({})", symbol));
+    for (const std::string& symbol : dim.symbols())
+        names[symbol] = Dim::symbol(fmt::format("D({})", symbol), -Dim::unbounded);
     return dim.substitute(names).text(DimSyntax::c);
 }
 
@@ -150,8 +152,37 @@ std::string HostSteps::device_views(const Step& step) const {
     return text;
 }
 
+void HostSteps::write_checks(const Node& node, std::string& text) {
+    for (const Check& check : make_generator(node)->checks()) {
+        if (prove_less_equal(check.low, check.number) == Proof::yes &&
+            prove_less_equal(check.number, check.high) == Proof::yes)
+            continue;
+        text += fmt::format("    CHECK({}, \"{}\", {}, {}, {});\n", quoted_label(node), check.what,
+                            session_text(check.number), session_text(check.low), session_text(check.high));
+    }
+}
+
+/// Views have no step of their own.
+void HostSteps::write_view_checks(const Value* tensor, std::string& text) {
+    for (const Node* view = view_of(tensor); view; view = view_of(view->inputs[0])) write_checks(*view, text);
+}
+
+/// Once their tensors are set up.
+void HostSteps::write_index_checks(const Node& node, std::string& text) const {
+    for (const IndexCheck& check : make_generator(node)->index_checks()) {
+        const Value* indices = node.inputs[check.input];
+        if (program_.is_gpu() || indices->is_constant() || !has_tensor(indices)) continue;
+        std::vector<std::string> extents;
+        for (const Dim& extent : check.extents) extents.push_back(session_text(extent));
+        text += fmt::format("    CHECK_INDICES({}, {}, {}, {});\n", quoted_label(node), check.input, name(indices),
+                            fmt::join(extents, ", "));
+    }
+}
+
 void HostSteps::write_kernel(const Step& step, std::string& text) {
+    for (const Node* node : step.nodes) write_checks(*node, text);
     for (const Value* input : step.inputs) prepare_input(input, text);
+    for (const Node* node : step.nodes) write_index_checks(*node, text);
     for (const Value* output : step.outputs) prepare_output(output, text);
     std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
     for (const Value* input : step.inputs) arguments.push_back(fmt::format("T({})", name(input)));
@@ -170,6 +201,7 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
 
 void HostSteps::write_host_call(const Step& step, std::string& text) {
     const HostCall call = make_generator(step.node())->host_call();
+    write_checks(step.node(), text);
     std::vector<std::string> arguments = {call.function, quoted_label(step.node())};
     arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
     for (size_t i = 0; i < call.inputs; ++i) {
@@ -382,6 +414,7 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
 
 void HostSteps::prepare_input(const Value* tensor, std::string& text) {
     if (!is_late(tensor) || !ready_.insert(tensor).second) return;
+    write_view_checks(tensor, text);
     const Storage& storage = program_.storage(tensor);
     std::string address;
     switch (storage.place) {

@@ -31,6 +31,9 @@ private:
     void add_function(const Block& block, const std::string& after, const std::string& comment);
     void write(const Block& block, std::string& text);
     void write(const Step& step, std::string& text);
+    void write_checks(const Node& node, std::string& text);
+    void write_view_checks(const Value* tensor, std::string& text);
+    void write_index_checks(const Node& node, std::string& text) const;
     void write_kernel(const Step& step, std::string& text);
     void write_host_call(const Step& step, std::string& text);
     void write_branch(const Step& step, std::string& text);

@@ -340,6 +340,13 @@ Dim max(const Dim& a, const Dim& b) {
     return Dim::operation(max_kind, a, b);
 }
 
+Dim is_equal(const Dim& a, const Dim& b) {
+    const Proof proof = prove_equal(a, b);
+    if (proof != Proof::unknown) return proof == Proof::yes ? 1 : 0;
+    // The outer maxima tell the bounds.
+    return max(Dim(0), 1 - max(Dim(0), max(a - b, b - a)));
+}
+
 Proof prove_less_equal(const Dim& a, const Dim& b) {
     if (a.constant() && b.constant()) return *a.constant() <= *b.constant() ? Proof::yes : Proof::no;
     const auto rest = difference(b, a);

@@ -70,6 +70,8 @@ public:
     friend Dim floor_mod(const Dim& a, const Dim& b);
     friend Dim min(const Dim& a, const Dim& b);
     friend Dim max(const Dim& a, const Dim& b);
+    /// 1 where both are the same number, else 0.
+    friend Dim is_equal(const Dim& a, const Dim& b);
 
     /// a / b where b divides every term of a; nothing where it does not.
     friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
@@ -109,6 +111,7 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Dim floor_mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
+Dim is_equal(const Dim& a, const Dim& b);
 std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 Proof prove_equal(const Dim& a, const Dim& b);
 Proof prove_less_equal(const Dim& a, const Dim& b);

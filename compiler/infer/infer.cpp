@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "compiler/infer/control_flow.h"
+#include "ops/composite.h"
 #include "ops/control_flow.h"
 #include "ops/known_elements.h"
 #include "ops/names.h"
@@ -107,9 +108,34 @@ void bind_extents(Value& value) {
     }
 }
 
+void track_constants(const Node& node) {
+    for (Value* input : node.inputs) {
+        if (input && input->constant && !input->known) input->known = known_elements(*input->constant);
+    }
+}
+
+/// Puts the nodes in its place that compute what the node needs to know.
+bool expand_early(Graph& graph, Node& node) {
+    track_constants(node);
+    const std::unique_ptr<NodeGenerator> generator = make_generator(node);
+    const auto* composite = dynamic_cast<const EarlyComposite*>(generator.get());
+    if (!composite) return false;
+    check_tiny(*generator, node.inputs, "input");
+    const std::vector<Value*> results = composite->expand(graph);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        Value* output = node.outputs[i];
+        if (!output) continue;
+        output->type = results.at(i)->type;
+        check_declared(*output);
+        Composite::rename(graph, results[i], output);
+    }
+    return true;
+}
+
 /// Returns whether other nodes stand in its place now.
 bool infer(Graph& graph, Node& node) {
     if (is_control_flow(node)) return infer_control_flow(graph, node);
+    if (expand_early(graph, node)) return true;
     infer_node(node);
     return false;
 }
@@ -117,11 +143,10 @@ bool infer(Graph& graph, Node& node) {
 }  // namespace
 
 void infer_node(Node& node) {
-    for (Value* input : node.inputs) {
-        if (!input) continue;
-        check_type(*input);
-        if (input->constant && !input->known) input->known = known_elements(*input->constant);
+    for (const Value* input : node.inputs) {
+        if (input) check_type(*input);
     }
+    track_constants(node);
     const auto [generator, types] = inferred(node);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         Value* output = node.outputs[i];
@@ -136,6 +161,14 @@ void infer_node(Node& node) {
     const auto known = generator->known();
     for (size_t i = 0; i < node.outputs.size() && i < known.size(); ++i) {
         if (node.outputs[i] && known[i] && known[i]->size() <= KnownElements::limit) node.outputs[i]->known = known[i];
+    }
+}
+
+void infer_added(Graph& graph, Node& node) {
+    if (expand_early(graph, node)) {
+        graph.remove(&node);
+    } else {
+        infer_node(node);
     }
 }
 

@@ -11,4 +11,8 @@ void infer_types(Graph& graph);
 /// The same for one node whose inputs have types; values that already have a type keep it.
 void infer_node(Node& node);
 
+/// The same for a node of a graph. One that takes what only a run knows may be replaced by several, whose results have
+/// the names of its own.
+void infer_added(Graph& graph, Node& node);
+
 }  // namespace onnx2halide

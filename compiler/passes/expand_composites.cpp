@@ -1,22 +1,7 @@
-#include <algorithm>
-
 #include "compiler/passes/passes.h"
 #include "ops/composite.h"
 
 namespace onnx2halide {
-
-namespace {
-
-/// Lets the node that makes `result` make `output` instead, which keeps its name.
-void rename(Graph& graph, Value* result, Value* output) {
-    output->known = result->known;
-    graph.replace_uses(result, output);
-    std::replace(result->producer->outputs.begin(), result->producer->outputs.end(), result, output);
-    output->producer = result->producer;
-    result->producer = nullptr;
-}
-
-}  // namespace
 
 void expand_composites(Graph& graph) {
     std::vector<Node*> nodes;
@@ -29,7 +14,7 @@ void expand_composites(Graph& graph) {
         const std::vector<Value*> outputs = node->outputs;
         graph.remove(node);
         for (size_t i = 0; i < outputs.size(); ++i) {
-            if (outputs[i]) rename(graph, results.at(i), outputs[i]);
+            if (outputs[i]) Composite::rename(graph, results.at(i), outputs[i]);
         }
     }
 }

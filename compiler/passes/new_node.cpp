@@ -18,7 +18,7 @@ Value* add_node(Graph& graph, const NewNode& description, const std::string& hin
     node.attributes = description.attributes;
     node.inputs = description.inputs;
     node.outputs = {result};
-    infer_node(*graph.add(std::move(node), before));
+    infer_added(graph, *graph.add(std::move(node), before));
     return result;
 }
 

@@ -46,6 +46,7 @@ Value* SymbolicCopy::copy(const Value* value) {
     own->type = value->type;
     own->known = value->known;
     own->constant = value->constant;
+    own->bindings = value->bindings;
     kind_ == Extents::all ? name_all(*own, copies_.size()) : name_compound(*own);
     originals_[own.get()] = value;
     return own.get();

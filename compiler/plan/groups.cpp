@@ -78,6 +78,7 @@ private:
     bool can_fuse(const Value& value, const OpenGroup& open) const {
         const auto group = group_of_.find(&value);
         if (group == group_of_.end() || groups_[group->second].is_merged || graph_.is_output(&value)) return false;
+        if (!value.bindings.empty()) return false;  // its reader may need what a run reads off it first
         const std::vector<const Node*>& members = open.group.nodes;
         const auto is_other = [&](const Node* consumer) {
             return consumer == loops_of(open) || std::find(members.begin(), members.end(), consumer) == members.end();

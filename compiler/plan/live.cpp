@@ -13,10 +13,37 @@ void add_symbols(const Value* value, std::set<std::string>& symbols) {
     for (const Dim& dim : value->checked_type().shape) symbols.merge(dim.symbols());
 }
 
+void add_check_symbols(const Node& node, std::set<std::string>& symbols) {
+    const auto generator = make_generator(node);
+    for (const Check& check : generator->checks()) {
+        for (const Dim& dim : {check.number, check.low, check.high}) symbols.merge(dim.symbols());
+    }
+    for (const IndexCheck& check : generator->index_checks()) {
+        for (const Dim& extent : check.extents) symbols.merge(extent.symbols());
+    }
+}
+
+void add_view_symbols(const Value* value, std::set<std::string>& symbols) {
+    for (const Node* view = view_of(value); view; view = view_of(view->inputs[0])) add_check_symbols(*view, symbols);
+}
+
 }  // namespace
+
+const Node* view_of(const Value* value) {
+    return value && value->producer && make_generator(*value->producer)->is_view() ? value->producer : nullptr;
+}
+
+std::set<std::string> symbols_of(const Value* value) {
+    std::set<std::string> symbols;
+    add_symbols(value, symbols);
+    add_view_symbols(value, symbols);
+    return symbols;
+}
 
 std::set<std::string> symbols_of(const Step& step) {
     std::set<std::string> symbols;
+    for (const Node* node : step.nodes) add_check_symbols(*node, symbols);
+    for (const Value* input : step.inputs) add_view_symbols(input, symbols);
     for (const Dim& argument : step.arguments) symbols.merge(argument.symbols());
     for (const Value* input : step.inputs) add_symbols(input, symbols);
     for (const Value* output : step.outputs) add_symbols(output, symbols);
@@ -35,10 +62,12 @@ std::set<std::string> symbols_of(const Step& step) {
 }
 
 void LiveValues::need(const Value* value) {
-    for (; value; value = value->producer->inputs[0]) {
+    while (value) {
         values_.insert(value);
         for (const Dim& dim : value->checked_type().shape) symbols_.merge(dim.symbols());
-        if (!value->producer || !make_generator(*value->producer)->is_view()) return;
+        const Node* view = view_of(value);
+        if (view) add_check_symbols(*view, symbols_);
+        value = view ? view->inputs[0] : nullptr;
     }
 }
 
@@ -66,6 +95,7 @@ bool LiveValues::is_live(const Step& step) const {
 
 void LiveValues::add_needs(const Step& step) {
     for (const Dim& argument : step.arguments) symbols_.merge(argument.symbols());
+    for (const Node* node : step.nodes) add_check_symbols(*node, symbols_);
     for (const Value* output : step.outputs) {
         for (const Dim& dim : output ? output->checked_type().shape : std::vector<Dim>()) symbols_.merge(dim.symbols());
     }

@@ -311,7 +311,7 @@ private:
             for (const std::string& symbol : symbols_of(step)) add(Dim::symbol(symbol));
         });
         for (const Value* output : program_.graph->outputs) {
-            for (const Dim& dim : output->checked_type().shape) add(dim);
+            for (const std::string& symbol : symbols_of(output)) add(Dim::symbol(symbol));
         }
     }
 

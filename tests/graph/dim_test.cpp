@@ -141,6 +141,15 @@ TEST_CASE("bounds of dims follow from those of their symbols") {
     }
 }
 
+TEST_CASE("whether two dims are equal as a number") {
+    const Dim axis = Dim::symbol("axis", -4, 3);
+    CHECK(is_equal(b, b).is(1));
+    CHECK(is_equal(tile, 3).is(0));
+    CHECK(is_equal(axis, 1).bounds() == Bounds(0, 1));
+    for (int64_t number = -4; number <= 3; ++number)
+        CHECK(is_equal(axis, 1).substitute({{"axis", number}}).is(number == 1 ? 1 : 0));
+}
+
 TEST_CASE("questions about dims have three answers") {
     const struct {
         Dim a, b;

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "ops/axis_map.h"
+
+namespace onnx2halide {
+
+/// A node whose output has the elements of input 0 in the same row-major order, under another shape.
+class ReshapeNode : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override { return {TensorType(in(0).element, shape())}; }
+    std::vector<std::optional<KnownElements>> known() const override { return {input(0)->known}; }
+    bool is_view() const override;
+
+    /// Where it is no view its text is right for any layout, but slow.
+    LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
+
+    std::optional<Layout> memory_order() const override;
+    void algorithm(KernelSource& source) const override;
+    /// Where the output's innermost axis takes turns through several stretches of memory, as a shuffle of channels
+    /// does, each is read in vectors and these are interleaved in registers.
+    void schedule(KernelSource& source) const override;
+
+protected:
+    virtual std::vector<Dim> shape() const = 0;
+
+private:
+    /// How many stretches of memory the output's innermost axis goes through in turns; nothing where it goes along one,
+    /// or through many.
+    std::optional<int64_t> interleaved() const;
+};
+
+}  // namespace onnx2halide

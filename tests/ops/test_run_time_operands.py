@@ -1,0 +1,173 @@
+"""Operands that only a run knows: axes, sizes, counts. Each model is compiled once and runs with several of them, compared with ONNX's
+reference; numbers that it must refuse leave it usable."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnx2halide
+import pytest
+from onnx import TensorProto, helper
+from onnx2halide.compare import default_floor, default_tolerance, difference
+from onnx2halide.references import OnnxReference, OnnxRuntime
+
+
+def ints(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int64)
+
+
+def scalar(number, dtype=np.int64) -> np.ndarray:
+    return np.array(number, dtype)
+
+
+def data(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+@dataclass
+class Case:
+    """A node, what it takes in each run, and runs that fail, with what the message says."""
+
+    op: str
+    runs: list[list]
+    attributes: dict = field(default_factory=dict)
+    outputs: int = 1
+    refused: list[tuple[list, str]] = field(default_factory=list)
+    engine: type = OnnxReference
+    opset: int = 22
+    result: int = TensorProto.FLOAT
+
+    def __str__(self):
+        texts = [f"{key}={value}" for key, value in self.attributes.items()]
+        return " ".join([self.op, *("x".join(map(str, run.shape)) or "scalar" for run in self.runs[0] if run is not None), *texts])
+
+    def model(self) -> onnx.ModelProto:
+        """The operands' shapes are known, their elements and the results' shapes are not."""
+        names = ["" if operand is None else f"x{i}" for i, operand in enumerate(self.runs[0])]
+        results = [f"y{i}" for i in range(self.outputs)]
+        node = helper.make_node(self.op, names, results, name=self.op.lower(), **self.attributes)
+        inputs = [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(operand.dtype), operand.shape)
+            for name, operand in zip(names, self.runs[0])
+            if name
+        ]
+        outputs = [onnx.ValueInfoProto(name=name) for name in results]
+        graph = helper.make_graph([node], "small", inputs, outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10)
+        model = onnx.shape_inference.infer_shapes(model)
+        for output in model.graph.output:
+            if not output.type.WhichOneof("value"):
+                output.type.tensor_type.elem_type = self.result
+            output.type.tensor_type.ClearField("shape")
+        return model
+
+    def open_model(self, expected: dict[str, np.ndarray]) -> onnx.ModelProto:
+        """The model, where outputs have the ranks of these, as the checker wants to know them."""
+        model = self.model()
+        for output in model.graph.output:
+            shape = output.type.tensor_type.shape
+            shape.SetInParent()
+            for axis in range(np.ndim(expected[output.name])):
+                shape.dim.add().dim_param = f"{output.name}_{axis}"
+        return model
+
+
+def named(operands: list) -> dict[str, np.ndarray]:
+    return {f"x{i}": operand for i, operand in enumerate(operands) if operand is not None}
+
+
+REDUCTIONS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
+X = data(3, 5, 20)
+POSITIVE = np.abs(X) + 0.5
+AXES = [[POSITIVE, ints(axis)] for axis in (0, 1, 2, -1)]
+OUTSIDE = ([POSITIVE, ints(3)], "axis is 3, expected one in [-3, 2]")
+
+CASES = [
+    *(Case(f"Reduce{op}", AXES, {"keepdims": keeps}, refused=[OUTSIDE]) for op in REDUCTIONS for keeps in (0, 1)),
+    Case("ReduceSum", [[X, ints(*axes)] for axes in ((0, 1), (2, 0), (-1, 1))], {"keepdims": 1}),
+    Case("ReduceSum", [[X, ints(*axes)] for axes in ((0, 1), (2, 0), (-1, 1))], {"keepdims": 0}),
+    Case("ReduceMean", [[data(2, 3, 4, 17), ints(*axes)] for axes in ((2, 3), (1, 2), (0, -1))], {"keepdims": 0}),
+    Case("ReduceSum", [[X, ints()]], {"noop_with_empty_axes": 1}),
+    *(
+        Case(op, [[X, scalar(axis)] for axis in (0, 1, 2, -3)], {"reverse": reverse}, engine=engine, opset=opset,
+             refused=[([X, scalar(-4)], "axis is -4, expected one in [-3, 2]")])
+        for op, engine, opset in (("CumSum", OnnxReference, 22), ("CumProd", OnnxReference, 26))
+        for reverse in (0, 1)
+    ),
+    Case("Squeeze", [[data(1, 5, 1, 2), ints(axis)] for axis in (0, 2, -2)], refused=[([data(1, 5, 1, 2), ints(1)], "expected 10")]),
+    Case("Unsqueeze", [[data(4, 5), ints(*axes)] for axes in ((0, 1), (-1, 0), (1, 2))]),
+    Case("Reshape", [[X, ints(*shape)] for shape in ((15, 20), (-1, 10), (0, -1), (100, 3), (0, 100))],
+         refused=[([X, ints(7, 8)], "number of elements is 56, expected 300"), ([X, ints(-1, 7)], "expected 300")]),
+    Case("Reshape", [[X, ints(*shape)] for shape in ((3, 5, 2, 10), (0, 0, -1, 4), (1, -1, 3, 1))]),
+    Case("Slice", [[X, ints(s), ints(e)] for s, e in ((0, 2), (1, 3), (-2, 2**63 - 1), (2, 1), (-(2**63), -1))]),
+    Case("Slice", [[X, ints(s), ints(e), ints(a)] for s, e, a in ((0, 2, 0), (3, 17, 2), (-2, 2**63 - 1, 1), (1, -1, -1))],
+         refused=[([X, ints(0), ints(1), ints(5)], "axis is 5")]),
+    Case("Slice", [[X, ints(s), ints(e), ints(a), ints(t)] for s, e, a, t in ((0, 20, 2, 3), (19, -(2**63), 2, -2), (-1, -9, 1, -1), (1, 9, 0, 1))],
+         refused=[([X, ints(0), ints(1), ints(0), ints(0)], "the size of a step is 0")]),
+    Case("Pad", [[data(3, 5), ints(*pads)] for pads in ((0, 1, 2, 0), (0, 0, 0, 0), (-1, 2, 0, -2))], engine=OnnxRuntime),
+    Case("Pad", [[data(3, 5), ints(1, 2), None, ints(axis)] for axis in (0, 1, -1)]),
+    Case("Pad", [[data(3, 5), ints(*pads)] for pads in ((0, 1, 2, 0), (1, 1, 1, 1))], {"mode": "reflect"}),
+    Case("Tile", [[data(3, 5), ints(*repeats)] for repeats in ((1, 1), (2, 3), (1, 4))]),
+    Case("Expand", [[data(3, 1), ints(*shape)] for shape in ((3, 5), (1, 4), (3, 1))]),
+    Case("ConstantOfShape", [[ints(*shape)] for shape in ((3, 5), (1, 4), (2, 0))]),
+    Case("Split", [[data(3, 9), ints(*sizes)] for sizes in ((2, 7), (5, 4), (9, 0))], {"axis": 1}, outputs=2,
+         refused=[([data(3, 9), ints(2, 2)], "the sum of split is 4, expected 9")]),
+    Case("OneHot", [[ints(0, 2, -1), scalar(depth), np.array([0, 1], np.float32)] for depth in (3, 5)]),
+    Case("OneHot", [[ints(0, 2, -1), scalar(depth, np.float32), np.array([0, 1], np.float32)] for depth in (3, 5)]),
+    Case("Trilu", [[data(5, 6), scalar(k)] for k in (0, 2, -3, 9)]),
+    Case("TopK", [[X, ints(k)] for k in (1, 7, 20, 0)], outputs=2, refused=[([X, ints(21)], "k is 21, expected one in [0, 20]")]),
+    Case("Range", [[scalar(s), scalar(e), scalar(d)] for s, e, d in ((0, 5, 1), (9, -4, -3), (5, 5, 1), (2**40, 2**40 + 3, 2))],
+         result=TensorProto.INT64, refused=[([scalar(0), scalar(1), scalar(0)], "delta is 0")]),
+    Case("Range", [[scalar(s, np.float32), scalar(e, np.float32), scalar(d, np.float32)] for s, e, d in ((0, 5, 0.5), (9, -4, -3.25), (5, 5, 1))]),
+    Case("CenterCropPad", [[data(4, 7), ints(*shape)] for shape in ((4, 7), (2, 9), (7, 3))]),
+    *(Case(op, [[scalar(size)] for size in (1, 8, 17)]) for op in ("HannWindow", "HammingWindow", "BlackmanWindow")),
+    Case("Gather", [[X, ints(*places)] for places in ((0, 2), (-1, -3))],
+         refused=[([X, ints(0, 3)], "input 1 has the index 3, expected one in [-3, 2]"), ([X, ints(-4, 0)], "has the index -4")]),
+    Case("GatherElements", [[data(3, 4), np.array([[0, 3], [-1, 2], [1, 1]])]], {"axis": 1},
+         refused=[([data(3, 4), np.array([[0, 4], [-1, 2], [1, 1]])], "the index 4, expected one in [-4, 3]")]),
+    Case("GatherND", [[X, np.array([[0, 4], [-1, 2]])]], refused=[([X, np.array([[3, 4], [-1, 2]])], "the index 3, expected one in [-3, 2]")]),
+    Case("ScatterElements", [[data(3, 4), np.array([[0, 2, 1, -1]]), data(1, 4)]],
+         refused=[([data(3, 4), np.array([[0, 3, 1, -1]]), data(1, 4)], "the index 3")]),
+    Case("ScatterND", [[X, np.array([[0, 4], [-1, 2]]), data(2, 20)]],
+         refused=[([X, np.array([[0, 5], [-1, 2]]), data(2, 20)], "the index 5, expected one in [-5, 4]")]),
+    Case("Dropout", [[X, scalar(0.5, np.float32), scalar(False, bool)], [X, scalar(0, np.float32), scalar(True, bool)]], outputs=2),
+    Case("MaxUnpool", [[data(1, 1, 2, 2), np.array([[[[5, 7], [13, 15]]]]), ints(1, 1, 4, 4)]],
+         {"kernel_shape": [2, 2], "strides": [2, 2]}),
+]
+
+RESIZED = data(1, 2, 5, 7)
+SCALES = [[RESIZED, None, np.array([1, 1, *scales], np.float32)] for scales in ((2, 3), (0.6, 0.4), (1, 1), (1.3, 0.15))]
+SIZES = [[RESIZED, None, None, ints(1, 2, *sizes)] for sizes in ((10, 3), (1, 1), (5, 7), (3, 11))]
+CASES += [
+    Case("Resize", runs, {"mode": mode, "coordinate_transformation_mode": transformation})
+    for runs in (SCALES, SIZES)
+    for mode, transformation in (
+        ("nearest", "asymmetric"), ("nearest", "half_pixel"), ("linear", "half_pixel"), ("linear", "align_corners"),
+        ("cubic", "pytorch_half_pixel"), ("linear", "half_pixel_symmetric"),
+    )
+]
+CASES += [
+    Case("Resize", runs, {"mode": mode, "antialias": 1}) for runs in (SCALES, SIZES) for mode in ("linear", "cubic")
+]
+CASES += [
+    Case("Resize", [[RESIZED, None, None, ints(*sizes)] for sizes in ((10, 3), (4, 9))],
+         {"mode": "linear", "axes": [2, 3], "keep_aspect_ratio_policy": policy})
+    for policy in ("not_larger", "not_smaller")
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_runs_as_the_reference(case):
+    reference = case.engine(case.model())
+    compiled = onnx2halide.compile(case.open_model(reference.run(named(case.runs[0]))))
+    for operands, message in case.refused:
+        with pytest.raises(Exception) as error:
+            compiled.run_by_name(named(operands))
+        assert message in str(error.value)
+    for operands in case.runs:
+        inputs = named(operands)
+        expected = reference.run(inputs)
+        for name, array in compiled.run_by_name(inputs).items():
+            found = difference(array, np.asarray(expected[name]))
+            limits = default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())
+            assert not found.exceeds(*limits), f"{name} of {operands[1:]}: {found.text()}"
