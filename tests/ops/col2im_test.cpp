@@ -88,7 +88,7 @@ TEST_CASE("images that cannot be made of blocks") {
         {"float32[1,4,8]", "constant int64[2] 2 2", "", "input 0 has 8 blocks, expected 9"},
         {"float32[1,4,9]", "constant int64[2] 2 2", "strides=1,1,1", "strides has 3 values, expected 2"},
         {"float32[1,4,9]", "constant int64[2] 2 2", "pads=1,1", "pads has 2 values, expected 4"},
-        {"float32[1,4,9]", "input int64[n]", "", "input 2 ('b') must be known before run time"},
+        {"float32[1,4,9]", "input int64[n]", "", "block_shape has n values, expected 2"},
     };
     for (const auto& row : rows) {
         const std::string graph =
