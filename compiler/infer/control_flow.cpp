@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -189,10 +190,19 @@ void denormalise_result_axes(Graph& graph, Node& node) {
         std::vector<int64_t> order;
         for (int64_t axis_out = 0; axis_out < rank; ++axis_out)
             order.push_back(axis_out < axis ? axis_out + 1 : axis_out == axis ? 0 : axis_out);
-        Value* moved = add_node(graph, next, "Transpose", 1, nullptr, result->name, "perm", std::move(order));
-        replace(graph, result, moved);
-        graph.set_input(moved->producer, 0, result);
-        result->declared.reset();
+        // The result keeps its name; what the turns fill is another value.
+        Value* stacked = graph.new_value(result->name + "_steps");
+        stacked->type = std::exchange(result->type, std::nullopt);
+        stacked->producer = &node;
+        node.outputs[scan.states.size() + i] = stacked;
+        Node transpose;
+        transpose.name = result->name;
+        transpose.op_type = "Transpose";
+        transpose.index = node.index;
+        transpose.attributes["perm"] = std::move(order);
+        transpose.inputs = {stacked};
+        transpose.outputs = {result};
+        graph.add(std::move(transpose), next);
     }
 }
 

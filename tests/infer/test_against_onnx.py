@@ -22,7 +22,13 @@ ELEMENTS = {
 
 def onnx_types(path: pathlib.Path) -> dict[str, tuple[str, list]]:
     """Element type and shape (None: not known) of every value that ONNX's inference knows."""
-    model = onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=True)
+    model = onnx.load(path)
+    # What the file says of its outputs, which may be wrong where it is vague, is not what inference finds.
+    for output in model.graph.output:
+        dims = output.type.tensor_type.shape.dim if output.type.HasField("tensor_type") else []
+        if any(not dim.HasField("dim_value") for dim in dims):
+            output.type.tensor_type.ClearField("shape")
+    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     types = {}
     for info in [*model.graph.value_info, *model.graph.output]:
         tensor = info.type.tensor_type
