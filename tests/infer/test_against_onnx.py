@@ -23,12 +23,18 @@ ELEMENTS = {
 def onnx_types(path: pathlib.Path) -> dict[str, tuple[str, list]]:
     """Element type and shape (None: not known) of every value that ONNX's inference knows."""
     model = onnx.load(path)
-    # What the file says of its outputs, which may be wrong where it is vague, is not what inference finds.
+    declared = {output.name: onnx.ValueInfoProto.FromString(output.SerializeToString()) for output in model.graph.output}
+    # What a file says of outputs of open shapes may be wrong, and nobody else minds: it counts where inference finds nothing.
     for output in model.graph.output:
         dims = output.type.tensor_type.shape.dim if output.type.HasField("tensor_type") else []
         if any(not dim.HasField("dim_value") for dim in dims):
             output.type.tensor_type.ClearField("shape")
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    for output in model.graph.output:
+        dims = declared[output.name].type.tensor_type.shape.dim
+        is_telling = any(dim.HasField("dim_value") for dim in dims)
+        if output.type.HasField("tensor_type") and not output.type.tensor_type.HasField("shape") and is_telling:
+            output.CopyFrom(declared[output.name])
     types = {}
     for info in [*model.graph.value_info, *model.graph.output]:
         tensor = info.type.tensor_type
