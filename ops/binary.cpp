@@ -201,6 +201,8 @@ public:
         : BinaryNode(node), row_(*std::find_if(std::begin(tests), std::end(tests),
                                                [&](const Test& row) { return row.op == node.op_type; })) {}
 
+    bool takes_strings() const override { return row_.takes == Takes::anything; }
+
 protected:
     Takes takes(size_t) const override { return row_.takes; }
     ElementType result_type() const override { return ElementType::boolean; }

@@ -49,10 +49,12 @@ std::optional<Number> cast_number(const Number& number, ElementType to) {
 class Conversion : public Elementwise {
 public:
     Conversion(const Node& node, ElementType to) : Elementwise(node), to_(to) {
-        if (info(to).halide_name.empty()) throw CompileError("type {} is not supported", info(to).name);
+        if (info(to).halide_name.empty() || to == ElementType::string)
+            throw CompileError("type {} is not supported", info(to).name);
     }
 
     bool takes_tiny() const override { return true; }
+    bool takes_strings() const override { return false; }
 
 protected:
     std::vector<size_t> operands() const override { return {0}; }

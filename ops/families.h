@@ -37,6 +37,8 @@ std::vector<Operator> col2im_operators();
 std::vector<Operator> control_flow_operators();
 std::vector<Operator> packed_elements_operators();
 std::vector<Operator> finding_operators();
+std::vector<Operator> string_operators();
+std::vector<Operator> box_operators();
 std::vector<Operator> tree_operators();
 std::vector<Operator> encoder_operators();
 std::vector<Operator> grid_sample_operators();

@@ -1,32 +1,18 @@
 #include <fmt/format.h>
 
 #include "ops/families.h"
+#include "ops/host_node.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// An operator whose results have as many elements as it finds: a function in runtime/host_operators.c.
-class FindingNode : public NodeGenerator {
-public:
-    using NodeGenerator::NodeGenerator;
-
-    bool is_kernel() const override { return false; }
-    LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
-    void algorithm(KernelSource&) const override { throw std::logic_error(node_.label() + " is no kernel"); }
-    Dim flops() const override { return 0; }
-
-protected:
-    /// An extent of output i, which the run finds.
-    Dim found(size_t i, size_t axis, const Dim& max = Dim::unbounded) const {
-        return has_output(i) ? extent_symbol(*output(i), axis, max) : Dim(0);
-    }
-};
+// Operators whose results have as many elements as they find: functions in runtime/host_operators.c.
 
 /// NonZero (9)
-class NonZero : public FindingNode {
+class NonZero : public HostNode {
 public:
-    using FindingNode::FindingNode;
+    using HostNode::HostNode;
 
     std::vector<TensorType> infer() const override {
         return {TensorType(ElementType::int64, {static_cast<int64_t>(in(0).rank()), found(0, 1, in(0).elements())})};
@@ -35,9 +21,9 @@ public:
 };
 
 /// Slices along an axis or, without one, elements of input 0.
-class SliceFinder : public FindingNode {
+class SliceFinder : public HostNode {
 public:
-    using FindingNode::FindingNode;
+    using HostNode::HostNode;
 
 protected:
     std::optional<size_t> axis() const {
@@ -66,6 +52,7 @@ public:
             throw CompileError("input 1 is {}, expected a bool tensor of rank 1", in(1).text());
         return {type_of_slices(0)};
     }
+    bool takes_strings() const override { return true; }
     HostCall host_call() const override { return {"onnx2halide_compress", {axis_text()}, 2}; }
 };
 
@@ -87,9 +74,9 @@ public:
 };
 
 /// NonMaxSuppression (10)
-class NonMaxSuppression : public FindingNode {
+class NonMaxSuppression : public HostNode {
 public:
-    using FindingNode::FindingNode;
+    using HostNode::HostNode;
 
     std::vector<TensorType> infer() const override {
         if (in(0).rank() != 3 || in(1).rank() != 3)
@@ -111,18 +98,18 @@ public:
 };
 
 /// Lets a run fail where a condition, input 0, is false. It has no results.
-class RequireTrue : public FindingNode {
+class RequireTrue : public HostNode {
 public:
-    using FindingNode::FindingNode;
+    using HostNode::HostNode;
 
     std::vector<TensorType> infer() const override { return {}; }
     HostCall host_call() const override { return {"onnx2halide_require_true", {}, 1, 0}; }
 };
 
 /// CountedRange, the compiler's own: a Range whose count only a run knows.
-class CountedRange : public FindingNode {
+class CountedRange : public HostNode {
 public:
-    using FindingNode::FindingNode;
+    using HostNode::HostNode;
 
     std::vector<TensorType> infer() const override {
         for (size_t i = 0; i < 3; ++i) {

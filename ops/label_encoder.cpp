@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -17,21 +18,35 @@ namespace {
 
 using enum ElementType;
 
+Constant row_of(const std::vector<std::string>& texts, StringTable& strings) {
+    return make_constant(strings, {static_cast<int64_t>(texts.size())}, texts);
+}
+
+Constant row_of(const std::vector<int64_t>& numbers) {
+    return make_constant(int64, {static_cast<int64_t>(numbers.size())}, numbers);
+}
+
 /// `keys` or `values`, which have an attribute for each type, or a tensor.
-Constant read_numbers(const Node& node, const std::string& name) {
-    if (node.has(name + "_strings")) throw CompileError("{}_strings is not supported, expected numbers", name);
-    if (node.has(name + "_tensor")) {
-        const Constant& tensor = node.tensor(name + "_tensor");
-        if (tensor.element == string) throw CompileError("{}_tensor has strings, expected numbers", name);
-        return tensor;
-    }
-    if (node.has(name + "_int64s")) {
-        const std::vector<int64_t> numbers = node.integers(name + "_int64s");
-        return make_constant(int64, {static_cast<int64_t>(numbers.size())}, numbers);
-    }
+Constant read_elements(const Node& node, const std::string& name, StringTable& strings) {
+    if (node.has(name + "_strings")) return row_of(node.strings(name + "_strings"), strings);
+    if (node.has(name + "_tensor")) return node.tensor(name + "_tensor");
+    if (node.has(name + "_int64s")) return row_of(node.integers(name + "_int64s"));
     if (!node.has(name + "_floats")) throw CompileError("there are no {}", name);
     const std::vector<float> numbers = node.reals(name + "_floats");
     return make_constant(float32, {static_cast<int64_t>(numbers.size())}, numbers);
+}
+
+/// Keys and values of what names classes: LabelEncoder (1) numbers them in their order, CategoryMapper as it says. The
+/// input tells which of both are keys.
+std::pair<Constant, Constant> read_classes(const Node& node, StringTable& strings) {
+    const bool is_mapper = node.op_type == "CategoryMapper";
+    const std::vector<std::string> texts = node.strings(is_mapper ? "cats_strings" : "classes_strings");
+    std::vector<int64_t> numbers(texts.size());
+    std::iota(numbers.begin(), numbers.end(), 0);
+    if (is_mapper) numbers = node.integers("cats_int64s", {});
+    Constant names = row_of(texts, strings), places = row_of(numbers);
+    const bool from_names = node.inputs.at(0)->checked_type().element == string;
+    return from_names ? std::pair(std::move(names), std::move(places)) : std::pair(std::move(places), std::move(names));
 }
 
 /// Some elements of a constant, as a row.
@@ -46,7 +61,7 @@ Constant taken(const Constant& from, const std::vector<size_t>& places) {
             {}};
 }
 
-Constant read_default(const Node& node, ElementType type) {
+Constant read_default(const Node& node, ElementType type, StringTable& strings) {
     if (node.has("default_tensor")) {
         const Constant& tensor = node.tensor("default_tensor");
         if (tensor.element != type || tensor.elements() != 1)
@@ -56,6 +71,7 @@ Constant read_default(const Node& node, ElementType type) {
     const float real = node.real("default_float", -0.0f);
     const int64_t integer = node.integer("default_int64", -1);
     switch (type) {
+    case string: return row_of({node.string("default_string", "_Unused")}, strings);
     case float32: return make_constant<float>(type, {1}, {real});
     case float64: return make_constant<double>(type, {1}, {real});
     case int64: return make_constant<int64_t>(type, {1}, {integer});
@@ -82,13 +98,16 @@ std::vector<size_t> ascending(const std::vector<T>& keys) {
     return order;
 }
 
-/// LabelEncoder as the model has it. A pass makes Lookup of it (see expand_encoders).
+/// LabelEncoder or CategoryMapper as the model has it. A pass makes Lookup of it (see expand_encoders).
 class LabelEncoder : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
 
+    bool takes_strings() const override { return true; }
+
     std::vector<TensorType> infer() const override {
-        const Encoding encoding = read_encoding(node_);
+        StringTable strings;
+        const Encoding encoding = read_encoding(node_, strings);
         if (encoding.keys.element != in(0).element)
             throw CompileError("keys have type {}, expected {} as input 0", info(encoding.keys.element).name,
                                info(in(0).element).name);
@@ -99,17 +118,22 @@ public:
     }
 };
 
-/// OneHotEncoder of numbers, likewise.
+/// OneHotEncoder, likewise.
 class OneHotEncoder : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
+    bool takes_strings() const override { return true; }
 
     std::vector<TensorType> infer() const override {
-        if (node_.has("cats_strings")) throw CompileError("cats_strings is not supported, expected cats_int64s");
+        StringTable strings;
+        const Constant categories = read_categories(node_, strings);
+        if ((in(0).element == string) != (categories.element == string))
+            throw CompileError("categories have type {}, but input 0 has {}", info(categories.element).name,
+                               info(in(0).element).name);
         if (node_.integer("zeros", 1) == 0)
             throw CompileError("zeros is 0, expected 1: categories that are not there cannot fail");
         std::vector<Dim> shape = in(0).shape;
-        shape.push_back(static_cast<int64_t>(node_.integers("cats_int64s").size()));
+        shape.push_back(categories.elements());
         return {TensorType(float32, shape)};
     }
     void algorithm(KernelSource&) const override {
@@ -122,6 +146,7 @@ public:
 class Lookup : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
+    bool takes_strings() const override { return true; }
 
     std::vector<TensorType> infer() const override { return {TensorType(in(2).element, in(0).shape)}; }
 
@@ -164,12 +189,20 @@ private:
 
 }  // namespace
 
-Encoding read_encoding(const Node& node) {
-    Constant keys = read_numbers(node, "keys"), values = read_numbers(node, "values");
+Constant read_categories(const Node& node, StringTable& strings) {
+    if (node.has("cats_strings")) return row_of(node.strings("cats_strings"), strings);
+    return row_of(node.integers("cats_int64s"));
+}
+
+Encoding read_encoding(const Node& node, StringTable& strings) {
+    const bool has_classes = node.op_type == "CategoryMapper" || (node.op_type == "LabelEncoder" && node.version == 1);
+    auto [keys, values] = has_classes ? read_classes(node, strings)
+                                      : std::pair(read_elements(node, "keys", strings),
+                                                  read_elements(node, "values", strings));
     if (keys.elements() != values.elements())
         throw CompileError("there are {} keys, expected {} as there are values", keys.elements(), values.elements());
     Encoding encoding;
-    encoding.otherwise = read_default(node, values.element);
+    encoding.otherwise = read_default(node, values.element, strings);
     std::vector<size_t> places = is_float(keys.element) ? ascending(keys.reals()) : ascending(keys.integers());
     if (is_float(keys.element) && !places.empty() && std::isnan(keys.reals()[places.back()])) {
         encoding.missing = taken(values, {places.back()});
@@ -186,7 +219,8 @@ Encoding read_encoding(const Node& node) {
 }
 
 std::vector<Operator> encoder_operators() {
-    return {{"LabelEncoder", 2, make<LabelEncoder>, "ai.onnx.ml"},
+    return {{"LabelEncoder", 1, make<LabelEncoder>, "ai.onnx.ml"},
+            {"CategoryMapper", 1, make<LabelEncoder>, "ai.onnx.ml"},
             {"OneHotEncoder", 1, make<OneHotEncoder>, "ai.onnx.ml"},
             {"Lookup", 1, make<Lookup>, "onnx2halide"}};
 }

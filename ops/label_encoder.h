@@ -4,7 +4,7 @@
 
 namespace onnx2halide {
 
-/// What LabelEncoder says in its attributes: a value for each key.
+/// What LabelEncoder or CategoryMapper says in its attributes: a value for each key.
 struct Encoding {
     Constant keys;                    // each once, in ascending order, without NaN; one or more
     Constant values;                  // one a key
@@ -12,8 +12,11 @@ struct Encoding {
     std::optional<Constant> missing;  // likewise that of NaN, where it has one of its own
 };
 
-/// Reads LabelEncoder (2, 4) with keys and values that are numbers. Throws CompileError for strings, and where keys and
-/// values contradict each other or the input.
-Encoding read_encoding(const Node& node);
+/// Reads LabelEncoder (1, 2, 4) or CategoryMapper (1), and enters strings in the table. Throws CompileError where keys
+/// and values contradict each other or the input.
+Encoding read_encoding(const Node& node, StringTable& strings);
+
+/// The categories of OneHotEncoder (1), integers or strings.
+Constant read_categories(const Node& node, StringTable& strings);
 
 }  // namespace onnx2halide

@@ -245,6 +245,8 @@ constexpr std::string_view reserved_words[] = {
     "shapes",
     "open",
     "open_dims",
+    "strings",
+    "targets",
     "values",
     "weights",
     "arena",
@@ -285,6 +287,16 @@ std::string identifier(std::string_view text) {
     while (!result.empty() && result.back() == '_') result.pop_back();
     if (result.empty()) return "unnamed";
     return std::isdigit(static_cast<unsigned char>(result[0])) ? "v" + result : result;
+}
+
+std::string string_literal(std::string_view text) {
+    std::string result = "\"";
+    for (const char character : text) {
+        if (character == '"' || character == '\\') result += '\\';
+        const auto code = static_cast<unsigned char>(character);
+        result += code < 32 || code > 126 ? fmt::format("\\{:03o}", code) : std::string(1, character);
+    }
+    return result + "\"";
 }
 
 Names::Names() {

@@ -12,6 +12,9 @@ namespace onnx2halide {
 /// a `v` before it.
 std::string identifier(std::string_view text);
 
+/// A string literal of C.
+std::string string_literal(std::string_view text);
+
 /// Identifiers of one scope. Each is given once; a second taker of `input_1` gets `input_1_2`.
 class Names {
 public:

@@ -30,11 +30,12 @@ enum class LayoutNeed {
 };
 
 /// A call of a function in runtime/: its name, its arguments before the tensors as C text, and how many inputs and
-/// outputs it has, with those that are optional.
+/// outputs it has, with those that are optional. Any number of inputs may go as a list, after their count.
 struct HostCall {
     std::string function;
     std::vector<std::string> arguments;
     size_t inputs = 1, outputs = 1;
+    bool inputs_are_list = false;
 };
 
 /// A number that an operand gives and that a run refuses outside of [low, high].
@@ -80,6 +81,12 @@ public:
 
     /// Whether the node may read and make minifloats and packed integers. Most operators are not defined for them.
     virtual bool takes_tiny() const { return false; }
+
+    /// Whether the node may move or compare strings, whose numbers kernels hold.
+    virtual bool takes_strings() const { return takes_tiny(); }
+
+    /// Whether the node may read and make values that are no tensors.
+    virtual bool takes_boxes() const { return false; }
 
     /// Whether an element takes many instructions and registers, as a power of e does.
     virtual bool is_long() const { return false; }

@@ -7,6 +7,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/minifloat.h"
 
 namespace onnx2halide {
 
@@ -29,6 +30,9 @@ public:
         }
         return {TensorType(result_type(), shape())};
     }
+
+    bool takes_tiny() const override { return true; }
+    bool takes_strings() const override { return false; }
 
 protected:
     virtual void check_types() const = 0;
@@ -91,8 +95,8 @@ private:
     }
 };
 
-/// QuantizeLinear (10; 13 by axis; 21 by block): x / scale, rounded to the nearest integer, of two to the even one,
-/// plus the zero point, held in the range of the result's type.
+/// QuantizeLinear (10; 13 by axis; 19 to minifloats; 21 by block): x / scale, rounded to the nearest integer, of two to
+/// the even one, plus the zero point, held in the range of the result's type. Minifloats round once, behind the sum.
 class QuantizeLinear : public LinearQuantization {
 public:
     using LinearQuantization::LinearQuantization;
@@ -106,7 +110,7 @@ protected:
         if (has_input(2) && output_dtype() && *output_dtype() != in(2).element)
             throw CompileError("output_dtype is {}, expected {} as input 2", info(*output_dtype()).name,
                                info(in(2).element).name);
-        if (!quantised_range(result_type()))
+        if (!quantised_range(result_type()) && !is_minifloat(result_type()))
             throw CompileError("quantisation to {} is not supported", info(result_type()).name);
     }
 
@@ -122,6 +126,7 @@ protected:
     }
 
     std::string expression(std::span<const std::string> operands) const override {
+        if (is_minifloat(result_type())) return minifloat(operands);
         std::string rounded = fmt::format("round({})", quotient(operands[0], operands[1]));
         if (precision() == ElementType::float64) rounded = fmt::format("cast<float>({})", rounded);
         if (operands.size() > 2) rounded += operands[2];
@@ -129,6 +134,13 @@ protected:
     }
 
 private:
+    std::string minifloat(std::span<const std::string> operands) const {
+        std::string number = quotient(operands[0], operands[1]);
+        if (precision() == ElementType::float64) number = fmt::format("cast<float>({})", number);
+        if (operands.size() > 2) number += operands[2];
+        return code_text(number, result_type(), {node_.integer("saturate", 1) != 0, "up"});
+    }
+
     /// The type in which the quotient is computed. Integers divided by an integer are exact as doubles.
     ElementType precision() const {
         if (const int64_t type = node_.integer("precision", 0)) return static_cast<ElementType>(type);
@@ -175,14 +187,17 @@ protected:
 
     std::string zero_point(KernelSource& source, const Coordinates& at) const override {
         if (const auto known = known_zero_point()) return signed_term(-*known, "");
-        return fmt::format(" - cast<int32_t>({})", source.read(input(2), at));
+        return fmt::format(" - cast<{}>({})", type_of_difference(), source.read(input(2), at));
     }
 
     std::string expression(std::span<const std::string> operands) const override {
         std::string x = operands[0];
-        if (operands.size() > 2 && !operands[2].empty()) x = fmt::format("cast<int32_t>({}){}", x, operands[2]);
+        if (operands.size() > 2 && !operands[2].empty()) x = fmt::format("cast<{}>({}){}", type_of_difference(), x, operands[2]);
         return fmt::format("strict_float(cast<float>({}) * {})", x, operands[1]);
     }
+
+private:
+    std::string_view type_of_difference() const { return is_minifloat(in(0).element) ? "float" : "int32_t"; }
 };
 
 }  // namespace

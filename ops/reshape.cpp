@@ -297,7 +297,10 @@ private:
 class Identity : public AxisMapNode {
 public:
     using AxisMapNode::AxisMapNode;
-    std::vector<TensorType> infer() const override { return {TensorType(in(0).element, in(0).shape)}; }
+    std::vector<TensorType> infer() const override {
+        return {in(0).box ? in(0) : TensorType(in(0).element, in(0).shape)};
+    }
+    bool takes_boxes() const override { return true; }
 
 protected:
     AxisMap map(size_t) const override { return plain_map(in(0).rank()); }

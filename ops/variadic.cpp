@@ -93,6 +93,7 @@ public:
         }
         return {TensorType(in(1).element, shape())};
     }
+    bool takes_strings() const override { return true; }
 
 protected:
     bool gives_stored() const override { return true; }

@@ -52,7 +52,9 @@ static inline const char* onnx2halide_type_name(int32_t type) {
 /* Kinds of value. */
 enum { ONNX2HALIDE_TENSOR = 0, ONNX2HALIDE_SEQUENCE = 1, ONNX2HALIDE_MAP = 2, ONNX2HALIDE_OPTIONAL = 3 };
 
-/* One input or output of run_values. A zero-initialised value is an output that the session shall provide. */
+/* One input or output of run_values. The caller owns what it passes in, which a run only reads. A zero-initialised
+ * value is an output that the session shall provide: what it then points to, and in any case the items of what is no
+ * tensor and the texts of strings, belongs to the session until its next run. */
 typedef struct onnx2halide_value {
     int32_t kind;        /* ONNX2HALIDE_TENSOR … */
     int32_t type;        /* of the elements: ONNX2HALIDE_FLOAT32 … */
@@ -60,11 +62,12 @@ typedef struct onnx2halide_value {
     const int64_t* dims; /* outermost first */
     void* data;  /* elements, row-major, of any alignment. Outputs: the caller's buffer, or NULL for the session's */
     size_t size; /* bytes at data */
-    struct onnx2halide_value* items; /* of a sequence, map or optional */
-    int64_t count;                   /* of items */
+    struct onnx2halide_value* items; /* of a sequence or an optional value; of a map two, its keys and its values */
+    int64_t count;                   /* of items; of an optional value 0 where it is not there */
 } onnx2halide_value;
 
-/* One string of a tensor of strings: data points to an array of these. */
+/* One string of a tensor of strings: data points to an array of these. Outputs have a null character behind the text.
+ */
 typedef struct onnx2halide_string {
     const char* text;
     size_t length;
@@ -76,6 +79,10 @@ typedef struct onnx2halide_port {
     int32_t type;     /* ONNX2HALIDE_FLOAT32 … */
     int32_t rank;
     const int64_t* dims; /* -1 where the model leaves a dim open */
+    int32_t kind;        /* ONNX2HALIDE_TENSOR … */
+    /* What a sequence, map or optional value holds, without a name; NULL of a tensor. A map's own type is that of its
+     * keys. Tensors inside may be of rank -1: of any. */
+    const struct onnx2halide_port* item;
 } onnx2halide_port;
 
 /* Zero-initialise, set size to sizeof(onnx2halide_options), then whatever differs from the defaults. */

@@ -259,6 +259,7 @@ void onnx2halide_destroy(onnx2halide_session* session) {
     for (int i = 0; i < session->model->heap_count; ++i) free(session->heap[i].data);
     if (session->owns_arena) free(session->arena);
     free(session->own_scratch);
+    onnx2halide_free_run_memory(session);
     if (session->mapping) munmap(session->mapping, session->mapping_bytes);
     free(session);
 }
@@ -296,7 +297,8 @@ int onnx2halide_run(onnx2halide_session* session) {
     const onnx2halide_model* model = session->model;
     session->error[0] = '\0';
     session->step = NULL;
-    const int code = check_inputs(session);
+    int code = check_inputs(session);
+    if (code == 0) code = onnx2halide_forget_run(session);
     if (code != 0) return code;
     for (int i = 0; i < model->output_count; ++i) {
         if (!session->output_data[i])

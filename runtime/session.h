@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "HalideRuntime.h"
 #include "onnx2halide_types.h"
+#include "run_memory.h"
 #include "threads.h"
 
 typedef struct onnx2halide_session onnx2halide_session;
@@ -39,6 +40,9 @@ typedef struct onnx2halide_model {
     int heap_count;   /* of tensors whose size only the steps tell */
     const onnx2halide_port *inputs, *outputs;
     const onnx2halide_open_dim* open_dims;
+    const onnx2halide_string* strings; /* the first in the table of strings; the first of them is the empty one */
+    int64_t string_count;              /* 0 where there are no tensors of strings */
+    int has_boxes;                     /* whether there are values that are no tensors */
     size_t arena_bytes, scratch_bytes; /* arena_bytes: 0 where dims are open */
     const unsigned char* weights;      /* NULL: in a file */
     size_t weight_bytes;
@@ -57,7 +61,7 @@ typedef struct onnx2halide_model {
     int (*steps)(onnx2halide_session* session);
 } onnx2halide_model;
 
-enum { ONNX2HALIDE_MAX_THREADS = 256 };
+enum { ONNX2HALIDE_MAX_THREADS = 256, ONNX2HALIDE_MAX_RANK = 16 };
 
 /* Memory for a tensor whose size only a run knows. It grows with the largest so far. */
 typedef struct onnx2halide_heap {
@@ -78,6 +82,7 @@ struct onnx2halide_session {
     int64_t* placed_open; /* the open dims for which the tensors are placed */
     int is_placed;
     onnx2halide_heap* heap;
+    onnx2halide_run_memory run;
     unsigned char* arena; /* tensors, then one scratch region a thread */
     size_t arena_bytes, tensor_bytes;
     int owns_arena;

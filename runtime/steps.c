@@ -1,5 +1,7 @@
 #include "steps.h"
 
+#include "ports.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,13 +130,20 @@ int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_b
     for (int i = 0; i < output; ++i) dims += session->model->outputs[i].rank;
     for (int i = 0; i < port->rank; ++i) dims[i] = tensor->dim[port->rank - 1 - i].extent;
     onnx2halide_value* result = &session->results[output];
-    const size_t bytes = onnx2halide_tensor_bytes(tensor);
+    const int is_string = port->type == ONNX2HALIDE_STRING;
+    const int64_t count = onnx2halide_count(dims, port->rank);
+    const size_t bytes = is_string ? onnx2halide_value_bytes(port->type, count) : onnx2halide_tensor_bytes(tensor);
     void* data = result->data;
     if (data && result->size < bytes) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "output '%s' needs %zu bytes, its buffer has %zu",
                                 port->name, bytes, result->size);
     }
-    if (data) memcpy(data, tensor->host, bytes);
+    if (is_string) {
+        if (!data) data = onnx2halide_keep(session, bytes);
+        if (!data) return ONNX2HALIDE_NO_MEMORY;
+        onnx2halide_give_strings(session, (const int64_t*)tensor->host, count, data);
+    }
+    if (data && !is_string) memcpy(data, tensor->host, bytes);
     if (!data) data = tensor->host;
     *result = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0};
     return 0;

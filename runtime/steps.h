@@ -74,6 +74,11 @@ static inline int64_t onnx2halide_dim(int64_t number) {
         session->step = NULL;                                                                                          \
         RUN(function(session, node, __VA_ARGS__));                                                                     \
     } while (0)
+/* A count and an array. */
+#define TENSORS(...)                                                                                                   \
+    (int)(sizeof((const halide_buffer_t*[]){__VA_ARGS__}) / sizeof(halide_buffer_t*)), (const halide_buffer_t*[]) {    \
+        __VA_ARGS__                                                                                                    \
+    }
 #define HEAP_RESULT(tensor, slot) ((onnx2halide_result){tensor_##tensor, slot})
 #define RESULT(tensor) ((onnx2halide_result){tensor_##tensor, -1})
 #define NO_RESULT ((onnx2halide_result){-1, -1})

@@ -1,25 +1,13 @@
 /* A run with values: their types and shapes are checked, open dims taken from them, and memory found for outputs. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "session.h"
-
-/* Bytes that elements of one of the types take which inputs and outputs may have. */
-static size_t bytes_of(int32_t type, int64_t elements) {
-    static const uint8_t bits[] = {0,  32,  8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
-                                   64, 128, 16, 8, 8,  8,  8,  4,  4, 4, 8,  2,  2};
-    const size_t own = type >= 0 && (size_t)type < sizeof bits ? bits[type] : 0;
-    return (own * (size_t)elements + 7) / 8;
-}
-
-static int64_t element_count(const int64_t* dims, int32_t rank) {
-    int64_t count = 1;
-    for (int32_t i = 0; i < rank; ++i) count *= dims[i];
-    return count;
-}
+#include "ports.h"
 
 /* Checks one input's type and rank; its dims are checked when the open ones are known. */
 static int check_input(onnx2halide_session* session, const onnx2halide_port* port, const onnx2halide_value* value) {
+    if (port->kind != ONNX2HALIDE_TENSOR) return 0; /* see onnx2halide_take_box */
     if (value->kind != ONNX2HALIDE_TENSOR)
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' is not a tensor", port->name);
     if (value->type != port->type) {
@@ -80,7 +68,13 @@ static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs
         int is_late = 0; /* the steps tell its shape, see onnx2halide_deliver */
         for (int axis = 0; axis < port->rank; ++axis) is_late |= dims[axis] < 0;
         if (is_late) continue;
-        const size_t bytes = bytes_of(port->type, element_count(dims, port->rank));
+        if (port->kind != ONNX2HALIDE_TENSOR) {
+            session->output_data[i] = onnx2halide_keep(session, sizeof(int64_t));
+            if (!session->output_data[i]) return ONNX2HALIDE_NO_MEMORY;
+            continue;
+        }
+        const int64_t elements = onnx2halide_count(dims, port->rank);
+        const size_t bytes = onnx2halide_value_bytes(port->type, elements);
         void* data = outputs[i].data;
         if (data && outputs[i].size < bytes) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
@@ -99,9 +93,53 @@ static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs
             data = session->output_storage[i];
         }
         session->output_data[i] = data;
+        if (port->type == ONNX2HALIDE_STRING) {
+            session->output_data[i] = onnx2halide_keep(session, (size_t)elements * sizeof(int64_t));
+            if (!session->output_data[i]) return ONNX2HALIDE_NO_MEMORY;
+        }
         outputs[i] = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0};
     }
     return 0;
+}
+
+/* Points an input's tensor at the caller's memory, or at what stands for it in this run. */
+static int bind_input(onnx2halide_session* session, int i, const onnx2halide_value* input) {
+    static const unsigned char empty[1]; /* what an input without elements may point to */
+    const onnx2halide_port* port = &session->model->inputs[i];
+    if (port->kind != ONNX2HALIDE_TENSOR) {
+        int64_t* number = onnx2halide_keep(session, sizeof *number);
+        if (!number) return ONNX2HALIDE_NO_MEMORY;
+        char name[256];
+        snprintf(name, sizeof name, "input '%s'", port->name);
+        session->input_data[i] = number;
+        return onnx2halide_take_box(session, port, input, name, number);
+    }
+    const int64_t elements = onnx2halide_count(input->dims, port->rank);
+    const size_t bytes = onnx2halide_value_bytes(port->type, elements);
+    session->input_data[i] = bytes == 0 ? empty : input->data;
+    if (input->data && input->size < bytes) {
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' needs %zu bytes, its data has %zu",
+                                port->name, bytes, input->size);
+    }
+    const int is_string = port->type == ONNX2HALIDE_STRING && bytes > 0 && input->data;
+    return is_string ? onnx2halide_take_strings(session, input->data, elements, &session->input_data[i]) : 0;
+}
+
+/* Gives the caller those outputs that a run holds otherwise. */
+static int convert_outputs(onnx2halide_session* session, onnx2halide_value* outputs) {
+    const onnx2halide_model* model = session->model;
+    int code = 0;
+    for (int i = 0; i < model->output_count && code == 0; ++i) {
+        const onnx2halide_port* port = &model->outputs[i];
+        const int64_t* numbers = session->output_data[i];
+        if (!onnx2halide_is_converted(port) || !numbers) continue;
+        if (port->kind != ONNX2HALIDE_TENSOR) {
+            code = onnx2halide_give_box(session, port, *numbers, &outputs[i]);
+        } else {
+            onnx2halide_give_strings(session, numbers, onnx2halide_count(outputs[i].dims, port->rank), outputs[i].data);
+        }
+    }
+    return code;
 }
 
 int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value* inputs, onnx2halide_value* outputs) {
@@ -111,21 +149,14 @@ int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value
     if ((!inputs && model->input_count > 0) || (!outputs && model->output_count > 0)) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "run_values has a null pointer for its values");
     }
-    int code = 0;
-    static const unsigned char empty[1]; /* what an input without elements may point to */
+    int code = onnx2halide_forget_run(session);
+    for (int i = 0; i < model->output_count; ++i) session->output_data[i] = NULL;
     for (int i = 0; i < model->input_count && code == 0; ++i)
         code = check_input(session, &model->inputs[i], &inputs[i]);
     if (code == 0) code = bind_dims(session, inputs);
-    for (int i = 0; i < model->input_count && code == 0; ++i) {
-        const onnx2halide_port* port = &model->inputs[i];
-        const size_t bytes = bytes_of(port->type, element_count(inputs[i].dims, port->rank));
-        session->input_data[i] = bytes == 0 ? empty : inputs[i].data;
-        if (inputs[i].data && inputs[i].size < bytes) {
-            code = onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input '%s' needs %zu bytes, its data has %zu",
-                                    port->name, bytes, inputs[i].size);
-        }
-    }
+    for (int i = 0; i < model->input_count && code == 0; ++i) code = bind_input(session, i, &inputs[i]);
     session->results = outputs;
     if (code == 0) code = bind_outputs(session, outputs);
-    return code != 0 ? code : onnx2halide_run_bound(session);
+    if (code == 0) code = onnx2halide_run_bound(session);
+    return code != 0 ? code : convert_outputs(session, outputs);
 }

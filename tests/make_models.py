@@ -67,5 +67,22 @@ def packed() -> ModelProto:
     return model(nodes, [("x", TensorProto.INT4, [3])], [("y", TensorProto.INT4, [3]), ("small", TensorProto.FLOAT8E4M3FN, [3])])
 
 
+def boxes() -> ModelProto:
+    """An exclamation mark behind each word, a sequence with one tensor more and its length, and the marked words as a sequence."""
+    nodes = [
+        node("StringConcat", "words mark", "shouts"),
+        node("SequenceInsert", "tensors last", "longer"),
+        node("SequenceLength", "longer", "length"),
+        node("SequenceConstruct", "shouts", "all_shouts"),
+    ]
+    sequences = {name: helper.make_tensor_sequence_value_info(name, type, [None]) for name, type in (("tensors", FLOAT), ("longer", FLOAT), ("all_shouts", TensorProto.STRING))}
+    strings = TensorProto.STRING
+    result = model(nodes, [("words", strings, ["n"])], [("shouts", strings, ["n"])], {"mark": np.array(["!"], object), "last": np.zeros(3, np.float32)})
+    result.graph.input.append(sequences["tensors"])
+    length = helper.make_tensor_value_info("length", TensorProto.INT64, [])
+    result.graph.output.extend([sequences["longer"], length, sequences["all_shouts"]])
+    return result
+
+
 def _random(*shape):
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)

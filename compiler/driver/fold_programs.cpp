@@ -88,8 +88,9 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
     std::vector<onnx2halide_value> inputs, outputs;
     for (const Value* argument : fold.arguments) {
         const Constant& constant = *argument->constant;
-        inputs.push_back({ONNX2HALIDE_TENSOR, static_cast<int32_t>(constant.element),
-                          static_cast<int64_t>(constant.shape.size()), constant.shape.data(),
+        const int32_t type =
+            constant.element == ElementType::string ? ONNX2HALIDE_INT64 : static_cast<int32_t>(constant.element);
+        inputs.push_back({ONNX2HALIDE_TENSOR, type, static_cast<int64_t>(constant.shape.size()), constant.shape.data(),
                           const_cast<std::byte*>(constant.data->data()), constant.data->size(), nullptr, 0});
     }
     std::vector<Constant> results;

@@ -19,6 +19,7 @@ std::string port_macros(const std::string& model, const Value* value, const std:
                         const std::string& name) {
     const TensorType& type = value->port_type();
     const std::string prefix = macro_name(model) + "_" + macro_name(name);
+    if (type.box) return fmt::format("/* {}: {} */\n", public_name, type.text());
     std::string text = fmt::format("/* {}: {} */\n#define {}_RANK {}\n", public_name, type.text(), prefix, type.rank());
     const auto elements = type.elements().constant();
     if (!elements) return text;
@@ -48,7 +49,7 @@ std::string size_macros(const Program& program, std::optional<int64_t> scratch_b
 
 /// The declaration of the typed run, which only models of fixed shapes have.
 std::string typed_run(const Program& program, const std::vector<std::string>& names) {
-    if (!program.is_static()) return "";
+    if (!program.has_typed_run()) return "";
     return fmt::format("\n/* Runs the model on tensors of the shapes above, row-major. Returns 0, or a code: {0}_error "
                        "tells why. Allocates nothing. */\n"
                        "int {0}_run({0} *session{1});\n",

@@ -6,22 +6,58 @@
 #include "compiler/emit/emit.h"
 #include "compiler/emit/host_steps.h"
 #include "compiler/emit/template.h"
+#include "compiler/graph/box_type.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// A string literal of C.
-std::string quoted(const std::string& text) {
-    std::string result = "\"";
-    for (const char character : text) {
-        if (character == '"' || character == '\\') result += '\\';
-        const auto code = static_cast<unsigned char>(character);
-        result += code < 32 || code > 126 ? fmt::format("\\{:03o}", code) : std::string(1, character);
+/// C text that makes the table of a model's inputs or outputs: the arrays that its rows point to, then the table.
+class PortTable {
+public:
+    PortTable(std::string direction) : direction_(std::move(direction)) {}
+
+    void add(const TensorType& type, const std::string& name) {
+        rows_ += fmt::format("    {},\n", row(type, string_literal(name), fmt::format("{}_{}", direction_, count_++)));
     }
-    return result + "\"";
-}
+
+    std::string text(const std::string& model) const {
+        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}    {{NULL, 0, 0, NULL, 0, NULL}},\n}};\n",
+                           arrays_, model, direction_, rows_);
+    }
+
+private:
+    std::string row(const TensorType& type, const std::string& name, const std::string& prefix) {
+        return type.box ? box_row(*type.box, name, prefix) : tensor_row(type, type.rank(), name, prefix);
+    }
+
+    /// `rank` is -1 where it may be any.
+    std::string tensor_row(const TensorType& type, int64_t rank, const std::string& name, const std::string& prefix) {
+        std::string dims = "NULL";
+        if (rank > 0) {
+            dims = prefix + "_dims";
+            std::vector<int64_t> extents;
+            for (const Dim& dim : type.shape) extents.push_back(dim.constant().value_or(-1));
+            arrays_ += fmt::format("static const int64_t {}[] = {{{}}};\n", dims, fmt::join(extents, ", "));
+        }
+        return fmt::format("{{{}, {}, {}, {}, 0, NULL}}", name, static_cast<int>(type.element), rank, dims);
+    }
+
+    std::string box_row(const BoxType& box, const std::string& name, const std::string& prefix) {
+        const bool has_rank = box.holds_boxes() || box.rank == BoxType::Rank::known;
+        const std::string item = prefix + "_item",
+                          inner = has_rank ? row(box.item, "NULL", item) : tensor_row(box.item, -1, "NULL", item);
+        arrays_ += fmt::format("static const onnx2halide_port {} = {};\n", item, inner);
+        const std::string_view kind = box.kind == BoxType::Kind::sequence   ? "ONNX2HALIDE_SEQUENCE"
+                                      : box.kind == BoxType::Kind::optional ? "ONNX2HALIDE_OPTIONAL"
+                                                                            : "ONNX2HALIDE_MAP";
+        return fmt::format("{{{}, {}, 0, NULL, {}, &{}}}", name, static_cast<int>(box.key), kind, item);
+    }
+
+    std::string direction_, arrays_, rows_;
+    size_t count_ = 0;
+};
 
 class HostProgram {
 public:
@@ -46,6 +82,10 @@ public:
                 {"TENSORS", tensor_list()},
                 {"PORTS", ports()},
                 {"OPEN_DIMS", open_dim_table()},
+                {"STRINGS", string_table()},
+                {"STRINGS_POINTER", has_strings() ? "strings" : "NULL"},
+                {"STRING_COUNT", fmt::to_string(has_strings() ? graph_.strings->texts().size() : 0)},
+                {"HAS_BOXES", has_boxes() ? "1" : "0"},
                 {"SHAPES", shapes()},
                 {"PLACE", place()},
                 {"BIND", bind()},
@@ -63,7 +103,7 @@ public:
                 {"WEIGHT_BYTES", fmt::to_string(program_.weight_bytes)},
                 {"WEIGHTS_ID", options_.weights_id},
                 {"USES_DEVICE", program_.is_gpu() ? "1" : "0"},
-                {"TYPED_RUN", program_.is_static() ? typed_run() : ""},
+                {"TYPED_RUN", program_.has_typed_run() ? typed_run() : ""},
             });
     }
 
@@ -121,36 +161,47 @@ private:
         return count;
     }
 
-    std::string port_list(const std::string& direction, const std::vector<Value*>& values,
-                          const std::vector<std::string>& names) const {
-        std::string dims, rows;
-        for (size_t i = 0; i < values.size(); ++i) {
-            const TensorType& type = values[i]->port_type();
-            std::string pointer = "NULL";
-            if (type.rank() > 0) {
-                pointer = fmt::format("{}_{}_dims", direction, i);
-                std::vector<int64_t> extents;
-                for (const Dim& dim : type.shape) extents.push_back(dim.constant().value_or(-1));
-                dims += fmt::format("static const int64_t {}[] = {{{}}};\n", pointer, fmt::join(extents, ", "));
-            }
-            rows += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(names[i]), static_cast<int>(type.element),
-                                type.rank(), pointer);
-        }
-        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}    {{NULL, 0, 0, NULL}},\n}};\n", dims,
-                           program_.name, direction, rows);
+    std::string ports() const {
+        PortTable inputs("input"), outputs("output");
+        for (const Value* input : graph_.inputs) inputs.add(input->port_type(), input->name);
+        for (size_t i = 0; i < graph_.outputs.size(); ++i)
+            outputs.add(graph_.outputs[i]->port_type(), graph_.output_names[i]);
+        return inputs.text(program_.name) + outputs.text(program_.name);
     }
 
-    std::string ports() const {
-        std::vector<std::string> inputs;
-        for (const Value* input : graph_.inputs) inputs.push_back(input->name);
-        return port_list("input", graph_.inputs, inputs) + port_list("output", graph_.outputs, graph_.output_names);
+    bool has_tensor(bool (*is_kind)(const TensorType&)) const {
+        return std::any_of(program_.tensors.begin(), program_.tensors.end(),
+                           [&](const Value* tensor) { return is_kind(tensor->checked_type()); });
+    }
+    bool has_strings() const {
+        const auto holds_strings = [](const TensorType& type) {
+            const TensorType* inner = &type;
+            while (inner->box && inner->box->key != ElementType::string) inner = &inner->box->item;
+            return inner->box || inner->element == ElementType::string;
+        };
+        return has_tensor(holds_strings);
+    }
+    bool has_boxes() const {
+        return has_tensor([](const TensorType& type) { return type.box != nullptr; });
+    }
+
+    /// The strings of constants, by number.
+    std::string string_table() const {
+        if (!has_strings()) return "";
+        std::string rows;
+        for (const std::string& text : graph_.strings->texts())
+            rows += fmt::format("    {{{}, {}}},\n", string_literal(text), text.size());
+        return fmt::format(
+            "\n/* Strings by number; tensors hold the numbers. */\nstatic const onnx2halide_string strings[] "
+            "= {{\n{}}};\n",
+            rows);
     }
 
     std::string open_dim_table() const {
         if (graph_.symbols.empty()) return "";
         std::string rows;
         for (const OpenDim& open : open_dims(graph_)) {
-            rows += fmt::format("    {{{}, {}, {}, {}, {}}},\n", quoted(open.symbol), open.input, open.axis,
+            rows += fmt::format("    {{{}, {}, {}, {}, {}}},\n", string_literal(open.symbol), open.input, open.axis,
                                 *open.dim.lower_bound(), *open.dim.upper_bound());
         }
         return fmt::format("\nstatic const onnx2halide_open_dim open_dims[] = {{\n{}}};\n", rows);

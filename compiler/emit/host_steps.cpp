@@ -8,6 +8,7 @@
 
 #include "compiler/plan/live.h"
 #include "ops/control_flow.h"
+#include "ops/names.h"
 
 namespace onnx2halide {
 
@@ -62,15 +63,7 @@ std::string assignment_text(const Assignments& assignments, const std::string& i
 }
 
 /// What a message calls a step: `node 'loop' (Loop)`, in quotes.
-std::string quoted_label(const Node& node) {
-    std::string text = "\"";
-    for (const char character : node.label()) {
-        if (character == '"' || character == '\\') text += '\\';
-        const auto code = static_cast<unsigned char>(character);
-        text += code < 32 || code > 126 ? fmt::format("\\{:03o}", code) : std::string(1, character);
-    }
-    return text + "\"";
-}
+std::string quoted_label(const Node& node) { return string_literal(node.label()); }
 
 }  // namespace
 
@@ -204,11 +197,14 @@ void HostSteps::write_host_call(const Step& step, std::string& text) {
     write_checks(step.node(), text);
     std::vector<std::string> arguments = {call.function, quoted_label(step.node())};
     arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
+    std::vector<std::string> inputs;
     for (size_t i = 0; i < call.inputs; ++i) {
         const Value* input = i < step.inputs.size() ? step.inputs[i] : nullptr;
         if (input) prepare_input(input, text);
-        arguments.push_back(input ? fmt::format("T({})", name(input)) : "NULL");
+        inputs.push_back(input ? fmt::format("T({})", name(input)) : "NULL");
     }
+    if (call.inputs_are_list) inputs = {fmt::format("TENSORS({})", fmt::join(inputs, ", "))};
+    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
     for (size_t i = 0; i < call.outputs; ++i) {
         const Value* output = i < step.outputs.size() ? step.outputs[i] : nullptr;
         if (!output) {

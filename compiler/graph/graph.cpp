@@ -63,6 +63,7 @@ std::vector<To> converted(const Constant& constant) {
     case uint16: return all(uint16_t());
     case int16: return all(int16_t());
     case int32: return all(int32_t());
+    case string:
     case int64: return all(int64_t());
     case uint32: return all(uint32_t());
     case uint64: return all(uint64_t());
@@ -73,6 +74,12 @@ std::vector<To> converted(const Constant& constant) {
 }
 
 }  // namespace
+
+Constant make_constant(StringTable& table, std::vector<int64_t> shape, std::vector<std::string> strings) {
+    Constant constant = make_constant(ElementType::string, std::move(shape), table.numbers(strings));
+    constant.strings = std::move(strings);
+    return constant;
+}
 
 int64_t Constant::elements() const {
     int64_t count = 1;
@@ -121,6 +128,11 @@ std::vector<int64_t> Node::integers(const std::string& attribute, std::vector<in
 
 std::vector<float> Node::reals(const std::string& attribute) const {
     return required<std::vector<float>>(*this, attribute);
+}
+
+std::vector<std::string> Node::strings(const std::string& attribute) const {
+    const auto* value = attribute_as<std::vector<std::string>>(*this, attribute);
+    return value ? *value : std::vector<std::string>();
 }
 
 const Constant& Node::tensor(const std::string& attribute) const { return required<Constant>(*this, attribute); }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/graph/error.h"
+#include "compiler/graph/string_table.h"
 #include "compiler/graph/tensor_type.h"
 
 namespace onnx2halide {
@@ -20,8 +21,8 @@ namespace onnx2halide {
 class Graph;
 struct Node;
 
-/// The elements of a constant tensor, row-major and little-endian, as ONNX's raw_data (strings apart), but those of
-/// packed types a byte each.
+/// The elements of a constant tensor, row-major and little-endian, as ONNX's raw_data, but those of packed types a byte
+/// each and of strings their numbers in the graph's StringTable.
 struct Constant {
     ElementType element = ElementType::undefined;
     std::vector<int64_t> shape;
@@ -60,6 +61,9 @@ struct KnownElements {
     bool operator==(const KnownElements&) const = default;
 };
 
+/// Makes a constant of strings, which are entered in the graph's table.
+Constant make_constant(StringTable& table, std::vector<int64_t> shape, std::vector<std::string> strings);
+
 /// A symbol whose number only a run knows: an extent of a value, or one of its elements.
 struct Binding {
     enum class Kind { extent, element };
@@ -87,7 +91,7 @@ struct Value {
 };
 
 using Attribute = std::variant<int64_t, float, std::string, Constant, std::vector<int64_t>, std::vector<float>,
-                               std::vector<std::string>, std::shared_ptr<Graph>>;
+                               std::vector<std::string>, std::shared_ptr<Graph>, TensorType>;
 
 /// One operator applied to values.
 struct Node {
@@ -114,6 +118,7 @@ struct Node {
     std::vector<int64_t> integers(const std::string& attribute) const;
     std::vector<int64_t> integers(const std::string& attribute, std::vector<int64_t> otherwise) const;
     std::vector<float> reals(const std::string& attribute) const;
+    std::vector<std::string> strings(const std::string& attribute) const;  // none where it is missing
     const Constant& tensor(const std::string& attribute) const;
     Graph& graph(const std::string& attribute) const;
 
@@ -135,6 +140,7 @@ public:
     std::vector<Value*> outputs;
     std::map<std::string, Dim> symbols;  // named dims that stay open, with their bounds
     int opset = 0;                       // of ONNX's own domain
+    std::shared_ptr<StringTable> strings = std::make_shared<StringTable>();  // that of the model
 
     Graph() = default;
     Graph(const Graph&) = delete;

@@ -54,6 +54,7 @@ std::shared_ptr<Graph> clone(const Graph& graph) {
     result->name = graph.name;
     result->opset = graph.opset;
     result->symbols = graph.symbols;
+    result->strings = graph.strings;
     result->output_names = graph.output_names;
     result->inputs = copy.values(graph.inputs);
     for (const auto& node : graph.nodes()) copy.node(*node);

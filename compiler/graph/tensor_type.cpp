@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "compiler/graph/box_type.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -21,7 +23,7 @@ constexpr std::array<ElementInfo, 27> infos = {{
     {int16, "int16", "int16_t", "int16_t", 16, 2, false, true, true},
     {int32, "int32", "int32_t", "int32_t", 32, 4, false, true, true},
     {int64, "int64", "int64_t", "int64_t", 64, 8, false, true, true},
-    {string, "string", "", "", 0, 0, false, false, false},
+    {string, "string", "int64_t", "onnx2halide_string", 0, 8, false, false, true},
     {boolean, "bool", "uint8_t", "uint8_t", 8, 1, false, false, false},
     {float16, "float16", "float16_t", "uint16_t", 16, 2, true, false, true},
     {float64, "float64", "double", "double", 64, 8, true, false, true},
@@ -42,11 +44,18 @@ constexpr std::array<ElementInfo, 27> infos = {{
     {int2, "int2", "int8_t", "uint8_t", 2, 1, false, false, true},
 }};
 
+constexpr ElementInfo box_info = {box, "box", "int64_t", "int64_t", 0, 8, false, false, true};
+
 }  // namespace
 
 const ElementInfo& info(ElementType type) {
+    if (type == box) return box_info;
     const auto index = static_cast<size_t>(type);
     return infos[index < infos.size() ? index : 0];
+}
+
+ElementType element_type_of(int32_t code) {
+    return code > 0 && static_cast<size_t>(code) < infos.size() ? static_cast<ElementType>(code) : undefined;
 }
 
 bool is_float(ElementType type) { return info(type).floating; }
@@ -81,7 +90,14 @@ std::vector<Dim> TensorType::extents() const {
     return result;
 }
 
-std::string TensorType::text() const { return fmt::format("{} {}", info(element).name, shape_text(shape)); }
+std::string TensorType::text() const {
+    return box ? box->text() : fmt::format("{} {}", info(element).name, shape_text(shape));
+}
+
+bool TensorType::operator==(const TensorType& other) const {
+    const bool same_box = box && other.box ? *box == *other.box : !box && !other.box;
+    return same_box && element == other.element && shape == other.shape && layout == other.layout;
+}
 
 TensorType TensorType::packed() const {
     return is_packed(element) ? TensorType(uint8, {ceil_div(elements(), 8 / info(element).bits)}) : *this;

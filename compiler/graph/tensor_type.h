@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,8 +10,11 @@
 
 namespace onnx2halide {
 
-/// Element types, numbered as ONNX's TensorProto.DataType.
+struct BoxType;
+
+/// Element types, numbered as ONNX's TensorProto.DataType. Kernels hold strings as numbers, see StringTable.
 enum class ElementType : int32_t {
+    box = -1,  // of a value that is no tensor: the number of a box, see BoxType
     undefined = 0,
     float32 = 1,
     uint8 = 2,
@@ -57,6 +61,9 @@ bool is_narrow_float(ElementType type);  // float16 and bfloat16: kernels comput
 bool is_minifloat(ElementType type);     // floats of 8 and 4 bits: kernels hold their codes, and compute in float32
 bool is_packed(ElementType type);        // 4 and 2 bits: several share a byte in ONNX's files and at the model's ends
 
+/// The element type of ONNX's code; undefined where it has none.
+ElementType element_type_of(int32_t code);
+
 /// The order of a tensor's axes in memory, innermost first. A row-major tensor of rank 4 is {3, 2, 1, 0}.
 using Layout = std::vector<int>;
 Layout row_major(size_t rank);
@@ -67,7 +74,8 @@ Layout channels_last(size_t rank);
 struct TensorType {
     ElementType element = ElementType::undefined;
     std::vector<Dim> shape;
-    Layout layout;  // always rank() axes
+    Layout layout;                       // always rank() axes
+    std::shared_ptr<const BoxType> box;  // what a value is that is no tensor; then `element` is box, and it has no axes
 
     TensorType() = default;
     TensorType(ElementType element, std::vector<Dim> shape)
@@ -84,7 +92,7 @@ struct TensorType {
     std::vector<Dim> extents() const;
     /// `float32 1x3x224x224`
     std::string text() const;
-    bool operator==(const TensorType&) const = default;
+    bool operator==(const TensorType& other) const;
 };
 
 /// A layout that begins with these axes; those that are missing follow, the last first.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/graph/box_type.h"
 #include "compiler/infer/infer.h"
 #include "ops/control_flow.h"
 
@@ -86,7 +87,8 @@ bool inline_branch(Graph& graph, Node& node, bool condition) {
 
 /// The type of what is one of two values: dims that differ become symbols.
 TensorType merged(const Node& node, size_t output, const TensorType& a, const TensorType& b) {
-    if (a.element != b.element || a.rank() != b.rank())
+    if (const auto box = joined(a, b)) return *box;
+    if (a.box || a.element != b.element || a.rank() != b.rank())
         throw CompileError("output {} is {} in then_branch and {} in else_branch, expected the same type and rank",
                            output, a.text(), b.text());
     TensorType result = a;
@@ -269,7 +271,8 @@ void type_inputs(const Node& node, const Repetition& repetition, const std::vect
 /// What the next turn takes where one turn takes `before` and makes `now`: dims that change become symbols. False where
 /// nothing changes.
 bool widen(const Node& node, size_t state, TensorType& before, const TensorType& now) {
-    if (before.element != now.element || before.rank() != now.rank())
+    if (const auto box = joined(before, now)) return std::exchange(before, *box) != *box;
+    if (before.box || before.element != now.element || before.rank() != now.rank())
         throw CompileError("value {} is {} before a turn and {} after it, expected the same type and rank", state,
                            before.text(), now.text());
     bool is_wider = false;

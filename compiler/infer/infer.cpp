@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/graph/box_type.h"
 #include "compiler/infer/control_flow.h"
 #include "ops/composite.h"
 #include "ops/control_flow.h"
@@ -24,31 +25,56 @@ bool can_be_counted(const TensorType& type) {
     }
 }
 
+/// What is inside a box comes and goes as it is in kernels' memory.
+void check_box(const Value& value) {
+    const TensorType* inner = &*value.type;
+    while (inner->box) inner = &inner->box->item;
+    if (info(inner->element).halide_name.empty() || is_packed(inner->element))
+        throw CompileError("value '{}' is a {}, which is not supported", value.name, value.type->text());
+}
+
 /// Kernels hold only types that Halide has, and count elements in 32 bits.
 void check_type(const Value& value) {
     const ElementInfo& element = info(value.checked_type().element);
     if (element.halide_name.empty())
         throw CompileError("value '{}' has type {}, which is not supported", value.name, element.name);
+    if (value.type->box) return check_box(value);
     if (!can_be_counted(*value.type)) {
         throw CompileError("value '{}' has shape {}, expected at most {} elements", value.name,
                            shape_text(value.type->shape), Dim::unbounded);
     }
 }
 
-/// Most operators would take the codes of minifloats for numbers.
-void check_tiny(const NodeGenerator& generator, const std::vector<Value*>& values, std::string_view what) {
-    if (generator.takes_tiny()) return;
+/// Most operators would take the codes of minifloats, and what stands for strings and boxes, for numbers.
+void check_takes(const NodeGenerator& generator, const std::vector<Value*>& values, std::string_view what) {
     for (size_t i = 0; i < values.size(); ++i) {
         if (!values[i]) continue;
-        const ElementType type = values[i]->checked_type().element;
-        if (is_minifloat(type) || is_packed(type))
-            throw CompileError("{} {} has type {}, which is not supported", what, i, info(type).name);
+        const TensorType& type = values[i]->checked_type();
+        const bool is_tiny = is_minifloat(type.element) || is_packed(type.element),
+                   is_string = type.element == ElementType::string;
+        if ((is_tiny && !generator.takes_tiny()) || (is_string && !generator.takes_strings()))
+            throw CompileError("{} {} has type {}, which is not supported", what, i, info(type.element).name);
+        if (type.box && !generator.takes_boxes())
+            throw CompileError("{} {} is a {}, expected a tensor", what, i, type.text());
     }
+}
+
+/// Models often say less, or other things, of what is inside.
+void check_declared_box(const Value& value) {
+    const auto any = [](const TensorType& type) {
+        BoxType box = *type.box;
+        if (!box.holds_boxes()) box.rank = BoxType::Rank::unset;
+        return boxed(std::move(box));
+    };
+    if (!joined(any(*value.type), any(*value.declared)))
+        throw CompileError("output '{}' is a {}, but the model declares a {}", value.name, value.type->text(),
+                           value.declared->text());
 }
 
 void check_declared(const Value& value) {
     if (!value.declared) return;
     const TensorType &found = *value.type, &declared = *value.declared;
+    if (found.box && declared.box) return check_declared_box(value);
     const auto is_open = [](const Dim& dim) { return !dim.constant(); };
     // Models with open dims often say nothing sound of ranks, and nobody else minds.
     const bool is_vague = std::any_of(declared.shape.begin(), declared.shape.end(), is_open);
@@ -89,7 +115,7 @@ bool bind_elements(Value& value) {
 std::pair<std::unique_ptr<NodeGenerator>, std::vector<TensorType>> inferred(const Node& node) {
     while (true) {
         auto generator = make_generator(node);
-        check_tiny(*generator, node.inputs, "input");
+        check_takes(*generator, node.inputs, "input");
         try {
             std::vector<TensorType> types = generator->infer();
             return {std::move(generator), std::move(types)};
@@ -120,7 +146,7 @@ bool expand_early(Graph& graph, Node& node) {
     const std::unique_ptr<NodeGenerator> generator = make_generator(node);
     const auto* composite = dynamic_cast<const EarlyComposite*>(generator.get());
     if (!composite) return false;
-    check_tiny(*generator, node.inputs, "input");
+    check_takes(*generator, node.inputs, "input");
     const std::vector<Value*> results = composite->expand(graph);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         Value* output = node.outputs[i];
@@ -157,7 +183,7 @@ void infer_node(Node& node) {
         check_declared(*output);
         bind_extents(*output);
     }
-    check_tiny(*generator, node.outputs, "output");
+    check_takes(*generator, node.outputs, "output");
     const auto known = generator->known();
     for (size_t i = 0; i < node.outputs.size() && i < known.size(); ++i) {
         if (node.outputs[i] && known[i] && known[i]->size() <= KnownElements::limit) node.outputs[i]->known = known[i];

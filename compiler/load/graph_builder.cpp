@@ -9,6 +9,7 @@
 #include "compiler/load/input_dims.h"
 #include "compiler/load/schema.h"
 #include "compiler/load/tensor.h"
+#include "compiler/load/type_proto.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -19,6 +20,7 @@ namespace {
 struct Source {
     std::filesystem::path folder;
     OpsetVersions opsets;
+    std::shared_ptr<StringTable> strings;
     int next_index = 0;  // of nodes
 };
 
@@ -29,6 +31,7 @@ public:
         : proto_(proto), source_(source), outer_(outer), graph_(std::make_shared<Graph>()) {
         graph_->name = proto.name();
         graph_->opset = source.opsets.of("");
+        graph_->strings = source.strings;
         add_initialisers();
     }
 
@@ -63,11 +66,17 @@ public:
 private:
     void add_initialisers() {
         for (const auto& tensor : proto_.initializer()) {
-            Constant constant = read_tensor(tensor, source_.folder);
+            Constant constant = read(tensor);
             Value* value = graph_->value(tensor.name());
             value->type = constant.type();
             value->constant = std::move(constant);
         }
+    }
+
+    Constant read(const onnx::TensorProto& tensor) {
+        Constant constant = read_tensor(tensor, source_.folder);
+        if (constant.element != ElementType::string) return constant;
+        return make_constant(*source_.strings, constant.shape, constant.strings);
     }
 
     /// The value that a node reads under this name: the graph's own, or one of the graphs around it.
@@ -98,14 +107,12 @@ private:
 
     /// Notes what the model says of a value's type, for inference to compare with.
     void declare(const onnx::ValueInfoProto& value_info) {
-        const auto& tensor = value_info.type().tensor_type();
-        if (!value_info.type().has_tensor_type() || !tensor.has_shape()) return;
+        if (value_info.type().value_case() == onnx::TypeProto::VALUE_NOT_SET) return;
+        const auto type = read_type(value_info.type());
+        if (!type) return;
         if (outer_ && !graph_->find(value_info.name()) && outer_->has(value_info.name())) return;
-        std::vector<Dim> shape;
-        for (const auto& dim : tensor.shape().dim())
-            shape.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? Dim(dim.dim_value()) : Dim::symbol("?", 0));
-        declared_[value_info.name()] = TensorType(static_cast<ElementType>(tensor.elem_type()), std::move(shape));
-        if (Value* value = graph_->find(value_info.name())) value->declared = declared_[value_info.name()];
+        declared_[value_info.name()] = *type;
+        if (Value* value = graph_->find(value_info.name())) value->declared = type;
     }
 
     void add_node(const onnx::NodeProto& proto) {
@@ -123,12 +130,22 @@ private:
         for (const auto& attribute : proto.attribute()) add_attribute(node, attribute);
         add_graphs(node, proto);
         for (const auto& name : proto.output()) node.outputs.push_back(name.empty() ? nullptr : new_output(name));
-        if (node.op_type == "Constant" && node.domain.empty() && node.has("value") && node.has_output(0)) {
-            node.outputs[0]->constant = node.tensor("value");
-            node.outputs[0]->type = node.outputs[0]->constant->type();
+        if (const auto constant = constant_of(node)) {
+            node.outputs[0]->constant = constant;
+            node.outputs[0]->type = constant->type();
             return;
         }
         graph_->add(std::move(node));
+    }
+
+    /// What a Constant says in a tensor or in strings.
+    std::optional<Constant> constant_of(const Node& node) {
+        if (node.op_type != "Constant" || !node.domain.empty() || !node.has_output(0)) return std::nullopt;
+        if (node.has("value")) return node.tensor("value");
+        if (node.has("value_string")) return make_constant(*source_.strings, {}, {node.string("value_string")});
+        if (!node.has("value_strings")) return std::nullopt;
+        const std::vector<std::string> strings = node.strings("value_strings");
+        return make_constant(*source_.strings, {static_cast<int64_t>(strings.size())}, strings);
     }
 
     Value* new_output(const std::string& name) {
@@ -168,13 +185,13 @@ private:
 
     void add_attribute(Node& node, const onnx::AttributeProto& attribute) {
         if (attribute.type() == onnx::AttributeProto::TENSOR) {
-            node.attributes[attribute.name()] = read_tensor(attribute.t(), source_.folder);
+            node.attributes[attribute.name()] = read(attribute.t());
         } else {
             add_plain_attribute(node, attribute);
         }
     }
 
-    /// Sparse tensors and type protos are left out: no NodeGenerator reads them.
+    /// Sparse tensors are left out: no NodeGenerator reads them.
     static void add_plain_attribute(Node& node, const onnx::AttributeProto& attribute) {
         Attribute& value = node.attributes[attribute.name()];
         switch (attribute.type()) {
@@ -190,6 +207,12 @@ private:
         case onnx::AttributeProto::STRINGS:
             value = std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
             break;
+        case onnx::AttributeProto::TYPE_PROTO:
+            if (const auto type = read_type(attribute.tp())) {
+                value = *type;
+                break;
+            }
+            [[fallthrough]];
         default: node.attributes.erase(attribute.name());
         }
     }
@@ -202,12 +225,20 @@ private:
     std::map<std::string, TensorType> declared_;
 };
 
+TensorType type_of(const onnx::ValueInfoProto& input, InputDims& dims) {
+    if (input.type().has_tensor_type()) return dims.type_of(input);
+    try {
+        return read_type(input.type()).value();
+    } catch (const CompileError& error) {
+        throw CompileError("input '{}' {}", input.name(), error.what());
+    }
+}
+
 void add_inputs(Graph& graph, const onnx::GraphProto& proto, InputDims& dims) {
     for (const auto& input : proto.input()) {
         Value* value = graph.value(input.name());
         if (value->constant) continue;  // old models list initialisers as inputs too
-        if (!input.type().has_tensor_type()) throw CompileError("input '{}' is not a tensor", input.name());
-        value->type = dims.type_of(input);
+        value->type = type_of(input, dims);
         graph.inputs.push_back(value);
     }
     dims.check_given();
@@ -244,7 +275,7 @@ std::string unsupported_operators(Graph& graph) {
 
 std::shared_ptr<Graph> build_graph(const onnx::ModelProto& model, const std::filesystem::path& folder,
                                    const LoadOptions& options) {
-    Source source{folder, OpsetVersions(model)};
+    Source source{folder, OpsetVersions(model), std::make_shared<StringTable>()};
     GraphBuilder builder(model.graph(), source, nullptr);
     InputDims dims(options.dims);
     add_inputs(builder.graph(), model.graph(), dims);

@@ -23,7 +23,7 @@ TensorType InputDims::type_of(const onnx::ValueInfoProto& input) {
         const bool is_number = dim.has_dim_value() && dim.dim_value() >= 0;
         shape.push_back(is_number ? Dim(dim.dim_value()) : dim_of({dim.dim_param(), input.name(), axis}));
     }
-    return {static_cast<ElementType>(tensor.elem_type()), std::move(shape)};
+    return {element_type_of(tensor.elem_type()), std::move(shape)};
 }
 
 Dim InputDims::dim_of(const OpenDim& open) {

@@ -8,6 +8,7 @@
 #include "compiler/graph/error.h"
 #include "compiler/load/model_file.h"
 #include "compiler/load/schema.h"
+#include "compiler/load/type_proto.h"
 
 namespace onnx2halide {
 
@@ -18,13 +19,13 @@ Dim dim_of(const onnx::TensorShapeProto::Dimension& dim) {
     return Dim::symbol(dim.dim_param().empty() ? "?" : dim.dim_param());
 }
 
-/// What is no tensor has an undefined element type and no dims.
 Port port_of(const onnx::ValueInfoProto& value) {
+    if (!value.type().has_tensor_type()) return {value.name(), read_type(value.type()).value()};
     const auto& type = value.type().tensor_type();
     std::vector<Dim> shape;
     for (const auto& dim : type.shape().dim()) shape.push_back(dim_of(dim));
-    if (value.type().has_tensor_type() && !type.has_shape()) shape.push_back(Dim::symbol("…"));
-    return {value.name(), TensorType(static_cast<ElementType>(type.elem_type()), std::move(shape))};
+    if (!type.has_shape()) shape.push_back(Dim::symbol("…"));
+    return {value.name(), TensorType(element_type_of(type.elem_type()), std::move(shape))};
 }
 
 std::vector<std::pair<std::string, size_t>> count_operators(const onnx::GraphProto& graph) {

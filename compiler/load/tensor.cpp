@@ -116,8 +116,8 @@ Bytes unpacked(const Bytes& packed, ElementType type, uint64_t elements) {
 
 Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
     Constant constant;
-    constant.element = static_cast<ElementType>(tensor.data_type());
-    if (info(constant.element).type == ElementType::undefined)
+    constant.element = element_type_of(tensor.data_type());
+    if (constant.element == ElementType::undefined)
         throw CompileError("initialiser '{}' has element type {}, which ONNX does not define", tensor.name(),
                            tensor.data_type());
     constant.shape.assign(tensor.dims().begin(), tensor.dims().end());
@@ -130,6 +130,9 @@ Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::pat
     }
     if (constant.element == ElementType::string) {
         constant.strings.assign(tensor.string_data().begin(), tensor.string_data().end());
+        if (constant.strings.size() != elements)
+            throw CompileError("initialiser '{}' has {} strings, expected {}", tensor.name(), constant.strings.size(),
+                               elements);
         constant.data = std::make_shared<Bytes>();
         return constant;
     }

@@ -4,6 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include "ops/node_generator.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -25,6 +27,7 @@ bool is_constant(const Value* value, std::set<const Value*>& proved) {
     if (value->is_constant() || proved.contains(value)) return true;
     const Node* producer = value->producer;
     if (!producer || is_random(*producer) || has_body(*producer)) return false;
+    if (!make_generator(*producer)->is_kernel()) return false;  // the fold program runs no functions
     const bool all = std::all_of(producer->inputs.begin(), producer->inputs.end(),
                                  [&](const Value* input) { return !input || is_constant(input, proved); });
     if (all) proved.insert(value);

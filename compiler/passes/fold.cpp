@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/node_generator.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -42,7 +44,8 @@ private:
         const auto has_size = [](const Value* value) {
             return !value || value->checked_type().elements().constant().value_or(0) > 0;
         };
-        return node.subgraphs().empty() && std::all_of(node.inputs.begin(), node.inputs.end(), is_constant) &&
+        return node.subgraphs().empty() && make_generator(node)->is_kernel() &&
+               std::all_of(node.inputs.begin(), node.inputs.end(), is_constant) &&
                std::all_of(node.outputs.begin(), node.outputs.end(), has_size);
     }
 
@@ -54,6 +57,8 @@ private:
         Value* copy = fold_->new_value(value->name);
         copies_[value] = copy;
         copy->type = value->type;
+        // There strings are the numbers that they are to kernels.
+        if (copy->type->element == ElementType::string) copy->type->element = ElementType::int64;
         copy->known = value->known;
         if (value->known) {
             copy->constant = value->constant;

@@ -11,6 +11,15 @@ void for_each_step(const Block& block, const std::function<void(const Step&)>& v
     }
 }
 
+bool Program::has_typed_run() const {
+    const auto is_plain = [](const Value* value) {
+        const TensorType& type = value->port_type();
+        return !type.box && type.element != ElementType::string;
+    };
+    return is_static() && std::all_of(graph->inputs.begin(), graph->inputs.end(), is_plain) &&
+           std::all_of(graph->outputs.begin(), graph->outputs.end(), is_plain);
+}
+
 bool Program::is_known_early(const Dim& dim) const {
     const std::set<std::string> used = dim.symbols();
     return std::all_of(used.begin(), used.end(),

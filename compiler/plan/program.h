@@ -100,6 +100,8 @@ struct Program {
     bool is_gpu() const { return targets.front().is_gpu(); }
     /// Whether nothing depends on the inputs' shapes or elements.
     bool is_static() const { return symbols.empty(); }
+    /// Whether the shapes are fixed, and inputs and outputs plain tensors.
+    bool has_typed_run() const;
     /// Whether a dim is known before the first step.
     bool is_known_early(const Dim& dim) const;
     bool is_known_early(const TensorType& type) const;

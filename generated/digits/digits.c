@@ -3,7 +3,9 @@
  * again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
  * after edits: onnx2halide build, which has session.h (in its runtime/)
  */
+#include "box_operators.h"
 #include "host_operators.h"
+#include "string_operators.h"
 #include "digits.h"
 
 extern const unsigned char onnx2halide_digits_weights[];
@@ -43,13 +45,13 @@ enum {
 
 static const int64_t input_0_dims[] = {1, 1, 8, 8};
 const onnx2halide_port digits_inputs[] = {
-    {"image", 1, 4, input_0_dims},
-    {NULL, 0, 0, NULL},
+    {"image", 1, 4, input_0_dims, 0, NULL},
+    {NULL, 0, 0, NULL, 0, NULL},
 };
 static const int64_t output_0_dims[] = {1, 10};
 const onnx2halide_port digits_outputs[] = {
-    {"probabilities", 1, 2, output_0_dims},
-    {NULL, 0, 0, NULL},
+    {"probabilities", 1, 2, output_0_dims, 0, NULL},
+    {NULL, 0, 0, NULL, 0, NULL},
 };
 
 /* Shapes of the inputs, then of the outputs, outermost dim first. */
@@ -120,6 +122,9 @@ static const onnx2halide_model description = {
     .inputs = digits_inputs,
     .outputs = digits_outputs,
     .open_dims = NULL,
+    .strings = NULL,
+    .string_count = 0,
+    .has_boxes = 0,
     .arena_bytes = 12288,
     .scratch_bytes = DIGITS_SCRATCH_SIZE,
     .weights = onnx2halide_digits_weights,

@@ -109,5 +109,8 @@ def _value(content: bytes, type: onnx.TypeProto):
     if type.HasField("sequence_type"):
         return numpy_helper.to_list(onnx.SequenceProto.FromString(content))
     if type.HasField("optional_type"):
-        return numpy_helper.to_optional(onnx.OptionalProto.FromString(content))
+        optional = onnx.OptionalProto.FromString(content)
+        # One that is not there still says what it would hold.
+        is_there = any(field.name.endswith("_value") for field, _ in optional.ListFields())
+        return numpy_helper.to_optional(optional) if is_there else None
     return numpy_helper.to_array(onnx.TensorProto.FromString(content))

@@ -5,7 +5,7 @@ import onnx2halide
 import pytest
 from make_models import FLOAT, model, node
 
-NAMES = """input_0_dims output_0_dims input_0 shapes place bind steps description session open dims arena code status
+NAMES = """input_0_dims output_0_dims input_0 shapes place bind steps description session open dims arena code status strings targets
     onnx2halide_session onnx2halide_run onnx2halide_tensor onnx2halide_lifetime onnx2halide_create onnx2halide_model
     halide_buffer_t halide_type_t halide_error halide_free halide_type_float halide_buffer_flag_host_dirty
     T VIEW STEP TENSOR TENSORS SCALAR EXTENTS ONNX2HALIDE_FAILED tensor_a small small_run small_inputs SMALL_H SMALL_INPUTS SMALL_T_RANK

@@ -144,7 +144,7 @@ TEST_CASE("elements of constants are read whatever their type") {
         CHECK(row.constant.reals() == row.reals);
         if (!row.integers.empty()) CHECK(row.constant.integers() == row.integers);
     }
-    CHECK_THROWS_WITH((Constant{string, {}, {}, {}}.reals()), "a constant of type string has no numbers");
+    CHECK_THROWS_WITH((Constant{complex64, {}, {}, {}}.reals()), "a constant of type complex64 has no numbers");
 }
 
 TEST_CASE("a graph counts the elements of its constants") {

@@ -131,6 +131,20 @@ def test_packed_elements(compiled, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("flags", [(), ("-fsanitize=address,undefined",)], ids=" ".join)
+def test_strings_and_sequences(compiled, tmp_path, flags):
+    """Two hundred runs of many sizes, and what messages say; also with the runtime and the host program under the sanitizers."""
+    folder = compiled("boxes", *(["--cc", " ".join(["gcc", *flags])] if flags else []))
+    lines = run(link("boxes.c", [folder], tmp_path / "program", "gnu11", list(flags))).splitlines()
+    assert lines == [
+        "words of kind 0, tensors of kind 1 with tensors of type float32 and rank 1",
+        "boxes: input 'tensors': item 2 has elements of type int64, expected float32",
+        "boxes: input 'tensors': item 2 needs 8 bytes, its data has 7",
+        "boxes: input 'tensors' is a tensor, expected a sequence",
+        "boxes: input 'words' has elements of type int64, expected string",
+    ]
+
+
 def test_missing_device(compiled, tmp_path):
     """An error code and a message, twice, and a clean end."""
     program = link("device_missing.c", [compiled("image", "--target", "host-opencl")], tmp_path / "program")

@@ -26,7 +26,7 @@ TEST_CASE("targets tell registers, lanes and devices") {
         CHECK(target.operand_registers == row.operand_registers);
         CHECK(target.lanes(float32) == row.float_lanes);
         CHECK(target.lanes(uint8) == row.byte_lanes);
-        CHECK(target.lanes(string) == 1);
+        CHECK(target.lanes(undefined) == 1);
         CHECK(target.gpu == row.gpu);
         CHECK(target.is_gpu() == (row.gpu != Target::Gpu::none));
     }

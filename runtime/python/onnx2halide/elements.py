@@ -5,8 +5,9 @@ import math
 
 import numpy as np
 
+_STRING, BFLOAT16 = 8, 16
 _numpy = {
-    1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
+    1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, _STRING: object, 9: np.bool_,
     10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 14: np.complex64, 15: np.complex128,
 }  # fmt: skip
 _ml_dtypes = {
@@ -14,8 +15,6 @@ _ml_dtypes = {
     23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
 }  # fmt: skip
 _packed_bits = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2}
-_STRING, BFLOAT16 = 8, 16
-
 
 @functools.cache
 def dtype_of(code: int) -> np.dtype:
@@ -26,7 +25,7 @@ def dtype_of(code: int) -> np.dtype:
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, _ml_dtypes[code]))
-    raise TypeError(f"elements of type {'string' if code == _STRING else f'number {code}'} cannot be passed from Python")
+    raise TypeError(f"elements of type number {code} cannot be passed from Python")
 
 
 def storable(array: np.ndarray) -> np.ndarray:

@@ -5,65 +5,16 @@ import pathlib
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from onnx2halide.elements import dtype_of, is_packed, pack, stored, unpack
+from onnx2halide.elements import is_packed
+from onnx2halide.values import KINDS, TENSOR, BoxPort, CPort, CValue, Port, content_of, fill, memory_of, read_port
 
 
-@dataclass(frozen=True)
-class Port:
-    """What a model says of one of its inputs or outputs."""
-
-    name: str
-    dtype: np.dtype
-    shape: tuple[int | None, ...]  # None where the model leaves a dim open
-
-    def array(self, value) -> np.ndarray:
-        """The value as an array that this port takes, row-major. Plain Python numbers and lists take its dtype; arrays must have it,
-        or hold plain bytes of its size, as numpy's files do for types that are not numpy's own.
-        Raises TypeError or ValueError where it does not fit."""
-        try:
-            array = np.asarray(value, dtype=None if hasattr(value, "dtype") else self.dtype, order="C")
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"input {self.name!r} cannot be made an array of {self.dtype}: {error}") from None
-        array = array if array.dtype == self.dtype else stored(array, self.dtype)
-        if array.dtype != self.dtype:
-            raise TypeError(f"input {self.name!r} has elements of type {array.dtype}, expected {self.dtype}")
-        if array.shape != self.shape and not self._takes(array.shape):
-            raise ValueError(f"input {self.name!r} has shape {list(array.shape)}, expected {list(self.shape)}")
-        return array
-
-    def _takes(self, shape: tuple[int, ...]) -> bool:
-        return len(shape) == len(self.shape) and all(own is None or own == size for own, size in zip(self.shape, shape))
-
-
-# The codes and structs of onnx2halide_types.h.
+# A code and a struct of onnx2halide_types.h.
 
 BAD_ARGUMENT = 1
-
-
-class _CPort(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("type", ctypes.c_int32),
-        ("rank", ctypes.c_int32),
-        ("dims", ctypes.POINTER(ctypes.c_int64)),
-    ]
-
-
-class _CValue(ctypes.Structure):
-    _fields_ = [
-        ("kind", ctypes.c_int32),
-        ("type", ctypes.c_int32),
-        ("rank", ctypes.c_int64),
-        ("dims", ctypes.POINTER(ctypes.c_int64)),
-        ("data", ctypes.c_void_p),
-        ("size", ctypes.c_size_t),
-        ("items", ctypes.c_void_p),
-        ("count", ctypes.c_int64),
-    ]
 
 
 class _COptions(ctypes.Structure):
@@ -91,19 +42,18 @@ class Model:
         self.threads = threads
         self._library = ctypes.CDLL(str(path))
         self._session = self._create(threads, trace)
-        self._run_values = self._function("run_values", ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_CValue), ctypes.POINTER(_CValue))
+        self._run_values = self._function("run_values", ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(CValue), ctypes.POINTER(CValue))
         self._error = self._function("error", ctypes.c_char_p, ctypes.c_void_p)
         self._finalizer = weakref.finalize(self, self._function("destroy", None, ctypes.c_void_p), self._session)
-        self.inputs, self._input_types = self._ports("inputs")
-        self.outputs, self._output_types = self._ports("outputs")
+        self.inputs, self.outputs = self._ports("inputs"), self._ports("outputs")
         # Filled anew by each run; made once, because a small model runs for less time than making them takes.
-        self._input_values, self._output_values = (_CValue * len(self.inputs))(), (_CValue * len(self.outputs))()
+        self._input_values, self._output_values = (CValue * len(self.inputs))(), (CValue * len(self.outputs))()
         self._shapes = [None] * len(self.inputs)  # for which the input values stand
         self._lock = threading.Lock()
         self._with_all_values = with_all_values
 
     def __repr__(self):
-        inputs, outputs = (", ".join(f"{port.name}: {port.dtype}{list(port.shape)}" for port in ports) for ports in (self.inputs, self.outputs))
+        inputs, outputs = (", ".join(map(_port_text, ports)) for ports in (self.inputs, self.outputs))
         return f"<onnx2halide.Model {self.name} ({inputs}) -> ({outputs})>"
 
     def run(self, inputs: Sequence | Mapping = (), all_outputs: bool = False):
@@ -138,28 +88,33 @@ class Model:
         return self._error(self._session).decode(errors="replace")
 
     def _run(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        results = self._bind(arrays)[1]
+        held, results = self._bind(arrays)  # the values point at what is held
         code = self._run_values(self._session, self._input_values, self._output_values)
         if code != 0:
             raise (ValueError if code == BAD_ARGUMENT else RuntimeError)(self.error())
         values = zip(self._output_values, results, self.outputs)
-        return [_array(value, memory, port.dtype) for value, memory, port in values]
+        return [content_of(value, port) if memory is None else memory for value, memory, port in values]
 
-    def _bind(self, arrays: list[np.ndarray]) -> tuple[list, list]:
-        """Fills the values of a run. Returns the arrays whose memory they point at; None for outputs that the session makes."""
-        memories = [pack(array) if is_packed(array.dtype) else array for array in arrays]
-        for i, (array, memory) in enumerate(zip(arrays, memories)):
+    def _bind(self, arrays: list) -> tuple[list, list]:
+        """Fills the values of a run. Returns what they point at; None for outputs that the session makes."""
+        held = []
+        for i, (array, port) in enumerate(zip(arrays, self.inputs)):
             value = self._input_values[i]
+            if port.kind != TENSOR:
+                fill(value, port, array, held)
+                continue
+            memory = memory_of(array, held)
             if array.shape != self._shapes[i]:
                 dims = (ctypes.c_int64 * array.ndim)(*array.shape)
-                value.type, value.rank, value.dims, value.size = self._input_types[i], array.ndim, dims, memory.nbytes
+                value.type, value.rank, value.dims, value.size = port.code, array.ndim, dims, memory.nbytes
                 self._shapes[i] = array.shape
             value.data = memory.ctypes.data
+            held.append(memory)
         # Outputs of known shape are written to where the caller finds them; of others the session makes one that is copied.
-        results = [None if None in port.shape or is_packed(port.dtype) else np.empty(port.shape, port.dtype) for port in self.outputs]
+        results = [np.empty(port.shape, port.dtype) if _is_given(port) else None for port in self.outputs]
         for value, array in zip(self._output_values, results):
             value.data, value.size = (None, 0) if array is None else (array.ctypes.data, array.nbytes)
-        return memories, results
+        return held, results
 
     def _arrays(self, inputs: Sequence | Mapping) -> list[np.ndarray]:
         """An array of the right dtype, row-major, for each input of the model."""
@@ -192,22 +147,19 @@ class Model:
         function.restype, function.argtypes = result, arguments
         return function
 
-    def _ports(self, table: str) -> tuple[list[Port], list[int]]:
-        """The rows of a table, which ends with one that has no name, and ONNX's codes of their types."""
-        rows = ctypes.cast(self._library[f"{self._prefix}_{table}"], ctypes.POINTER(_CPort))
-        ports, types = [], []
+    def _ports(self, table: str) -> list[Port | BoxPort]:
+        """The rows of a table, which ends with one that has no name."""
+        rows = ctypes.cast(self._library[f"{self._prefix}_{table}"], ctypes.POINTER(CPort))
+        ports = []
         while (row := rows[len(ports)]).name is not None:
-            shape = tuple(None if row.dims[i] < 0 else row.dims[i] for i in range(row.rank))
-            ports.append(Port(row.name.decode(), dtype_of(row.type), shape))
-            types.append(row.type)
-        return ports, types
+            ports.append(read_port(row))
+        return ports
 
 
-def _array(value: _CValue, memory: np.ndarray | None, dtype: np.dtype) -> np.ndarray:
-    """An output: the caller's memory, or a copy of the session's."""
-    if memory is not None:
-        return memory
-    shape = tuple(value.dims[: value.rank])
-    array = np.empty(value.size, np.uint8)
-    ctypes.memmove(array.ctypes.data, value.data, array.nbytes)
-    return unpack(array, dtype, shape) if is_packed(dtype) else array.view(dtype).reshape(shape)
+def _port_text(port: Port | BoxPort) -> str:
+    return f"{port.name}: {port.dtype}{list(port.shape)}" if port.kind == TENSOR else f"{port.name}: {KINDS[port.kind]}"
+
+
+def _is_given(port: Port | BoxPort) -> bool:
+    """Whether an output can be written into an array."""
+    return port.kind == TENSOR and port.dtype != object and None not in port.shape and not is_packed(port.dtype)

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace onnx2halide {
+
+/// The strings of a model's constants, each once. A tensor of strings holds numbers: those of this table and, in a run,
+/// of the strings that the run adds behind it. So equal strings have equal numbers, and kernels that move or compare
+/// elements take them like integers. Number 0 is the empty string.
+class StringTable {
+public:
+    StringTable() { number(""); }
+
+    int64_t number(const std::string& text) {
+        const auto [known, is_new] = numbers_.try_emplace(text, static_cast<int64_t>(texts_.size()));
+        if (is_new) texts_.push_back(text);
+        return known->second;
+    }
+    std::vector<int64_t> numbers(const std::vector<std::string>& texts) {
+        std::vector<int64_t> result;
+        for (const std::string& text : texts) result.push_back(number(text));
+        return result;
+    }
+    const std::vector<std::string>& texts() const { return texts_; }
+
+private:
+    std::map<std::string, int64_t> numbers_;
+    std::vector<std::string> texts_;
+};
+
+}  // namespace onnx2halide

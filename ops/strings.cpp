@@ -1,0 +1,105 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/families.h"
+#include "ops/host_node.h"
+#include "ops/names.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// An operator on strings: a function in runtime/string_operators.c.
+class StringNode : public HostNode {
+public:
+    using HostNode::HostNode;
+    bool takes_strings() const override { return true; }
+
+protected:
+    void check_strings(size_t i) const {
+        if (in(i).element != ElementType::string)
+            throw CompileError("input {} has type {}, expected string", i, info(in(i).element).name);
+    }
+};
+
+/// StringConcat (20)
+class StringConcat : public StringNode {
+public:
+    using StringNode::StringNode;
+
+    std::vector<TensorType> infer() const override {
+        check_strings(0);
+        check_strings(1);
+        return {TensorType(ElementType::string, broadcast(in(0).shape, in(1).shape))};
+    }
+    HostCall host_call() const override { return {"onnx2halide_string_concat", {}, 2}; }
+};
+
+/// StringSplit (20)
+class StringSplit : public StringNode {
+public:
+    using StringNode::StringNode;
+
+    std::vector<TensorType> infer() const override {
+        check_strings(0);
+        std::vector<Dim> shape = in(0).shape;
+        shape.push_back(found(0, shape.size()));
+        return {TensorType(ElementType::string, std::move(shape)), TensorType(ElementType::int64, in(0).shape)};
+    }
+    HostCall host_call() const override {
+        const std::string delimiter = node_.string("delimiter", "");
+        if (delimiter.find('\0') != std::string::npos) throw CompileError("delimiter has a null character");
+        return {"onnx2halide_string_split",
+                {delimiter.empty() ? "NULL" : string_literal(delimiter), fmt::to_string(node_.integer("maxsplit", -1))},
+                1,
+                2};
+    }
+};
+
+/// StringNormalizer (10)
+class StringNormalizer : public StringNode {
+public:
+    explicit StringNormalizer(const Node& node) : StringNode(node), change_(node.string("case_change_action", "NONE")) {
+        constexpr std::string_view known[] = {"NONE", "LOWER", "UPPER"};
+        if (std::find(std::begin(known), std::end(known), change_) == std::end(known))
+            throw CompileError("case_change_action is '{}', expected NONE, LOWER or UPPER", change_);
+    }
+
+    std::vector<TensorType> infer() const override {
+        check_strings(0);
+        const std::vector<Dim>& shape = in(0).shape;
+        if (shape.size() == 1) return {TensorType(ElementType::string, {found(0, 0, max(shape[0], Dim(1)))})};
+        if (shape.size() != 2 || prove_equal(shape[0], 1) == Proof::no)
+            throw CompileError("input has shape {}, expected strings in a row", shape_text(shape));
+        return {TensorType(ElementType::string, {1, found(0, 1, max(shape[1], Dim(1)))})};
+    }
+
+    HostCall host_call() const override {
+        const std::string change = change_ == "NONE" ? "SAME" : change_;
+        const std::vector<std::string> words = node_.strings("stopwords");
+        std::vector<std::string> rows;
+        for (const std::string& word : words)
+            rows.push_back(fmt::format("{{{}, {}}}", string_literal(word), word.size()));
+        return {"onnx2halide_string_normalizer",
+                {fmt::format("ONNX2HALIDE_{}_CASE", change), node_.integer("is_case_sensitive", 0) ? "1" : "0",
+                 string_literal(node_.string("locale", "")), fmt::to_string(words.size()),
+                 rows.empty() ? "NULL" : fmt::format("(const onnx2halide_string[]){{{}}}", fmt::join(rows, ", "))}};
+    }
+
+private:
+    std::string change_;
+};
+
+}  // namespace
+
+std::vector<Operator> string_operators() {
+    return {
+        {"StringConcat", 20, make<StringConcat>},
+        {"StringSplit", 20, make<StringSplit>},
+        {"StringNormalizer", 10, make<StringNormalizer>},
+    };
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,279 @@
+#include "box_operators.h"
+
+#include <string.h>
+
+#include "ports.h"
+
+static int64_t box_in(const halide_buffer_t* tensor) { return *(const int64_t*)tensor->host; }
+
+static int64_t extent(const halide_buffer_t* tensor, int axis) {
+    return tensor->dim[tensor->dimensions - 1 - axis].extent;
+}
+
+static size_t element_bytes(const halide_buffer_t* tensor) { return (size_t)(tensor->type.bits + 7) / 8; }
+
+/* Makes a result that is one element. */
+static int give(onnx2halide_session* session, onnx2halide_result result, const void* element, size_t bytes) {
+    void* to = NULL;
+    RUN(onnx2halide_make_result(session, result, 0, NULL, &to));
+    memcpy(to, element, bytes);
+    return 0;
+}
+
+static int give_box(onnx2halide_session* session, onnx2halide_result result, int64_t box) {
+    return give(session, result, &box, sizeof box);
+}
+
+/* A tensor of this shape with memory of this run. */
+static int new_tensor(onnx2halide_session* session, int rank, const int64_t* dims, size_t bytes,
+                      onnx2halide_item* item) {
+    int64_t* own = onnx2halide_keep(session, (size_t)rank * sizeof *own);
+    void* data = onnx2halide_keep(session, bytes);
+    if (!own || !data) return ONNX2HALIDE_NO_MEMORY;
+    if (rank > 0) memcpy(own, dims, (size_t)rank * sizeof *own);
+    *item = (onnx2halide_item){ONNX2HALIDE_NOTHING, rank, own, data};
+    return 0;
+}
+
+static int copy_tensor(onnx2halide_session* session, const halide_buffer_t* tensor, onnx2halide_item* item) {
+    int64_t dims[ONNX2HALIDE_MAX_RANK];
+    for (int axis = 0; axis < tensor->dimensions; ++axis) dims[axis] = extent(tensor, axis);
+    const size_t bytes = onnx2halide_tensor_bytes(tensor);
+    RUN(new_tensor(session, tensor->dimensions, dims, bytes, item));
+    if (bytes > 0) memcpy(item->data, tensor->host, bytes);
+    return 0;
+}
+
+/* A position from one in [-size, most]; NULL: `otherwise`. */
+static int position_in(onnx2halide_session* session, const char* node, const halide_buffer_t* position, int64_t size,
+                       int64_t most, int64_t otherwise, int64_t* result) {
+    const int64_t given = !position                   ? otherwise
+                          : position->type.bits == 64 ? *(const int64_t*)position->host
+                                                      : *(const int32_t*)position->host;
+    *result = given < 0 ? given + size : given;
+    if (*result >= 0 && *result <= most) return 0;
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                            "%s: position is %lld in a sequence of %lld tensors, expected one in [%lld, %lld]", node,
+                            (long long)given, (long long)size, (long long)-size, (long long)most);
+}
+
+int onnx2halide_empty_box(onnx2halide_session* session, const char* node, int64_t box, onnx2halide_result result) {
+    (void)node;
+    return give_box(session, result, box);
+}
+
+int onnx2halide_sequence_construct(onnx2halide_session* session, const char* node, int count,
+                                   const halide_buffer_t* const* tensors, onnx2halide_result result) {
+    (void)node;
+    int64_t box;
+    onnx2halide_item* items;
+    RUN(onnx2halide_new_box(session, count, &box, &items));
+    for (int i = 0; i < count; ++i) RUN(copy_tensor(session, tensors[i], &items[i]));
+    return give_box(session, result, box);
+}
+
+int onnx2halide_sequence_insert(onnx2halide_session* session, const char* node, const halide_buffer_t* sequence,
+                                const halide_buffer_t* tensor, const halide_buffer_t* position,
+                                onnx2halide_result result) {
+    const int64_t old = box_in(sequence), size = onnx2halide_box_size(session, old);
+    int64_t place, box;
+    onnx2halide_item own, *items;
+    RUN(position_in(session, node, position, size, size, size, &place));
+    RUN(copy_tensor(session, tensor, &own));
+    if (place == size) {
+        RUN(onnx2halide_box_with(session, old, own, &box));
+        return give_box(session, result, box);
+    }
+    RUN(onnx2halide_new_box(session, size + 1, &box, &items));
+    const onnx2halide_item* from = onnx2halide_items_of(session, old);
+    for (int64_t i = 0; i <= size; ++i) items[i] = i == place ? own : from[i < place ? i : i - 1];
+    return give_box(session, result, box);
+}
+
+int onnx2halide_sequence_erase(onnx2halide_session* session, const char* node, const halide_buffer_t* sequence,
+                               const halide_buffer_t* position, onnx2halide_result result) {
+    const int64_t old = box_in(sequence), size = onnx2halide_box_size(session, old);
+    int64_t place, box;
+    onnx2halide_item* items;
+    RUN(position_in(session, node, position, size, size - 1, size > 0 ? size - 1 : 0, &place));
+    if (place == 0 || place == size - 1) {
+        RUN(onnx2halide_part_of_box(session, old, place == 0 && size > 1, size - 1, &box));
+        return give_box(session, result, box);
+    }
+    RUN(onnx2halide_new_box(session, size - 1, &box, &items));
+    const onnx2halide_item* from = onnx2halide_items_of(session, old);
+    for (int64_t i = 0; i < size - 1; ++i) items[i] = from[i < place ? i : i + 1];
+    return give_box(session, result, box);
+}
+
+/* Checks that a tensor has a rank and, where they are not -1, extents. */
+static int check_shape(onnx2halide_session* session, const char* node, const onnx2halide_item* item, int rank,
+                       const int64_t* dims) {
+    if (item->rank != rank) {
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the tensor has %d dims, expected %d", node,
+                                item->rank, rank);
+    }
+    for (int axis = 0; axis < rank; ++axis) {
+        if (dims[axis] < 0 || dims[axis] == item->dims[axis]) continue;
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: dim %d of the tensor is %lld, expected %lld",
+                                node, axis, (long long)item->dims[axis], (long long)dims[axis]);
+    }
+    return 0;
+}
+
+/* Gives a copy of a tensor in a box. */
+static int give_tensor(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
+                       const onnx2halide_item* item, onnx2halide_result result) {
+    void* to = NULL;
+    RUN(check_shape(session, node, item, rank, dims));
+    RUN(onnx2halide_make_result(session, result, rank, item->dims, &to));
+    const size_t bytes = onnx2halide_tensor_bytes(&session->tensors[result.tensor]);
+    if (bytes > 0) memcpy(to, item->data, bytes);
+    return 0;
+}
+
+int onnx2halide_sequence_at(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
+                            const halide_buffer_t* sequence, const halide_buffer_t* position,
+                            onnx2halide_result result) {
+    const int64_t box = box_in(sequence), size = onnx2halide_box_size(session, box);
+    int64_t place;
+    RUN(position_in(session, node, position, size, size - 1, 0, &place));
+    return give_tensor(session, node, rank, dims, onnx2halide_items_of(session, box) + place, result);
+}
+
+int onnx2halide_sequence_length(onnx2halide_session* session, const char* node, const halide_buffer_t* sequence,
+                                onnx2halide_result result) {
+    (void)node;
+    const int64_t size = onnx2halide_box_size(session, box_in(sequence));
+    return give(session, result, &size, sizeof size);
+}
+
+/* SplitToSequence */
+
+static int64_t size_of_part(const halide_buffer_t* split, int64_t i) {
+    if (!split) return 1;
+    const int64_t place = split->dimensions == 0 ? 0 : i;
+    return split->type.bits == 64 ? ((const int64_t*)split->host)[place] : ((const int32_t*)split->host)[place];
+}
+
+static int count_parts(onnx2halide_session* session, const char* node, const halide_buffer_t* split, int64_t size,
+                       int64_t* count) {
+    if (!split || split->dimensions == 0) {
+        const int64_t each = size_of_part(split, 0);
+        *count = each > 0 ? (size - 1 + each) / each : 0;
+        if (each > 0) return 0;
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: split is %lld, expected 1 or more", node,
+                                (long long)each);
+    }
+    int64_t left = size;
+    *count = extent(split, 0);
+    for (int64_t i = 0; i < *count; ++i) {
+        const int64_t each = size_of_part(split, i);
+        if (each < 0 || each > left) {
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                                    "%s: part %lld has %lld elements, expected 0 to %lld", node, (long long)i,
+                                    (long long)each, (long long)left);
+        }
+        left -= each;
+    }
+    if (left == 0) return 0;
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the parts leave %lld of %lld elements over", node,
+                            (long long)left, (long long)size);
+}
+
+int onnx2halide_split_to_sequence(onnx2halide_session* session, const char* node, int axis, int keeps_axis,
+                                  const halide_buffer_t* x, const halide_buffer_t* split, onnx2halide_result result) {
+    const int64_t size = extent(x, axis);
+    int64_t count, box, dims[ONNX2HALIDE_MAX_RANK], outer = 1, first = 0;
+    size_t inner = element_bytes(x);
+    onnx2halide_item* items;
+    RUN(count_parts(session, node, split, size, &count));
+    RUN(onnx2halide_new_box(session, count, &box, &items));
+    for (int i = 0; i < x->dimensions; ++i) {
+        dims[i] = extent(x, i);
+        if (i < axis) outer *= dims[i];
+        if (i > axis) inner *= (size_t)dims[i];
+    }
+    const int drops_axis = !split && !keeps_axis;
+    for (int i = axis; drops_axis && i + 1 < x->dimensions; ++i) dims[i] = dims[i + 1];
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t wanted = size_of_part(split, i), part = wanted < size - first ? wanted : size - first;
+        if (!drops_axis) dims[axis] = part;
+        const size_t bytes = (size_t)part * inner;
+        RUN(new_tensor(session, x->dimensions - drops_axis, dims, (size_t)outer * bytes, &items[i]));
+        for (int64_t j = 0; j < outer && bytes > 0; ++j) {
+            memcpy((unsigned char*)items[i].data + (size_t)j * bytes, x->host + (size_t)(j * size + first) * inner,
+                   bytes);
+        }
+        first += part;
+    }
+    return give_box(session, result, box);
+}
+
+/* ConcatFromSequence */
+
+int onnx2halide_concat_from_sequence(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
+                                     int axis, int is_new_axis, const halide_buffer_t* sequence,
+                                     onnx2halide_result result) {
+    const int64_t box = box_in(sequence), size = onnx2halide_box_size(session, box);
+    const onnx2halide_item* items = onnx2halide_items_of(session, box);
+    if (size == 0)
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the sequence is empty, expected tensors", node);
+    int64_t whole[ONNX2HALIDE_MAX_RANK] = {0}, outer = 1, inner = 1;
+    for (int i = 0; i < rank; ++i) {
+        const int own = i - (is_new_axis && i > axis);
+        whole[i] = i == axis ? 0 : own < items[0].rank ? items[0].dims[own] : -1;
+        if (i < axis) outer *= whole[i];
+        if (i > axis) inner *= whole[i];
+    }
+    for (int64_t j = 0; j < size; ++j) {
+        int64_t expected[ONNX2HALIDE_MAX_RANK];
+        for (int i = 0, own = 0; i < rank; ++i) {
+            if (i != axis)
+                expected[own++] = whole[i];
+            else if (!is_new_axis)
+                expected[own++] = -1;
+        }
+        RUN(check_shape(session, node, &items[j], rank - is_new_axis, expected));
+        whole[axis] += is_new_axis ? 1 : items[j].dims[axis];
+    }
+    const onnx2halide_item shape = {ONNX2HALIDE_NOTHING, rank, whole, NULL};
+    RUN(check_shape(session, node, &shape, rank, dims));
+    unsigned char* to = NULL;
+    RUN(onnx2halide_make_result(session, result, rank, whole, (void**)&to));
+    const size_t bytes = element_bytes(&session->tensors[result.tensor]);
+    for (int64_t i = 0; i < outer; ++i) {
+        for (int64_t j = 0; j < size; ++j) {
+            const size_t own = (size_t)((is_new_axis ? 1 : items[j].dims[axis]) * inner) * bytes;
+            if (own > 0) memcpy(to, (const unsigned char*)items[j].data + (size_t)i * own, own);
+            to += own;
+        }
+    }
+    return 0;
+}
+
+/* Optional values */
+
+int onnx2halide_optional_has_element(onnx2halide_session* session, const char* node, const halide_buffer_t* optional,
+                                     onnx2halide_result result) {
+    (void)node;
+    const unsigned char has_element = box_in(optional) != ONNX2HALIDE_NOTHING;
+    return give(session, result, &has_element, 1);
+}
+
+static int check_there(onnx2halide_session* session, const char* node, int64_t box) {
+    if (box != ONNX2HALIDE_NOTHING) return 0;
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the optional value is not there", node);
+}
+
+int onnx2halide_optional_get_box(onnx2halide_session* session, const char* node, const halide_buffer_t* optional,
+                                 onnx2halide_result result) {
+    RUN(check_there(session, node, box_in(optional)));
+    return give_box(session, result, box_in(optional));
+}
+
+int onnx2halide_optional_get_tensor(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
+                                    const halide_buffer_t* optional, onnx2halide_result result) {
+    RUN(check_there(session, node, box_in(optional)));
+    return give_tensor(session, node, rank, dims, onnx2halide_items_of(session, box_in(optional)), result);
+}

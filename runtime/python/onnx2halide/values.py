@@ -1,0 +1,187 @@
+"""Values of the C interface, and what stands for them in Python: arrays, those of strings with dtype object; lists for sequences; dicts
+for maps; for an optional value what it holds, or None."""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnx2halide.elements import dtype_of, is_packed, pack, stored, unpack
+
+# The codes and structs of onnx2halide_types.h.
+
+TENSOR, SEQUENCE, MAP, OPTIONAL = range(4)
+KINDS = ("tensor", "sequence", "map", "optional")
+_TEXT = np.dtype([("text", np.uintp), ("length", np.uintp)])
+
+
+class CPort(ctypes.Structure):
+    pass
+
+
+CPort._fields_ = [
+    ("name", ctypes.c_char_p),
+    ("type", ctypes.c_int32),
+    ("rank", ctypes.c_int32),
+    ("dims", ctypes.POINTER(ctypes.c_int64)),
+    ("kind", ctypes.c_int32),
+    ("item", ctypes.POINTER(CPort)),
+]
+
+
+class CValue(ctypes.Structure):
+    pass
+
+
+CValue._fields_ = [
+    ("kind", ctypes.c_int32),
+    ("type", ctypes.c_int32),
+    ("rank", ctypes.c_int64),
+    ("dims", ctypes.POINTER(ctypes.c_int64)),
+    ("data", ctypes.c_void_p),
+    ("size", ctypes.c_size_t),
+    ("items", ctypes.POINTER(CValue)),
+    ("count", ctypes.c_int64),
+]
+
+
+@dataclass(frozen=True)
+class Port:
+    """What a model says of one of its inputs or outputs: a tensor."""
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[int | None, ...] | None  # None where the model leaves a dim open; as a whole where tensors in a box have any shape
+    code: int = 0  # ONNX's, of the element type
+
+    kind = TENSOR
+
+    def array(self, value) -> np.ndarray:
+        """The value as an array that this port takes, row-major. Plain Python numbers and lists take its dtype; arrays must have it,
+        or hold plain bytes of its size, as numpy's files do for types that are not numpy's own.
+        Raises TypeError or ValueError where it does not fit."""
+        if self.dtype == object:
+            array = self._strings(value)
+        else:
+            array = self._numbers(value)
+        if self.shape is not None and array.shape != self.shape and not self._takes(array.shape):
+            raise ValueError(f"input {self.name!r} has shape {list(array.shape)}, expected {list(self.shape)}")
+        return array
+
+    def _numbers(self, value) -> np.ndarray:
+        try:
+            array = np.asarray(value, dtype=None if hasattr(value, "dtype") else self.dtype, order="C")
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"input {self.name!r} cannot be made an array of {self.dtype}: {error}") from None
+        array = array if array.dtype == self.dtype else stored(array, self.dtype)
+        if array.dtype != self.dtype:
+            raise TypeError(f"input {self.name!r} has elements of type {array.dtype}, expected {self.dtype}")
+        return array
+
+    def _strings(self, value) -> np.ndarray:
+        array = np.asarray(value, order="C")
+        if array.dtype.kind not in "OSU" and array.size > 0:
+            raise TypeError(f"input {self.name!r} has elements of type {array.dtype}, expected strings")
+        array = array.astype(object)
+        if wrong := [type(text).__name__ for text in array.flat if not isinstance(text, str | bytes)]:
+            raise TypeError(f"input {self.name!r} has an element of type {wrong[0]}, expected str or bytes")
+        return array
+
+    def _takes(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == len(self.shape) and all(own is None or own == size for own, size in zip(self.shape, shape))
+
+
+@dataclass(frozen=True)
+class BoxPort:
+    """The same of a sequence, a map or an optional value."""
+
+    name: str
+    kind: int
+    item: "Port | BoxPort"  # of a map the values
+    key: Port | None = None
+
+    dtype = np.dtype(object)
+    shape = ()
+
+    def array(self, value):
+        """The value with all its tensors as arrays. Raises TypeError or ValueError where it does not fit."""
+        if self.kind == OPTIONAL:
+            return None if value is None else self.item.array(value)
+        if self.kind == SEQUENCE:
+            if not isinstance(value, list | tuple):
+                raise TypeError(f"input {self.name!r} is of type {type(value).__name__}, expected a list")
+            return [self.item.array(item) for item in value]
+        if not isinstance(value, dict):
+            raise TypeError(f"input {self.name!r} is of type {type(value).__name__}, expected a dict")
+        return self.key.array(list(value.keys())), self.item.array(list(value.values()))
+
+
+def read_port(row: CPort, name: str = "") -> Port | BoxPort:
+    """A row of a model's table; what is inside a box goes by the name of the whole."""
+    name = row.name.decode() if row.name is not None else name
+    if row.kind == TENSOR:
+        shape = None if row.rank < 0 else tuple(None if row.dims[i] < 0 else row.dims[i] for i in range(row.rank))
+        return Port(name, dtype_of(row.type), shape, row.type)
+    key = Port(name, dtype_of(row.type), (None,), row.type) if row.kind == MAP else None
+    return BoxPort(name, row.kind, read_port(row.item.contents, name), key)
+
+
+def fill(value: CValue, port: Port | BoxPort, content, held: list) -> None:
+    """Lets a value be what port.array() gave. What it points at is added to `held`."""
+    if port.kind == TENSOR:
+        memory = memory_of(content, held)
+        dims = (ctypes.c_int64 * content.ndim)(*content.shape)
+        value.kind, value.type, value.rank, value.dims = TENSOR, port.code, content.ndim, dims
+        value.data, value.size = memory.ctypes.data, memory.nbytes
+        held.append((memory, dims))
+        return
+    if port.kind == OPTIONAL:
+        contents = [] if content is None else [(port.item, content)]
+    elif port.kind == MAP:
+        contents = [(port.key, content[0]), (port.item, content[1])]
+    else:
+        contents = [(port.item, item) for item in content]
+    items = (CValue * max(1, len(contents)))()
+    for item, (item_port, item_content) in zip(items, contents):
+        fill(item, item_port, item_content, held)
+    value.kind, value.items, value.count = port.kind, items, len(contents)
+    held.append(items)
+
+
+def memory_of(array: np.ndarray, held: list) -> np.ndarray:
+    """An array's elements as the C interface has them."""
+    if array.dtype != object:
+        return pack(array) if is_packed(array.dtype) else array
+    texts = [text if isinstance(text, bytes) else text.encode(errors="surrogateescape") for text in array.flat]
+    characters = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
+    lengths = np.array([len(text) for text in texts], np.uintp)
+    memory = np.empty(len(texts), _TEXT)
+    memory["length"] = lengths
+    memory["text"] = characters.ctypes.data + np.cumsum(lengths) - lengths
+    held.append(characters)
+    return memory
+
+
+def content_of(value: CValue, port: Port | BoxPort):
+    """A value that a run has made, in memory of its own."""
+    if port.kind == TENSOR:
+        return array_of(value, port.dtype)
+    if port.kind == OPTIONAL:
+        return content_of(value.items[0], port.item) if value.count else None
+    if port.kind == MAP:
+        return dict(zip(array_of(value.items[0], port.key.dtype).tolist(), array_of(value.items[1], port.item.dtype).tolist()))
+    return [content_of(value.items[i], port.item) for i in range(value.count)]
+
+
+def array_of(value: CValue, dtype: np.dtype) -> np.ndarray:
+    """A copy of the session's tensor."""
+    shape = tuple(value.dims[: value.rank]) if value.rank else ()
+    memory = np.empty(value.size, np.uint8)
+    if value.size:
+        ctypes.memmove(memory.ctypes.data, value.data, value.size)
+    if dtype == object:
+        texts = np.empty(value.size // _TEXT.itemsize, object)
+        for i, (text, length) in enumerate(memory.view(_TEXT).tolist()):
+            texts[i] = ctypes.string_at(text, length).decode(errors="surrogateescape")
+        return texts.reshape(shape)
+    return unpack(memory, dtype, shape) if is_packed(dtype) else memory.view(dtype).reshape(shape)

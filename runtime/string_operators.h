@@ -1,0 +1,24 @@
+/* Operators on strings, whose tensors hold numbers in the session's table (see run_memory.h). */
+#ifndef ONNX2HALIDE_STRING_OPERATORS_H
+#define ONNX2HALIDE_STRING_OPERATORS_H
+
+#include "steps.h"
+
+/* StringConcat: a's strings before b's, broadcast. */
+int onnx2halide_string_concat(onnx2halide_session* session, const char* node, const halide_buffer_t* a,
+                              const halide_buffer_t* b, onnx2halide_result result);
+
+/* StringSplit: the parts between delimiters (NULL: stretches of white space) along a new last axis, filled up with
+ * empty strings, and how many each has. At most `most` cuts; -1: any number. */
+int onnx2halide_string_split(onnx2halide_session* session, const char* node, const char* delimiter, int64_t most,
+                             const halide_buffer_t* x, onnx2halide_result parts, onnx2halide_result counts);
+
+enum { ONNX2HALIDE_SAME_CASE = 0, ONNX2HALIDE_LOWER_CASE = 1, ONNX2HALIDE_UPPER_CASE = 2 };
+
+/* StringNormalizer: those of a row of strings that are no stop words, in this case; one empty string where none is
+ * left. A locale that the system lacks counts as C.UTF-8. */
+int onnx2halide_string_normalizer(onnx2halide_session* session, const char* node, int change, int is_case_sensitive,
+                                  const char* locale, int stop_count, const onnx2halide_string* stop_words,
+                                  const halide_buffer_t* x, onnx2halide_result result);
+
+#endif

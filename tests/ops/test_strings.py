@@ -1,0 +1,118 @@
+"""Operators on strings against ONNX's reference or onnxruntime."""
+
+import numpy as np
+import onnx2halide
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx2halide.references import OnnxReference, OnnxRuntime
+
+STRING, INT64 = TensorProto.STRING, TensorProto.INT64
+WORDS = ["", "a", "Straße", "日本", "a\0b", "long " * 30]
+
+
+def strings(shape, seed=0) -> np.ndarray:
+    texts = np.random.default_rng(seed).choice(WORDS, shape)
+    return np.array(texts, dtype=object).reshape(shape)
+
+
+def model(nodes, inputs: dict, outputs: dict, constants: dict | None = None):
+    """Ports are types and shapes by name."""
+    ports = ([helper.make_tensor_value_info(name, *port) for name, port in ports.items()] for ports in (inputs, outputs))
+    initialisers = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
+    graph = helper.make_graph(nodes, "strings", *ports, initialisers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def check(model, inputs: dict, reference=OnnxReference):
+    expected = reference(model).run(inputs)
+    for name, found in onnx2halide.compile(model).run_by_name(inputs).items():
+        assert found.dtype == expected[name].dtype
+        np.testing.assert_array_equal(found, expected[name])
+
+
+@pytest.mark.parametrize("a, b", [((5,), (5,)), ((2, 3), (3,)), ((2, 1), (1, 4)), ((), (3,)), ((0,), (1,))])
+def test_concat(a, b):
+    node = helper.make_node("StringConcat", ["a", "b"], ["y"])
+    shape = np.broadcast_shapes(a, b)
+    check(model([node], {"a": (STRING, a), "b": (STRING, b)}, {"y": (STRING, shape)}), {"a": strings(a), "b": strings(b, 1)})
+
+
+def test_concat_of_open_dims():
+    node = helper.make_node("StringConcat", ["a", "b"], ["y"])
+    made = model([node], {"a": (STRING, ["n", 2])}, {"y": (STRING, ["n", 2])}, {"b": np.array(["x", "é"], dtype=object)})
+    compiled = onnx2halide.compile(made)
+    for rows in (1, 4, 2):
+        x = strings((rows, 2), rows)
+        np.testing.assert_array_equal(compiled.run([x])[0], x + np.array(["x", "é"], dtype=object))
+
+
+def test_bytes_and_lists():
+    made = model([helper.make_node("Identity", ["a"], ["y"])], {"a": (STRING, [2])}, {"y": (STRING, [2])})
+    compiled = onnx2halide.compile(made)
+    assert compiled.run([["a", "日"]])[0].tolist() == ["a", "日"]
+    assert compiled.run([[b"a", b"\xff"]])[0].tolist() == ["a", "\udcff"]
+    with pytest.raises(TypeError, match="input 'a' has elements of type int64, expected strings"):
+        compiled.run([[1, 2]])
+    with pytest.raises(ValueError, match=r"input 'a' has shape \[3\], expected \[2\]"):
+        compiled.run([["a", "b", "c"]])
+
+
+@pytest.mark.parametrize("most", [None, 0, 1, 2])
+@pytest.mark.parametrize("delimiter", [None, "", ",", "ab"])
+def test_split(delimiter, most):
+    x = np.array(["", " ", "a,b,,c ", "  one  two three\t four ", ",", "ababxab", "xabyab z"], dtype=object)
+    attributes = {name: value for name, value in (("delimiter", delimiter), ("maxsplit", most)) if value is not None}
+    node = helper.make_node("StringSplit", ["x"], ["y", "counts"], **attributes)
+    check(model([node], {"x": (STRING, [7])}, {"y": (STRING, [7, None]), "counts": (INT64, [7])}), {"x": x})
+
+
+@pytest.mark.parametrize("change", ["NONE", "LOWER", "UPPER"])
+@pytest.mark.parametrize("is_case_sensitive", [0, 1])
+@pytest.mark.parametrize("stop_words", [None, ["Monday", "émile"]])
+@pytest.mark.parametrize("shape", [[5], [1, 5]])
+def test_normalizer(change, is_case_sensitive, stop_words, shape):
+    x = np.array(["Monday", "monday", "ÉMILE", "Émile", "Жук"], dtype=object).reshape(shape)
+    attributes = {"stopwords": stop_words} if stop_words else {}
+    node = helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action=change, is_case_sensitive=is_case_sensitive, locale="C.UTF-8", **attributes)
+    check(model([node], {"x": (STRING, shape)}, {"y": (STRING, [None] * len(shape))}), {"x": x}, OnnxRuntime)
+
+
+MOVEMENTS = [
+    ("Gather", {"axis": 1}, {"i": np.array([2, 0, 2])}, [2, 3]),
+    ("Transpose", {"perm": [1, 0]}, {}, [3, 2]),
+    ("Reshape", {}, {"s": np.array([3, 2])}, [3, 2]),
+    ("Concat", {"axis": 0}, {"other": strings((1, 3), 7)}, [3, 3]),
+    ("Expand", {}, {"s": np.array([2, 2, 3])}, [2, 2, 3]),
+    ("Tile", {}, {"r": np.array([1, 2])}, [2, 6]),
+    ("Slice", {}, {"from": np.array([1]), "to": np.array([3]), "axes": np.array([1])}, [2, 2]),
+    ("Equal", {}, {"other": strings((2, 3), 1)}, [2, 3]),
+    ("Compress", {"axis": 1}, {"keep": np.array([True, False, True])}, [2, None]),
+]
+
+
+@pytest.mark.parametrize("op, attributes, constants, shape", MOVEMENTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_movements(op, attributes, constants, shape):
+    node = helper.make_node(op, ["x", *constants], ["y"], **attributes)
+    made = model([node], {"x": (STRING, [2, 3])}, {"y": (TensorProto.BOOL if op == "Equal" else STRING, shape)}, constants)
+    check(made, {"x": strings((2, 3), 1)})
+
+
+def test_choice_and_constants():
+    nodes = [helper.make_node("Constant", [], ["c"], value_strings=["no", "", "no"]), helper.make_node("Where", ["is", "x", "c"], ["y"])]
+    made = model(nodes, {"is": (TensorProto.BOOL, [3]), "x": (STRING, [3])}, {"y": (STRING, [3])})
+    check(made, {"is": np.array([True, False, False]), "x": strings(3)})
+
+
+ERRORS = [
+    ("StringConcat", {}, INT64, "node 'y' (StringConcat): input 0 has type int64, expected string"),
+    ("Add", {}, STRING, "node 'y' (Add): input 0 has type string, which is not supported"),
+    ("StringNormalizer", {"case_change_action": "TITLE"}, STRING, "node 'y' (StringNormalizer): case_change_action is 'TITLE', expected NONE, LOWER or UPPER"),
+]
+
+
+@pytest.mark.parametrize("op, attributes, kind, message", ERRORS, ids=[row[0] for row in ERRORS])
+def test_errors(op, attributes, kind, message):
+    node = helper.make_node(op, ["x"] if op == "StringNormalizer" else ["x", "x"], ["y"], **attributes)
+    with pytest.raises(onnx2halide.CompileError) as error:
+        onnx2halide.compile(model([node], {"x": (kind, [3])}, {"y": (kind, [3])}))
+    assert str(error.value).partition(": ")[2] == message
