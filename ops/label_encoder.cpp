@@ -196,9 +196,9 @@ Constant read_categories(const Node& node, StringTable& strings) {
 
 Encoding read_encoding(const Node& node, StringTable& strings) {
     const bool has_classes = node.op_type == "CategoryMapper" || (node.op_type == "LabelEncoder" && node.version == 1);
-    auto [keys, values] = has_classes ? read_classes(node, strings)
-                                      : std::pair(read_elements(node, "keys", strings),
-                                                  read_elements(node, "values", strings));
+    auto [keys, values] = has_classes
+                              ? read_classes(node, strings)
+                              : std::pair(read_elements(node, "keys", strings), read_elements(node, "values", strings));
     if (keys.elements() != values.elements())
         throw CompileError("there are {} keys, expected {} as there are values", keys.elements(), values.elements());
     Encoding encoding;

@@ -192,7 +192,8 @@ protected:
 
     std::string expression(std::span<const std::string> operands) const override {
         std::string x = operands[0];
-        if (operands.size() > 2 && !operands[2].empty()) x = fmt::format("cast<{}>({}){}", type_of_difference(), x, operands[2]);
+        if (operands.size() > 2 && !operands[2].empty())
+            x = fmt::format("cast<{}>({}){}", type_of_difference(), x, operands[2]);
         return fmt::format("strict_float(cast<float>({}) * {})", x, operands[1]);
     }
 

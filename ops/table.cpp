@@ -18,10 +18,11 @@ std::vector<Operator> sorted_rows() {
              reshape_operators,    movement_operators,      slice_operators,        concat_operators,
              pad_operators,        gather_operators,        scatter_operators,      rearrange_operators,
              resize_operators,     col2im_operators,        control_flow_operators, packed_elements_operators,
-             finding_operators,    string_operators,        box_operators,          tree_operators,          encoder_operators,      grid_sample_operators,
-             roi_align_operators,  deform_conv_operators,   top_k_operators,        fourier_operators,
-             signal_operators,     determinant_operators,   random_operators,       dropout_operators,
-             training_operators,   feature_operators,       internal_operators,
+             finding_operators,    string_operators,        box_operators,          tree_operators,
+             encoder_operators,    grid_sample_operators,   roi_align_operators,    deform_conv_operators,
+             top_k_operators,      fourier_operators,       signal_operators,       determinant_operators,
+             random_operators,     dropout_operators,       training_operators,     feature_operators,
+             internal_operators,
          }) {
         // clang-format on
         const std::vector<Operator> more = family();
