@@ -23,6 +23,7 @@ Value* Expansion::add(const std::string& role, const Operation& operation) {
     const NewNode added{operation.type, operation.version, operation.inputs, operation.attributes, operation.domain};
     Value* result = add_node(graph_, added, name(role), &node_);
     result->producer->index = node_.index;
+    result->producer->origin = node_.label();
     return result;
 }
 

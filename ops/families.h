@@ -25,6 +25,7 @@ std::vector<Operator> fused_product_operators();
 std::vector<Operator> normalise_operators();
 std::vector<Operator> shape_operators();
 std::vector<Operator> reshape_operators();
+std::vector<Operator> single_axes_operators();
 std::vector<Operator> movement_operators();
 std::vector<Operator> slice_operators();
 std::vector<Operator> concat_operators();

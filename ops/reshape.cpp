@@ -35,12 +35,6 @@ protected:
         return shape;
     }
 
-public:
-    std::vector<Check> checks() const override {
-        if (prove_equal(product(out(0).shape), in(0).elements()) == Proof::yes) return {};
-        return {{"the shape's number of elements", product(out(0).shape), in(0).elements(), in(0).elements()}};
-    }
-
 private:
     bool is_given() const { return node_.version < 5 || known_input(1); }
 
@@ -114,63 +108,6 @@ protected:
     }
 };
 
-/// Squeeze or Unsqueeze whose axes only a run knows.
-class SingleAxesAtRunTime : public ReshapeNode {
-public:
-    using ReshapeNode::ReshapeNode;
-
-    std::vector<Check> checks() const override {
-        std::vector<Check> checks = axis_checks(dims(1), longer_rank());
-        if (product(out(0).shape) != in(0).elements())
-            checks.push_back(
-                {"the result's number of elements", product(out(0).shape), in(0).elements(), in(0).elements()});
-        return checks;
-    }
-
-protected:
-    bool squeezes() const { return node_.op_type == "Squeeze"; }
-    /// Of the tensor to which the axes belong.
-    size_t longer_rank() const { return in(0).rank() + (squeezes() ? 0 : dims(1).size()); }
-
-    std::vector<Dim> shape() const override {
-        const size_t count = dims(1).size(), rank = longer_rank();
-        if (count > rank) throw CompileError("axes has {} values, expected at most {}", count, rank);
-        // Of each axis: whether it is named, and how many are not before it.
-        std::vector<Dim> named, place;
-        Dim others;
-        for (size_t axis = 0; axis < rank; ++axis) {
-            Dim times;
-            for (const Dim& each : dims(1))
-                times += is_equal(floor_mod(each, static_cast<int64_t>(rank)), static_cast<int64_t>(axis));
-            named.push_back(min(times, Dim(1)));
-            place.push_back(others);
-            others += is_equal(named.back(), 0);
-        }
-        return squeezes() ? squeezed(named, place) : unsqueezed(named, place);
-    }
-
-private:
-    std::vector<Dim> squeezed(const std::vector<Dim>& named, const std::vector<Dim>& place) const {
-        std::vector<Dim> shape(in(0).rank() - dims(1).size());
-        for (size_t i = 0; i < shape.size(); ++i) {
-            for (size_t axis = i; axis < named.size(); ++axis)
-                shape[i] +=
-                    is_equal(named[axis], 0) * is_equal(place[axis], static_cast<int64_t>(i)) * in(0).shape[axis];
-        }
-        return shape;
-    }
-
-    std::vector<Dim> unsqueezed(const std::vector<Dim>& named, const std::vector<Dim>& place) const {
-        std::vector<Dim> shape = named;
-        for (size_t axis = 0; axis < shape.size(); ++axis) {
-            for (size_t i = 0; i < in(0).rank(); ++i)
-                shape[axis] +=
-                    is_equal(named[axis], 0) * is_equal(place[axis], static_cast<int64_t>(i)) * in(0).shape[i];
-        }
-        return shape;
-    }
-};
-
 /// Around, the compiler's own: the axes before one that only a run knows as a single axis, that one, and those behind
 /// it as a single one.
 class Around : public ReshapeNode {
@@ -194,103 +131,13 @@ protected:
     }
 };
 
-template <typename T>
-std::unique_ptr<NodeGenerator> make_single_axes(const Node& node) {
-    const bool is_open = node.version >= 13 && is_open_at_compile_time(node, 1);
-    return is_open ? make<SingleAxesAtRunTime>(node) : make<T>(node);
-}
-
-/// A node that adds or removes axes of extent 1, which are an attribute before version 13 and input 1 since.
-class SingleAxesNode : public AxisMapNode {
+/// ReshapeTo, the compiler's own: a Reshape to the extents that input 1 holds, none of them special.
+class ReshapeTo : public ReshapeNode {
 public:
-    using AxisMapNode::AxisMapNode;
+    using ReshapeNode::ReshapeNode;
 
 protected:
-    bool has_axes() const { return node_.version >= 13 ? has_input(1) : node_.has("axes"); }
-
-    /// Whether each axis of a tensor of `rank` is one of `axes`.
-    std::vector<bool> named_axes(size_t rank) const {
-        std::vector<bool> named(rank, false);
-        for (const int64_t axis : node_.version >= 13 ? integers(1) : node_.integers("axes")) {
-            const size_t place = normalised_axis(axis, rank);
-            if (named[place]) throw CompileError("axes has {} twice", axis);
-            named[place] = true;
-        }
-        return named;
-    }
-
-    static std::vector<size_t> left_out(const std::vector<bool>& named) {
-        std::vector<size_t> axes;
-        for (size_t i = 0; i < named.size(); ++i) {
-            if (!named[i]) axes.push_back(i);
-        }
-        return axes;
-    }
-};
-
-/// Squeeze: without axes, every one whose extent is known to be 1 goes.
-class Squeeze : public SingleAxesNode {
-public:
-    using SingleAxesNode::SingleAxesNode;
-
-    std::vector<TensorType> infer() const override {
-        std::vector<Dim> shape;
-        for (const size_t axis : left_out(squeezed())) shape.push_back(in(0).shape[axis]);
-        return {TensorType(in(0).element, std::move(shape))};
-    }
-
-protected:
-    AxisMap map(size_t) const override {
-        AxisMap map(in(0).rank());
-        const std::vector<size_t> kept = left_out(squeezed());
-        for (size_t i = 0; i < kept.size(); ++i) map[kept[i]].axis = i;
-        return map;
-    }
-
-private:
-    std::vector<bool> squeezed() const {
-        const std::vector<Dim>& shape = in(0).shape;
-        std::vector<bool> squeezed(shape.size());
-        if (!has_axes()) {
-            std::transform(shape.begin(), shape.end(), squeezed.begin(),
-                           [](const Dim& extent) { return extent.is(1); });
-            return squeezed;
-        }
-        squeezed = named_axes(shape.size());
-        for (size_t i = 0; i < shape.size(); ++i) {
-            if (squeezed[i] && prove_equal(shape[i], 1) == Proof::no)
-                throw CompileError("axis {} has extent {}, expected 1", i, shape[i].text());
-        }
-        return squeezed;
-    }
-};
-
-/// Unsqueeze: axes count in the output.
-class Unsqueeze : public SingleAxesNode {
-public:
-    using SingleAxesNode::SingleAxesNode;
-
-    std::vector<TensorType> infer() const override {
-        const std::vector<bool> added = this->added();
-        std::vector<Dim> shape(added.size(), 1);
-        const std::vector<size_t> kept = left_out(added);
-        for (size_t i = 0; i < kept.size(); ++i) shape[kept[i]] = in(0).shape[i];
-        return {TensorType(in(0).element, std::move(shape))};
-    }
-
-protected:
-    AxisMap map(size_t) const override {
-        AxisMap map;
-        for (const size_t axis : left_out(added())) map.emplace_back().axis = axis;
-        return map;
-    }
-
-private:
-    std::vector<bool> added() const {
-        if (!has_axes()) throw CompileError("axes is missing");
-        const size_t count = node_.version >= 13 ? integers(1).size() : node_.integers("axes").size();
-        return named_axes(in(0).rank() + count);
-    }
+    std::vector<Dim> shape() const override { return dims(1); }
 };
 
 /// Identity
@@ -324,9 +171,8 @@ std::vector<Operator> reshape_operators() {
     return {
         {"Reshape", 1, make<Reshape>},
         {"Flatten", 1, make<Flatten>},
+        {"ReshapeTo", 1, make<ReshapeTo>, "onnx2halide"},
         {"Around", 1, make<Around>, "onnx2halide"},
-        {"Squeeze", 1, make_single_axes<Squeeze>},
-        {"Unsqueeze", 1, make_single_axes<Unsqueeze>},
         {"Identity", 1, make<Identity>},
         {"Expand", 8, make<Expand>},
     };

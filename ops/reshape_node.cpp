@@ -97,6 +97,12 @@ void locate(KernelSource& source, const Segment& segment, const TensorType& in, 
 
 bool ReshapeNode::is_view() const { return same_memory(in(0), out(0)); }
 
+std::vector<Check> ReshapeNode::checks() const {
+    const Dim elements = in(0).elements(), count = product(out(0).shape);
+    if (prove_equal(count, elements) == Proof::yes) return {};
+    return {{"the shape's number of elements", count, elements, elements}};
+}
+
 std::optional<Layout> ReshapeNode::memory_order() const {
     const std::vector<Segment> all = segments(in(0).shape, out(0).shape);
     const bool is_contiguous = memory_order_of(in(0), all, &Segment::in).has_value();

@@ -12,6 +12,8 @@ public:
     std::vector<TensorType> infer() const override { return {TensorType(in(0).element, shape())}; }
     std::vector<std::optional<KnownElements>> known() const override { return {input(0)->known}; }
     bool is_view() const override;
+    /// That the output has as many elements, where only a run knows.
+    std::vector<Check> checks() const override;
 
     /// Where it is no view its text is right for any layout, but slow.
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }

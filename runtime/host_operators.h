@@ -34,4 +34,11 @@ int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* no
 int onnx2halide_range(onnx2halide_session* session, const char* node, const halide_buffer_t* start,
                       const halide_buffer_t* limit, const halide_buffer_t* delta, onnx2halide_result range);
 
+/* The extents, int64, of a tensor that gets axes of extent 1, or loses such axes. Axes count in the longer shape, and
+ * from its end where they are negative. */
+int onnx2halide_insert_axes(onnx2halide_session* session, const char* node, const halide_buffer_t* shape,
+                            const halide_buffer_t* axes, onnx2halide_result longer);
+int onnx2halide_remove_axes(onnx2halide_session* session, const char* node, const halide_buffer_t* shape,
+                            const halide_buffer_t* axes, onnx2halide_result shorter);
+
 #endif

@@ -264,6 +264,9 @@ Dim operator+(const Dim& a, const Dim& b) {
 Dim operator-(const Dim& a, const Dim& b) { return a + -b; }
 
 Dim operator*(const Dim& a, const Dim& b) {
+    constexpr size_t most = 10'000;
+    if (a.terms_.size() * b.terms_.size() > most)
+        throw CompileError("an extent is a sum of more than {} terms: fix dims that it depends on", most);
     Dim result;
     for (const auto& [left, left_factor] : a.terms_) {
         for (const auto& [right, right_factor] : b.terms_) {

@@ -149,7 +149,9 @@ std::vector<Graph*> Node::subgraphs() const {
 
 std::string Node::qualified_op() const { return domain.empty() ? op_type : domain + "." + op_type; }
 
-std::string Node::label() const { return fmt::format("node '{}' ({})", name, qualified_op()); }
+std::string Node::label() const {
+    return origin.empty() ? fmt::format("node '{}' ({})", name, qualified_op()) : origin;
+}
 
 Value* Graph::value(const std::string& name) {
     auto& place = values_[name];

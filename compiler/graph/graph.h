@@ -103,6 +103,7 @@ struct Node {
     std::map<std::string, Attribute> attributes;  // defaults of the schema filled in
     std::vector<Value*> inputs;                   // null where an optional one is omitted
     std::vector<Value*> outputs;                  // null where an optional one is not asked for
+    std::string origin = "";  // the label of the model's node in whose place the compiler put this one
 
     bool has_input(size_t i) const { return i < inputs.size() && inputs[i]; }
     bool has_output(size_t i) const { return i < outputs.size() && outputs[i]; }
@@ -127,7 +128,7 @@ struct Node {
 
     /// `Conv`, or `com.example.Fancy` of another domain than ONNX's own.
     std::string qualified_op() const;
-    /// `node 'conv1' (Conv)`, as messages say it.
+    /// `node 'conv1' (Conv)`, as messages say it: of the model's node where this one is the compiler's own.
     std::string label() const;
 };
 

@@ -94,7 +94,7 @@ CASES = [
         for op, engine, opset in (("CumSum", OnnxReference, 22), ("CumProd", OnnxReference, 26))
         for reverse in (0, 1)
     ),
-    Case("Squeeze", [[data(1, 5, 1, 2), ints(axis)] for axis in (0, 2, -2)], refused=[([data(1, 5, 1, 2), ints(1)], "expected 10")]),
+    Case("Squeeze", [[data(1, 5, 1, 2), ints(axis)] for axis in (0, 2, -2)], refused=[([data(1, 5, 1, 2), ints(1)], "axis 1 has extent 5, expected 1")]),
     Case("Unsqueeze", [[data(4, 5), ints(*axes)] for axes in ((0, 1), (-1, 0), (1, 2))]),
     Case("Reshape", [[X, ints(*shape)] for shape in ((15, 20), (-1, 10), (0, -1), (100, 3), (0, 100))],
          refused=[([X, ints(7, 8)], "number of elements is 56, expected 300"), ([X, ints(-1, 7)], "expected 300")]),
