@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "ops/axis_operand.h"
 #include "ops/families.h"
 #include "ops/reshape_node.h"
@@ -153,6 +155,33 @@ protected:
     AxisMap map(size_t) const override { return plain_map(in(0).rank()); }
 };
 
+/// WithShapeOf, the compiler's own: input 0, which an operator's definition wants to have the shape of input 1. Dims of
+/// the model's inputs that this settles are fixed after inference (see fixed_dims).
+class WithShapeOf : public Identity {
+public:
+    using Identity::Identity;
+
+    std::vector<TensorType> infer() const override {
+        const std::vector<Dim>&found = in(0).shape, &expected = in(1).shape;
+        const bool fits = std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
+                                     [](const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; });
+        if (!fits)
+            throw CompileError("'{}' has shape {}, expected {}", input(0)->name, shape_text(found),
+                               shape_text(expected));
+        return {TensorType(in(0).element, expected)};
+    }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t axis = 0; axis < in(0).rank(); ++axis) {
+            const Dim &found = in(0).shape[axis], &expected = in(1).shape[axis];
+            if (prove_equal(found, expected) != Proof::yes)
+                checks.push_back({fmt::format("dim {} of '{}'", axis, input(0)->name), found, expected, expected});
+        }
+        return checks;
+    }
+    bool takes_boxes() const override { return false; }
+};
+
 /// Expand: numpy's broadcasting, both ways.
 class Expand : public AxisMapNode {
 public:
@@ -174,6 +203,7 @@ std::vector<Operator> reshape_operators() {
         {"ReshapeTo", 1, make<ReshapeTo>, "onnx2halide"},
         {"Around", 1, make<Around>, "onnx2halide"},
         {"Identity", 1, make<Identity>},
+        {"WithShapeOf", 1, make<WithShapeOf>, "onnx2halide"},
         {"Expand", 8, make<Expand>},
     };
 }

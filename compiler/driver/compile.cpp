@@ -14,6 +14,7 @@
 #include "compiler/driver/program_build.h"
 #include "compiler/driver/schedule_file.h"
 #include "compiler/driver/tuning_file.h"
+#include "compiler/infer/fixed_dims.h"
 #include "compiler/infer/infer.h"
 #include "compiler/load/load.h"
 #include "compiler/passes/pack.h"
@@ -85,8 +86,14 @@ std::string empty_dims_text(const CompileOptions& options) {
 
 /// Throws CompileError, whose text starts with the path.
 Model load_typed(const fs::path& path, const CompileOptions& options) {
-    Model model = load_model(path, {options.dims, options.until});
+    std::map<std::string, DimRange> dims = options.dims;
+    Model model = load_model(path, {dims, options.until});
     try {
+        infer_types(*model.graph);
+        const auto fixed = fixed_dims(*model.graph);
+        if (fixed.empty()) return model;
+        for (const auto& [dim, number] : fixed) dims.insert_or_assign(dim, DimRange{number, number});
+        model = load_model(path, {dims, options.until});
         infer_types(*model.graph);
     } catch (const CompileError& error) {
         throw CompileError("{}: {}{}", path.string(), error.what(), empty_dims_text(options));

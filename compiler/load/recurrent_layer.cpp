@@ -132,7 +132,8 @@ void RecurrentLayer::write_bias() {
 void RecurrentLayer::write_initial_state(const std::string& state) {
     const std::string input = "initial_" + state;
     if (has_input(input)) {
-        add_part(fmt::format("{}_0_$", state), input, batch_first_ ? 1 : 0);
+        add_part(fmt::format("given_{}_$", state), input, batch_first_ ? 1 : 0);
+        add(fmt::format("{0}_0_$ = onnx2halide.WithShapeOf(given_{0}_$, zeros)", state));
     } else {
         add(fmt::format("{}_0_$ = Identity(zeros)", state));
     }

@@ -67,7 +67,8 @@ def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
 
 def _declared(value, dims: Mapping[str, int]) -> Port:
     tensor = value.type.tensor_type
-    shape = (dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param) for dim in tensor.shape.dim)
+    is_open = lambda dim: not dim.HasField("dim_value") or dim.dim_value < 0
+    shape = (dims.get(dim.dim_param) if is_open(dim) else dim.dim_value for dim in tensor.shape.dim)
     return Port(value.name, dtype_of(tensor.elem_type), tuple(shape))
 
 

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "compiler/graph/graph.h"
+
+namespace onnx2halide {
+
+/// The open dims of a model's inputs that can only be one number, as an operator wants what they size to have a shape
+/// that is fixed elsewhere: the batch of an LSTM whose initial states come in a batch of 1. By `INPUT:AXIS`.
+std::map<std::string, int64_t> fixed_dims(Graph& graph);
+
+}  // namespace onnx2halide
