@@ -42,14 +42,23 @@ bool MatrixProduct::reads_as_it_lies(size_t i) const {
 }
 
 MatrixProduct::Form MatrixProduct::form(const Target& target) const {
-    if (target.is_gpu()) return Form::plain;
+    if (target.is_gpu() || is_outer()) return Form::plain;
     if (b_is_packed()) return Form::tiled;
     if (columns().is(1)) return Form::dots;
     if (!has_few_rows()) return Form::tiled;
     return b_is_transposed() ? Form::dots : Form::streamed;
 }
 
+bool MatrixProduct::is_outer() const { return depth().is(1) && !b_is_packed(); }
+
 void MatrixProduct::algorithm(KernelSource& source) const {
+    if (is_outer()) {
+        const Coordinates at = source.vars(rank());
+        const std::string a = a_element(source, at, "0"), b = b_element(source, at, "0");
+        const std::string type = KernelSource::compute_type(sum_type());
+        return source.define(output(0), at,
+                             result(source, at, fmt::format("cast<{}>({})", type, product_text(a, b, in(0).element))));
+    }
     const bool is_tiled = form(source.target()) == Form::tiled, has_panels = is_tiled && !b_is_packed();
     if (is_tiled && is_narrow_float(in(0).element)) define_wide_a(source);
     if (has_panels) define_panels(source);

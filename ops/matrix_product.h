@@ -61,6 +61,8 @@ private:
         tiled
     };  // plain: as the definition says; for the others see the schedules of these names
     Form form(const Target& target) const;
+    /// Whether each element of the result is one product.
+    bool is_outer() const;
     /// The axis whose rows share B and make up a tile; none where B has all axes of the result.
     std::optional<size_t> row_axis() const;
     Dim rows() const;

@@ -92,12 +92,11 @@ def test_json_of_a_model_that_cannot_be_compiled(onnx2halide, tmp_path):
 
 
 def test_what_is_no_tensor(onnx2halide, tmp_path):
-    bad = model([node("SequenceLength", "x", "y")], [("x", FLOAT, [1])], [("y", TensorProto.INT64, [])])
-    sequence = helper.make_tensor_sequence_value_info("x", FLOAT, None)
-    bad.graph.input[0].CopyFrom(sequence)
-    write(tmp_path, bad)
+    lengths = model([node("SequenceLength", "x", "y")], [("x", FLOAT, [1])], [("y", TensorProto.INT64, [])])
+    lengths.graph.input[0].CopyFrom(helper.make_tensor_sequence_value_info("x", FLOAT, [2, "n"]))
+    write(tmp_path, lengths)
     done = onnx2halide("inspect", "tiny.onnx")
-    assert (done.returncode, done.stdout.splitlines()[1]) == (1, "input       x  no tensor")
+    assert (done.returncode, done.stdout.splitlines()[1]) == (0, "input       x  sequence of float32 2xn")
 
 
 def test_no_model(onnx2halide, tmp_path):

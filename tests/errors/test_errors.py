@@ -101,10 +101,13 @@ MODELS = {
         "  com.example.Fancy (version 1): node '/layer/fancy'",
     ),
     "complex numbers": (chain("Identity", type=TensorProto.COMPLEX64), "value 'x' has type complex64, which is not supported"),
-    "strings": (chain("Identity", type=TensorProto.STRING), "value 'x' has type string, which is not supported"),
+    "strings": (
+        model([node("NonZero", "x", "y")], [("x", TensorProto.STRING, [3])], [("y", TensorProto.INT64, [1, "n"])]),
+        "node 'y' (NonZero): input 0 has type string, which is not supported",
+    ),
     "a string constant": (
-        model([node("Identity", "s", "y")], [], [("y", TensorProto.STRING, [1])], [helper.make_tensor("s", TensorProto.STRING, [1], [b"text"])]),
-        "node 'y' (Identity): value 's' has type string, which is not supported",
+        model([node("NonZero", "s", "y")], [], [("y", TensorProto.INT64, [1, "n"])], [helper.make_tensor("s", TensorProto.STRING, [1], [b"text"])]),
+        "node 'y' (NonZero): input 0 has type string, which is not supported",
     ),
     "a type that ONNX lacks": (adding(raw_weight(data_type=77, raw_data=b"\0" * 16)), "initialiser 'w' has element type 77, which ONNX does not define"),
     "types that differ": (

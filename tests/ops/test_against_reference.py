@@ -177,6 +177,9 @@ def products():
         yield Case("Gemm", [x(*shapes[0]), constant(*shapes[1]), constant(17)], {"transA": a, "transB": b, "alpha": 0.5})
         yield Case("Gemm", [x(*shapes[0]), x(*shapes[1]), x(7, 1)], {"transA": a, "transB": b, "beta": 2.0})
     yield Case("Einsum", [x(2, 5, 7), x(2, 7, 9)], {"equation": "bij,bjk->bik"})
+    for rows, columns in ((1, 7), (6, 1), (6, 9)):
+        yield Case("Einsum", [x(2, rows, 1), x(2, 1, columns)], {"equation": "bij,bjk->bik"})
+        yield Case("MatMul", [x(2, rows, 1), constant(1, columns)])
 
 
 def movement():
