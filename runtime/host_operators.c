@@ -14,10 +14,6 @@ static int64_t element_count(const halide_buffer_t* tensor) {
     return (int64_t)(onnx2halide_tensor_bytes(tensor) / element_bytes(tensor));
 }
 
-static int no_memory(onnx2halide_session* session, const char* node) {
-    return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "%s: no memory", node);
-}
-
 /* Whether an element is not 0. Of a float the sign does not count. */
 static int is_set(const halide_buffer_t* tensor, int64_t i) {
     const size_t bytes = element_bytes(tensor);
@@ -94,17 +90,19 @@ static int take_slices(onnx2halide_session* session, const halide_buffer_t* x, i
 
 int onnx2halide_compress(onnx2halide_session* session, const char* node, int axis, const halide_buffer_t* x,
                          const halide_buffer_t* condition, onnx2halide_result kept) {
+    (void)node;
+    const onnx2halide_mark mark = onnx2halide_set_mark(session);
     const view v = view_along(x, axis);
     const int64_t conditions = element_count(condition);
     const int64_t considered = conditions < v.slices ? conditions : v.slices;
-    int64_t* numbers = malloc(((size_t)considered + 1) * sizeof(int64_t));
-    if (!numbers) return no_memory(session, node);
+    int64_t* numbers = onnx2halide_keep(session, (size_t)considered * sizeof(int64_t));
+    if (!numbers) return ONNX2HALIDE_NO_MEMORY;
     int64_t count = 0;
     for (int64_t i = 0; i < considered; ++i) {
         if (condition->host[i]) numbers[count++] = i;
     }
     const int code = take_slices(session, x, axis, numbers, count, kept);
-    free(numbers);
+    onnx2halide_give_back(session, mark);
     return code;
 }
 
@@ -198,10 +196,13 @@ static int make_numbers(onnx2halide_session* session, onnx2halide_result result,
 int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis, int sorted, const halide_buffer_t* x,
                        onnx2halide_result values, onnx2halide_result first, onnx2halide_result inverse,
                        onnx2halide_result counts) {
+    (void)node;
     const slices s = {x, view_along(x, axis)};
     const int64_t count = s.v.slices;
-    int64_t* memory = calloc((size_t)count * 6 + 1, sizeof(int64_t));
-    if (!memory) return no_memory(session, node);
+    const onnx2halide_mark mark = onnx2halide_set_mark(session);
+    int64_t* memory = onnx2halide_keep(session, (size_t)count * 6 * sizeof(int64_t));
+    if (!memory) return ONNX2HALIDE_NO_MEMORY;
+    memset(memory, 0, (size_t)count * 6 * sizeof(int64_t));
     int64_t *numbers = memory, *spare = numbers + count, *firsts = spare + count, *repeats = firsts + count,
             *group_of = repeats + count, *place = group_of + count;
     for (int64_t i = 0; i < count; ++i) numbers[i] = i;
@@ -232,7 +233,7 @@ int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis,
     if (code == 0) code = make_numbers(session, first, firsts, groups);
     if (code == 0) code = make_numbers(session, inverse, group_of, count);
     if (code == 0) code = make_numbers(session, counts, repeats, groups);
-    free(memory);
+    onnx2halide_give_back(session, mark);
     return code;
 }
 
@@ -300,13 +301,11 @@ int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* no
     const int64_t most = asked < 0 ? 0 : asked < count ? asked : count;
     const float iou = iou_threshold ? *(const float*)iou_threshold->host : 0;
     const float lowest = score_threshold ? *(const float*)score_threshold->host : -INFINITY;
-    candidate* candidates = malloc(((size_t)count + 1) * sizeof *candidates);
-    int64_t* kept = malloc(((size_t)(batches * classes * most) * 3 + (size_t)count + 1) * sizeof(int64_t));
-    if (!candidates || !kept) {
-        free(candidates);
-        free(kept);
-        return no_memory(session, node);
-    }
+    const onnx2halide_mark mark = onnx2halide_set_mark(session);
+    candidate* candidates = onnx2halide_keep(session, (size_t)count * sizeof *candidates);
+    int64_t* kept =
+        onnx2halide_keep(session, ((size_t)(batches * classes * most) * 3 + (size_t)count) * sizeof(int64_t));
+    if (!candidates || !kept) return ONNX2HALIDE_NO_MEMORY;
     int64_t *of_class = kept + batches * classes * most * 3, total = 0;
     for (int64_t i = 0; i < batches * classes; ++i) {
         const float* of_batch = (const float*)boxes->host + i / classes * count * 4;
@@ -318,7 +317,6 @@ int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* no
     int64_t* to = NULL;
     const int code = onnx2halide_make_result(session, selected, 2, (const int64_t[]){total, 3}, (void**)&to);
     if (code == 0) memcpy(to, kept, (size_t)total * 3 * sizeof(int64_t));
-    free(candidates);
-    free(kept);
+    onnx2halide_give_back(session, mark);
     return code;
 }

@@ -51,6 +51,16 @@ void* onnx2halide_keep(onnx2halide_session* session, size_t bytes) {
     return kept;
 }
 
+onnx2halide_mark onnx2halide_set_mark(const onnx2halide_session* session) {
+    onnx2halide_chunk* chunk = session->run.chunks;
+    return (onnx2halide_mark){chunk, chunk ? chunk->used : 0};
+}
+
+void onnx2halide_give_back(onnx2halide_session* session, onnx2halide_mark mark) {
+    for (onnx2halide_chunk* chunk = session->run.chunks; chunk != mark.chunk; chunk = chunk->next) chunk->used = 0;
+    if (mark.chunk) mark.chunk->used = mark.used;
+}
+
 /* Several chunks become one, in which a run like the last one finds room. Without memory for it there is none. */
 static void forget_chunks(onnx2halide_run_memory* run) {
     if (run->chunks && run->chunks->next) {

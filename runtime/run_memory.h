@@ -65,6 +65,15 @@ void onnx2halide_free_run_memory(struct onnx2halide_session* session);
 /* Memory until the next run, aligned for any C type. On failure NULL, and the session tells why. */
 void* onnx2halide_keep(struct onnx2halide_session* session, size_t bytes);
 
+/* What an operator needs only while it works it takes with onnx2halide_keep behind a mark, and gives back at its end:
+ * everything that was taken since. */
+typedef struct onnx2halide_mark {
+    onnx2halide_chunk* chunk;
+    size_t used;
+} onnx2halide_mark;
+onnx2halide_mark onnx2halide_set_mark(const struct onnx2halide_session* session);
+void onnx2halide_give_back(struct onnx2halide_session* session, onnx2halide_mark mark);
+
 /* The number of a string. Its text is copied where it is new, and gets a null character behind it. */
 int onnx2halide_number_of(struct onnx2halide_session* session, const char* text, size_t length, int64_t* number);
 onnx2halide_string onnx2halide_text_of(const struct onnx2halide_session* session, int64_t number);

@@ -1,7 +1,7 @@
 """Small models for tests, some of them wrong."""
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 FLOAT = TensorProto.FLOAT
 
@@ -81,6 +81,34 @@ def boxes() -> ModelProto:
     result.graph.input.append(sequences["tensors"])
     length = helper.make_tensor_value_info("length", TensorProto.INT64, [])
     result.graph.output.extend([sequences["longer"], length, sequences["all_shouts"]])
+    return result
+
+
+def changing() -> ModelProto:
+    """Sizes that the inputs' shapes and elements give: rows that are picked, those of a positive sum, the states of an LSTM over all rows,
+    copies that a loop of computed length adds up, and one of two tensors of different sizes."""
+    text = """<ir_version: 10, opset_import: ["" : 22]>
+    changing (float[n,3] x, int64[k] picks, int64 turns, bool all) =>
+        (float[k,3] picked, float[m,3] positive, float[n,1,1,4] states, float[g,3] grown, float[c,3] chosen) {
+        picked = Gather <axis = 0> (x, picks)
+        axis_1 = Constant <value_ints = [1]> ()
+        sums = ReduceSum <keepdims = 0> (x, axis_1)
+        zero = Constant <value_float = 0.0> ()
+        is_positive = Greater (sums, zero)
+        positive = Compress <axis = 0> (x, is_positive)
+        steps = Unsqueeze (x, axis_1)
+        states = LSTM <hidden_size = 4> (steps, W, R)
+        goes = Constant <value = bool {1}> ()
+        grown = Loop (turns, goes, x) <body = turn (int64 i, bool on, float[r,3] rows) => (bool on_out, float[q,3] more) {
+            on_out = Identity (on)
+            more = Concat <axis = 0> (rows, x)
+        }>
+        chosen = If (all) <then_branch = whole () => (float[w,3] whole_y) { whole_y = Neg (x) },
+                           else_branch = part () => (float[p,3] part_y) { part_y = Abs (positive) }>
+    }"""
+    result = parser.parse_model(text)
+    weights = {"W": _random(1, 16, 3), "R": _random(1, 16, 4)}
+    result.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
     return result
 
 

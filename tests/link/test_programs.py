@@ -120,6 +120,28 @@ def test_sessions_in_threads(compiled, tmp_path, threads):
     run(link("two_threads.c", [compiled("image")], tmp_path / "program", "gnu11"), str(threads))
 
 
+def test_changing_sizes_settle(compiled, tmp_path):
+    """Ten thousand runs whose sizes depend on shapes and elements ask for memory in the first rounds through the sizes only."""
+    program = link("changing.c", [compiled("changing")], tmp_path / "program", "gnu11", ["-DCOUNT_ALLOCATIONS"])
+    first, later = numbers(run(program, "1", "10000"))
+    assert first > 0  # or the test says nothing
+    assert later == 0
+
+
+@pytest.mark.parametrize("threads, flag", [(1, "-fsanitize=address,undefined"), (2, "-fsanitize=thread")])
+def test_changing_sizes_under_sanitizers(compiled, tmp_path, threads, flag):
+    """The runtime and the host program are compiled with them, too."""
+    program = link("changing.c", [compiled("changing", "--cc", f"gcc {flag}")], tmp_path / "program", "gnu11", [flag])
+    run(program, str(threads), "10000")
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+def test_changing_sizes_under_valgrind(compiled, tmp_path):
+    folder = compiled("changing", "--target", "x86-64-linux-avx2-fma-f16c")
+    program = link("changing.c", [folder], tmp_path / "program", "gnu11")
+    run("valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", program, "1", "10000")
+
+
 def test_packed_elements(compiled, tmp_path):
     """Two a byte, the first in the low bits."""
     lines = run(link("packed.c", [compiled("packed")], tmp_path / "program")).splitlines()
