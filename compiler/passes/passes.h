@@ -21,7 +21,8 @@ void prune(Graph& graph);
 /// scores and labels.
 void expand_trees(Graph& graph);
 
-/// Makes of LabelEncoder and OneHotEncoder (ai.onnx.ml) a Lookup, whose constants are keys and values.
+/// Makes of LabelEncoder and OneHotEncoder (ai.onnx.ml) a Lookup, whose constants are keys and values, and of
+/// TfIdfVectorizer a WeighNgrams, whose constants are the n-grams.
 void expand_encoders(Graph& graph);
 
 /// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
