@@ -94,6 +94,13 @@ CASES = [
         for op, engine, opset in (("CumSum", OnnxReference, 22), ("CumProd", OnnxReference, 26))
         for reverse in (0, 1)
     ),
+    *(
+        Case("DFT", [[data(4, 6, 5, parts), length, scalar(axis)] for axis in (0, 1, 2, -2, -4)], {"inverse": inverse, "onesided": onesided},
+             refused=[([data(4, 6, 5, parts), length, scalar(axis)], message) for axis, message in
+                      ((3, "axis is 3, expected one in [0, 2]"), (-1, "axis is 3"), (-5, "axis is -5, expected one in [-4, 3]"))])
+        for parts, inverse, onesided in ((1, 0, 0), (2, 0, 0), (1, 0, 1), (2, 1, 0), (2, 1, 1))
+        for length in (None, scalar(7))
+    ),
     Case("Squeeze", [[data(1, 5, 1, 2), ints(axis)] for axis in (0, 2, -2)], refused=[([data(1, 5, 1, 2), ints(1)], "axis 1 has extent 5, expected 1")]),
     Case("Unsqueeze", [[data(4, 5), ints(*axes)] for axes in ((0, 1), (-1, 0), (1, 2))]),
     Case("Reshape", [[X, ints(*shape)] for shape in ((15, 20), (-1, 10), (0, -1), (100, 3), (0, 100))],
