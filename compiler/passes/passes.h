@@ -49,4 +49,8 @@ void pack_ports(Graph& graph);
 /// aligned, and users' memory is not.
 void copy_outputs(Graph& graph, bool read = false);
 
+/// Lets open dims be 0 that nothing computes with: those of inputs that only functions of the runtime read, where
+/// nobody has given them bounds. All other open dims are 1 or more, and kernels and shapes count on that.
+void allow_empty(Graph& graph);
+
 }  // namespace onnx2halide
