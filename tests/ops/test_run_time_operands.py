@@ -178,3 +178,20 @@ def test_runs_as_the_reference(case):
             found = difference(array, np.asarray(expected[name]))
             limits = default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())
             assert not found.exceeds(*limits), f"{name} of {operands[1:]}: {found.text()}"
+
+
+VIEWS = [
+    "float[6] x, int64 n) => (float[a] y) { zero = Constant <value_ints = [0]> () e = Unsqueeze (n, zero) y = Slice (x, zero, e, zero)",
+    "float[6] x, int64[1,1] n) => (float[a] y) { zero = Constant <value_ints = [0]> () m = Squeeze (n) e = Unsqueeze (m, zero) y = Slice (x, zero, e, zero)",
+    "float[6] x, int64[1] n) => (float[a] y) { zero = Constant <value_ints = [0]> () e = Add (n, n) f = Identity (e) y = Slice (x, zero, f, zero)",
+]
+
+
+@pytest.mark.parametrize("text", VIEWS)
+def test_operands_that_are_views(text):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]> g ({text} }}')
+    compiled, reference = onnx2halide.compile(model), OnnxReference(model)
+    shape = [dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
+    for number in (1, 3, 2):
+        inputs = {"x": data(6), "n": np.full(shape, number)}
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
