@@ -22,6 +22,16 @@ void pass_on(const Value* outer, Value* inner) {
     inner->constant = outer->constant;
 }
 
+/// Elements that a graph asks of the graph around it are read where that makes them.
+void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& inner) {
+    for (size_t i = 0; i < inner.size(); ++i) {
+        if (inner[i]->bindings.empty()) continue;
+        if (!outer[i]->known) outer[i]->known = inner[i]->known;
+        outer[i]->bindings.insert(outer[i]->bindings.end(), inner[i]->bindings.begin(), inner[i]->bindings.end());
+        inner[i]->bindings.clear();
+    }
+}
+
 /// A symbol that a run sets again and again.
 Dim fresh_symbol(const Node& node, const std::string& role, int64_t min = 0, int64_t max = Dim::unbounded) {
     return Dim::symbol(fmt::format("{}_{}_{}", node.op_type, node.index, role), min, max);
@@ -133,9 +143,11 @@ bool infer_if(Graph& graph, Node& node) {
         throw CompileError("cond has shape {}, expected one element", shape_text(node.inputs[0]->type->shape));
     if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
     Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
+    const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
     for (Graph* branch : {&then_branch, &else_branch}) {
-        for (size_t i = 0; i < branch->inputs.size(); ++i) pass_on(node.inputs[1 + i], branch->inputs[i]);
+        for (size_t i = 0; i < captures.size(); ++i) pass_on(captures[i], branch->inputs.at(i));
         infer_types(*branch);
+        bind_outside(captures, branch->inputs);
         if (branch->outputs.size() != node.outputs.size())
             throw CompileError("a branch has {} outputs, expected {}", branch->outputs.size(), node.outputs.size());
     }
@@ -299,6 +311,7 @@ std::vector<TensorType> infer_body(Node& node) {
         const Repetition repetition(node);
         type_inputs(node, repetition, types);
         infer_types(*repetition.body);
+        bind_outside(repetition.captures, repetition.captured);
         bool is_wider = false;
         for (size_t i = 0; i < types.size(); ++i)
             is_wider |= widen(node, i, types[i], *repetition.state_outputs[i]->type);
