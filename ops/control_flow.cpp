@@ -74,7 +74,7 @@ Repetition::Repetition(const Node& node) : body(&node.graph("body")), is_loop(no
 }
 
 std::vector<Operator> control_flow_operators() {
-    return {{"If", 1, make<ControlFlowNode>}, {"Loop", 1, make<ControlFlowNode>}, {"Scan", 9, make<ControlFlowNode>}};
+    return {{"If", 1, make<ControlFlowNode>}, {"Loop", 1, make<ControlFlowNode>}, {"Scan", 8, make<ControlFlowNode>}};
 }
 
 }  // namespace onnx2halide

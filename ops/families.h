@@ -42,6 +42,7 @@ std::vector<Operator> string_operators();
 std::vector<Operator> box_operators();
 std::vector<Operator> tree_operators();
 std::vector<Operator> encoder_operators();
+std::vector<Operator> ngram_operators();
 std::vector<Operator> grid_sample_operators();
 std::vector<Operator> roi_align_operators();
 std::vector<Operator> deform_conv_operators();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/axis_operand.h"
+#include "ops/composite.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -374,10 +375,26 @@ private:
     }
 };
 
+/// Along an axis that only a run knows: along the middle one of three.
+std::vector<Value*> expand_along_open_axis(Expansion& expansion) {
+    const Node& node = expansion.node();
+    Value *signal = expansion.input(0), *axis = expansion.input(2);
+    Value* middle = expansion.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
+    const std::map<std::string, Attribute> kept = {{"kept", int64_t{1}}};  // the axis of real and imaginary parts
+    Value* around = expansion.add("around", {"Around", 1, {signal, axis}, kept, "onnx2halide"});
+    Value* along = expansion.add("along", {"DFT", 20, {around, expansion.optional_input(1), middle}, node.attributes});
+    Value* shape = expansion.add("shape", {"Shape", 13, {signal}});
+    return {expansion.add("as_given", {"Unaround", 1, {along, shape, axis}, kept, "onnx2halide"})};
+}
+
+std::unique_ptr<NodeGenerator> make_fourier(const Node& node) {
+    if (node.version >= 20 && is_open_at_compile_time(node, 2))
+        return std::make_unique<EarlyComposite>(node, expand_along_open_axis);
+    return make<DiscreteFourier>(node);
+}
+
 }  // namespace
 
-std::vector<Operator> fourier_operators() {
-    return {{"DFT", 17, make<DiscreteFourier>}, {"STFT", 17, make<ShortTimeFourier>}};
-}
+std::vector<Operator> fourier_operators() { return {{"DFT", 17, make_fourier}, {"STFT", 17, make<ShortTimeFourier>}}; }
 
 }  // namespace onnx2halide

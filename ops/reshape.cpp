@@ -110,26 +110,65 @@ protected:
     }
 };
 
-/// Around, the compiler's own: the axes before one that only a run knows as a single axis, that one, and those behind
-/// it as a single one.
-class Around : public ReshapeNode {
+/// A reshape around an axis that only a run knows. It is none of the last ones, as many as attribute `kept` says.
+class NamedAxis : public ReshapeNode {
 public:
     using ReshapeNode::ReshapeNode;
-    std::vector<Check> checks() const override { return axis_checks({single_dim(1)}, in(0).rank()); }
+
+protected:
+    size_t kept() const { return static_cast<size_t>(node_.integer("kept", 0)); }
+
+    /// 1 where this axis is the one, else 0.
+    static Dim is_named(const Dim& named, size_t axis, size_t rank) {
+        return is_equal(floor_mod(named, static_cast<int64_t>(rank)), static_cast<int64_t>(axis));
+    }
+};
+
+/// Around, the compiler's own: the axes before one that only a run knows, input 1, as a single axis, that one, and
+/// those behind it as a single one. The last ones stay as they are where attribute `kept` counts some.
+class Around : public NamedAxis {
+public:
+    using NamedAxis::NamedAxis;
+
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks = axis_checks({single_dim(1)}, in(0).rank());
+        const auto rank = static_cast<int64_t>(in(0).rank());
+        if (kept() > 0) checks.push_back({"axis", floor_mod(single_dim(1), rank), 0, rank - 1 - Dim(kept())});
+        return checks;
+    }
 
 protected:
     std::vector<Dim> shape() const override {
         const std::vector<Dim>& shape = in(0).shape;
-        const Dim named = floor_mod(single_dim(1), static_cast<int64_t>(shape.size()));
+        const auto end = shape.end() - static_cast<int64_t>(kept());
         std::vector<Dim> around(3);
-        for (size_t axis = 0; axis < shape.size(); ++axis) {
-            const Dim is_named = is_equal(named, static_cast<int64_t>(axis));
-            const auto middle = shape.begin() + axis;
+        for (auto middle = shape.begin(); middle != end; ++middle) {
+            const Dim is_named = this->is_named(single_dim(1), middle - shape.begin(), shape.size());
             around[0] += is_named * product({shape.begin(), middle});
             around[1] += is_named * *middle;
-            around[2] += is_named * product({middle + 1, shape.end()});
+            around[2] += is_named * product({middle + 1, end});
         }
+        around.insert(around.end(), end, shape.end());
         return around;
+    }
+};
+
+/// Unaround, the compiler's own: the axes of a shape, input 1, again from what Around makes of them for the axis of
+/// input 2. That one, and those that are kept, have the extents that they have now.
+class Unaround : public NamedAxis {
+public:
+    using NamedAxis::NamedAxis;
+
+protected:
+    std::vector<Dim> shape() const override {
+        std::vector<Dim> shape = dims(1);
+        const size_t own = shape.size() - kept();
+        for (size_t axis = 0; axis < own; ++axis) {
+            const Dim is_named = this->is_named(single_dim(2), axis, shape.size());
+            shape[axis] = is_named * in(0).shape.at(1) + is_equal(is_named, 0) * shape[axis];
+        }
+        std::copy(in(0).shape.begin() + 3, in(0).shape.end(), shape.begin() + static_cast<int64_t>(own));
+        return shape;
     }
 };
 
@@ -202,6 +241,7 @@ std::vector<Operator> reshape_operators() {
         {"Flatten", 1, make<Flatten>},
         {"ReshapeTo", 1, make<ReshapeTo>, "onnx2halide"},
         {"Around", 1, make<Around>, "onnx2halide"},
+        {"Unaround", 1, make<Unaround>, "onnx2halide"},
         {"Identity", 1, make<Identity>},
         {"WithShapeOf", 1, make<WithShapeOf>, "onnx2halide"},
         {"Expand", 8, make<Expand>},

@@ -45,6 +45,7 @@ std::vector<Operator> sorted_rows() {
              box_operators,
              tree_operators,
              encoder_operators,
+             ngram_operators,
              grid_sample_operators,
              roi_align_operators,
              deform_conv_operators,

@@ -1,6 +1,7 @@
 #include "compiler/build/archive.h"
 
 #include <future>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -63,12 +64,23 @@ void compile_c(const CSource& source, const std::string& text, const fs::path& o
     cache.store(key, object);
 }
 
+/// Every header of the runtime, in the order of their names.
+const std::string& runtime_headers() {
+    static const std::string text = [] {
+        std::set<fs::path> headers;
+        for (const auto& file : fs::directory_iterator(runtime_folder)) {
+            if (file.path().extension() == ".h") headers.insert(file.path());
+        }
+        std::string all;
+        for (const fs::path& header : headers) all += read_text(header);
+        return all;
+    }();
+    return text;
+}
+
 void build_runtime_source(const std::string& cc, const std::string& name, const fs::path& object) {
-    std::string text;
-    for (const std::string& file : {std::string("session.h"), std::string("arena.h"), std::string("threads.h"),
-                                    std::string("onnx2halide_types.h"), name})
-        text += read_text(runtime_folder / file);
-    compile_c({cc, "-O2", runtime_folder / name, runtime_folder}, text, object);
+    const fs::path source = runtime_folder / name;
+    compile_c({cc, "-O2", source, runtime_folder}, runtime_headers() + read_text(source), object);
 }
 
 /// Halide's own runtime, for every machine of the target's kind: made when the compiler was built, from the cache, or
@@ -119,7 +131,7 @@ std::vector<std::string> build_runtime(const ArchiveJob& job) {
     std::vector<std::string> objects;
     for (const char* source :
          {"session.c", "values.c", "ports.c", "run_memory.c", "steps.c", "host_operators.c", "box_operators.c",
-          "string_operators.c", "range.c", "axes.c", "processor.c", "threads.c", "halide_hooks.c"}) {
+          "string_operators.c", "ngrams.c", "range.c", "axes.c", "processor.c", "threads.c", "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
         build_runtime_source(job.cc, source, objects.back());
     }

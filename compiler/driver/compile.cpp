@@ -242,6 +242,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     for_each_sound(units, [&](Unit& unit) {
         pack_ports(*unit.model.graph);
         for_each_graph(*unit.model.graph, [&](Graph& graph) { copy_outputs(graph, options.whole); });
+        allow_empty(*unit.model.graph);
     });
     std::vector<ProgramBuild> builds;
     std::vector<Unit*> owners;
@@ -289,6 +290,7 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
         value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
     pack_ports(graph);
     for_each_graph(graph, [](Graph& each) { copy_outputs(each); });
+    allow_empty(graph);
     const Program program = plan_unit({path, "inspected", {}, ""}, graph, targets, options).program;
     result.kernels = program.kernels.size();
     result.arena_bytes = program.arena_bytes;

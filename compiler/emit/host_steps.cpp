@@ -173,9 +173,11 @@ void HostSteps::write_index_checks(const Node& node, std::string& text) const {
 }
 
 void HostSteps::write_kernel(const Step& step, std::string& text) {
-    for (const Node* node : step.nodes) write_checks(*node, text);
     for (const Value* input : step.inputs) prepare_input(input, text);
-    for (const Node* node : step.nodes) write_index_checks(*node, text);
+    for (const Node* node : step.nodes) {
+        write_checks(*node, text);
+        write_index_checks(*node, text);
+    }
     for (const Value* output : step.outputs) prepare_output(output, text);
     std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
     for (const Value* input : step.inputs) arguments.push_back(fmt::format("T({})", name(input)));

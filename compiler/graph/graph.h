@@ -188,6 +188,10 @@ std::shared_ptr<Graph> clone(const Graph& graph);
 std::vector<Value*> inline_graph(Graph& graph, const Node* before, const Graph& inner,
                                  const std::vector<Value*>& inputs);
 
+/// Adds copies of nodes of another graph. `copies` tells what stands for the values that they read, and is told what
+/// stands for those that they make.
+void copy_nodes(Graph& graph, const std::vector<Node*>& nodes, std::map<const Value*, Value*>& copies);
+
 /// Calls `visit` for each graph inside, innermost first, then for the graph itself.
 void for_each_graph(Graph& graph, const std::function<void(Graph&)>& visit);
 

@@ -7,7 +7,11 @@ namespace {
 /// Copies values and nodes of one graph into another.
 class GraphCopy {
 public:
-    GraphCopy(Graph& to, const Node* before) : to_(to), before_(before) {}
+    GraphCopy(Graph& to, const Node* before, std::map<const Value*, Value*> copies = {})
+        : to_(to), before_(before), copies_(std::move(copies)) {}
+
+    /// What stands for each value.
+    const std::map<const Value*, Value*>& copies() const { return copies_; }
 
     void stands_for(const Value* value, Value* copy) { copies_[value] = copy; }
 
@@ -68,6 +72,12 @@ std::vector<Value*> inline_graph(Graph& graph, const Node* before, const Graph& 
     for (size_t i = 0; i < inputs.size(); ++i) copy.stands_for(inner.inputs[i], inputs[i]);
     for (const auto& node : inner.nodes()) copy.node(*node);
     return copy.values(inner.outputs);
+}
+
+void copy_nodes(Graph& graph, const std::vector<Node*>& nodes, std::map<const Value*, Value*>& copies) {
+    GraphCopy copy(graph, nullptr, copies);
+    for (const Node* node : nodes) copy.node(*node);
+    copies = copy.copies();
 }
 
 }  // namespace onnx2halide

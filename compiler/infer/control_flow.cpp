@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/box_type.h"
+#include "compiler/infer/batched_scan.h"
+#include "compiler/infer/branch_ranks.h"
 #include "compiler/infer/infer.h"
 #include "ops/control_flow.h"
 
@@ -20,6 +22,16 @@ void pass_on(const Value* outer, Value* inner) {
     inner->type = outer->checked_type();
     inner->known = outer->known;
     inner->constant = outer->constant;
+}
+
+/// Elements that a graph asks of the graph around it are read where that makes them.
+void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& inner) {
+    for (size_t i = 0; i < inner.size(); ++i) {
+        if (inner[i]->bindings.empty()) continue;
+        if (!outer[i]->known) outer[i]->known = inner[i]->known;
+        outer[i]->bindings.insert(outer[i]->bindings.end(), inner[i]->bindings.begin(), inner[i]->bindings.end());
+        inner[i]->bindings.clear();
+    }
 }
 
 /// A symbol that a run sets again and again.
@@ -127,19 +139,42 @@ bool require_condition(Graph& graph, Node& node) {
     return inline_branch(graph, node, true);
 }
 
+bool has_two_ranks(const Node& node) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (has_two_ranks(node, i)) return true;
+    }
+    return false;
+}
+
+void infer_branch(const Node& node, Graph& branch) {
+    try {
+        infer_types(branch);
+    } catch (const CompileError& error) {
+        if (!has_taken_in(node)) throw;
+        const bool is_then = &branch == &node.graph("then_branch");
+        throw CompileError(
+            "the results of its branches have different ranks, and those of {} do not fit what follows: {}",
+            is_then ? "then_branch" : "else_branch", error.what());
+    }
+}
+
 bool infer_if(Graph& graph, Node& node) {
     if (node.inputs.empty() || !node.inputs[0]) throw CompileError("input 0 (cond) is missing");
     if (!node.inputs[0]->checked_type().elements().is(1))
         throw CompileError("cond has shape {}, expected one element", shape_text(node.inputs[0]->type->shape));
     if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
     Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
+    const Branches pristine{clone(then_branch), clone(else_branch)};
+    const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
     for (Graph* branch : {&then_branch, &else_branch}) {
-        for (size_t i = 0; i < branch->inputs.size(); ++i) pass_on(node.inputs[1 + i], branch->inputs[i]);
-        infer_types(*branch);
+        for (size_t i = 0; i < captures.size(); ++i) pass_on(captures[i], branch->inputs.at(i));
+        infer_branch(node, *branch);
+        bind_outside(captures, branch->inputs);
         if (branch->outputs.size() != node.outputs.size())
             throw CompileError("a branch has {} outputs, expected {}", branch->outputs.size(), node.outputs.size());
     }
     if (is_squeeze_guard(node)) return require_condition(graph, node);
+    if (has_two_ranks(node) && take_in_what_follows(graph, node, pristine)) return true;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!node.outputs[i]) continue;
         node.outputs[i]->type = merged(node, i, *then_branch.outputs[i]->type, *else_branch.outputs[i]->type);
@@ -299,6 +334,7 @@ std::vector<TensorType> infer_body(Node& node) {
         const Repetition repetition(node);
         type_inputs(node, repetition, types);
         infer_types(*repetition.body);
+        bind_outside(repetition.captures, repetition.captured);
         bool is_wider = false;
         for (size_t i = 0; i < types.size(); ++i)
             is_wider |= widen(node, i, types[i], *repetition.state_outputs[i]->type);
@@ -335,6 +371,7 @@ bool infer_repetition(Graph& graph, Node& node) {
 }  // namespace
 
 bool infer_control_flow(Graph& graph, Node& node) {
+    if (node.op_type == "Scan" && node.version == 8) split_off_batch(node);
     return node.op_type == "If" ? infer_if(graph, node) : infer_repetition(graph, node);
 }
 

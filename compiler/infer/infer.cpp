@@ -95,18 +95,30 @@ bool has_typed_inputs(const Node& node) {
     return true;
 }
 
+/// The value whose memory this one is: no step makes a view, after which a run could read it.
+Value& memory_of(Value& value) {
+    Node* producer = value.producer;
+    const bool is_view =
+        producer && !value.constant && !is_control_flow(*producer) && make_generator(*producer)->is_view();
+    return is_view ? memory_of(*producer->inputs[0]) : value;
+}
+
 /// Symbols for the elements of a small tensor, which a run reads when it has made the tensor.
 bool bind_elements(Value& value) {
     const TensorType& type = value.checked_type();
     const auto count = type.elements().constant();
     const bool is_integer = onnx2halide::is_integer(type.element) || type.element == ElementType::boolean;
     if (!is_integer || !count || *count > static_cast<int64_t>(KnownElements::limit) || value.known) return false;
-    value.known = KnownElements{};
-    for (size_t i = 0; i < static_cast<size_t>(*count); ++i) {
-        const std::string symbol = fmt::format("{}_element_{}", identifier(value.name), i);
-        value.bindings.push_back({symbol, Binding::Kind::element, i});
-        value.known->integers.push_back(Dim::symbol(symbol, -Dim::unbounded));
+    Value& memory = memory_of(value);
+    if (!memory.known) {
+        memory.known = KnownElements{};
+        for (size_t i = 0; i < static_cast<size_t>(*count); ++i) {
+            const std::string symbol = fmt::format("{}_element_{}", identifier(memory.name), i);
+            memory.bindings.push_back({symbol, Binding::Kind::element, i});
+            memory.known->integers.push_back(Dim::symbol(symbol, -Dim::unbounded));
+        }
     }
+    value.known = memory.known;
     return true;
 }
 

@@ -1,10 +1,11 @@
-#include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "compiler/passes/expansion.h"
 #include "compiler/passes/passes.h"
 #include "ops/label_encoder.h"
+#include "ops/ngrams.h"
 
 namespace onnx2halide {
 
@@ -35,20 +36,46 @@ Value* one_hot(Expansion& expansion, const Node& node, StringTable& strings) {
     return expansion.add("Equal", 13, {column, expansion.add("numbers", ElementType::int64, {count}, numbers)});
 }
 
+Value* encode(Expansion& expansion, const Node& node, StringTable& strings) {
+    return lookup(expansion, node.inputs.at(0), read_encoding(node, strings));
+}
+
+Value* vectorise(Expansion& expansion, const Node& node, StringTable& strings) {
+    const Ngrams ngrams = read_ngrams(node, strings);
+    Value* items = node.inputs.at(0);
+    if (items->checked_type().element == ElementType::int32)
+        items = expansion.add("Cast", 13, {items}, {{"to", static_cast<int64_t>(ElementType::int64)}});
+    return expansion.add("WeighNgrams", 1,
+                         {items, expansion.add("pool", ngrams.pool), expansion.add("lengths", ngrams.lengths),
+                          expansion.add("columns", ngrams.columns),
+                          ngrams.weights ? expansion.add("weights", *ngrams.weights) : nullptr},
+                         {{"mode", node.string("mode")},
+                          {"max_skip_count", node.integer("max_skip_count")},
+                          {"columns", ngrams.column_count}},
+                         "onnx2halide");
+}
+
+/// What an operator becomes.
+constexpr struct {
+    std::string_view op;
+    Value* (*expand)(Expansion& expansion, const Node& node, StringTable& strings);
+} encoders[] = {{"ai.onnx.ml.LabelEncoder", encode},
+                {"ai.onnx.ml.CategoryMapper", encode},
+                {"ai.onnx.ml.OneHotEncoder", one_hot},
+                {"TfIdfVectorizer", vectorise}};
+
 }  // namespace
 
 void expand_encoders(Graph& graph) {
-    std::vector<Node*> encoders;
+    std::vector<std::pair<Node*, decltype(encoders[0].expand)>> found;
     for (const auto& node : graph.nodes()) {
-        constexpr std::string_view types[] = {"LabelEncoder", "CategoryMapper", "OneHotEncoder"};
-        const bool is_encoder = std::find(std::begin(types), std::end(types), node->op_type) != std::end(types);
-        if (is_encoder && node->domain == "ai.onnx.ml") encoders.push_back(node.get());
+        for (const auto& encoder : encoders) {
+            if (node->qualified_op() == encoder.op) found.emplace_back(node.get(), encoder.expand);
+        }
     }
-    for (Node* node : encoders) {
+    for (const auto& [node, expand] : found) {
         Expansion expansion(graph, *node);
-        Value* result = node->op_type == "OneHotEncoder"
-                            ? one_hot(expansion, *node, *graph.strings)
-                            : lookup(expansion, node->inputs.at(0), read_encoding(*node, *graph.strings));
+        Value* result = expand(expansion, *node, *graph.strings);
         expansion.replace(node->outputs.at(0), result);
         graph.remove(node);
     }

@@ -21,7 +21,8 @@ void prune(Graph& graph);
 /// scores and labels.
 void expand_trees(Graph& graph);
 
-/// Makes of LabelEncoder and OneHotEncoder (ai.onnx.ml) a Lookup, whose constants are keys and values.
+/// Makes of LabelEncoder and OneHotEncoder (ai.onnx.ml) a Lookup, whose constants are keys and values, and of
+/// TfIdfVectorizer a WeighNgrams, whose constants are the n-grams.
 void expand_encoders(Graph& graph);
 
 /// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
@@ -47,5 +48,9 @@ void pack_ports(Graph& graph);
 /// another output is copied; with `read`, what nodes read, too: Halide takes what a pipeline has written itself for
 /// aligned, and users' memory is not.
 void copy_outputs(Graph& graph, bool read = false);
+
+/// Lets open dims be 0 that nothing computes with: those of inputs that only functions of the runtime read, where
+/// nobody has given them bounds. All other open dims are 1 or more, and kernels and shapes count on that.
+void allow_empty(Graph& graph);
 
 }  // namespace onnx2halide

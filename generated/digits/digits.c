@@ -5,6 +5,7 @@
  */
 #include "box_operators.h"
 #include "host_operators.h"
+#include "ngrams.h"
 #include "string_operators.h"
 #include "digits.h"
 

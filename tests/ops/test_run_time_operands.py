@@ -94,6 +94,13 @@ CASES = [
         for op, engine, opset in (("CumSum", OnnxReference, 22), ("CumProd", OnnxReference, 26))
         for reverse in (0, 1)
     ),
+    *(
+        Case("DFT", [[data(4, 6, 5, parts), length, scalar(axis)] for axis in (0, 1, 2, -2, -4)], {"inverse": inverse, "onesided": onesided},
+             refused=[([data(4, 6, 5, parts), length, scalar(axis)], message) for axis, message in
+                      ((3, "axis is 3, expected one in [0, 2]"), (-1, "axis is 3"), (-5, "axis is -5, expected one in [-4, 3]"))])
+        for parts, inverse, onesided in ((1, 0, 0), (2, 0, 0), (1, 0, 1), (2, 1, 0), (2, 1, 1))
+        for length in (None, scalar(7))
+    ),
     Case("Squeeze", [[data(1, 5, 1, 2), ints(axis)] for axis in (0, 2, -2)], refused=[([data(1, 5, 1, 2), ints(1)], "axis 1 has extent 5, expected 1")]),
     Case("Unsqueeze", [[data(4, 5), ints(*axes)] for axes in ((0, 1), (-1, 0), (1, 2))]),
     Case("Reshape", [[X, ints(*shape)] for shape in ((15, 20), (-1, 10), (0, -1), (100, 3), (0, 100))],
@@ -171,3 +178,20 @@ def test_runs_as_the_reference(case):
             found = difference(array, np.asarray(expected[name]))
             limits = default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())
             assert not found.exceeds(*limits), f"{name} of {operands[1:]}: {found.text()}"
+
+
+VIEWS = [
+    "float[6] x, int64 n) => (float[a] y) { zero = Constant <value_ints = [0]> () e = Unsqueeze (n, zero) y = Slice (x, zero, e, zero)",
+    "float[6] x, int64[1,1] n) => (float[a] y) { zero = Constant <value_ints = [0]> () m = Squeeze (n) e = Unsqueeze (m, zero) y = Slice (x, zero, e, zero)",
+    "float[6] x, int64[1] n) => (float[a] y) { zero = Constant <value_ints = [0]> () e = Add (n, n) f = Identity (e) y = Slice (x, zero, f, zero)",
+]
+
+
+@pytest.mark.parametrize("text", VIEWS)
+def test_operands_that_are_views(text):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]> g ({text} }}')
+    compiled, reference = onnx2halide.compile(model), OnnxReference(model)
+    shape = [dim.dim_value for dim in model.graph.input[1].type.tensor_type.shape.dim]
+    for number in (1, 3, 2):
+        inputs = {"x": data(6), "n": np.full(shape, number)}
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])

@@ -105,6 +105,21 @@ def test_split(split, axis):
     check(text, np.arange(10, dtype=np.float32).reshape(shape), np.array(split))
 
 
+def test_open_dims_that_nothing_computes_with_may_be_0():
+    text = "g (float[n] x, int64[3] s, int64 p) => (int64 count, float[?] y) { parts = SplitToSequence (x, s) count = SequenceLength (parts) y = SequenceAt (parts, p) }"
+    for size, sizes in ((0, [0, 0, 0]), (4, [1, 0, 3])):
+        check(text, np.arange(size, dtype=np.float32), np.array(sizes), np.array(2))
+    bounded = onnx2halide.compile(model(text), dims={"n": "1..8"})
+    with pytest.raises(ValueError, match="dim 0 .* is 0, expected 1 to 8"):
+        bounded.run([np.zeros(0, np.float32), np.array([0, 0, 0]), np.array(0)])
+
+
+def test_other_open_dims_are_1_or_more():
+    text = "g (float[n] x, int64[3] s) => (int64 count, float[n] y) { parts = SplitToSequence (x, s) count = SequenceLength (parts) y = Relu (x) }"
+    with pytest.raises(ValueError, match="dim 0 .* is 0, expected 1 to"):
+        onnx2halide.compile(model(text)).run([np.zeros(0, np.float32), np.array([0, 0, 0])])
+
+
 def test_loop():
     """A sequence that grows and shrinks from turn to turn."""
     text = """g (int64 n, float[2] x) => (seq(float[2]) y) {
