@@ -7,10 +7,16 @@
 
 #include "ops/axis_operand.h"
 #include "ops/families.h"
+#include "ops/host_node.h"
 
 namespace onnx2halide {
 
 namespace {
+
+void check_numbers(const TensorType& x) {
+    if (!is_float(x.element) && !is_integer(x.element))
+        throw CompileError("input 0 has type {}, expected numbers", info(x.element).name);
+}
 
 /// TopK: the largest or smallest elements along an axis and their indices, in order, of equal ones the first.
 ///
@@ -84,8 +90,7 @@ std::vector<Check> TopK::checks() const {
 }
 
 std::vector<TensorType> TopK::infer() const {
-    if (!is_float(in(0).element) && !is_integer(in(0).element))
-        throw CompileError("input 0 has type {}, expected numbers", info(in(0).element).name);
+    check_numbers(in(0));
     if (in(0).rank() == 0) throw CompileError("input 0 is a scalar, expected an axis to sort");
     std::vector<Dim> shape = in(0).shape;
     Dim& extent = shape[axis()];
@@ -243,8 +248,35 @@ void TopK::schedule_stages(KernelSource& source, const std::string& place) const
     }
 }
 
+/// TopK (10) along an axis whose extent only a run knows: no network fits all.
+class TopKOfOpenAxis : public HostNode {
+public:
+    using HostNode::HostNode;
+
+    std::vector<TensorType> infer() const override {
+        check_numbers(in(0));
+        if (in(1).element != ElementType::int64) throw CompileError("k is {}, expected int64", in(1).text());
+        std::vector<Dim> shape = in(0).shape;
+        shape[axis()] = single_dim(1);
+        return {TensorType(in(0).element, shape), TensorType(ElementType::int64, shape)};
+    }
+    HostCall host_call() const override {
+        return {"onnx2halide_top_k", {fmt::to_string(axis()), fmt::to_string(node_.integer("largest", 1))}, 2, 2};
+    }
+
+private:
+    size_t axis() const { return normalised_axis(node_.integer("axis", -1), in(0).rank()); }
+};
+
+std::unique_ptr<NodeGenerator> make_top_k(const Node& node) {
+    const TensorType& x = node.inputs.at(0)->checked_type();
+    if (node.version < 10 || x.rank() == 0) return make<TopK>(node);
+    const size_t axis = normalised_axis(node.integer("axis", -1), x.rank());
+    return x.shape[axis].constant() ? make<TopK>(node) : make<TopKOfOpenAxis>(node);
+}
+
 }  // namespace
 
-std::vector<Operator> top_k_operators() { return {{"TopK", 1, make<TopK>}}; }
+std::vector<Operator> top_k_operators() { return {{"TopK", 1, make_top_k}}; }
 
 }  // namespace onnx2halide
