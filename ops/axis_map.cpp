@@ -114,7 +114,10 @@ Coordinates AxisMapNode::coordinates(KernelSource& source, size_t i) const {
     const AxisMap map = this->map(i);
     Coordinates from;
     for (size_t axis = 0; axis < map.size(); ++axis) {
-        from.push_back(in(0).shape[axis].is(1) ? "0" : coordinate_text(source, map[axis], at));
+        const Dim& own = in(0).shape[axis];
+        const std::string text = own.is(1) ? "0" : coordinate_text(source, map[axis], at);
+        from.push_back(map[axis].may_repeat ? source.broadcast_coordinate(own, out(i).shape[*map[axis].axis], text)
+                                            : text);
     }
     return from;
 }

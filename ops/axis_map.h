@@ -21,8 +21,9 @@ struct AxisSource {
     Dim offset = 0;
     int64_t step = 1;
     std::optional<Dim> period;  // none: the output's coordinate as it is
+    bool may_repeat = false;    // the input's extent may turn out to be 1, which then stands for any of the output's
 
-    bool is_plain() const { return axis && offset.is(0) && step == 1 && !period; }
+    bool is_plain() const { return axis && offset.is(0) && step == 1 && !period && !may_repeat; }
 };
 
 /// One for each axis of the input.

@@ -230,7 +230,14 @@ public:
     }
 
 protected:
-    AxisMap map(size_t) const override { return plain_map(in(0).rank(), out(0).rank() - in(0).rank()); }
+    AxisMap map(size_t) const override {
+        AxisMap map = plain_map(in(0).rank(), out(0).rank() - in(0).rank());
+        for (size_t axis = 0; axis < map.size(); ++axis) {
+            const Dim &own = in(0).shape[axis], &result = out(0).shape[*map[axis].axis];
+            map[axis].may_repeat = !own.constant() && prove_equal(own, result) != Proof::yes;
+        }
+        return map;
+    }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <re2/re2.h>
 
 #include "ops/families.h"
 #include "ops/host_node.h"
@@ -11,7 +12,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// An operator on strings: a function in runtime/string_operators.c.
+/// An operator on strings: a function that runtime/string_operators.h declares.
 class StringNode : public HostNode {
 public:
     using HostNode::HostNode;
@@ -92,6 +93,28 @@ private:
     std::string change_;
 };
 
+/// RegexFullMatch (20)
+class RegexFullMatch : public StringNode {
+public:
+    explicit RegexFullMatch(const Node& node) : StringNode(node), pattern_(node.string("pattern")) {
+        RE2::Options options;
+        options.set_log_errors(false);
+        const RE2 expression(pattern_, options);
+        if (!expression.ok()) throw CompileError("pattern is no expression of RE2: {}", expression.error());
+    }
+
+    std::vector<TensorType> infer() const override {
+        check_strings(0);
+        return {TensorType(ElementType::boolean, in(0).shape)};
+    }
+    HostCall host_call() const override {
+        return {"onnx2halide_regex_full_match", {string_literal(pattern_), fmt::to_string(pattern_.size())}};
+    }
+
+private:
+    std::string pattern_;
+};
+
 }  // namespace
 
 std::vector<Operator> string_operators() {
@@ -99,6 +122,7 @@ std::vector<Operator> string_operators() {
         {"StringConcat", 20, make<StringConcat>},
         {"StringSplit", 20, make<StringSplit>},
         {"StringNormalizer", 10, make<StringNormalizer>},
+        {"RegexFullMatch", 20, make<RegexFullMatch>},
     };
 }
 

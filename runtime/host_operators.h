@@ -34,7 +34,8 @@ int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* no
 int onnx2halide_range(onnx2halide_session* session, const char* node, const halide_buffer_t* start,
                       const halide_buffer_t* limit, const halide_buffer_t* delta, onnx2halide_result range);
 
-/* TopK: the k (an int64) largest or smallest elements along an axis and their indices, in order, of equal ones the first. */
+/* TopK: the k (an int64) largest or smallest elements along an axis and their indices, in order, of equal ones the
+ * first. */
 int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, const halide_buffer_t* x,
                       const halide_buffer_t* k, onnx2halide_result values, onnx2halide_result indices);
 

@@ -15,10 +15,11 @@ int onnx2halide_set_shape(onnx2halide_session* session, int index, void* data, i
     halide_buffer_t* tensor = &session->tensors[index];
     int64_t stride = 1;
     for (int i = 0; i < rank; ++i) {
-        if (extents[i] < 0 || extents[i] > INT32_MAX || stride * extents[i] > INT32_MAX) {
+        /* Numbers that are larger than a kernel counts have been held to INT32_MAX. */
+        if (extents[i] < 0 || extents[i] >= INT32_MAX || stride * extents[i] >= INT32_MAX) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                     "a tensor of rank %d has extent %lld at axis %d, expected 0 or more, and at most "
-                                    "2147483647 elements",
+                                    "2147483646 elements",
                                     rank, (long long)extents[i], rank - 1 - i);
         }
         tensor->dim[i] = (halide_dimension_t){0, (int32_t)extents[i], (int32_t)stride, 0};

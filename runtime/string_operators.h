@@ -21,4 +21,9 @@ int onnx2halide_string_normalizer(onnx2halide_session* session, const char* node
                                   const char* locale, int stop_count, const onnx2halide_string* stop_words,
                                   const halide_buffer_t* x, onnx2halide_result result);
 
+/* RegexFullMatch: whether each string as a whole matches an expression of RE2. In regular_expressions.cc, which only
+ * models that call it have. */
+int onnx2halide_regex_full_match(onnx2halide_session* session, const char* node, const char* pattern, int64_t length,
+                                 const halide_buffer_t* x, onnx2halide_result result);
+
 #endif

@@ -84,7 +84,8 @@ int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, 
     if (!row) return ONNX2HALIDE_NO_MEMORY;
     const size_t bytes = (size_t)x->type.bits / 8;
     for (int64_t line = 0; line < outer * inner; ++line) {
-        const int64_t from = line / inner * size * inner + line % inner, first = line / inner * count * inner + line % inner;
+        const int64_t from = line / inner * size * inner + line % inner,
+                      first = line / inner * count * inner + line % inner;
         for (int64_t i = 0; i < size; ++i) {
             const uint64_t key = key_of(x->type, x->host + (size_t)(from + i * inner) * bytes);
             row[i] = (ranked){largest ? key : ~key, i};

@@ -112,5 +112,11 @@ def changing() -> ModelProto:
     return result
 
 
+def words() -> ModelProto:
+    """Whether texts are words."""
+    nodes = [node("RegexFullMatch", "texts", "matches", pattern=r"\pL+")]
+    return model(nodes, [("texts", TensorProto.STRING, ["n"])], [("matches", TensorProto.BOOL, ["n"])])
+
+
 def _random(*shape):
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)

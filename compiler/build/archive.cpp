@@ -36,7 +36,7 @@ std::vector<std::string> with_arguments(const std::string& cc, const std::vector
     return command;
 }
 
-/// A C source that becomes part of an archive or a shared library.
+/// A C or C++ source that becomes part of an archive or a shared library.
 struct CSource {
     std::string cc, optimisation;
     fs::path file, include;
@@ -45,11 +45,12 @@ struct CSource {
 
 /// Runs the C compiler on it with further arguments and returns what that prints.
 std::string run_c_compiler(const CSource& source, const std::vector<std::string>& arguments) {
-    const ProcessResult result = run_process(with_arguments(
-        source.cc,
-        {"-std=c11", source.optimisation, "-fPIC", "-I" + source.include.string(), "-I" + runtime_folder.string(),
-         "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-include", "stddef.h", source.file.string()},
-        source.flags, arguments));
+    const ProcessResult result = run_process(
+        with_arguments(source.cc,
+                       {source.file.extension() == ".cc" ? "-std=c++17" : "-std=c11", source.optimisation, "-fPIC",
+                        "-I" + source.include.string(), "-I" + runtime_folder.string(),
+                        "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-include", "stddef.h", source.file.string()},
+                       source.flags, arguments));
     if (result.status != 0)
         throw CompileError("{} does not compile:\n{}", source.file.filename().string(), result.output);
     return result.output;
@@ -107,21 +108,41 @@ std::vector<std::string> public_symbols(const std::string& name) {
     return symbols;
 }
 
+/// A path that the C compiler prints when it is asked so.
+std::string printed_path(const std::string& cc, const std::string& question) {
+    std::string path = run_process(with_arguments(cc, {question})).output;
+    while (!path.empty() && path.back() == '\n') path.pop_back();
+    return path;
+}
+
 /// A tool of the same tool chain as the C compiler, such as objcopy.
 std::string sibling_tool(const std::string& cc, const std::string& tool) {
-    std::vector<std::string> command = words(cc);
-    command.push_back("-print-prog-name=" + tool);
-    std::string path = run_process(command).output;
-    while (!path.empty() && path.back() == '\n') path.pop_back();
+    const std::string path = printed_path(cc, "-print-prog-name=" + tool);
     return path.empty() ? tool : path;
 }
+
+fs::path host_program_of(const ArchiveJob& job) { return job.folder / (job.name + ".c"); }
 
 /// `flags` are of this object alone.
 std::string build_host_program(const ArchiveJob& job, const fs::path& object, std::vector<std::string> flags = {}) {
     // Calls of kernels gain nothing from more, and long programs take long.
-    const CSource source{job.cc, job.runs_once ? "-O0" : "-O1", job.folder / (job.name + ".c"), job.folder,
-                         std::move(flags)};
+    const CSource source{job.cc, job.runs_once ? "-O0" : "-O1", host_program_of(job), job.folder, std::move(flags)};
     // Its text is that with all that it includes: an edited program may include what it likes.
+    compile_c(source, run_c_compiler(source, {"-E", "-P"}), object);
+    return object.string();
+}
+
+/// RE2's static library, as the C compiler finds it.
+std::string static_re2(const ArchiveJob& job) {
+    const std::string path = printed_path(job.cc, "-print-file-name=libre2.a");
+    if (fs::path(path).is_absolute()) return path;
+    throw CompileError("RegexFullMatch needs RE2, and {} finds no libre2.a for target {}", job.cc, job.target);
+}
+
+/// What matches regular expressions, in C++: of RE2 it is known only as text what its headers are.
+std::string build_regular_expressions(const ArchiveJob& job) {
+    const fs::path object = job.objects / "runtime_regular_expressions.o";
+    const CSource source{job.cc, "-O2", runtime_folder / "regular_expressions.cc", runtime_folder};
     compile_c(source, run_c_compiler(source, {"-E", "-P"}), object);
     return object.string();
 }
@@ -129,25 +150,29 @@ std::string build_host_program(const ArchiveJob& job, const fs::path& object, st
 /// What host programs and kernels call.
 std::vector<std::string> build_runtime(const ArchiveJob& job) {
     std::vector<std::string> objects;
-    for (const char* source :
-         {"session.c", "values.c", "ports.c", "run_memory.c", "steps.c", "host_operators.c", "box_operators.c",
-          "string_operators.c", "ngrams.c", "range.c", "axes.c", "processor.c", "threads.c", "halide_hooks.c"}) {
+    for (const char* source : {"session.c", "values.c", "ports.c", "run_memory.c", "steps.c", "host_operators.c",
+                               "box_operators.c", "string_operators.c", "ngrams.c", "range.c", "axes.c", "top_k.c",
+                               "processor.c", "threads.c", "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
         build_runtime_source(job.cc, source, objects.back());
     }
+    if (needs_cpp(host_program_of(job))) objects.push_back(build_regular_expressions(job));
     objects.push_back((job.objects / "runtime_halide.o").string());
     build_halide_runtime(job.target, objects.back());
     return objects;
 }
 
-/// Everything but the weights in one object, whose symbols are local but for the public ones.
-std::string join(const ArchiveJob& job, const std::vector<std::string>& runtime) {
+/// Everything but the weights in one object, whose symbols are local but for the public ones, with what it needs of
+/// static libraries.
+std::string join(const ArchiveJob& job, const std::vector<std::string>& runtime,
+                 const std::vector<std::string>& libraries = {}) {
     std::vector<std::string> objects = {build_host_program(job, job.objects / (job.name + "_host_program.o"))};
     for (const std::string& kernel : job.kernels) objects.push_back((job.objects / (kernel + ".o")).string());
     objects.insert(objects.end(), runtime.begin(), runtime.end());
     const std::string joined = (job.objects / (job.name + "_joined.o")).string();
     // Without --force-group-allocation two models in one program fail on discarded COMDAT sections.
-    run_or_throw(with_arguments(job.cc, {"-r", "-nostdlib", "-Wl,--force-group-allocation", "-o", joined}, objects));
+    run_or_throw(
+        with_arguments(job.cc, {"-r", "-nostdlib", "-Wl,--force-group-allocation", "-o", joined}, objects, libraries));
     std::vector<std::string> localise = {sibling_tool(job.cc, "objcopy")};
     for (const std::string& symbol : public_symbols(job.name)) localise.push_back("--keep-global-symbol=" + symbol);
     localise.push_back(joined);
@@ -164,7 +189,9 @@ std::string build_weights(const ArchiveJob& job) {
 }
 
 void link_shared(const ArchiveJob& job, const fs::path& library, const std::vector<std::string>& objects) {
-    run_or_throw(with_arguments(job.cc, {"-shared", "-o", library.string()}, objects, {"-lpthread", "-ldl", "-lm"}));
+    std::vector<std::string> libraries = {"-lpthread", "-ldl", "-lm"};
+    if (needs_cpp(host_program_of(job))) libraries.insert(libraries.begin(), {"-lre2", "-lstdc++"});
+    run_or_throw(with_arguments(job.cc, {"-shared", "-o", library.string()}, objects, libraries));
 }
 
 void build_trial_library(const ArchiveJob& job, std::vector<std::string> objects) {
@@ -205,10 +232,16 @@ void check_c_compiler(const std::string& cc, const std::string& target) {
     }
 }
 
+bool needs_cpp(const fs::path& host_program) {
+    return read_text(host_program).find("onnx2halide_regex_full_match") != std::string::npos;
+}
+
 void build_archive(const ArchiveJob& job) {
+    std::vector<std::string> libraries;
+    if (needs_cpp(host_program_of(job))) libraries.push_back(static_re2(job));
     std::future<std::string> weights;
     if (!job.weights_source.empty()) weights = std::async(std::launch::async, build_weights, std::cref(job));
-    std::vector<std::string> runtime = build_runtime(job), members = {join(job, runtime)};
+    std::vector<std::string> runtime = build_runtime(job), members = {join(job, runtime, libraries)};
     if (weights.valid()) {
         members.push_back(weights.get());
         runtime.push_back(members.back());
@@ -218,6 +251,8 @@ void build_archive(const ArchiveJob& job) {
     // twice.
     Halide::create_static_library(members, Halide::Target(job.target), archive.string());
     if (job.shared_library) {
+        // What static libraries have is for programs: a shared library takes shared ones.
+        if (!libraries.empty()) members[0] = join(job, runtime);
         link_shared(job, library, members);
         move_file(library, job.folder / (job.name + ".so"));
     }

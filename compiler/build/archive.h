@@ -22,6 +22,9 @@ struct ArchiveJob {
 /// Throws UsageError where the C compiler cannot be started or makes objects for another processor than the target's.
 void check_c_compiler(const std::string& cc, const std::string& target);
 
+/// Whether a host program calls C++ of the runtime, so that who links it needs C++'s library.
+bool needs_cpp(const std::filesystem::path& host_program);
+
 /// Compiles the host program and links it with its kernels and a Halide runtime of their own into one object in NAME.a,
 /// whose symbols are local but for the model's public names. The library for trials has no kernels: its host program
 /// calls each through a pointer, KERNEL_kernel_pointer, which who loads it sets, and all its symbols are global.

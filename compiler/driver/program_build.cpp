@@ -120,7 +120,7 @@ public:
     void finish() {
         write(".h", emit_header(build_.program, build_.emit, build_.scratch_bytes));
         if (!build_.sources_only) {
-            write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file));
+            write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file, folder_.path()));
             archive();
         }
         Manifest manifest = make_manifest(build_);
@@ -199,8 +199,11 @@ std::optional<int64_t> ProgramBuild::arena_bytes() const {
     return program.arena_bytes + *scratch_bytes;
 }
 
-std::string pkg_config_file(const std::string& name, const std::string& model_file) {
-    return fill_template("model.pc.in", {{"NAME", name}, {"MODEL", model_file}, {"VERSION", ONNX2HALIDE_VERSION}});
+std::string pkg_config_file(const std::string& name, const std::string& model_file, const fs::path& folder) {
+    return fill_template("model.pc.in", {{"NAME", name},
+                                         {"MODEL", model_file},
+                                         {"VERSION", ONNX2HALIDE_VERSION},
+                                         {"CPP", needs_cpp(folder / (name + ".c")) ? "-lstdc++ " : ""}});
 }
 
 void build_programs(std::vector<ProgramBuild>& builds, int parallel,

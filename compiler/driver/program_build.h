@@ -37,8 +37,9 @@ void check_kinds(const std::vector<std::string>& kinds, const std::string& autos
 std::vector<std::string> kernel_outputs(std::vector<std::string> kinds);
 bool has_kind(const std::vector<std::string>& kinds, std::string_view kind);
 
-/// NAME.pc, which tells pkg-config how to link the library.
-std::string pkg_config_file(const std::string& name, const std::string& model_file);
+/// NAME.pc, which tells pkg-config how to link the library whose host program is in this folder.
+std::string pkg_config_file(const std::string& name, const std::string& model_file,
+                            const std::filesystem::path& folder);
 
 /// Emits and builds programs together, so that their kernels build side by side.
 void build_programs(std::vector<ProgramBuild>& builds, int parallel,

@@ -96,7 +96,7 @@ public:
         write_header(job.scratch_bytes);
         if (has_kind(kinds(), "schedule"))
             write_file(staged("_schedules.cpp"), schedules_text(job, manifest_.at("model")));
-        write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model")));
+        write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model"), folder_));
         stage_host_program();
         archive(job);
         fs::remove(staged(".c"));

@@ -2,6 +2,7 @@
 
 import re
 
+import make_models
 import numpy as np
 import onnxruntime
 import pytest
@@ -46,3 +47,10 @@ def test_sums_stay_in_registers(compiled, algorithm):
     for loop in products:
         assert "Folded" not in loop  # LLVM's word where it spills and reloads
         assert loop.count("fmla\t") > loop.count("\tld") and "fmul\t" not in loop
+
+
+def test_no_re2(onnx2halide, tmp_path):
+    (tmp_path / "words.onnx").write_bytes(make_models.words().SerializeToString())
+    compiled = onnx2halide("compile", "words.onnx", "-o", "words", *TARGET)
+    assert compiled.returncode == 1
+    assert compiled.stderr == f"words.onnx: RegexFullMatch needs RE2, and {CC} finds no libre2.a for target arm-64-linux\n"

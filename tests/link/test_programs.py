@@ -167,6 +167,17 @@ def test_strings_and_sequences(compiled, tmp_path, flags):
     ]
 
 
+def test_regular_expressions(compiled, tmp_path):
+    """What is needed of RE2 is in the archives: a C program links C++'s library, and nothing of RE2."""
+    folders = [compiled("words"), compiled("words", name="others")]
+    flags = [*(f"-I{folder}" for folder in folders), *map(archive, folders), "-lstdc++", "-lpthread", "-ldl", "-lm"]
+    subprocess.run(["gcc", "-std=gnu11", *WARNINGS, PROGRAMS / "two_expressions.c", *flags, "-o", tmp_path / "program"], check=True)
+    assert run(tmp_path / "program", "ab", "", "a1", "Straße").split("\n") == ["ab 1 1", " 0 0", "a1 0 0", "Straße 1 1", ""]
+    assert "libre2" not in run("ldd", tmp_path / "program")
+    assert "words.a -lstdc++ -lpthread" in (folders[0] / "words.pc").read_text()
+    assert "stdc++" not in (compiled("layer") / "layer.pc").read_text()
+
+
 def test_missing_device(compiled, tmp_path):
     """An error code and a message, twice, and a clean end."""
     program = link("device_missing.c", [compiled("image", "--target", "host-opencl")], tmp_path / "program")

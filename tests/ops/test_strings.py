@@ -77,6 +77,19 @@ def test_normalizer(change, is_case_sensitive, stop_words, shape):
     check(model([node], {"x": (STRING, shape)}, {"y": (STRING, [None] * len(shape))}), {"x": x}, OnnxRuntime)
 
 
+@pytest.mark.parametrize("pattern", [r"(www\.[\w.-]+\.\w+)|.*@.*", r"", r"\pL+", r".", r"(?i)STRASSE|a", "日.", r"[^a]*", "a\0b", "a\\x00b", r'"\\?"'])
+def test_full_match(pattern):
+    x = np.array([*WORDS, "www.abc.de", "me@here", "A", "ab", "\n", '"\\"'], dtype=object)
+    node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
+    check(model([node], {"x": (STRING, x.shape)}, {"y": (TensorProto.BOOL, x.shape)}), {"x": x}, OnnxRuntime)
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3), (0,), (1,)])
+def test_shapes_of_matches(shape):
+    node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=r"\w*")
+    check(model([node], {"x": (STRING, shape)}, {"y": (TensorProto.BOOL, shape)}), {"x": strings(shape)}, OnnxRuntime)
+
+
 MOVEMENTS = [
     ("Gather", {"axis": 1}, {"i": np.array([2, 0, 2])}, [2, 3]),
     ("Transpose", {"perm": [1, 0]}, {}, [3, 2]),
@@ -107,12 +120,15 @@ ERRORS = [
     ("StringConcat", {}, INT64, "node 'y' (StringConcat): input 0 has type int64, expected string"),
     ("Add", {}, STRING, "node 'y' (Add): input 0 has type string, which is not supported"),
     ("StringNormalizer", {"case_change_action": "TITLE"}, STRING, "node 'y' (StringNormalizer): case_change_action is 'TITLE', expected NONE, LOWER or UPPER"),
+    ("RegexFullMatch", {"pattern": "a(b"}, STRING, "node 'y' (RegexFullMatch): pattern is no expression of RE2: missing ): a(b"),
+    ("RegexFullMatch", {"pattern": r"(a)\1"}, STRING, r"node 'y' (RegexFullMatch): pattern is no expression of RE2: invalid escape sequence: \1"),
+    ("RegexFullMatch", {"pattern": "a"}, INT64, "node 'y' (RegexFullMatch): input 0 has type int64, expected string"),
 ]
 
 
-@pytest.mark.parametrize("op, attributes, kind, message", ERRORS, ids=[row[0] for row in ERRORS])
+@pytest.mark.parametrize("op, attributes, kind, message", ERRORS, ids=[f"{row[0]} {row[1]}" for row in ERRORS])
 def test_errors(op, attributes, kind, message):
-    node = helper.make_node(op, ["x"] if op == "StringNormalizer" else ["x", "x"], ["y"], **attributes)
+    node = helper.make_node(op, ["x"] if op in ("StringNormalizer", "RegexFullMatch") else ["x", "x"], ["y"], **attributes)
     with pytest.raises(onnx2halide.CompileError) as error:
         onnx2halide.compile(model([node], {"x": (kind, [3])}, {"y": (kind, [3])}))
     assert str(error.value).partition(": ")[2] == message

@@ -1,6 +1,6 @@
-/* Sessions of `changing`, whose sizes change from run to run: THREADS at once, RUNS each. The results are those of a first
- * round through the sizes, and once that is over a session asks for no more memory. Prints how often the first round did.
- * -DCOUNT_ALLOCATIONS counts. Arguments: THREADS RUNS */
+/* Sessions of `changing`, whose sizes change from run to run: THREADS at once, RUNS each. The results are those of a
+ * first round through the sizes, and once that is over a session asks for no more memory. Prints how often the first
+ * round did. -DCOUNT_ALLOCATIONS counts. Arguments: THREADS RUNS */
 #define _GNU_SOURCE
 #include "changing.h"
 
