@@ -269,10 +269,11 @@ private:
 };
 
 std::unique_ptr<NodeGenerator> make_top_k(const Node& node) {
-    const TensorType& x = node.inputs.at(0)->checked_type();
-    if (node.version < 10 || x.rank() == 0) return make<TopK>(node);
-    const size_t axis = normalised_axis(node.integer("axis", -1), x.rank());
-    return x.shape[axis].constant() ? make<TopK>(node) : make<TopKOfOpenAxis>(node);
+    const std::vector<Dim>& shape = node.inputs.at(0)->checked_type().shape;
+    const auto rank = static_cast<int64_t>(shape.size());
+    const int64_t given = node.integer("axis", -1), axis = given < 0 ? given + rank : given;
+    const bool is_open = axis >= 0 && axis < rank && !shape[static_cast<size_t>(axis)].constant();
+    return is_open && node.version >= 10 ? make<TopKOfOpenAxis>(node) : make<TopK>(node);
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+"""What a run says of indices and sizes that only it sees; the session works on."""
+
+import numpy as np
+import onnx2halide
+import pytest
+from onnx import parser
+
+
+def compiled(text: str) -> onnx2halide.Model:
+    return onnx2halide.compile(parser.parse_model(f'<ir_version: 10, opset_import: ["" : 22]> {text}'))
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+LOOP = """g (int64 n, float[2] x) => (float[2] y) {
+    c = Constant <value = bool {1}> ()
+    y = Loop (n, c, x) <body = b (int64 i, bool g, float[2] v) => (bool h, float[2] w) { h = Identity (g) w = Add (v, v) }>
+}"""
+ENDLESS = LOOP.replace("int64 n, float", "float").replace("(n, c, x)", '("", c, x)')
+FILLED = "g (int64[1] d) => (float[k] y) { y = ConstantOfShape (d) }"
+TOP = "g (float[n] x, int64[1] k) => (float[a] y, int64[a] z) { y, z = TopK (x, k) }"
+
+# The model, what it refuses, what it says, and what it takes then.
+CASES = [
+    ("g (float[n,3] x, int64[k] i) => (float[k,3] y) { y = Gather (x, i) }", (ones(2, 3), ints(5)), "'y' (Gather): input 1 has the index 5, expected one in [-2, 1]", (ones(2, 3), ints(1))),
+    ("g (float[n,3] x, int64[k,2] i) => (float[k] y) { y = GatherND (x, i) }", (ones(2, 3), ints([0, 3])), "'y' (GatherND): input 1 has the index 3, expected one in [-3, 2]", (ones(2, 3), ints([0, 2]))),
+    ("g (float[n,3] x, int64[k,3] i) => (float[k,3] y) { y = GatherElements <axis = 0> (x, i) }", (ones(2, 3), ints([0, 2, 0])), "'y' (GatherElements): input 1 has the index 2", (ones(2, 3), ints([0, 1, 0]))),
+    ("g (float[n,3] x, int64[k,1] i, float[k,3] u) => (float[n,3] y) { y = ScatterND (x, i, u) }", (ones(2, 3), ints([2]), ones(1, 3)), "'y' (ScatterND): input 1 has the index 2", (ones(2, 3), ints([1]), ones(1, 3))),
+    ("g (float[n,3] x, int64[k,3] i, float[k,3] u) => (float[n,3] y) { y = ScatterElements (x, i, u) }", (ones(2, 3), ints([-3, 0, 0]), ones(1, 3)), "'y' (ScatterElements): input 1 has the index -3", (ones(2, 3), ints([-2, 0, 0]), ones(1, 3))),
+    ("g (float[n,3] x, int64[2] s) => (float[a,b] y) { y = Reshape (x, s) }", (ones(2, 3), ints(4, 2)), "'y' (Reshape): the shape's number of elements is 8, expected 6", (ones(2, 3), ints(3, -1))),
+    ("g (float[n] x, int64[1] s) => (float[a] y) { y = Expand (x, s) }", (ones(3), ints(5)), "step 'y': Input buffer x", (ones(1), ints(4))),
+    ("g (float[n] a, float[m] b) => (float[k] y) { y = Add (a, b) }", (ones(3), ones(2)), "step 'y': Input buffer b", (ones(3), ones(1))),
+    (FILLED, (ints(-4),), "has extent -4 at axis 0, expected 0 or more", (ints(4),)),
+    (FILLED, (ints(2**40),), "at most 2147483646 elements", (ints(0),)),
+    (TOP, (ones(5), ints(6)), "'y' (TopK): k is 6, expected 0 to 5", (ones(7), ints(6))),
+    (TOP, (ones(5), ints(-1)), "'y' (TopK): k is -1, expected 0 to 5", (ones(5), ints(0))),
+    (LOOP, (np.array(2**62), ones(2)), "'y' (Loop): the trip count is 4611686018427387904, expected at most 2147483647", (np.array(-1), ones(2))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, refused, message, accepted", CASES)
+def test_refused(text, refused, message, accepted):
+    model = compiled(text)
+    for _ in range(2):
+        with pytest.raises((ValueError, RuntimeError)) as error:
+            model.run(list(refused))
+        assert message in str(error.value)
+        model.run(list(accepted))
+
+
+def test_endless_loop():
+    with pytest.raises(ValueError, match=r"'y' \(Loop\): the trip count is 9223372036854775807, expected at most 2147483647"):
+        compiled(ENDLESS).run([ones(2)])
