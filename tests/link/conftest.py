@@ -5,11 +5,7 @@ import make_models
 import pytest
 from paths import COMPILER
 
-<<<<<<< HEAD
-MODELS = {"layer": make_models.layer, "open_batch": lambda: make_models.layer("batch"), "image": make_models.image, "open_image": lambda: make_models.image("batch"), "packed": make_models.packed, "boxes": make_models.boxes, "changing": make_models.changing}
-=======
-MODELS = {"layer": make_models.layer, "open_batch": lambda: make_models.layer("batch"), "image": make_models.image, "open_image": lambda: make_models.image("batch"), "packed": make_models.packed, "boxes": make_models.boxes, "words": make_models.words}
->>>>>>> c6590f8ee556f975b271e5d9c6495b9c7a1842e5
+MODELS = {"layer": make_models.layer, "open_batch": lambda: make_models.layer("batch"), "image": make_models.image, "open_image": lambda: make_models.image("batch"), "packed": make_models.packed, "boxes": make_models.boxes, "words": make_models.words, "changing": make_models.changing}
 
 
 @pytest.fixture(scope="session")
