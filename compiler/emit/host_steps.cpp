@@ -1,69 +1,22 @@
 #include "compiler/emit/host_steps.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "compiler/plan/live.h"
-#include "ops/control_flow.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// Whether a name occurs in C text as a word of its own.
-bool uses(const std::string& text, const std::string& name) {
-    const auto is_word = [&](size_t i) {
-        return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
-    };
-    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
-        if (!is_word(at - 1) && !is_word(at + name.size())) return true;
-    }
-    return false;
-}
-
-/// What stands in a comment.
-std::string comment_text(std::string text) {
-    for (size_t end = text.find("*/"); end != std::string::npos; end = text.find("*/")) text[end] = '?';
-    return text;
-}
-
 std::string step_comment(const Step& step) {
     std::vector<std::string> names;
     for (const Node* node : step.nodes) names.push_back(fmt::format("{} {}", node->op_type, node->name));
     return comment_text(fmt::format("{}", fmt::join(names, ", ")));
 }
-
-/// Symbols that stand for a value's extents, as `D(symbol) = number;` from what the value is made of.
-using Assignments = std::vector<std::pair<std::string, Dim>>;
-
-void assign_extents(const TensorType& to, const TensorType& from, Assignments& assignments) {
-    for (size_t axis = 0; axis < to.rank(); ++axis) {
-        if (to.shape[axis] == from.shape[axis]) continue;
-        assignments.emplace_back(*to.shape[axis].symbols().begin(), from.shape[axis]);
-    }
-}
-
-/// One after the other where no number depends on what was set before.
-std::string assignment_text(const Assignments& assignments, const std::string& indent) {
-    std::string text;
-    if (assignments.size() > 1) {
-        for (size_t i = 0; i < assignments.size(); ++i)
-            text += fmt::format("{}const int64_t next_{} = {};\n", indent, i, session_text(assignments[i].second));
-        for (size_t i = 0; i < assignments.size(); ++i)
-            text += fmt::format("{}D({}) = next_{};\n", indent, assignments[i].first, i);
-        return text;
-    }
-    for (const auto& [symbol, dim] : assignments)
-        text += fmt::format("{}D({}) = {};\n", indent, symbol, session_text(dim));
-    return text;
-}
-
-/// What a message calls a step: `node 'loop' (Loop)`, in quotes.
-std::string quoted_label(const Node& node) { return string_literal(node.label()); }
 
 }  // namespace
 
@@ -92,6 +45,13 @@ std::string extents_text(const TensorType& type, std::string (*text)(const Dim&)
 
 HostSteps::HostSteps(const Program& program, const std::map<const Value*, std::string>& tensor_names)
     : program_(program), tensor_names_(tensor_names) {}
+
+std::string comment_text(std::string text) {
+    for (size_t end = text.find("*/"); end != std::string::npos; end = text.find("*/")) text[end] = '?';
+    return text;
+}
+
+std::string quoted_label(const Node& node) { return string_literal(node.label()); }
 
 std::string HostSteps::text() {
     functions_.clear();
@@ -220,194 +180,6 @@ void HostSteps::write_host_call(const Step& step, std::string& text) {
         }
     }
     text += fmt::format("    HOST({});\n", fmt::join(arguments, ", "));
-}
-
-void HostSteps::write_branch(const Step& step, std::string& text) {
-    const Value* condition = step.inputs.at(0);
-    prepare_input(condition, text);
-    for (const Value* output : step.outputs) {
-        if (output && !is_late(output)) prepare_output(output, text);
-    }
-    for (const Block& block : step.blocks) {
-        Assignments assignments;
-        std::string after;
-        for (size_t i = 0; i < step.outputs.size(); ++i) {
-            if (step.outputs[i])
-                assign_extents(step.outputs[i]->checked_type(), block.graph->outputs[i]->checked_type(), assignments);
-        }
-        const bool is_then = &block == &step.blocks[0];
-        add_function(block, assignment_text(assignments, "    "),
-                     comment_text(fmt::format("If {}: where the condition is {}.", step.node().name,
-                                              is_then ? "true" : "false")));
-    }
-    text += fmt::format("    RUN(IS_TRUE({}) ? {}(session) : {}(session));\n", name(condition), step.blocks[0].name,
-                        step.blocks[1].name);
-}
-
-/// Points slices at the turn's place, and tells the body its turn.
-std::string HostSteps::start_of_turn(const Step& step) {
-    const Repetition repetition(step.node());
-    std::string text;
-    if (repetition.turn) {
-        const std::string& symbol = repetition.turn->known->integers[0].text();
-        if (std::find(program_.symbols.begin(), program_.symbols.end(), symbol) != program_.symbols.end())
-            text += fmt::format("    D({}) = turn;\n", symbol);
-        if (has_tensor(repetition.turn))
-            text += fmt::format("    *(int64_t *)T({})->host = turn;\n", name(repetition.turn));
-        if (has_tensor(repetition.condition_input))
-            text += fmt::format("    *T({})->host = 1;\n", name(repetition.condition_input));
-    }
-    const auto point = [&](const Value* slice, bool is_backwards) {
-        const Storage& storage = program_.storage(slice);
-        if (storage.place != Place::slice) return;
-        for (const Value* tensor : program_.tensors) {
-            if (program_.storage_of.at(tensor) != program_.storage_of.at(slice)) continue;
-            text += fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole),
-                                is_backwards ? "turns - 1 - turn" : "turn");
-        }
-    };
-    for (size_t i = 0; i < repetition.scans.size(); ++i) {
-        const Value* input = repetition.scan_inputs[i];
-        if (is_late(input)) prepare_input(input, text);
-        point(input, repetition.scan_backwards[i]);
-    }
-    for (size_t i = 0; i < repetition.slices.size(); ++i) {
-        if (repetition.slice_results[i]) point(repetition.slices[i], repetition.slice_backwards[i]);
-    }
-    return text;
-}
-
-/// Hands over what the next turn takes, and adds slices to results.
-std::string HostSteps::end_of_turn(const Step& step) {
-    const Repetition repetition(step.node());
-    std::string text;
-    for (size_t i = 0; i < repetition.slices.size(); ++i) {
-        const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
-        if (!result || program_.storage(slice).place == Place::slice) continue;
-        prepare_input(slice, text);
-        if (program_.storage(result).place == Place::heap) {
-            text += fmt::format("    APPEND({}, {}, {}, {}, turn);\n", quoted_label(step.node()), name(result),
-                                program_.storage(result).index, name(slice));
-        } else {
-            text += fmt::format("    PUT({}, {}, {});\n", name(result), name(slice),
-                                repetition.slice_backwards[i] ? "turns - 1 - turn" : "turn");
-        }
-        Assignments extents;
-        const TensorType &whole = result->checked_type(), &part = slice->checked_type();
-        for (size_t axis = 0; axis < part.rank(); ++axis) {
-            if (whole.shape[axis + 1] != part.shape[axis])
-                extents.emplace_back(*whole.shape[axis + 1].symbols().begin(), part.shape[axis]);
-        }
-        text += assignment_text(extents, "    ");
-    }
-    Assignments assignments;
-    for (size_t i = 0; i < repetition.states.size(); ++i)
-        assign_extents(repetition.state_inputs[i]->checked_type(), repetition.state_outputs[i]->checked_type(),
-                       assignments);
-    for (const Value* output : repetition.state_outputs) prepare_input(output, text);
-    text += assignment_text(assignments, "    ");
-    for (size_t i = 0; i < repetition.states.size(); ++i) {
-        const Value *state = repetition.state_inputs[i], *next = repetition.state_outputs[i];
-        if (program_.storage_of.at(state) == program_.storage_of.at(next)) continue;
-        ready_.erase(state);
-        prepare_output(state, text);
-        text += fmt::format("    COPY({}, {});\n", name(state), name(next));
-    }
-    if (repetition.condition_output) prepare_input(repetition.condition_output, text);
-    return text;
-}
-
-void HostSteps::write_repetition(const Step& step, std::string& text) {
-    const Repetition repetition(step.node());
-    Assignments assignments;
-    for (size_t i = 0; i < repetition.states.size(); ++i) {
-        prepare_input(repetition.states[i], text);
-        assign_extents(repetition.state_inputs[i]->checked_type(), repetition.states[i]->checked_type(), assignments);
-    }
-    for (const Value* scan : repetition.scans) prepare_input(scan, text);
-    text += assignment_text(assignments, "    ");
-    for (size_t i = 0; i < repetition.states.size(); ++i) {
-        prepare_output(repetition.state_inputs[i], text);
-        text += fmt::format("    COPY({}, {});\n", name(repetition.state_inputs[i]), name(repetition.states[i]));
-    }
-    std::string counted;  // the symbol for the number of turns
-    for (const Value* result : repetition.slice_results) {
-        if (!result) continue;
-        const std::string turns_symbol = fmt::format("{}_{}_turns", step.node().op_type, step.node().index);
-        for (const Dim& dim : result->checked_type().shape) {
-            if (program_.is_known_early(dim) ||
-                !dim.text().starts_with(step.node().op_type + "_" + fmt::to_string(step.node().index) + "_"))
-                continue;
-            text += fmt::format("    D({}) = 0;\n", dim.text());
-            if (dim.text() == turns_symbol) counted = turns_symbol;
-        }
-        prepare_output(result, text);
-    }
-
-    const std::set<const Value*> outer = std::exchange(ready_, {});
-    const Block& body = step.blocks[0];
-    const std::string start = start_of_turn(step);
-    // The end is written after the body, which says what it has set up.
-    const size_t functions = functions_.size();
-    (void)functions;
-    std::string inside = start;
-    for (const Value* input : body.graph->inputs) {
-        if (has_tensor(input)) read_bindings(input, inside);
-    }
-    write(body, inside);
-    inside += end_of_turn(step);
-    const bool has_condition =
-        repetition.condition_output && has_tensor(repetition.condition_output) &&
-        !(repetition.condition_output->known && repetition.condition_output->known->integers.at(0).is(1));
-    if (has_condition) inside += fmt::format("    *goes_on = IS_TRUE({});\n", name(repetition.condition_output));
-    ready_ = outer;
-
-    std::string parameters = "onnx2halide_session *session", arguments = "session";
-    for (const char* parameter : {"turn", "turns"}) {
-        if (!uses(inside, parameter)) continue;
-        parameters += fmt::format(", int64_t {}", parameter);
-        arguments += fmt::format(", {}", parameter);
-    }
-    if (has_condition) {
-        parameters += ", int *goes_on";
-        arguments += ", &goes_on";
-    }
-    functions_.push_back(fmt::format("/* {} {}: one turn. */\nstatic int {}({}) {{\n{}    return 0;\n}}\n",
-                                     step.node().op_type, comment_text(step.node().name), body.name, parameters,
-                                     inside));
-
-    std::string turns = "INT64_MAX";
-    if (!repetition.is_loop) {
-        turns = session_text(repetition.scans.at(0)->checked_type().shape.at(0));
-    } else if (repetition.count) {
-        if (repetition.count->known) {
-            turns = session_text(repetition.count->known->integers.at(0));
-        } else {
-            prepare_input(repetition.count, text);
-            turns = fmt::format("*(const int64_t *)T({})->host", name(repetition.count));
-        }
-    }
-    text += "    {\n";
-    text += fmt::format("        const int64_t turns = {};\n        int64_t turn = 0;\n", turns);
-    std::string condition = "turn < turns";
-    const bool starts_known =
-        !repetition.condition || (repetition.condition->known && repetition.condition->known->integers.at(0).is(1));
-    if (!starts_known) {
-        std::string setup;
-        prepare_input(repetition.condition, setup);
-        text = text + setup;
-        text += fmt::format("        int goes_on = IS_TRUE({});\n", name(repetition.condition));
-        condition += " && goes_on";
-    } else if (has_condition) {
-        text += "        int goes_on = 1;\n";
-        condition += " && goes_on";
-    }
-    if (!has_condition && repetition.is_loop)
-        text += fmt::format("        CHECK_TURNS({}, turns);\n", quoted_label(step.node()));
-    text += fmt::format("        for (; {}; ++turn) RUN({}({}));\n", condition, body.name, arguments);
-    if (!counted.empty()) text += fmt::format("        D({}) = turn;\n", counted);
-    text += "    }\n";
-    for (const Value* result : repetition.slice_results) ready_.erase(result);
 }
 
 void HostSteps::prepare_input(const Value* tensor, std::string& text) {

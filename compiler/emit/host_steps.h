@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/plan/program.h"
+#include "ops/control_flow.h"
 
 namespace onnx2halide {
 
@@ -15,6 +16,11 @@ std::string session_text(const Dim& dim);
 std::string extents_text(const TensorType& type, std::string (*text)(const Dim&) = session_text);
 /// `float, 32`
 std::string halide_type_text(ElementType type);
+
+/// What stands in a comment.
+std::string comment_text(std::string text);
+/// What a message calls a step: `node 'loop' (Loop)`, in quotes.
+std::string quoted_label(const Node& node);
 
 /// The C functions of a program's steps: one for the model, and one for each branch and each loop's turn.
 class HostSteps {
@@ -28,6 +34,12 @@ public:
     bool is_late(const Value* tensor) const;
 
 private:
+    /// The function of a loop's turn, as it is called.
+    struct TurnFunction {
+        std::string call;    // body(session, turn)
+        bool has_condition;  // whether it sets `goes_on`
+    };
+
     void add_function(const Block& block, const std::string& after, const std::string& comment);
     void write(const Block& block, std::string& text);
     void write(const Step& step, std::string& text);
@@ -38,8 +50,14 @@ private:
     void write_host_call(const Step& step, std::string& text);
     void write_branch(const Step& step, std::string& text);
     void write_repetition(const Step& step, std::string& text);
+    void write_first_states(const Repetition& repetition, std::string& text);
+    void write_empty_slices(const Step& step, std::string& text);
+    std::string turns_text(const Repetition& repetition, std::string& text);
+    TurnFunction add_turn_function(const Step& step);
     std::string start_of_turn(const Step& step);
     std::string end_of_turn(const Step& step);
+    void append_slices(const Step& step, std::string& text);
+    void hand_over_states(const Repetition& repetition, std::string& text);
     void prepare_input(const Value* tensor, std::string& text);
     void prepare_output(const Value* tensor, std::string& text);
     void read_bindings(const Value* tensor, std::string& text) const;

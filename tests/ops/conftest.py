@@ -17,7 +17,7 @@ def parameter_with_model(item):
 
 
 @pytest.fixture(scope="session")
-def batches(request) -> dict[str, list]:
+def model_batches(request) -> dict[str, list]:
     """By the test's id, the parameters whose models are compiled with its own. Every worker of the run cuts them alike."""
     selected = [(item.nodeid, value) for item in request.session.items if (value := parameter_with_model(item))]
     result = {}
@@ -34,9 +34,9 @@ def compiled_batches() -> set[int]:
 
 
 @pytest.fixture(autouse=True)
-def compiled_together(request, batches, compiled_batches) -> None:
+def compiled_together(request, model_batches, compiled_batches) -> None:
     """Fills the cache that the test's own call of the compiler looks into. What cannot be compiled is the test's own to tell."""
-    batch = batches.get(request.node.nodeid, [])
+    batch = model_batches.get(request.node.nodeid, [])
     if not batch or id(batch) in compiled_batches:
         return
     compiled_batches.add(id(batch))

@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/emit/host_steps.h"
+
+// Branches and loops.
+
+namespace onnx2halide {
+
+namespace {
+
+/// Whether a name occurs in C text as a word of its own.
+bool uses(const std::string& text, const std::string& name) {
+    const auto is_word = [&](size_t i) {
+        return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
+    };
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+        if (!is_word(at - 1) && !is_word(at + name.size())) return true;
+    }
+    return false;
+}
+
+/// Symbols that stand for a value's extents, as `D(symbol) = number;` from what the value is made of.
+using Assignments = std::vector<std::pair<std::string, Dim>>;
+
+void assign_extents(const TensorType& to, const TensorType& from, Assignments& assignments) {
+    for (size_t axis = 0; axis < to.rank(); ++axis) {
+        if (to.shape[axis] == from.shape[axis]) continue;
+        assignments.emplace_back(*to.shape[axis].symbols().begin(), from.shape[axis]);
+    }
+}
+
+/// All at once: no number sees what was set before.
+std::string assignment_text(const Assignments& assignments) {
+    if (assignments.empty()) return "";
+    if (assignments.size() == 1)
+        return fmt::format("    D({}) = {};\n", assignments[0].first, session_text(assignments[0].second));
+    std::string text = "    {\n";
+    for (size_t i = 0; i < assignments.size(); ++i)
+        text += fmt::format("        const int64_t next_{} = {};\n", i, session_text(assignments[i].second));
+    for (size_t i = 0; i < assignments.size(); ++i)
+        text += fmt::format("        D({}) = next_{};\n", assignments[i].first, i);
+    return text + "    }\n";
+}
+
+/// The symbols that inference makes for a loop's results start so.
+std::string own_symbols(const Node& node) { return fmt::format("{}_{}_", node.op_type, node.index); }
+
+std::string turns_symbol(const Node& node) { return own_symbols(node) + "turns"; }
+
+bool is_known_true(const Value* condition) { return condition->known && condition->known->integers.at(0).is(1); }
+
+}  // namespace
+
+void HostSteps::write_branch(const Step& step, std::string& text) {
+    const Value* condition = step.inputs.at(0);
+    prepare_input(condition, text);
+    for (const Value* output : step.outputs) {
+        if (output && !is_late(output)) prepare_output(output, text);
+    }
+    for (const Block& block : step.blocks) {
+        Assignments assignments;
+        for (size_t i = 0; i < step.outputs.size(); ++i) {
+            if (step.outputs[i])
+                assign_extents(step.outputs[i]->checked_type(), block.graph->outputs[i]->checked_type(), assignments);
+        }
+        const bool is_then = &block == &step.blocks[0];
+        add_function(block, assignment_text(assignments),
+                     comment_text(fmt::format("If {}: where the condition is {}.", step.node().name,
+                                              is_then ? "true" : "false")));
+    }
+    text += fmt::format("    RUN(IS_TRUE({}) ? {}(session) : {}(session));\n", name(condition), step.blocks[0].name,
+                        step.blocks[1].name);
+}
+
+/// Points slices at the turn's place, and tells the body its turn.
+std::string HostSteps::start_of_turn(const Step& step) {
+    const Repetition repetition(step.node());
+    std::string text;
+    if (repetition.turn) {
+        const std::string& symbol = repetition.turn->known->integers[0].text();
+        if (std::find(program_.symbols.begin(), program_.symbols.end(), symbol) != program_.symbols.end())
+            text += fmt::format("    D({}) = turn;\n", symbol);
+        if (has_tensor(repetition.turn))
+            text += fmt::format("    *(int64_t *)T({})->host = turn;\n", name(repetition.turn));
+        if (has_tensor(repetition.condition_input))
+            text += fmt::format("    *T({})->host = 1;\n", name(repetition.condition_input));
+    }
+    const auto point = [&](const Value* slice, bool is_backwards) {
+        const Storage& storage = program_.storage(slice);
+        if (storage.place != Place::slice) return;
+        for (const Value* tensor : program_.tensors) {
+            if (program_.storage_of.at(tensor) != program_.storage_of.at(slice)) continue;
+            text += fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole),
+                                is_backwards ? "turns - 1 - turn" : "turn");
+        }
+    };
+    for (size_t i = 0; i < repetition.scans.size(); ++i) {
+        const Value* input = repetition.scan_inputs[i];
+        if (is_late(input)) prepare_input(input, text);
+        point(input, repetition.scan_backwards[i]);
+    }
+    for (size_t i = 0; i < repetition.slices.size(); ++i) {
+        if (repetition.slice_results[i]) point(repetition.slices[i], repetition.slice_backwards[i]);
+    }
+    return text;
+}
+
+/// Adds the turn's slices to results that do not have them in place.
+void HostSteps::append_slices(const Step& step, std::string& text) {
+    const Repetition repetition(step.node());
+    for (size_t i = 0; i < repetition.slices.size(); ++i) {
+        const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
+        if (!result || program_.storage(slice).place == Place::slice) continue;
+        prepare_input(slice, text);
+        if (program_.storage(result).place == Place::heap) {
+            text += fmt::format("    APPEND({}, {}, {}, {}, turn);\n", quoted_label(step.node()), name(result),
+                                program_.storage(result).index, name(slice));
+        } else {
+            text += fmt::format("    PUT({}, {}, {});\n", name(result), name(slice),
+                                repetition.slice_backwards[i] ? "turns - 1 - turn" : "turn");
+        }
+        Assignments extents;
+        const TensorType &whole = result->checked_type(), &part = slice->checked_type();
+        for (size_t axis = 0; axis < part.rank(); ++axis) {
+            if (whole.shape[axis + 1] != part.shape[axis])
+                extents.emplace_back(*whole.shape[axis + 1].symbols().begin(), part.shape[axis]);
+        }
+        text += assignment_text(extents);
+    }
+}
+
+/// Gives the next turn its states.
+void HostSteps::hand_over_states(const Repetition& repetition, std::string& text) {
+    Assignments assignments;
+    for (size_t i = 0; i < repetition.states.size(); ++i)
+        assign_extents(repetition.state_inputs[i]->checked_type(), repetition.state_outputs[i]->checked_type(),
+                       assignments);
+    for (const Value* output : repetition.state_outputs) prepare_input(output, text);
+    text += assignment_text(assignments);
+    for (size_t i = 0; i < repetition.states.size(); ++i) {
+        const Value *state = repetition.state_inputs[i], *next = repetition.state_outputs[i];
+        if (program_.storage_of.at(state) == program_.storage_of.at(next)) continue;
+        ready_.erase(state);
+        prepare_output(state, text);
+        text += fmt::format("    COPY({}, {});\n", name(state), name(next));
+    }
+}
+
+std::string HostSteps::end_of_turn(const Step& step) {
+    const Repetition repetition(step.node());
+    std::string text;
+    append_slices(step, text);
+    hand_over_states(repetition, text);
+    if (repetition.condition_output) prepare_input(repetition.condition_output, text);
+    return text;
+}
+
+HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
+    const Repetition repetition(step.node());
+    const Block& body = step.blocks[0];
+    const Value* condition = repetition.condition_output;
+    const bool has_condition = condition && has_tensor(condition) && !is_known_true(condition);
+    const std::set<const Value*> outer = std::exchange(ready_, {});
+    std::string text = start_of_turn(step);
+    for (const Value* input : body.graph->inputs) {
+        if (has_tensor(input)) read_bindings(input, text);
+    }
+    write(body, text);
+    text += end_of_turn(step);
+    if (has_condition) text += fmt::format("    *goes_on = IS_TRUE({});\n", name(condition));
+    ready_ = outer;
+
+    std::string parameters = "onnx2halide_session *session", arguments = "session";
+    for (const char* parameter : {"turn", "turns"}) {
+        if (!uses(text, parameter)) continue;
+        parameters += fmt::format(", int64_t {}", parameter);
+        arguments += fmt::format(", {}", parameter);
+    }
+    if (has_condition) {
+        parameters += ", int *goes_on";
+        arguments += ", &goes_on";
+    }
+    functions_.push_back(fmt::format("/* {} {}: one turn. */\nstatic int {}({}) {{\n{}    return 0;\n}}\n",
+                                     step.node().op_type, comment_text(step.node().name), body.name, parameters, text));
+    return {fmt::format("{}({})", body.name, arguments), has_condition};
+}
+
+void HostSteps::write_first_states(const Repetition& repetition, std::string& text) {
+    Assignments assignments;
+    for (size_t i = 0; i < repetition.states.size(); ++i) {
+        prepare_input(repetition.states[i], text);
+        assign_extents(repetition.state_inputs[i]->checked_type(), repetition.states[i]->checked_type(), assignments);
+    }
+    for (const Value* scan : repetition.scans) prepare_input(scan, text);
+    text += assignment_text(assignments);
+    for (size_t i = 0; i < repetition.states.size(); ++i) {
+        prepare_output(repetition.state_inputs[i], text);
+        text += fmt::format("    COPY({}, {});\n", name(repetition.state_inputs[i]), name(repetition.states[i]));
+    }
+}
+
+/// Results that grow from turn to turn start as nothing.
+void HostSteps::write_empty_slices(const Step& step, std::string& text) {
+    for (const Value* result : Repetition(step.node()).slice_results) {
+        if (!result) continue;
+        for (const Dim& dim : result->checked_type().shape) {
+            if (!program_.is_known_early(dim) && dim.text().starts_with(own_symbols(step.node())))
+                text += fmt::format("    D({}) = 0;\n", dim.text());
+        }
+        prepare_output(result, text);
+    }
+}
+
+/// The most turns that there may be.
+std::string HostSteps::turns_text(const Repetition& repetition, std::string& text) {
+    if (!repetition.is_loop) return session_text(repetition.scans.at(0)->checked_type().shape.at(0));
+    if (!repetition.count) return "INT64_MAX";
+    if (repetition.count->known) return session_text(repetition.count->known->integers.at(0));
+    prepare_input(repetition.count, text);
+    return fmt::format("*(const int64_t *)T({})->host", name(repetition.count));
+}
+
+void HostSteps::write_repetition(const Step& step, std::string& text) {
+    const Repetition repetition(step.node());
+    write_first_states(repetition, text);
+    write_empty_slices(step, text);
+    const auto [call, has_condition] = add_turn_function(step);
+    const bool asks_first = repetition.condition && !is_known_true(repetition.condition);
+    if (asks_first) prepare_input(repetition.condition, text);
+
+    const std::string turns = turns_text(repetition, text);
+    text += fmt::format("    {{\n        const int64_t turns = {};\n        int64_t turn = 0;\n", turns);
+    if (asks_first || has_condition) {
+        const std::string first = asks_first ? fmt::format("IS_TRUE({})", name(repetition.condition)) : "1";
+        text += fmt::format("        int goes_on = {};\n", first);
+    }
+    if (!has_condition && repetition.is_loop)
+        text += fmt::format("        CHECK_TURNS({}, turns);\n", quoted_label(step.node()));
+    text += fmt::format("        for (; turn < turns{}; ++turn) RUN({});\n",
+                        asks_first || has_condition ? " && goes_on" : "", call);
+    const bool counts = std::find(program_.symbols.begin(), program_.symbols.end(), turns_symbol(step.node())) !=
+                        program_.symbols.end();
+    if (counts) text += fmt::format("        D({}) = turn;\n", turns_symbol(step.node()));
+    text += "    }\n";
+    for (const Value* result : repetition.slice_results) ready_.erase(result);
+}
+
+}  // namespace onnx2halide
