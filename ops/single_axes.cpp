@@ -108,7 +108,7 @@ public:
     using HostNode::HostNode;
 
     std::vector<TensorType> infer() const override {
-        const Dim &rank = in(0).shape.at(0), &count = in(1).elements();
+        const Dim rank = in(0).shape.at(0), count = in(1).elements();
         if (in(1).element != ElementType::int64) throw CompileError("axes is {}, expected int64", in(1).text());
         if (!count.constant()) throw CompileError("axes is {}, expected a known number of axes", in(1).text());
         if (!is_inserting() && prove_less_equal(count, rank) == Proof::no)

@@ -6,10 +6,6 @@
 
 static int64_t box_in(const halide_buffer_t* tensor) { return *(const int64_t*)tensor->host; }
 
-static int64_t extent(const halide_buffer_t* tensor, int axis) {
-    return tensor->dim[tensor->dimensions - 1 - axis].extent;
-}
-
 static size_t element_bytes(const halide_buffer_t* tensor) { return (size_t)(tensor->type.bits + 7) / 8; }
 
 /* Makes a result that is one element. */
@@ -37,7 +33,7 @@ static int new_tensor(onnx2halide_session* session, int rank, const int64_t* dim
 
 static int copy_tensor(onnx2halide_session* session, const halide_buffer_t* tensor, onnx2halide_item* item) {
     int64_t dims[ONNX2HALIDE_MAX_RANK];
-    for (int axis = 0; axis < tensor->dimensions; ++axis) dims[axis] = extent(tensor, axis);
+    for (int axis = 0; axis < tensor->dimensions; ++axis) dims[axis] = onnx2halide_extent(tensor, axis);
     const size_t bytes = onnx2halide_tensor_bytes(tensor);
     RUN(new_tensor(session, tensor->dimensions, dims, bytes, item));
     if (bytes > 0) memcpy(item->data, tensor->host, bytes);
@@ -166,7 +162,7 @@ static int count_parts(onnx2halide_session* session, const char* node, const hal
                                 (long long)each);
     }
     int64_t left = size;
-    *count = extent(split, 0);
+    *count = onnx2halide_extent(split, 0);
     for (int64_t i = 0; i < *count; ++i) {
         const int64_t each = size_of_part(split, i);
         if (each < 0 || each > left) {
@@ -183,14 +179,14 @@ static int count_parts(onnx2halide_session* session, const char* node, const hal
 
 int onnx2halide_split_to_sequence(onnx2halide_session* session, const char* node, int axis, int keeps_axis,
                                   const halide_buffer_t* x, const halide_buffer_t* split, onnx2halide_result result) {
-    const int64_t size = extent(x, axis);
+    const int64_t size = onnx2halide_extent(x, axis);
     int64_t count, box, dims[ONNX2HALIDE_MAX_RANK], outer = 1, first = 0;
     size_t inner = element_bytes(x);
     onnx2halide_item* items;
     RUN(count_parts(session, node, split, size, &count));
     RUN(onnx2halide_new_box(session, count, &box, &items));
     for (int i = 0; i < x->dimensions; ++i) {
-        dims[i] = extent(x, i);
+        dims[i] = onnx2halide_extent(x, i);
         if (i < axis) outer *= dims[i];
         if (i > axis) inner *= (size_t)dims[i];
     }

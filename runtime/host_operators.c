@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t extent(const halide_buffer_t* tensor, int axis) {
-    return tensor->dim[tensor->dimensions - 1 - axis].extent;
-}
-
 static size_t element_bytes(const halide_buffer_t* tensor) { return (size_t)(tensor->type.bits + 7) / 8; }
 
 static int64_t element_count(const halide_buffer_t* tensor) {
@@ -45,8 +41,8 @@ int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const h
         if (!is_set(x, i)) continue;
         int64_t rest = i;
         for (int axis = rank - 1; axis >= 0; --axis) {
-            result[axis * count + found] = rest % extent(x, axis);
-            rest /= extent(x, axis);
+            result[axis * count + found] = rest % onnx2halide_extent(x, axis);
+            rest /= onnx2halide_extent(x, axis);
         }
         ++found;
     }
@@ -66,9 +62,9 @@ static view view_along(const halide_buffer_t* x, int axis) {
         return v;
     }
     for (int i = 0; i < x->dimensions; ++i) {
-        if (i < axis) v.outer *= extent(x, i);
-        if (i == axis) v.slices = extent(x, i);
-        if (i > axis) v.inner_bytes *= (size_t)extent(x, i);
+        if (i < axis) v.outer *= onnx2halide_extent(x, i);
+        if (i == axis) v.slices = onnx2halide_extent(x, i);
+        if (i > axis) v.inner_bytes *= (size_t)onnx2halide_extent(x, i);
     }
     return v;
 }
@@ -78,7 +74,7 @@ static int take_slices(onnx2halide_session* session, const halide_buffer_t* x, i
                        int64_t count, onnx2halide_result result) {
     const view v = view_along(x, axis);
     int64_t dims[16] = {count};
-    for (int i = 0; axis >= 0 && i < x->dimensions; ++i) dims[i] = i == axis ? count : extent(x, i);
+    for (int i = 0; axis >= 0 && i < x->dimensions; ++i) dims[i] = i == axis ? count : onnx2halide_extent(x, i);
     unsigned char* to = NULL;
     RUN(onnx2halide_make_result(session, result, axis < 0 ? 1 : x->dimensions, dims, (void**)&to));
     for (int64_t outer = 0; outer < v.outer && to; ++outer) {
@@ -290,12 +286,14 @@ int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* no
                                     const halide_buffer_t* boxes, const halide_buffer_t* scores,
                                     const halide_buffer_t* max_boxes, const halide_buffer_t* iou_threshold,
                                     const halide_buffer_t* score_threshold, onnx2halide_result selected) {
-    const int64_t batches = extent(scores, 0), classes = extent(scores, 1), count = extent(scores, 2);
-    if (extent(boxes, 0) != batches || extent(boxes, 1) != count || extent(boxes, 2) != 4) {
+    const int64_t batches = onnx2halide_extent(scores, 0), classes = onnx2halide_extent(scores, 1),
+                  count = onnx2halide_extent(scores, 2);
+    if (onnx2halide_extent(boxes, 0) != batches || onnx2halide_extent(boxes, 1) != count ||
+        onnx2halide_extent(boxes, 2) != 4) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                 "%s: boxes are %lld x %lld x %lld, expected %lld x %lld x 4", node,
-                                (long long)extent(boxes, 0), (long long)extent(boxes, 1), (long long)extent(boxes, 2),
-                                (long long)batches, (long long)count);
+                                (long long)onnx2halide_extent(boxes, 0), (long long)onnx2halide_extent(boxes, 1),
+                                (long long)onnx2halide_extent(boxes, 2), (long long)batches, (long long)count);
     }
     const int64_t asked = max_boxes ? *(const int64_t*)max_boxes->host : 0;
     const int64_t most = asked < 0 ? 0 : asked < count ? asked : count;

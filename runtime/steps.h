@@ -31,6 +31,11 @@ int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_b
 
 size_t onnx2halide_tensor_bytes(const halide_buffer_t* tensor);
 
+/* How many elements a tensor has along an axis, which are numbered from the outermost. */
+static inline int64_t onnx2halide_extent(const halide_buffer_t* tensor, int axis) {
+    return tensor->dim[tensor->dimensions - 1 - axis].extent;
+}
+
 /* A tensor that an operator of the host makes. One on the heap has the shape that the operator gives it, another one of
  * slot -1 has a place and a shape already. Tensor -1: nobody asks for it. */
 typedef struct onnx2halide_result {
@@ -91,7 +96,7 @@ static inline int64_t onnx2halide_dim(int64_t number) {
 #define PUT(whole, slice, place)                                                                                       \
     memcpy(T(whole)->host + (size_t)(place)*onnx2halide_tensor_bytes(T(slice)), T(slice)->host,                        \
            onnx2halide_tensor_bytes(T(slice)))
-#define EXTENT(tensor, axis) ((int64_t)T(tensor)->dim[T(tensor)->dimensions - 1 - (axis)].extent)
+#define EXTENT(tensor, axis) onnx2halide_extent(T(tensor), axis)
 #define ELEMENT(type, tensor, index) onnx2halide_dim((int64_t)((const type*)T(tensor)->host)[index])
 
 #endif

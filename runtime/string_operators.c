@@ -6,10 +6,6 @@
 #include <string.h>
 #include <wctype.h>
 
-static int64_t extent(const halide_buffer_t* tensor, int axis) {
-    return tensor->dim[tensor->dimensions - 1 - axis].extent;
-}
-
 static int64_t count_of(const halide_buffer_t* strings) {
     return (int64_t)(onnx2halide_tensor_bytes(strings) / sizeof(int64_t));
 }
@@ -26,7 +22,7 @@ static int no_memory(onnx2halide_session* session, const char* node) {
 static int64_t broadcast_place(const halide_buffer_t* operand, int64_t place, const int64_t* dims, int rank) {
     int64_t own = 0, stride = 1;
     for (int axis = rank - 1; axis >= rank - operand->dimensions; --axis) {
-        const int64_t size = extent(operand, axis - rank + operand->dimensions), at = place % dims[axis];
+        const int64_t size = onnx2halide_extent(operand, axis - rank + operand->dimensions), at = place % dims[axis];
         if (size > 1) own += at * stride;
         stride *= size;
         place /= dims[axis];
@@ -55,7 +51,7 @@ int onnx2halide_string_concat(onnx2halide_session* session, const char* node, co
     int64_t dims[ONNX2HALIDE_MAX_RANK], count = 1;
     for (int axis = 0; axis < rank; ++axis) {
         const int in_a = axis - rank + a->dimensions, in_b = axis - rank + b->dimensions;
-        const int64_t p = in_a < 0 ? 1 : extent(a, in_a), q = in_b < 0 ? 1 : extent(b, in_b);
+        const int64_t p = in_a < 0 ? 1 : onnx2halide_extent(a, in_a), q = in_b < 0 ? 1 : onnx2halide_extent(b, in_b);
         if (p != q && p != 1 && q != 1) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                     "%s: inputs have %lld and %lld strings along axis %d, expected as many or 1", node,
@@ -120,7 +116,7 @@ int onnx2halide_string_split(onnx2halide_session* session, const char* node, con
     const int64_t count = count_of(x);
     int64_t dims[ONNX2HALIDE_MAX_RANK], *numbers = NULL, *found = NULL, widest = 0;
     onnx2halide_string part;
-    for (int axis = 0; axis < rank; ++axis) dims[axis] = extent(x, axis);
+    for (int axis = 0; axis < rank; ++axis) dims[axis] = onnx2halide_extent(x, axis);
     if (counts.tensor >= 0) RUN(onnx2halide_make_result(session, counts, rank, dims, (void**)&found));
     for (int64_t i = 0; i < count; ++i) {
         int64_t own = 0;

@@ -65,7 +65,7 @@ int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, 
     const int rank = x->dimensions;
     int64_t dims[ONNX2HALIDE_MAX_RANK], outer = 1, inner = 1;
     for (int i = 0; i < rank; ++i) {
-        dims[i] = x->dim[rank - 1 - i].extent;
+        dims[i] = onnx2halide_extent(x, i);
         if (i < axis) outer *= dims[i];
         if (i > axis) inner *= dims[i];
     }

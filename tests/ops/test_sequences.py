@@ -31,9 +31,9 @@ def check(text: str, *inputs) -> None:
     """Runs twice, as the first run leaves memory to the second."""
     made = model(text)
     compiled = onnx2halide.compile(made)
-    for values in (inputs, inputs):
-        expected = ReferenceEvaluator(made).run(None, dict(zip([port.name for port in made.graph.input], values)))
-        same(list(compiled.run(list(values))), expected)
+    for _ in range(2):
+        expected = ReferenceEvaluator(made).run(None, dict(zip([port.name for port in made.graph.input], inputs)))
+        same(list(compiled.run(list(inputs))), expected)
 
 
 INSERT = "g (seq(float[?,3]) x, float[1,3] t, int64 p) => (seq(float[?,3]) y) { y = SequenceInsert (x, t, p) }"
