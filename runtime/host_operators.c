@@ -104,45 +104,8 @@ int onnx2halide_compress(onnx2halide_session* session, const char* node, int axi
 
 /* The order of two elements: negative, 0 or positive; NaN comes last. */
 static int compare_elements(struct halide_type_t type, const unsigned char* a, const unsigned char* b) {
-#define COMPARE(c_type)                                                                                                \
-    do {                                                                                                               \
-        c_type p, q;                                                                                                   \
-        memcpy(&p, a, sizeof p);                                                                                       \
-        memcpy(&q, b, sizeof q);                                                                                       \
-        return (p > q) - (p < q);                                                                                      \
-    } while (0)
-    switch (type.code * 256 + type.bits) {
-    case halide_type_int * 256 + 8: COMPARE(int8_t);
-    case halide_type_int * 256 + 16: COMPARE(int16_t);
-    case halide_type_int * 256 + 32: COMPARE(int32_t);
-    case halide_type_int * 256 + 64: COMPARE(int64_t);
-    case halide_type_uint * 256 + 8: COMPARE(uint8_t);
-    case halide_type_uint * 256 + 1: COMPARE(uint8_t);
-    case halide_type_uint * 256 + 16: COMPARE(uint16_t);
-    case halide_type_uint * 256 + 32: COMPARE(uint32_t);
-    case halide_type_uint * 256 + 64: COMPARE(uint64_t);
-    case halide_type_float * 256 + 64: {
-        double p, q;
-        memcpy(&p, a, sizeof p);
-        memcpy(&q, b, sizeof q);
-        return isnan(p) || isnan(q) ? (isnan(p) != 0) - (isnan(q) != 0) : (p > q) - (p < q);
-    }
-    case halide_type_float * 256 + 32: {
-        float p, q;
-        memcpy(&p, a, sizeof p);
-        memcpy(&q, b, sizeof q);
-        return isnan(p) || isnan(q) ? (isnan(p) != 0) - (isnan(q) != 0) : (p > q) - (p < q);
-    }
-    default: { /* 16-bit floats: the bits of positive ones are ordered as numbers are, those of negative ones reversed
-                */
-        uint16_t p, q;
-        memcpy(&p, a, sizeof p);
-        memcpy(&q, b, sizeof q);
-        const int x = p & 0x8000 ? -(p & 0x7fff) : p, y = q & 0x8000 ? -(q & 0x7fff) : q;
-        return (x > y) - (x < y);
-    }
-    }
-#undef COMPARE
+    const uint64_t p = onnx2halide_order_key(type, a), q = onnx2halide_order_key(type, b);
+    return (p > q) - (p < q);
 }
 
 typedef struct slices {

@@ -34,6 +34,10 @@ int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* no
 int onnx2halide_range(onnx2halide_session* session, const char* node, const halide_buffer_t* start,
                       const halide_buffer_t* limit, const halide_buffer_t* delta, onnx2halide_result range);
 
+/* A number that is the larger the larger an element of its type is; NaN comes last, and zeros of both signs are equal.
+ */
+uint64_t onnx2halide_order_key(struct halide_type_t type, const unsigned char* element);
+
 /* TopK: the k (an int64) largest or smallest elements along an axis and their indices, in order, of equal ones the
  * first. */
 int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, const halide_buffer_t* x,

@@ -3,12 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An element by its rank among all of its type: keys are in the order of the elements, NaN last. */
-typedef struct ranked {
-    uint64_t key;
-    int64_t index;
-} ranked;
-
 static uint64_t key_of_bits(uint64_t bits, int width, int is_nan) {
     const uint64_t sign = (uint64_t)1 << (width - 1);
     if (is_nan) return UINT64_MAX;
@@ -16,9 +10,9 @@ static uint64_t key_of_bits(uint64_t bits, int width, int is_nan) {
     return bits & sign ? sign - 1 - (bits & (sign - 1)) : bits + sign;
 }
 
-static uint64_t key_of(struct halide_type_t type, const unsigned char* element) {
+uint64_t onnx2halide_order_key(struct halide_type_t type, const unsigned char* element) {
     uint64_t bits = 0;
-    memcpy(&bits, element, (size_t)type.bits / 8);
+    memcpy(&bits, element, (size_t)(type.bits + 7) / 8);
     if (type.code == halide_type_uint) return bits;
     if (type.code == halide_type_int) {
         const uint64_t sign = (uint64_t)1 << (type.bits - 1);
@@ -28,6 +22,12 @@ static uint64_t key_of(struct halide_type_t type, const unsigned char* element) 
     const uint64_t infinity = (((uint64_t)1 << (type.bits - 1 - mantissa)) - 1) << mantissa;
     return key_of_bits(bits, type.bits, (bits & (((uint64_t)1 << (type.bits - 1)) - 1)) > infinity);
 }
+
+/* An element of a row. */
+typedef struct ranked {
+    uint64_t key;
+    int64_t index;
+} ranked;
 
 /* The larger key first, of equal ones the lower index. */
 static int compare_ranked(const void* a, const void* b) {
@@ -87,7 +87,7 @@ int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, 
         const int64_t from = line / inner * size * inner + line % inner,
                       first = line / inner * count * inner + line % inner;
         for (int64_t i = 0; i < size; ++i) {
-            const uint64_t key = key_of(x->type, x->host + (size_t)(from + i * inner) * bytes);
+            const uint64_t key = onnx2halide_order_key(x->type, x->host + (size_t)(from + i * inner) * bytes);
             row[i] = (ranked){largest ? key : ~key, i};
         }
         select_first(row, size, count);
