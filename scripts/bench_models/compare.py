@@ -38,7 +38,7 @@ def main() -> int:
         try:
             path, dims = _model(name, options.models)
             compiled = Options(tuple(sorted(dims.items())), options.target)
-            found = bench.bench(path, compiled, options.threads, options.against, options.seconds, options.kernels, random_weights=False)
+            found = bench.bench(path, compiled, options.threads, options.against, options.seconds, options.kernels, random_weights=False, sizes={})
         except (CompileError, OSError, RuntimeError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             status = 1

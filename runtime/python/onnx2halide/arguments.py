@@ -39,7 +39,7 @@ def parser(command: str, description: str, examples: str, chooses_schedule: bool
         conflict_handler="resolve",
     )
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
-    result.add_argument("--dim", metavar="NAME=N", action="append", type=_dim, default=[], help="number for a dim that the model leaves open")
+    result.add_argument("--dim", metavar="NAME=N", action="append", type=dim, default=[], help="number for a dim that the model leaves open")
     result.add_argument("--target", default="host", help="Halide target; default: host")
     result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how 3x3 ones of stride 1 compute; default: auto")
     result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
@@ -86,7 +86,7 @@ def _tell(*lines) -> None:
     print(*lines, sep="\n", file=sys.stderr)
 
 
-def _dim(text: str) -> tuple[str, int]:
+def dim(text: str) -> tuple[str, int]:
     name, equals, number = text.rpartition("=")
     if not equals or not number.isdigit():
         raise argparse.ArgumentTypeError(f"'{text}', expected NAME=N")

@@ -7,7 +7,7 @@ import pathlib
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 import onnx
@@ -16,7 +16,7 @@ from onnx2halide import arguments
 from onnx2halide.clocks import RunClock, StepClock, machine
 from onnx2halide.compare import difference
 from onnx2halide.compiler import Options, compile_into
-from onnx2halide.data import usual_inputs
+from onnx2halide.data import declared_inputs, usual_inputs
 from onnx2halide.model import Model
 from onnx2halide.peers import PEERS, PeerClock
 from onnx2halide.random_weights import with_random_weights
@@ -24,6 +24,8 @@ from onnx2halide.random_weights import with_random_weights
 OURS = "onnx2halide"
 # The same model with other schedules, as contestants.
 SCHEDULES = ("naive", "auto:mullapudi2016", "auto:adams2019", "auto:li2018")
+# The same model, compiled for the sizes of the run alone.
+FIXED = "fixed"
 # One turn of a contestant lasts so long: enough that the caches hold its data and not another's.
 TURN_SECONDS = 0.05
 # Between turns, so that a runtime's threads have stopped to wait for work.
@@ -89,8 +91,9 @@ class Compiled:
         self.library = folder / f"{self.manifest['name']}.so"
 
 
-def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[str], seconds: float, kernels: bool, random_weights: bool) -> list[Row]:
-    """A row for each number of threads. A peer that cannot run the model is left out, with its message in the row."""
+def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[str], seconds: float, kernels: bool, random_weights: bool, sizes: Mapping[str, int]) -> list[Row]:
+    """A row for each number of threads. A peer that cannot run the model is left out, with its message in the row. `sizes` are those of
+    the run, of dims that the compiled model leaves open."""
     with tempfile.TemporaryDirectory(prefix="onnx2halide-") as folder:
         proto = onnx.load(path)
         source = path
@@ -100,7 +103,11 @@ def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[
             onnx.save(proto, source)
         compiled = Compiled(source, options)
         others = {peer: Compiled(source, replace(options, schedule=peer)) for peer in peers if peer in SCHEDULES}
-    inputs = usual_inputs(path.parent, Model(compiled.library))
+        dims = dict(options.dims) | sizes
+        if FIXED in peers:
+            others[FIXED] = Compiled(source, replace(options, dims=tuple(sorted(dims.items()))))
+        declared = declared_inputs(source.read_bytes(), dims) if sizes else None
+    inputs = usual_inputs(path.parent, Model(compiled.library), declared)
     name = path.parent.name if path.stem == "model" else path.stem
     return [_row(name, compiled, proto, inputs, count, peers, others, seconds, kernels) for count in threads]
 
@@ -224,7 +231,7 @@ def as_json(rows: list[Row]) -> str:
 def main() -> int:
     options = _parse()
     compile_options = Options(tuple(sorted(dict(options.dim).items())), options.target, options.schedule, None, convolution=options.convolution, pipeline=options.pipeline, tuning=options.tuning)
-    rows = bench(options.model, compile_options, options.threads, options.against, options.seconds, options.kernels, options.random_weights)
+    rows = bench(options.model, compile_options, options.threads, options.against, options.seconds, options.kernels, options.random_weights, dict(options.size))
     print(as_json(rows) if options.json else text(rows, options.against))
     return arguments.DONE
 
@@ -232,6 +239,7 @@ def main() -> int:
 BENCH_EXAMPLES = """bench model.onnx
 bench model.onnx --dim batch=1 --threads 1,2
 bench model.onnx --against none --kernels
+bench model.onnx --size height=320 --size width=320 --against fixed
 bench model.onnx --against auto:mullapudi2016,auto:adams2019,auto:li2018"""
 
 
@@ -241,7 +249,8 @@ def _parse() -> argparse.Namespace:
         "beside the model, or seeded. A ratio above 1 says how many times faster than the faster peer the compiled model is."), BENCH_EXAMPLES)  # fmt: skip
     parser.set_defaults(threads=[1])
     parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, a row each; default: 1")
-    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, default: both; the same model with schedules {', '.join(SCHEDULES)}; or none")
+    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, default: both; the same model with schedules {', '.join(SCHEDULES)}, or with its dims {FIXED} at --size; or none")
+    parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.dim, default=[], help="size of the run for a dim that stays open in the compiled model")
     parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns, for each row; default: 3")
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
     parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")
@@ -257,6 +266,6 @@ def numbers(text: str) -> list[int]:
 
 def peer_names(text: str) -> list[str]:
     names = [] if text == "none" else text.split(",")
-    if unknown := [name for name in names if name not in (*PEERS, *SCHEDULES)]:
-        raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected of {', '.join((*PEERS, *SCHEDULES))}, or none")
+    if unknown := [name for name in names if name not in (*PEERS, *SCHEDULES, FIXED)]:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected of {', '.join((*PEERS, *SCHEDULES, FIXED))}, or none")
     return names

@@ -39,9 +39,13 @@ def sample(inputs: list[Port], seed: int = 0, open_dim: int = 2) -> dict[str, np
     return {port.name: _sample(rng, port, tuple(open_dim if size is None else size for size in port.shape)) for port in inputs}
 
 
-def usual_inputs(place: pathlib.Path, model) -> dict[str, np.ndarray]:
-    """Inputs for timing a Model, in its order: the first that ship in the folder `place`, or a sample where open dims are 1."""
+def usual_inputs(place: pathlib.Path, model, declared: list[Port] | None = None) -> dict[str, np.ndarray]:
+    """Inputs for timing a Model, in its order: a sample of the `declared` shapes if any are given; else the first inputs that ship in the
+    folder `place`, or a sample. Open dims are 1 in samples."""
     names = [port.name for port in model.inputs]
+    if declared is not None:
+        values = sample(declared, open_dim=1)
+        return {name: values[name] for name in names}
     shipped = [data.inputs for data in data_sets(place, model.inputs, model.outputs) if set(data.inputs) == set(names)]
     return {name: shipped[0][name] for name in names} if shipped else sample(model.inputs, open_dim=1)
 
@@ -68,7 +72,7 @@ def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
 def _declared(value, dims: Mapping[str, int]) -> Port:
     tensor = value.type.tensor_type
     is_open = lambda dim: not dim.HasField("dim_value") or dim.dim_value < 0
-    shape = (dims.get(dim.dim_param) if is_open(dim) else dim.dim_value for dim in tensor.shape.dim)
+    shape = (dims.get(dim.dim_param, dims.get(f"{value.name}:{axis}")) if is_open(dim) else dim.dim_value for axis, dim in enumerate(tensor.shape.dim))
     return Port(value.name, dtype_of(tensor.elem_type), tuple(shape))
 
 
