@@ -8,16 +8,6 @@
 
 namespace onnx2halide {
 
-namespace {
-
-/// An extent for choosing numbers: the least that it can be.
-int64_t least(const Dim& extent) { return std::max<int64_t>(1, extent.lower_bound().value_or(1)); }
-
-/// An extent for estimating work.
-int64_t estimate(const Dim& extent) { return extent.constant().value_or(1); }
-
-}  // namespace
-
 PackedConv::PackedConv(const Node& node)
     : Conv(node), form_(weight_form(node)), output_channels_(node.integer("output_channels")) {}
 
@@ -59,11 +49,12 @@ ConvLoops PackedConv::loops() const {
     loops.max_lanes = is_depthwise ? loops.channels : estimate(in(1).shape.back());
     loops.inner_products = is_depthwise ? window.back().kernel : estimate(inputs_per_group());
     loops.products = estimate(inputs_per_group());
-    loops.images = estimate(result.shape[0]);
+    loops.images = result.shape[0].constant().value_or(1);
     for (const WindowAxis& axis : window) loops.products *= axis.kernel;
     for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
-    loops.width = least(window.back().output);
-    loops.height = window.size() > 1 ? least(window[window.size() - 2].output) : 1;
+    const Dim width = window.back().output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);
+    loops.width = estimate(width), loops.open_width = !width.constant();
+    loops.height = estimate(height), loops.open_height = !height.constant();
     const WindowAxis& strip_axis = loops.height > 1 ? window[window.size() - 2] : window.back();
     if (copies_input()) {
         loops.input_row_elements =
@@ -71,7 +62,9 @@ ConvLoops PackedConv::loops() const {
         loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
     }
     loops.input_pixel_bytes = window.back().stride * estimate(data.shape[1]) * info(loops.element).bytes;
-    loops.input_elements = estimate(data.elements());
+    loops.input_elements = 1;
+    for (size_t axis = 1; axis < data.rank(); ++axis) loops.input_elements *= estimate(data.shape[axis]);
+    loops.input_elements *= loops.images;
     loops.weight_elements = estimate(in(1).elements());
     return loops;
 }

@@ -41,7 +41,7 @@ public:
         split_channels();
         split_pixels();
         order_loops();
-        source_.schedule(conv_.output.func, output_);
+        schedule_output();
         place_sum();
         place_input();
     }
@@ -60,7 +60,9 @@ private:
 
     bool has_rows() const { return conv_.output.vars.size() > 3; }
     /// The strips are of rows, or of pixels where there is one row.
-    bool strips_of_rows() const { return conv_.loops.height > 1; }
+    bool strips_of_rows() const { return conv_.loops.height > 1 || conv_.loops.open_height; }
+    /// A run finds the best of several numbers of pixels for its width.
+    bool has_versions() const { return conv_.loops.open_width && tile_.pixels > 1; }
     /// Whether the last vector has lanes for which there are no channels; the weights have zeros there.
     bool rounds_channels_up() const { return conv_.loops.shares_inputs && conv_.loops.channels % tile_.lanes != 0; }
 
@@ -77,7 +79,7 @@ private:
         const ConvLoops& loops = conv_.loops;
         const int64_t vectors = loops.channels / tile_.lanes + (rounds_channels_up() ? 1 : 0);
         if (!loops.whole_group) vectors_ = held("vectors", tile_.vectors, vectors);
-        pixels_ = held("pixels", tile_.pixels, loops.width);
+        pixels_ = has_versions() ? "tile.size" : held("pixels", tile_.pixels, loops.width);
         if (tile_.tile_rows > 1) rows_ = held("tile_rows", tile_.tile_rows, loops.height);
     }
 
@@ -92,7 +94,11 @@ private:
             if (loops.has_edges)
                 source_.schedule("// An input is used a few times, so that conditions cost less than a padded copy.");
         }
-        if (loops.width % tile_.pixels != 0)
+        if (has_versions()) {
+            source_.schedule(
+                "// A run knows the width: it takes the version whose tiles fit it best, as wide as this or less.");
+        }
+        if (loops.open_width || loops.width % tile_.pixels != 0)
             source_.schedule(
                 "// The last tile of a row is shifted inwards: some sums are computed twice, none is guarded.");
     }
@@ -111,13 +117,16 @@ private:
     }
 
     void split_pixels() {
-        if (strips_of_rows()) {
+        if (conv_.loops.open_height) {
+            split_open_rows();
+        } else if (strips_of_rows()) {
             split_strip(conv_.output.vars[2], conv_.loops.height, "rows", rows_);
-        } else {
+        } else if (!conv_.loops.open_width) {
             split_strip(x_, conv_.loops.width, "columns", pixels_);
         }
         tiles_.push_back(outer(x_));
         split(x_, tiles_.back(), pixels_, "ShiftInwards");
+        if (!strips_of_rows() && conv_.loops.open_width) split_open_row();
         if (!has_rows()) return;
         const std::string& y = conv_.output.vars[2];
         tiles_.push_back(rows_.empty() ? y : outer(y));
@@ -135,6 +144,31 @@ private:
         const std::string strip = held(role, walk_.strip, extent);
         split(var, strips_.back(), strip, "ShiftInwards");
         tile = fmt::format("std::min({}, {})", tile, strip);
+    }
+
+    /// Strips of as many rows as a run finds worth a task.
+    void split_open_rows() {
+        constexpr int64_t rows_of_a_halo_row = 4;
+        const std::string height = source_.dim(conv_.output.extents[2]), width = source_.dim(conv_.output.extents[1]);
+        const std::string rows = fmt::format("rows_of_task({}, {}, {}, {})", height, width,
+                                             source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_)),
+                                             std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows));
+        strips_.push_back(source_.var("strip"));
+        split(conv_.output.vars[2], strips_.back(), rows, "GuardWithIf");
+    }
+
+    /// Strips of tiles of the one row.
+    void split_open_row() {
+        const int tiles = std::max(1, pixels_of_task(conv_.loops, tile_) / tile_.pixels);
+        strips_.push_back(source_.var("strip"));
+        split(tiles_.back(), strips_.back(), source_.param("tiles_of_task", tiles), "GuardWithIf");
+    }
+
+    void schedule_output() {
+        if (!has_versions()) return source_.schedule(conv_.output.func, output_);
+        const std::string width = source_.dim(conv_.output.extents[1]), pixels = source_.param("pixels", tile_.pixels);
+        source_.schedule_block(fmt::format("for (const TileVersion& tile : tile_versions({}, {}))", width, pixels),
+                               fmt::format("tile.of({})", conv_.output.func), output_);
     }
 
     std::vector<std::string> in_tile() const {
@@ -161,9 +195,22 @@ private:
         append(order, planes);
         output_.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
         append(output_, vectorised());
-        task_ = fuse_all(source_, tasks, "task", output_);
-        if (walk_.parallel) output_.push_back(fmt::format("parallel({})", task_));
+        parallelise(tasks);
         if (walk_.channels_outermost) task_ = planes.front();
+    }
+
+    /// Makes tasks of loops. Of strips that a run counts no loop is made with others: Halide does not see what stands
+    /// behind the division, and then allows for more than there is.
+    void parallelise(const std::vector<std::string>& tasks) {
+        if (!conv_.loops.open_height) {
+            task_ = fuse_all(source_, tasks, "task", output_);
+            if (walk_.parallel) output_.push_back(fmt::format("parallel({})", task_));
+            return;
+        }
+        task_ = tasks.front();
+        const std::vector<std::string> others(tasks.begin() + 1, tasks.end());
+        if (!others.empty()) output_.push_back(fmt::format("parallel({})", fuse_all(source_, others, "task", output_)));
+        output_.push_back(fmt::format("parallel({})", task_));
     }
 
     Directives vectorised() const {

@@ -57,6 +57,12 @@ int choose_lanes(const ConvLoops& loops, const Target& target) {
         std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels)));
 }
 
+/// Tiles in a row, of which the last is whole too. A width that is open counts as large.
+double tiles_across(const ConvLoops& loops, int pixels) {
+    return loops.open_width ? static_cast<double>(loops.width) / pixels
+                            : static_cast<double>(ceil_div(loops.width, pixels));
+}
+
 /// A tile and the cycles of all tiles.
 struct TileChoice {
     ConvTile tile;
@@ -73,13 +79,17 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, int lanes,
         if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
         // Behind the last channel there are weights for the rest of a vector, not for further vectors.
         if (loops.channels % lanes != 0 && whole % tile.vectors != 0) continue;
-        for (tile.pixels = 1; tile.pixels <= std::min<int64_t>(loops.width, target.vector_registers); ++tile.pixels) {
-            const int64_t max_rows =
-                tile.pixels == loops.width ? std::min<int64_t>(loops.height, target.vector_registers) : 1;
+        const int64_t max_pixels = loops.open_width ? Dim::unbounded : loops.width;
+        for (tile.pixels = 1; tile.pixels <= std::min<int64_t>(max_pixels, target.vector_registers); ++tile.pixels) {
+            const bool knows_pixels = !loops.open_width && !loops.open_height;
+            const int64_t max_rows = knows_pixels && tile.pixels == loops.width
+                                         ? std::min<int64_t>(loops.height, target.vector_registers)
+                                         : 1;
             for (tile.tile_rows = 1; tile.tile_rows <= max_rows && fits(loops, tile, target); ++tile.tile_rows) {
-                const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
-                                      ceil_div(loops.channels, lanes * tile.vectors);
-                const double one = tile_cycles(loops, tile, target), all = one * static_cast<double>(tiles);
+                const double tiles = tiles_across(loops, tile.pixels) *
+                                     static_cast<double>(ceil_div(loops.height, tile.tile_rows) *
+                                                         ceil_div(loops.channels, lanes * tile.vectors));
+                const double one = tile_cycles(loops, tile, target), all = one * tiles;
                 if (all >= best.all_cycles) continue;
                 best = {tile, all};
                 best.tile.cycles = std::llround(one);
@@ -122,6 +132,8 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
         loops.shares_inputs && loops.weight_elements > loops.input_elements && channel_tiles > 1;
     const double all_cycles =
         static_cast<double>(tile.cycles * tiles_across * ceil_div(length, step) * channel_tiles * loops.images);
+    const bool is_open = by_rows ? loops.open_height : loops.open_width;
+    if (is_open) return {static_cast<int>(length), channels_outermost, true};
     if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
 
     ConvWalk best{static_cast<int>(length), channels_outermost, true};
@@ -143,6 +155,20 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
         }
     }
     return best;
+}
+
+int64_t estimate(const Dim& extent) {
+    constexpr int64_t usual = 32;
+    const int64_t least = std::max<int64_t>(1, extent.lower_bound().value_or(1));
+    // Of a number both bounds are that number.
+    return std::max(least, std::min(usual, extent.upper_bound().value_or(usual)));
+}
+
+int pixels_of_task(const ConvLoops& loops, const ConvTile& tile) {
+    constexpr double task_cycles = 100 * task_overhead;
+    const int64_t channel_tiles = ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
+    const double pixel_cycles = static_cast<double>(tile.cycles * channel_tiles) / tile.pixels;
+    return static_cast<int>(std::ceil(task_cycles / pixel_cycles));
 }
 
 double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "compiler/graph/dim.h"
 #include "ops/target.h"
 
 namespace onnx2halide {
@@ -20,8 +21,9 @@ struct ConvLoops {
     bool shares_inputs = true;   // whether all channels of a group read the same inputs; false for depthwise
     int64_t products;            // of one output element
     int64_t inner_products;      // turns of the innermost reduction loop
-    int64_t width, height;       // of the output; the least where it is not known
-    int64_t images = 1;          // planes and batch
+    int64_t width, height;       // of the output; an estimate where it is open
+    bool open_width = false, open_height = false;  // whether a run alone knows it
+    int64_t images = 1;                            // planes and batch
     int64_t input_row_elements;  // of the input under one output row, copied where edges or types need it; 0 where it
                                  // is read in place
     int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
@@ -42,11 +44,17 @@ std::string register_text(const ConvTile& tile, const Target& target);
 
 /// How the tiles are walked.
 struct ConvWalk {
-    int strip;                // rows (pixels where there is one row) of a parallel task
+    int strip;                // rows (pixels where there is one row) of a parallel task, as many as are known
     bool channels_outermost;  // weights are read once, the input again for each tile of channels
     bool parallel;
 };
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
+
+/// An extent for estimates: what an open one may well be.
+int64_t estimate(const Dim& extent);
+
+/// Output pixels, in all channels, that make a task worth its while, for walks where a run knows how many there are.
+int pixels_of_task(const ConvLoops& loops, const ConvTile& tile);
 
 // What the estimates of direct convolutions and of Winograd's share.
 

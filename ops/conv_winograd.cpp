@@ -133,6 +133,17 @@ private:
     std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
     std::string at(const std::string& loop) const { return fmt::format("compute_at({}, {})", output_.func, loop); }
 
+    /// Tiles along an axis of the output.
+    std::string tiles_along(size_t axis) { return source_.dim(ceil_div(output_.extents[axis], walk_.outputs)); }
+
+    /// Rows of tiles: a number, or what a run finds to be enough tiles.
+    std::string rows_of_strip() {
+        if (!loops_.is_open) return source_.param("rows", walk_.strip);
+        const auto enough = static_cast<int>(walk_.strip * loops_.tile_columns(walk_.outputs));
+        return fmt::format("rows_of_task({}, {}, {}, 1)", tiles_along(2), tiles_along(1),
+                           source_.param("tiles_of_task", enough));
+    }
+
     void walk_output() {
         vector_ = source_.var("vector"), channels_ = source_.var("co");
         const std::string xo = source_.var("xo"), yo = source_.var("yo");
@@ -149,7 +160,7 @@ private:
             order.insert(order.end(), {channels_, n_});
         } else {
             const std::string strip = source_.var("strip");
-            split(y_, strip, fmt::format("{} * {}", walk_.outputs, source_.param("rows", walk_.strip)), "GuardWithIf");
+            split(y_, strip, fmt::format("{} * {}", walk_.outputs, rows_of_strip()), "GuardWithIf");
             order.insert(order.end(), {channels_, strip, n_});
             task_ = strip;
         }
@@ -157,7 +168,8 @@ private:
         directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
         directives.push_back(fmt::format("vectorize({})", c_));
         directives.push_back(fmt::format("unroll({})", x_));
-        if (!walk_.channels_outermost) task_ = fuse_all(source_, {task_, n_}, "task", directives);
+        if (loops_.is_open) directives.push_back(fmt::format("parallel({})", n_));
+        if (!walk_.channels_outermost && !loops_.is_open) task_ = fuse_all(source_, {task_, n_}, "task", directives);
         if (walk_.parallel)
             directives.push_back(fmt::format("parallel({})", walk_.channels_outermost ? channels_ : task_));
         if (walk_.channels_outermost) task_ = n_;
@@ -168,10 +180,14 @@ private:
     }
 
     void place_outputs() {
-        source_.schedule(func_(tile_role), {at(vector_), fmt::format("reorder({}, {}, {}, {})", c_, x_, y_, t_),
-                                            vectorise(), fmt::format("unroll({})", x_), fmt::format("unroll({})", y_)});
-        source_.schedule(func_(rows_role), {at(vector_), fmt::format("reorder({}, {}, {}, {})", x_, j_, c_, t_),
-                                            vectorise(), fmt::format("unroll({})", x_), fmt::format("unroll({})", j_)});
+        // Of an open image Halide does not see that each is of one tile.
+        const std::string one_tile = fmt::format("bound_extent({}, 1)", t_);
+        source_.schedule(func_(tile_role),
+                         {at(vector_), one_tile, fmt::format("reorder({}, {}, {}, {})", c_, x_, y_, t_), vectorise(),
+                          fmt::format("unroll({})", x_), fmt::format("unroll({})", y_)});
+        source_.schedule(func_(rows_role),
+                         {at(vector_), one_tile, fmt::format("reorder({}, {}, {}, {})", x_, j_, c_, t_), vectorise(),
+                          fmt::format("unroll({})", x_), fmt::format("unroll({})", j_)});
     }
 
     void place_products() {
@@ -180,14 +196,26 @@ private:
                           unrolled_tiles = fmt::format("unroll({})", t_);
         source_.schedule(fmt::format("// One matrix product for each of {0} x {0} places: {1} registers.",
                                      walk_.outputs + 2, register_text(walk_.product, source_.target())));
-        std::vector<std::string> directives = {at(channels_), fmt::format("align_extent({}, {})", t_, tiles_)};
-        if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
-        directives.insert(directives.end(),
-                          {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", t_, to, tiles_),
-                           fmt::format("reorder({}, {}, {}, {}, {})", c_, t_, to, i_, j_), vectorise(),
-                           unrolled_channels, unrolled_tiles});
         const std::string sum = func_(products_role), values = func_(product_role);
-        source_.schedule(values, directives);
+        std::vector<std::string> directives = {at(channels_)};
+        if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
+        const auto loops_over = [&](const std::string& tiles, std::string_view tail) {
+            return std::vector<std::string>{
+                fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", t_, to, tiles, tail),
+                fmt::format("reorder({}, {}, {}, {}, {})", c_, t_, to, i_, j_), vectorise(), unrolled_channels,
+                unrolled_tiles};
+        };
+        if (loops_.is_open) {
+            source_.schedule(values, directives);
+            source_.schedule_block(fmt::format("for (const TileVersion& tile : tile_versions({} * {}, {}))",
+                                               rows_of_strip(), tiles_along(1), tiles_),
+                                   fmt::format("tile.of({})", values), loops_over("tile.size", "ShiftInwards"));
+        } else {
+            directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
+            const auto loops = loops_over(tiles_, "RoundUp");
+            directives.insert(directives.end(), loops.begin(), loops.end());
+            source_.schedule(values, directives);
+        }
         const std::string in_tile = fmt::format("compute_at({}, {})", values, to);
         source_.schedule(sum, {in_tile, vectorise(), unrolled_channels, unrolled_tiles});
         const std::string ci = source_.rvar("ci");
@@ -243,12 +271,12 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const std::vector<int64_t> ones = {1, 1};
     if (conv.integers("strides", ones) != ones || conv.integers("dilations", ones) != ones) return {};
     const Window window = read_window(conv, data.shape, kernel);
-    const auto inputs = data.shape[1].constant(), height = window[0].output.constant(),
-               width = window[1].output.constant();
+    const Dim &height = window[0].output, &width = window[1].output;
+    const auto inputs = data.shape[1].constant();
     const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
-    if (!inputs || !height || !width || !channels || *inputs < 1 || *height < 1 || *width < 1 || *channels < 1)
-        return {};
-    WinogradLoops loops{*inputs, *channels, *height, *width};
+    if (!inputs || !channels || *inputs < 1 || *channels < 1 || height.is(0) || width.is(0)) return {};
+    WinogradLoops loops{*inputs, *channels, estimate(height), estimate(width)};
+    loops.is_open = !height.constant() || !width.constant();
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
     return loops;
 }

@@ -246,6 +246,12 @@ void KernelSource::schedule(const std::string& stage, const std::vector<std::str
     schedule(statement + ";");
 }
 
+void KernelSource::schedule_block(const std::string& head, const std::string& stage,
+                                  const std::vector<std::string>& directives) {
+    schedule(fmt::format("{} {{\n            {}\n                .{};\n        }}", head, stage,
+                         fmt::join(directives, "\n                .")));
+}
+
 Loops KernelSource::output_loops(size_t i) {
     const TensorType& type = outputs_.at(i)->checked_type();
     const Coordinates names = vars(type.rank());

@@ -106,6 +106,8 @@ public:
     void schedule(const std::string& statement) { schedule_.push_back(statement); }
     /// The directives of one stage, one a line: {"split(x, …)", "vectorize(x, 16)"}.
     void schedule(const std::string& stage, const std::vector<std::string>& directives);
+    /// The same in a block of its own: `for (…) { … }`
+    void schedule_block(const std::string& head, const std::string& stage, const std::vector<std::string>& directives);
 
     // For schedules.
 

@@ -60,8 +60,8 @@ Loops batch_loops(const MatmulLoops& matmul) {
 /// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
 /// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
 /// that both are parallel only where an open batch may be one.
-void schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count) {
-    if (!is_worth_tasks(matmul)) return;
+Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count) {
+    if (!is_worth_tasks(matmul)) return {};
     const Loops batch = turning_loops(batch_loops(matmul));
     const auto images = product(batch.extents).constant();
     const bool by_batch = !images || *images >= count.constant().value_or(enough_tasks),
@@ -72,7 +72,7 @@ void schedule_tasks(KernelSource& source, const MatmulLoops& matmul, const std::
         directives.push_back(fmt::format("parallel({})", task));
     }
     if (by_tiles) directives.push_back(fmt::format("parallel({})", tiles));
-    if (!directives.empty()) source.schedule(matmul.output.func, directives);
+    return directives;
 }
 
 void schedule_wide(KernelSource& source, const Loops& wide) {
@@ -117,8 +117,9 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
     source.schedule(
         "// B is read in order, a stretch of each row at a time; the sums over it stay in the nearest cache.");
     const std::string order = reorder(joined({x, y, x_tile}, batch_loops(matmul).vars));
-    source.schedule(matmul.output.func, {guarded_split(x, x_tile, source.param("stretch", stretch)), order, vectors});
-    schedule_tasks(source, matmul, x_tile, ceil_div(matmul.columns, stretch));
+    source.schedule(matmul.output.func,
+                    joined({guarded_split(x, x_tile, source.param("stretch", stretch)), order, vectors},
+                           tasks(source, matmul, x_tile, ceil_div(matmul.columns, stretch))));
 
     source.schedule(matmul.sum, {fmt::format("compute_at({}, {})", matmul.output.func, x_tile), vectors});
     Directives sums = {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", matmul.step, outer, inner,
@@ -147,11 +148,24 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
     const std::string width = fmt::format("{} * {}", vector, source.param("vectors", tile.vectors));
     const Directives registers = {fmt::format("vectorize({}, {})", x, vector), unroll(x), unroll(y)};
-    source.schedule(matmul.output.func,
-                    joined({guarded_split(x, x_tile, width), guarded_split(y, y_tile, source.param("rows", tile.rows)),
-                            reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
-                           registers));
-    schedule_tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles);
+    const bool has_versions = !matmul.rows.constant() && tile.rows > 1;
+    const std::string rows = source.param("rows", tile.rows);
+    const std::string split_rows =
+        has_versions ? fmt::format("split({0}, {1}, {0}, tile.size, TailStrategy::ShiftInwards)", y, y_tile)
+                     : guarded_split(y, y_tile, rows);
+    const Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
+                                            reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
+                                           registers),
+                                    tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles));
+    if (has_versions) {
+        source.schedule(
+            "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
+        source.schedule_block(
+            fmt::format("for (const TileVersion& tile : tile_versions({}, {}))", source.dim(matmul.rows), rows),
+            fmt::format("tile.of({})", matmul.output.func), loops);
+    } else {
+        source.schedule(matmul.output.func, loops);
+    }
     if (!matmul.panels.empty()) {
         const std::string place =
             by_rows ? "compute_root()" : fmt::format("compute_at({}, {})", matmul.output.func, outer_tile);

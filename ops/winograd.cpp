@@ -27,6 +27,7 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     product.max_lanes = weight_block;
     product.products = product.inner_products = loops.inputs;
     product.width = tiles;
+    product.open_width = loops.is_open;
     product.height = 1;
     product.input_pixel_bytes = loops.inputs * 4;
     return choose_conv_tile(product, target);
@@ -74,6 +75,7 @@ double direct_cycles(const WinogradLoops& loops, const Target& target) {
     direct.products = loops.inputs * 9;
     direct.width = loops.width;
     direct.height = loops.height;
+    direct.open_width = direct.open_height = loops.is_open;
     direct.input_pixel_bytes = loops.inputs * 4;
     const ConvTile tile = choose_conv_tile(direct, target);
     const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
@@ -91,13 +93,14 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
     const int64_t rows = loops.tile_rows(outputs), places = (outputs + 2) * (outputs + 2);
     WinogradWalk best{};
     double best_time = INFINITY;
-    for (int64_t strip = rows; strip >= 1; --strip) {
+    // An image of any size is no one strip.
+    for (int64_t strip = loops.is_open ? ceil_div(rows, 2) : rows; strip >= 1; --strip) {
         const int64_t strips = ceil_div(rows, strip);
         if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
         const StripCycles cycles = strip_cycles(loops, outputs, strip, target);
         const double one = cycles.once + cycles.channels, all = one * static_cast<double>(strips);
         const int64_t channel_tiles = ceil_div(loops.channels, cycles.product.lanes * cycles.product.vectors);
-        const bool channels_outermost = strips == 1;
+        const bool channels_outermost = strips == 1 && !loops.is_open;
         // Time that all machines take together, each measured by what it could do at best.
         const double used = use_of_threads(1, [&](int threads) {
             if (!channels_outermost)

@@ -18,8 +18,9 @@ enum class ConvAlgorithm {
 /// transformed to (outputs + 2)² places, and one matrix product a place.
 struct WinogradLoops {
     int64_t inputs, channels;  // channels of the input and of the output
-    int64_t height, width;     // of the output
+    int64_t height, width;     // of the output; an estimate where it is open
     int64_t images = 1;        // the batch
+    bool is_open = false;      // whether a run alone knows the height or the width
 
     int64_t tile_rows(int outputs) const;
     int64_t tile_columns(int outputs) const;
@@ -29,7 +30,7 @@ struct WinogradLoops {
 struct WinogradWalk {
     int outputs;              // along each axis of a tile: 2 or 4
     ConvTile product;         // of the matrix products: its pixels are tiles
-    int strip;                // rows of tiles in a parallel task
+    int strip;                // rows of tiles in a parallel task; of an open image, of one as large as estimated
     bool channels_outermost;  // one strip for the image: tasks are tiles of output channels
     bool parallel;
     double cycles;  // estimated, of one image on one core, weights from memory included

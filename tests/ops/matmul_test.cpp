@@ -93,7 +93,7 @@ TEST_CASE("which form a product takes") {
          "b_panels(lane, depth, block) = b(block * 16 + lane, depth);"},
         {"the batch is the rows where matrices are rows",
          "a = input float32[batch,1,64]\nb = input float32[64,96]\ny = MatMul(a, b)\noutput y",
-         "split(z, z_tile, z, rows"},
+         "split(z, z_tile, z, tile.size"},
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);

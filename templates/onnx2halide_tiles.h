@@ -1,0 +1,43 @@
+// Tiles for extents that only a run knows.
+#pragma once
+
+#include <vector>
+
+#include "Halide.h"
+
+using namespace Halide;
+
+/// A kernel has versions of its loops for tiles of several sizes along an extent. A run takes the one that computes least: the last
+/// tile of an extent is as large as the others, and shares elements with its neighbour.
+struct TileVersion {
+    int size;
+    Expr is_best;  // where earlier versions are not; undefined for the last one, which fits every extent
+
+    /// The Func's stage, for directives of this version alone.
+    Stage of(Func func) const {
+        return is_best.defined() ? func.specialize(is_best) : Stage(func);
+    }
+};
+
+/// Versions for tiles of `most` elements down to one, each half as large as the one before.
+inline std::vector<TileVersion> tile_versions(Expr extent, int most) {
+    std::vector<int> sizes = {most};
+    while (sizes.back() > 1) sizes.push_back(sizes.back() > 4 ? (sizes.back() + 1) / 2 : 1);
+    // A tile costs a little more than its elements.
+    const auto work = [&](int size) { return (extent + size - 1) / size * (size + 1); };
+    std::vector<TileVersion> versions;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        Expr is_best;
+        for (size_t j = i + 1; j < sizes.size(); ++j) {
+            Expr is_less = sizes[j] == 1 ? extent >= sizes[i] : work(sizes[i]) <= work(sizes[j]);
+            is_best = is_best.defined() ? is_best && is_less : is_less;
+        }
+        versions.push_back({sizes[i], is_best});
+    }
+    return versions;
+}
+
+/// Rows of a task: enough that it has so many elements, and that neighbouring tasks share few of the rows that they read.
+inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows) {
+    return clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);
+}

@@ -1,0 +1,89 @@
+"""Convolutions and products whose extents only a run knows: one compiled model at sizes below, at and between those of its tiles."""
+
+import numpy as np
+import onnx2halide
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx2halide.references import OnnxRuntime
+
+# Of rows, columns and batch.
+IMAGES = [(1, 1, 1), (2, 3, 2), (5, 4, 1), (3, 7, 3), (9, 8, 1), (13, 15, 1), (1, 29, 2), (31, 1, 1), (17, 45, 1), (64, 61, 2)]
+
+
+def weights(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).normal(0, 1 / np.sqrt(np.prod(shape[1:])), shape).astype(np.float32)
+
+
+def model(node, x_shape: list, kernel: np.ndarray, residual: list | None = None):
+    """`node` on x and the constant w; with `residual`, plus r of that shape; then Relu."""
+    nodes = [node] + ([helper.make_node("Add", ["c", "r"], ["s"])] if residual else [])
+    nodes.append(helper.make_node("Relu", [nodes[-1].output[0]], ["y"]))
+    inputs = {"x": x_shape} | ({"r": residual} if residual else {})
+    graph = helper.make_graph(
+        nodes,
+        "open",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [f"y{axis}" for axis in range(len(x_shape))])],
+        [numpy_helper.from_array(kernel, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def check(proto, shapes: list[dict[str, tuple[int, ...]]], **options) -> None:
+    compiled, reference = onnx2halide.compile(proto, **options), OnnxRuntime(proto)
+    rng = np.random.default_rng(0)
+    for shape in shapes:
+        inputs = {name: rng.normal(size=size).astype(np.float32) for name, size in shape.items()}
+        expected, found = reference.run(inputs)["y"], compiled.run_by_name(inputs)["y"]
+        assert found.shape == expected.shape, shape
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * max(1, np.abs(expected).max(initial=0)), err_msg=str(shape))
+
+
+@pytest.mark.parametrize(
+    "channels, kernel, attributes",
+    [
+        (32, (40, 32, 1, 1), {}),
+        (24, (72, 24, 1, 1), {}),
+        (3, (16, 3, 3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        (16, (24, 16, 3, 3), {"pads": [1, 1, 1, 1]}),
+        (8, (16, 8, 5, 5), {"pads": [2, 2, 2, 2]}),
+        (16, (16, 16, 3, 1), {"pads": [1, 0, 1, 0]}),
+        (24, (24, 1, 3, 3), {"group": 24, "pads": [1, 1, 1, 1]}),
+        (32, (32, 8, 3, 3), {"group": 4, "pads": [1, 1, 1, 1]}),
+        (16, (16, 16, 3, 3), {"dilations": [2, 2], "pads": [2, 2, 2, 2]}),
+    ],
+)
+def test_images(channels, kernel, attributes):
+    node = helper.make_node("Conv", ["x", "w"], ["c"], **attributes)
+    proto = model(node, ["n", channels, "h", "w_"], weights(*kernel))
+    check(proto, [{"x": (n, channels, h, w)} for h, w, n in IMAGES], threads=2)
+
+
+@pytest.mark.parametrize("convolution", ["direct", "winograd"])
+def test_residuals(convolution):
+    node = helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1])
+    proto = model(node, ["n", 16, "h", "w_"], weights(32, 16, 3, 3), residual=["n", 32, "h", "w_"])
+    check(proto, [{"x": (n, 16, h, w), "r": (n, 32, h, w)} for h, w, n in IMAGES], convolution=convolution)
+
+
+@pytest.mark.parametrize("open_axis", [2, 3])
+@pytest.mark.parametrize("kernel", [(16, 16, 1, 1), (16, 16, 3, 3)])
+def test_one_open_axis(open_axis, kernel):
+    node = helper.make_node("Conv", ["x", "w"], ["c"], pads=[kernel[2] // 2] * 4)
+    shape = [1, 16, 12, 12]
+    sizes = [tuple(size if axis == open_axis else extent for axis, extent in enumerate(shape)) for size in (1, 2, 5, 14, 33, 100)]
+    shape[open_axis] = "size"
+    check(model(node, shape, weights(*kernel)), [{"x": size} for size in sizes])
+
+
+@pytest.mark.parametrize("length_of_kernel", [1, 5])
+def test_signals(length_of_kernel):
+    node = helper.make_node("Conv", ["x", "w"], ["c"], pads=[length_of_kernel // 2] * 2)
+    proto = model(node, ["n", 16, "time"], weights(24, 16, length_of_kernel))
+    check(proto, [{"x": (n, 16, time)} for n, time in ((1, 1), (2, 3), (1, 6), (3, 14), (1, 31), (1, 1000))])
+
+
+@pytest.mark.parametrize("columns", [8, 72, 640])
+def test_products(columns):
+    proto = model(helper.make_node("MatMul", ["x", "w"], ["c"]), ["n", "rows", 40], weights(40, columns))
+    check(proto, [{"x": (n, rows, 40)} for n, rows in ((1, 1), (2, 2), (1, 3), (1, 5), (3, 7), (1, 8), (1, 11), (2, 50))])
