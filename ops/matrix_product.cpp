@@ -21,8 +21,10 @@ ElementType MatrixProduct::sum_type() const { return onnx2halide::sum_type(in(0)
 Dim MatrixProduct::columns() const { return column_axis() ? out(0).shape[*column_axis()] : Dim(1); }
 
 std::optional<size_t> MatrixProduct::row_axis() const {
+    // More than a tile's rows gain nothing, so an axis that may turn out to have one row need not beat those.
+    constexpr int64_t open_rows = 8;
     std::optional<size_t> best;
-    const auto size = [&](size_t axis) { return out(0).shape[axis].constant().value_or(Dim::unbounded); };
+    const auto size = [&](size_t axis) { return out(0).shape[axis].constant().value_or(open_rows); };
     for (size_t axis = rank(); axis-- > 0;) {
         if (axis == column_axis() || b_varies_along(axis)) continue;
         if (!best || size(axis) > size(*best)) best = axis;
