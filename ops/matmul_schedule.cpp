@@ -146,9 +146,18 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     schedule_wide(source, matmul.wide);
     const std::string vector = source.lanes(matmul.element, lanes);
     source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
-    const std::string width = fmt::format("{} * {}", vector, source.param("vectors", tile.vectors));
-    const Directives registers = {fmt::format("vectorize({}, {})", x, vector), unroll(x), unroll(y)};
     const bool has_versions = !matmul.rows.constant() && tile.rows > 1;
+    std::string vectors = source.param("vectors", tile.vectors);
+    if (has_versions) {
+        // Few rows keep sums in registers for more columns.
+        constexpr int few = 2;
+        const int wider = choose_matmul_tile(source.target(), matmul.element, few, matmul.columns).vectors;
+        if (wider > tile.vectors)
+            vectors =
+                fmt::format("(tile.size <= {} ? {} : {})", few, source.param("vectors_of_few_rows", wider), vectors);
+    }
+    const std::string width = fmt::format("{} * {}", vector, vectors);
+    const Directives registers = {fmt::format("vectorize({}, {})", x, vector), unroll(x), unroll(y)};
     const std::string rows = source.param("rows", tile.rows);
     const std::string split_rows =
         has_versions ? fmt::format("split({0}, {1}, {0}, tile.size, TailStrategy::ShiftInwards)", y, y_tile)

@@ -22,7 +22,7 @@ struct TileVersion {
 /// Versions for tiles of `most` elements down to one, each half as large as the one before.
 inline std::vector<TileVersion> tile_versions(Expr extent, int most) {
     std::vector<int> sizes = {most};
-    while (sizes.back() > 1) sizes.push_back(sizes.back() > 4 ? (sizes.back() + 1) / 2 : 1);
+    while (sizes.back() > 1) sizes.push_back((sizes.back() + 1) / 2);
     // A tile costs a little more than its elements.
     const auto work = [&](int size) { return (extent + size - 1) / size * (size + 1); };
     std::vector<TileVersion> versions;

@@ -159,7 +159,7 @@ protected:
     void write_projection() override {
         add_weights("W");
         add_weights("R");
-        add(product("projected_$", "x", "W"));
+        add(product("projected_$", "rows", "W"));
     }
 
     void write_product(const std::string& result, const std::string& state, const std::string&) override {

@@ -69,7 +69,10 @@ void RecurrentLayer::write_input() {
         axis_1 = Constant<value_ints = [1]>())");
     add(batch_first_ ? "x = Transpose<perm = [1, 0, 2]>(X)" : "x = Identity(X)");
     add_scalar("zero", 0.0f);
+    // The product with W takes all steps of all sequences as rows of one matrix.
     add(fmt::format(R"(
+        rows = Flatten<axis = 2>(x)
+        steps_and_batch = Shape<start = 0, end = 2>(x)
         batch = Shape<start = 1, end = 2>(x)
         hidden = Shape<start = {}, end = {}>(R)
         state_shape = Concat<axis = 0>(batch, hidden)
@@ -104,10 +107,14 @@ void RecurrentLayer::write_direction() {
     if (has_input("B")) {
         add_part("b_$", "B");
         write_bias();
-        add("input_$ = Add(projected_$, bias_$)");
+        add("input_rows_$ = Add(projected_$, bias_$)");
     } else {
-        add("input_$ = Identity(projected_$)");
+        add("input_rows_$ = Identity(projected_$)");
     }
+    add(R"(
+        columns_$ = Shape<start = 1>(input_rows_$)
+        input_shape_$ = Concat<axis = 0>(steps_and_batch, columns_$)
+        input_$ = Reshape<allowzero = 1>(input_rows_$, input_shape_$))");
     for (const std::string& state : form_.states) write_initial_state(state);
     write_step();
     write_next_states();
@@ -120,7 +127,7 @@ void RecurrentLayer::write_projection() {
     add(R"(
         weights_$ = Transpose<perm = [1, 0]>(w_$)
         recurrence_$ = Transpose<perm = [1, 0]>(r_$)
-        projected_$ = MatMul(x, weights_$))");
+        projected_$ = MatMul(rows, weights_$))");
 }
 
 void RecurrentLayer::write_bias() {

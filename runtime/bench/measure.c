@@ -27,8 +27,9 @@ int onnx2halide_time_runs(run_values_function run_values, void* session, const o
     return 0;
 }
 
-/* One step of a run. */
+/* One execution of a step. */
 typedef struct onnx2halide_step_time {
+    const char* kernel;
     int64_t first; /* nanoseconds of its first execution, with its data where the run so far has left them */
     int64_t warm;  /* of the fastest of its repetitions */
     int64_t repetitions;
@@ -51,11 +52,10 @@ void onnx2halide_start_trace(onnx2halide_step_times* times) {
 int onnx2halide_trace_step(void* context, const char* kernel) {
     const int64_t ended = now();
     onnx2halide_step_times* times = context;
-    (void)kernel;
     const int is_first = times->count == 0 || times->steps[times->count - 1].repetitions == times->repetitions;
     if (is_first) {
         if (times->count == times->capacity) return 0;
-        times->steps[times->count++] = (onnx2halide_step_time){ended - times->since, INT64_MAX, 0};
+        times->steps[times->count++] = (onnx2halide_step_time){kernel, ended - times->since, INT64_MAX, 0};
     } else {
         onnx2halide_step_time* step = &times->steps[times->count - 1];
         if (ended - times->since < step->warm) step->warm = ended - times->since;

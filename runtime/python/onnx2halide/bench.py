@@ -45,11 +45,13 @@ class Times:
 
 @dataclass
 class Kernel:
-    """One step of a run, on one thread or on several, against what the machine can do."""
+    """One step of a run, on one thread or on several, against what the machine can do. Of a program with loops and branches: all calls of
+    one kernel, whose work is that of the first step that calls it."""
 
     step: int
     kernel: str
     nodes: list[str]
+    calls: int
     flops: float
     bytes: float  # read and written
     seconds: float  # in the run: the least of several
@@ -150,23 +152,35 @@ def _interleaved(clocks: dict[str, Callable[[int], list[float]]], seconds: float
 
 def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
     steps = compiled.manifest["steps"]
-    clock = StepClock(len(steps))
+    clock = StepClock()
     model = Model(compiled.library, threads, trace=clock.trace)
     warm = clock.run(model, inputs, WARM_REPETITIONS)
     seconds = [min(found) for found in zip(*[clock.run(model, inputs) for _ in range(10)])]
     sizes = {dim["name"]: list(inputs.values())[dim["input"]].shape[dim["axis"]] for dim in compiled.manifest["open_dims"]}
     kernels = []
-    for index, (step, taken, taken_warm) in enumerate(zip(steps, seconds, warm)):
-        work = [_number(step[key], sizes) for key in ("flops", "bytes_read", "bytes_written")]
+    for index, calls in _calls_of_steps([step["kernel"] for step in steps], clock.kernels):
+        step = steps[index]
+        work = [_number(step[key], sizes) * len(calls) for key in ("flops", "bytes_read", "bytes_written")]
         least, bound = machine().least_seconds(*work, threads)
-        kernels.append(Kernel(index, step["kernel"], step["nodes"], work[0], work[1] + work[2], taken, taken_warm, least, bound))
+        taken, taken_warm = (sum(times[call] for call in calls) for times in (seconds, warm))
+        kernels.append(Kernel(index, step["kernel"], step["nodes"], len(calls), work[0], work[1] + work[2], taken, taken_warm, least, bound))
     return kernels
 
 
+def _calls_of_steps(steps: list[str], calls: list[str]) -> list[tuple[int, list[int]]]:
+    """Steps with the numbers of their calls, both given as kernels. Where they are not each other, a step answers for its kernel."""
+    if steps == calls:
+        return [(index, [index]) for index in range(len(steps))]
+    return [(steps.index(kernel), [call for call, other in enumerate(calls) if other == kernel]) for kernel in dict.fromkeys(calls)]
+
+
 def _number(expression: int | str, sizes: dict[str, int]) -> int:
-    """A number of the manifest, which is text in C's syntax where dims are open."""
+    """A number of the manifest, which is text in C's syntax where dims are open. 0 where it depends on what a run finds."""
     functions = {"floor_div": int.__floordiv__, "floor_mod": int.__mod__, "min_dim": min, "max_dim": max}
-    return expression if isinstance(expression, int) else eval(expression, {"__builtins__": {}}, functions | sizes)  # noqa: S307 - our own text
+    try:
+        return expression if isinstance(expression, int) else eval(expression, {"__builtins__": {}}, functions | sizes)  # noqa: S307 - our own text
+    except NameError:
+        return 0
 
 
 # ---- What is printed ----
@@ -212,12 +226,12 @@ def _cell(row: Row, name: str) -> str:
 def kernel_text(row: Row) -> str:
     """The kernels from the one that takes longest."""
     whole = sum(kernel.seconds for kernel in row.kernels)
-    lines = [f"{row.model}, threads {row.threads}: {len(row.kernels)} steps, {whole * 1e3:.4g} ms"]
-    lines += [f"{'step':>4} {'us':>9} {'of run':>7} {'warm us':>9} {'GFLOP/s':>8} {'GB/s':>7} {'of limit':>8} {'bound':<6} kernel (nodes)"]
+    lines = [f"{row.model}, threads {row.threads}: {sum(kernel.calls for kernel in row.kernels)} steps, {whole * 1e3:.4g} ms"]
+    lines += [f"{'step':>4} {'calls':>5} {'us':>9} {'of run':>7} {'warm us':>9} {'GFLOP/s':>8} {'GB/s':>7} {'of limit':>8} {'bound':<6} kernel (nodes)"]
     for kernel in sorted(row.kernels, key=lambda kernel: -kernel.seconds):
         rates = f"{kernel.flops / kernel.warm * 1e-9:>8.1f} {kernel.bytes / kernel.warm * 1e-9:>7.1f} {kernel.share:>8.0%}"
         nodes = ", ".join(node.split(" ")[0] for node in kernel.nodes)
-        lines.append(f"{kernel.step:>4} {kernel.seconds * 1e6:>9.1f} {kernel.seconds / whole:>7.1%} {kernel.warm * 1e6:>9.1f} {rates} {kernel.bound:<6} {kernel.kernel} ({nodes})")  # fmt: skip
+        lines.append(f"{kernel.step:>4} {kernel.calls:>5} {kernel.seconds * 1e6:>9.1f} {kernel.seconds / whole:>7.1%} {kernel.warm * 1e6:>9.1f} {rates} {kernel.bound:<6} {kernel.kernel} ({nodes})")  # fmt: skip
     return "\n".join(lines)
 
 

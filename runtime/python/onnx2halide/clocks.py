@@ -9,7 +9,7 @@ from onnx2halide.model import Model
 
 
 class _StepTime(ctypes.Structure):
-    _fields_ = [("first", ctypes.c_int64), ("warm", ctypes.c_int64), ("repetitions", ctypes.c_int64)]
+    _fields_ = [("kernel", ctypes.c_char_p), ("first", ctypes.c_int64), ("warm", ctypes.c_int64), ("repetitions", ctypes.c_int64)]
 
 
 class _StepTimes(ctypes.Structure):
@@ -47,22 +47,27 @@ class RunClock:
 
 
 class StepClock:
-    """Notes what each kernel of a run takes. Its `trace` is for Model(trace=...)."""
+    """Notes what each kernel of a run takes, of the first `most` that it calls. Its `trace` is for Model(trace=...)."""
 
-    def __init__(self, steps: int):
-        self._steps = (_StepTime * steps)()
-        self._times = _StepTimes(self._steps, 0, steps, 0, 0)
+    def __init__(self, most: int = 1 << 16):
+        self._steps = (_StepTime * most)()
+        self._times = _StepTimes(self._steps, 0, most, 0, 0)
         function = ctypes.cast(_library().onnx2halide_trace_step, ctypes.c_void_p)
         self.trace = function.value, ctypes.addressof(self._times)
 
     def run(self, model: Model, inputs, repetitions: int = 0) -> list[float]:
-        """Seconds of each step of one run; with `repetitions`, the least of so many executions in a row, with warm caches."""
+        """Seconds of each call of one run; with `repetitions`, the least of so many executions in a row, with warm caches."""
         self._times.repetitions = repetitions
         function, session, *values = model.prepared(inputs)
         _library().onnx2halide_start_trace(ctypes.byref(self._times))
         if function(session, *values) != 0:
             raise RuntimeError(model.error())
         return [(step.warm if repetitions else step.first) * 1e-9 for step in self._steps[: self._times.count]]
+
+    @property
+    def kernels(self) -> list[str]:
+        """Of the last run's calls."""
+        return [step.kernel.decode() for step in self._steps[: self._times.count]]
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,10 @@ def find_compiler() -> pathlib.Path:
 
 
 def identity(compiler: pathlib.Path) -> str:
-    """A hash of the compiler, of the runtime's sources that it compiles into every library, and of the processor that `host` means."""
-    files = [compiler, *sorted(_runtime.glob("*.[ch]"))]
+    """A hash of the compiler, of the sources that it reads for every library (the runtime's and the templates), and of the processor that
+    `host` means."""
+    templates = _runtime.parent / "templates"
+    files = [compiler, *sorted([*_runtime.glob("*.[ch]"), *_runtime.glob("*.cc"), *templates.glob("*.*")])]
     return _identity(tuple((file, file.stat().st_mtime_ns) for file in files))
 
 

@@ -75,7 +75,7 @@ class Trials:
         self.kernels = [_kernel(json_kernel, trials, manifest["steps"]) for json_kernel in found["kernels"]]
         self._numbers = itertools.count()
         self._variants: dict[str, list[Variant]] = {kernel.name: [] for kernel in self.kernels}
-        self._clock = StepClock(len(manifest["steps"]))
+        self._clock = StepClock()
         self._library = trials / f"{manifest['name']}.so"
         self._model = Model(self._library, threads, trace=self._clock.trace)
         self._inputs = usual_inputs(path.parent, self._model)
