@@ -150,7 +150,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     std::string vectors = source.param("vectors", tile.vectors);
     if (has_versions) {
         // Few rows keep sums in registers for more columns.
-        constexpr int few = 2;
+        constexpr int few = 3;
         const int wider = choose_matmul_tile(source.target(), matmul.element, few, matmul.columns).vectors;
         if (wider > tile.vectors)
             vectors =
@@ -170,7 +170,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
         source.schedule(
             "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
         source.schedule_block(
-            fmt::format("for (const TileVersion& tile : tile_versions({}, {}))", source.dim(matmul.rows), rows),
+            fmt::format("for (const TileVersion& tile : tile_versions({}, {}, 0.7))", source.dim(matmul.rows), rows),
             fmt::format("tile.of({})", matmul.output.func), loops);
     } else {
         source.schedule(matmul.output.func, loops);

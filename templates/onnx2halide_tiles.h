@@ -1,6 +1,7 @@
 // Tiles for extents that only a run knows.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "Halide.h"
@@ -19,10 +20,10 @@ struct TileVersion {
     }
 };
 
-/// Versions for tiles of `most` elements down to one, each half as large as the one before.
-inline std::vector<TileVersion> tile_versions(Expr extent, int most) {
+/// Versions for tiles of `most` elements down to one, each `step` times as large as the one before.
+inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step = 0.5) {
     std::vector<int> sizes = {most};
-    while (sizes.back() > 1) sizes.push_back((sizes.back() + 1) / 2);
+    while (sizes.back() > 1) sizes.push_back(std::clamp(int(sizes.back() * step + 0.5), 1, sizes.back() - 1));
     // A tile costs a little more than its elements.
     const auto work = [&](int size) { return (extent + size - 1) / size * (size + 1); };
     std::vector<TileVersion> versions;
