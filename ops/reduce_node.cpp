@@ -101,19 +101,21 @@ size_t ReduceNode::contiguous_axes() const {
     return count;
 }
 
-bool ReduceNode::is_contiguous() const {
+int64_t ReduceNode::run_length() const {
+    // Of one that is open Halide guards what a last vector has too much.
+    constexpr int64_t open_length = 16;
     const std::vector<Dim> extents = in(0).extents();
-    const auto least = product({extents.begin(), extents.begin() + contiguous_axes()}).lower_bound();
-    return least && *least >= 8;
+    const Dim run = product({extents.begin(), extents.begin() + contiguous_axes()});
+    return run.constant().value_or(std::max(open_length, run.lower_bound().value_or(0)));
 }
 
+bool ReduceNode::is_contiguous() const { return run_length() >= 8; }
+
 void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role) const {
-    const std::vector<Dim> extents = in(0).extents();
     const size_t axes = contiguous_axes();
-    const Dim run = product({extents.begin(), extents.begin() + axes});
     // Four vectors hide the latency of an addition.
     int width = 4 * source.target().lanes(is_narrow_float(type()) ? ElementType::float32 : type());
-    while (width > *run.lower_bound()) width /= 2;
+    while (width > run_length()) width /= 2;
 
     const std::string func = source.kept(output(0), role), parts = source.local(func + "_lanes"),
                       loop = innermost(loops);

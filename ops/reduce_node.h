@@ -61,6 +61,8 @@ private:
     /// For each axis of the input 1 where it is among these, else 0.
     std::vector<Dim> flags(const std::vector<Dim>& axes) const;
     size_t contiguous_axes() const;
+    /// Elements that these have together, an estimate where a run alone knows.
+    int64_t run_length() const;
 };
 
 }  // namespace onnx2halide
