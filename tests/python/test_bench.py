@@ -3,7 +3,10 @@
 import json
 import subprocess
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from paths import COMPILER, ROOT
 
 from onnx2halide.clocks import Machine, Traffic, machine
@@ -70,3 +73,21 @@ def test_the_machine_is_measured():
     found = machine()
     assert found.flops > 1e9
     assert found.traffic[-1].level == "memory" and all(level.reads > 1e8 and level.writes > 1e8 for level in found.traffic)
+
+
+def test_open_sizes(tmp_path):
+    """One compiled for all sizes against one compiled for those of the run; a loop's kernel stands once, with its calls."""
+    x, w = (helper.make_tensor_value_info("x", TensorProto.FLOAT, ["steps", "batch", 4]), np.full((1, 12, 4), 0.1, np.float32))
+    node = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=4)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["steps", 1, "batch", 4])
+    graph = helper.make_graph([node], "gru", [x], [y], [numpy_helper.from_array(w, name) for name in "wr"])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "gru.onnx")
+    words = (tmp_path / "gru.onnx", "--against", "fixed", "--seconds", "0.1", "--kernels", "--json", "--size", "batch=2", "--size")
+    done = bench(*words, "steps=7")
+    assert (done.returncode, done.stderr) == (0, "")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert set(row["times"]) == {"onnx2halide", "fixed"} and row["difference"]["fixed"] < 1e-6
+    assert {kernel["calls"] for kernel in row["kernels"]} == {1, 7}
+    assert all(0 < kernel["warm"] for kernel in row["kernels"])
+    done = bench(*words, "length=7")
+    assert (done.returncode, done.stderr) == (1, "--size length=7: the model leaves no dim of that name open\n")

@@ -20,6 +20,7 @@ from onnx2halide.data import declared_inputs, usual_inputs
 from onnx2halide.model import Model
 from onnx2halide.peers import PEERS, PeerClock
 from onnx2halide.random_weights import with_random_weights
+from onnx2halide.values import Port
 
 OURS = "onnx2halide"
 # The same model with other schedules, as contestants.
@@ -103,15 +104,24 @@ def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[
             proto = with_random_weights(proto)
             source = pathlib.Path(folder) / path.name
             onnx.save(proto, source)
+        dims = dict(options.dims) | sizes
+        declared = _declared(source.read_bytes(), dims, sizes) if sizes else None
         compiled = Compiled(source, options)
         others = {peer: Compiled(source, replace(options, schedule=peer)) for peer in peers if peer in SCHEDULES}
-        dims = dict(options.dims) | sizes
         if FIXED in peers:
             others[FIXED] = Compiled(source, replace(options, dims=tuple(sorted(dims.items()))))
-        declared = declared_inputs(source.read_bytes(), dims) if sizes else None
     inputs = usual_inputs(path.parent, Model(compiled.library), declared)
     name = path.parent.name if path.stem == "model" else path.stem
     return [_row(name, compiled, proto, inputs, count, peers, others, seconds, kernels) for count in threads]
+
+
+def _declared(model: bytes, dims: Mapping[str, int], sizes: Mapping[str, int]) -> list[Port]:
+    """The inputs at these dims. Raises ValueError for a size of a dim that the model does not leave open."""
+    declared = declared_inputs(model, dims)
+    for size in sizes:
+        if declared == declared_inputs(model, {name: dims[name] for name in dims if name != size}):
+            raise ValueError(f"--size {size}={sizes[size]}: the model leaves no dim of that name open")
+    return declared
 
 
 def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads: int, peers: list[str], others: dict[str, Compiled], seconds: float, kernels: bool) -> Row:
