@@ -50,6 +50,16 @@ public:
         })};
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t i = 1; i < node_.inputs.size(); ++i) {
+            for (size_t k = 0; k < in(0).rank(); ++k) {
+                if (k != axis()) check_extent(checks, i, k, in(0).shape[k]);
+            }
+        }
+        return checks;
+    }
+
     bool reads_as_it_lies(size_t) const override { return true; }
 
     bool is_view() const override { return node_.inputs.size() == 1 && in(0).layout == out(0).layout; }

@@ -124,6 +124,17 @@ std::vector<Dim> Elementwise::shape() const {
     return result;
 }
 
+std::vector<Check> Elementwise::checks() const {
+    std::vector<Check> checks;
+    const std::vector<Dim> result = shape();
+    for (const size_t i : operands()) {
+        const size_t first = first_axis(i);
+        for (size_t axis = 0; axis < in(i).rank() && first + axis < result.size(); ++axis)
+            check_extent(checks, i, axis, result[first + axis], true);
+    }
+    return checks;
+}
+
 size_t Elementwise::first_axis(size_t operand) const { return shape().size() - in(operand).rank(); }
 
 Coordinates Elementwise::coordinates(KernelSource& source, size_t operand, const Coordinates& at) const {

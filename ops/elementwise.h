@@ -43,6 +43,7 @@ public:
     /// Runs through axes that all tensors have in common, or some lack, as through one.
     void schedule(KernelSource& source) const override;
     bool is_pointwise() const override { return true; }
+    std::vector<Check> checks() const override;
 
 protected:
     /// The inputs whose elements are read; those that are given, by default.

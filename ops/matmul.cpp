@@ -33,6 +33,17 @@ public:
         return {TensorType(product_type(a.element), shape)};
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        const size_t rows_of_b = in(1).rank() == 1 ? 0 : in(1).rank() - 2;
+        check_extent(checks, 1, rows_of_b, in(0).shape.back());
+        for (const size_t i : {0, 1}) {
+            const size_t axes = batch(in(i)).size(), first = batch_rank() - axes;
+            for (size_t axis = 0; axis < axes; ++axis) check_extent(checks, i, axis, out(0).shape[first + axis], true);
+        }
+        return checks;
+    }
+
     /// Of B the columns may lie in one piece as well, where sums are made one by one.
     bool reads_as_it_lies(size_t i) const override {
         return MatrixProduct::reads_as_it_lies(i) || (i == 1 && b_is_transposed() && has_few_rows());
@@ -57,14 +68,14 @@ protected:
     }
 
     std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const override {
-        Coordinates own = batch_coordinates(in(0), at);
+        Coordinates own = batch_coordinates(source, in(0), at);
         if (in(0).rank() > 1) own.push_back(at[batch_rank()]);
         own.push_back(k);
         return read_a(source, own);
     }
 
     std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override {
-        Coordinates own = batch_coordinates(in(1), at);
+        Coordinates own = batch_coordinates(source, in(1), at);
         own.push_back(k);
         if (in(1).rank() > 1) own.push_back(at.back());
         return source.read(input(1), own);
@@ -78,11 +89,12 @@ private:
     /// Axes of the result before its matrix.
     size_t batch_rank() const { return rank() - (in(0).rank() > 1) - (in(1).rank() > 1); }
 
-    Coordinates batch_coordinates(const TensorType& operand, const Coordinates& at) const {
+    Coordinates batch_coordinates(KernelSource& source, const TensorType& operand, const Coordinates& at) const {
         const std::vector<Dim> own = batch(operand);
+        const size_t first = batch_rank() - own.size();
         Coordinates result;
         for (size_t i = 0; i < own.size(); ++i)
-            result.push_back(own[i].is(1) ? "0" : at[batch_rank() - own.size() + i]);
+            result.push_back(source.broadcast_coordinate(own[i], out(0).shape[first + i], at[first + i]));
         return result;
     }
 };
@@ -96,6 +108,12 @@ public:
         check_rank(1);
         check_same_depth(depth(), in(1).shape[transposes_b_ ? 1 : 0]);
         return {result_type(in(1).shape[transposes_b_ ? 0 : 1])};
+    }
+
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        check_extent(checks, 1, transposes_b_ ? 1 : 0, depth());
+        return checks;
     }
 
 protected:

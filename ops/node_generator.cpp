@@ -230,6 +230,13 @@ Dim extent_symbol(const Value& value, size_t axis, const Dim& max) {
     return Dim::symbol(extent_symbol_name(value, axis), 0, max.upper_bound().value_or(Dim::unbounded));
 }
 
+void NodeGenerator::check_extent(std::vector<Check>& checks, size_t i, size_t axis, const Dim& expected,
+                                 bool or_one) const {
+    const Dim& own = in(i).shape.at(axis);
+    if (prove_equal(own, expected) == Proof::yes || (or_one && own.is(1))) return;
+    checks.push_back({fmt::format("dim {} of '{}'", axis, input(i)->name), own, expected, expected, or_one});
+}
+
 namespace {
 
 /// What two extents are together, of which only a run may know whether they are equal or one is 1.

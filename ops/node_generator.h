@@ -42,6 +42,7 @@ struct HostCall {
 struct Check {
     std::string what;  // `axis`
     Dim number, low, high;
+    bool or_one = false;  // whether 1 is taken too
 };
 
 /// An operand whose elements number elements of another tensor: a run refuses those outside of [-extent, extent). Where
@@ -142,6 +143,10 @@ protected:
     std::vector<Dim> shape_operand(size_t i, std::optional<size_t> rank = {}) const;
     /// The elements where they are known, else null.
     const KnownElements* known_input(size_t i) const;
+
+    /// A check that input i has this extent along an axis, or 1 where it is then broadcast; none where that is certain.
+    void check_extent(std::vector<Check>& checks, size_t i, size_t axis, const Dim& expected,
+                      bool or_one = false) const;
 
     /// A check that an axis lies in [-rank, rank); none where it is a number.
     static std::vector<Check> axis_checks(const std::vector<Dim>& axes, size_t rank);

@@ -212,9 +212,7 @@ public:
     std::vector<Check> checks() const override {
         std::vector<Check> checks;
         for (size_t axis = 0; axis < in(0).rank(); ++axis) {
-            const Dim &found = in(0).shape[axis], &expected = in(1).shape[axis];
-            if (prove_equal(found, expected) != Proof::yes)
-                checks.push_back({fmt::format("dim {} of '{}'", axis, input(0)->name), found, expected, expected});
+            check_extent(checks, 0, axis, in(1).shape[axis]);
         }
         return checks;
     }
@@ -227,6 +225,13 @@ public:
     using AxisMapNode::AxisMapNode;
     std::vector<TensorType> infer() const override {
         return {TensorType(in(0).element, broadcast(in(0).shape, shape_operand(1)))};
+    }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        const size_t first = out(0).rank() - in(0).rank();
+        for (size_t axis = 0; axis < in(0).rank(); ++axis)
+            check_extent(checks, 0, axis, out(0).shape[first + axis], true);
+        return checks;
     }
 
 protected:

@@ -101,6 +101,12 @@ int onnx2halide_check(onnx2halide_session* session, const char* node, const char
                             what, (long long)number, (long long)low, (long long)high);
 }
 
+int onnx2halide_check_broadcast(onnx2halide_session* session, const char* node, const char* what, int64_t number,
+                                int64_t extent) {
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: %s is %lld, expected %lld or 1", node, what,
+                            (long long)number, (long long)extent);
+}
+
 static int64_t index_at(const halide_buffer_t* indices, size_t i) {
     return indices->type.bits == 64 ? ((const int64_t*)indices->host)[i] : ((const int32_t*)indices->host)[i];
 }

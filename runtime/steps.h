@@ -22,6 +22,9 @@ int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int6
 /* A number that an operand gives is an error outside of [low, high]. */
 int onnx2halide_check(onnx2halide_session* session, const char* node, const char* what, int64_t number, int64_t low,
                       int64_t high);
+/* So is an extent that is neither 1 nor that of the result. */
+int onnx2halide_check_broadcast(onnx2halide_session* session, const char* node, const char* what, int64_t number,
+                                int64_t extent);
 /* So is an index outside of [-extent, extent). With several extents an index belongs to that of its place along the
  * innermost axis. */
 int onnx2halide_check_indices(onnx2halide_session* session, const char* node, int input, const halide_buffer_t* indices,
@@ -66,6 +69,13 @@ static inline int64_t onnx2halide_dim(int64_t number) {
     do {                                                                                                               \
         const int64_t checked = number;                                                                                \
         if (checked < (low) || checked > (high)) return onnx2halide_check(session, node, what, checked, low, high);    \
+    } while (0)
+/* An extent that is broadcast where it is 1. */
+#define CHECK_BROADCAST(node, what, number, extent)                                                                    \
+    do {                                                                                                               \
+        const int64_t checked = number, expected = extent;                                                             \
+        if (checked != 1 && checked != expected)                                                                       \
+            return onnx2halide_check_broadcast(session, node, what, checked, expected);                                \
     } while (0)
 #define CHECK_INDICES(node, input, tensor, ...)                                                                        \
     RUN(onnx2halide_check_indices(session, node, input, T(tensor),                                                     \

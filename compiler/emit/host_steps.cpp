@@ -107,12 +107,31 @@ std::string HostSteps::device_views(const Step& step) const {
 
 void HostSteps::write_checks(const Node& node, std::string& text) {
     for (const Check& check : make_generator(node)->checks()) {
-        if (prove_less_equal(check.low, check.number) == Proof::yes &&
-            prove_less_equal(check.number, check.high) == Proof::yes)
-            continue;
-        text += fmt::format("    CHECK({}, \"{}\", {}, {}, {});\n", quoted_label(node), check.what,
-                            session_text(check.number), session_text(check.low), session_text(check.high));
+        write_check(node, check, text);
     }
+}
+
+/// An extent that a run finds in elements may be anything.
+void HostSteps::write_result_checks(const Value* output, std::string& text) {
+    const std::vector<Dim>& shape = output->checked_type().shape;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+        if (prove_less_equal(0, shape[axis]) == Proof::yes) continue;
+        write_check(*output->producer, {fmt::format("dim {} of the result", axis), shape[axis], 0, Dim::unbounded - 1},
+                    text);
+    }
+}
+
+void HostSteps::write_check(const Node& node, const Check& check, std::string& text) {
+    if (prove_less_equal(check.low, check.number) == Proof::yes &&
+        prove_less_equal(check.number, check.high) == Proof::yes)
+        return;
+    if (check.or_one) {
+        text += fmt::format("    CHECK_BROADCAST({}, {}, {}, {});\n", quoted_label(node), string_literal(check.what),
+                            session_text(check.number), session_text(check.high));
+        return;
+    }
+    text += fmt::format("    CHECK({}, {}, {}, {}, {});\n", quoted_label(node), string_literal(check.what),
+                        session_text(check.number), session_text(check.low), session_text(check.high));
 }
 
 /// Views have no step of their own.
@@ -138,7 +157,10 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
         write_checks(*node, text);
         write_index_checks(*node, text);
     }
-    for (const Value* output : step.outputs) prepare_output(output, text);
+    for (const Value* output : step.outputs) {
+        write_result_checks(output, text);
+        prepare_output(output, text);
+    }
     std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
     for (const Value* input : step.inputs) arguments.push_back(fmt::format("T({})", name(input)));
     for (const Dim& argument : step.arguments)

@@ -87,3 +87,13 @@ def test_signals(length_of_kernel):
 def test_products(columns):
     proto = model(helper.make_node("MatMul", ["x", "w"], ["c"]), ["n", "rows", 40], weights(40, columns))
     check(proto, [{"x": (n, rows, 40)} for n, rows in ((1, 1), (2, 2), (1, 3), (1, 5), (3, 7), (1, 8), (1, 11), (2, 50))])
+
+
+@pytest.mark.parametrize("shape_of_b", [["m", 8, 20], ["m", "k", "c"]])
+def test_products_of_batches_that_may_be_one(shape_of_b):
+    nodes = [helper.make_node("MatMul", ["a", "b"], ["y"])]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("a", ["n", "r", 8]), ("b", shape_of_b))]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["x", "r", "c"])
+    proto = helper.make_model(helper.make_graph(nodes, "open", inputs, [output]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    sizes = ((1, 1, 1), (3, 3, 5), (1, 4, 7), (4, 1, 9))
+    check(proto, [{"a": (n, rows, 8), "b": (m, 8, 20)} for n, m, rows in sizes])
