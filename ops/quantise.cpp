@@ -31,6 +31,16 @@ public:
         return {TensorType(result_type(), shape())};
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t i = 1; i < node_.inputs.size(); ++i) {
+            if (!has_input(i) || !has_axis(i)) continue;
+            const std::vector<Dim> expected = granularity();
+            for (size_t axis = 0; axis < expected.size(); ++axis) check_extent(checks, i, axis, expected[axis]);
+        }
+        return checks;
+    }
+
     bool takes_tiny() const override { return true; }
     bool takes_strings() const override { return false; }
 
@@ -79,14 +89,17 @@ private:
     /// Whether a scale or a zero point is not one for all.
     bool has_axis(size_t i) const { return !in(i).elements().is(1); }
 
+    /// The shape of scales and zero points of an axis, or of its blocks.
+    std::vector<Dim> granularity() const {
+        if (!block_) return {in(0).shape.at(axis())};
+        std::vector<Dim> blocks = in(0).shape;
+        blocks.at(axis()) = ceil_div(blocks.at(axis()), block_);
+        return blocks;
+    }
+
     void check_granularity(size_t i) const {
         if (!has_axis(i)) return;
-        std::vector<Dim> expected = {in(0).shape.at(axis())};
-        if (block_) {
-            expected = in(0).shape;
-            expected[axis()] = ceil_div(expected[axis()], block_);
-        }
-        const std::vector<Dim>& found = in(i).shape;
+        const std::vector<Dim>&found = in(i).shape, expected = granularity();
         const bool fits = std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
                                      [](const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; });
         if (!fits)
