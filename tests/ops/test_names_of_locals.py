@@ -46,6 +46,23 @@ def test_product(names, rows):
     check(product, {a: random(rows, 200), b: random(200, 300)})
 
 
+@pytest.mark.parametrize("names", ["tile tile_versions rows_of_task", "rows_of_task tile TileVersion"])
+def test_convolution_of_open_images(names):
+    image, between, result = names.split()
+    nodes = [node("Conv", f"{image} W", between, pads=[1, 1, 1, 1], strides=[2, 2]), node("Relu", between, result)]
+    shapes = [1, 8, "height", "width"], [1, 16, "height of result", "width of result"]
+    conv = model(nodes, [(image, FLOAT, shapes[0])], [(result, FLOAT, shapes[1])], {"W": random(16, 8, 3, 3)})
+    check(conv, {image: random(1, 8, 23, 37)})
+
+
+@pytest.mark.parametrize("names", ["tile tile_versions rows_of_task", "TileVersion tile tile_versions"])
+def test_product_of_open_rows(names):
+    a, product, result = names.split()
+    nodes = [node("MatMul", f"{a} B", product), node("Tanh", product, result)]
+    rows = model(nodes, [(a, FLOAT, ["rows", 64])], [(result, FLOAT, ["rows", 96])], {"B": random(64, 96)})
+    check(rows, {a: random(21, 64)})
+
+
 @pytest.mark.parametrize("names", ["row rows task", "k_row place x_tile", "part block lane", "lanes run k2"])
 @pytest.mark.parametrize("op", ["Softmax", "ReduceMean", "LpNormalization"])
 def test_rows(names, op):
