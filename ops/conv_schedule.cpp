@@ -62,7 +62,7 @@ private:
     /// The strips are of rows, or of pixels where there is one row.
     bool strips_of_rows() const { return conv_.loops.height > 1 || conv_.loops.open_height; }
     /// A run finds the best of several numbers of pixels for its width.
-    bool has_versions() const { return conv_.loops.open_width && tile_.pixels > 1; }
+    bool has_versions() const { return conv_.loops.open_width; }
     /// Whether the last vector has lanes for which there are no channels; the weights have zeros there.
     bool rounds_channels_up() const { return conv_.loops.shares_inputs && conv_.loops.channels % tile_.lanes != 0; }
 
@@ -79,7 +79,7 @@ private:
         const ConvLoops& loops = conv_.loops;
         const int64_t vectors = loops.channels / tile_.lanes + (rounds_channels_up() ? 1 : 0);
         if (!loops.whole_group) vectors_ = held("vectors", tile_.vectors, vectors);
-        pixels_ = has_versions() ? "tile.size" : held("pixels", tile_.pixels, loops.width);
+        pixels_ = has_versions() ? KernelSource::tile_size : held("pixels", tile_.pixels, loops.width);
         if (tile_.tile_rows > 1) rows_ = held("tile_rows", tile_.tile_rows, loops.height);
     }
 
@@ -167,8 +167,7 @@ private:
     void schedule_output() {
         if (!has_versions()) return source_.schedule(conv_.output.func, output_);
         const std::string width = source_.dim(conv_.output.extents[1]), pixels = source_.param("pixels", tile_.pixels);
-        source_.schedule_block(fmt::format("for (const TileVersion& tile : tile_versions({}, {}))", width, pixels),
-                               fmt::format("tile.of({})", conv_.output.func), output_);
+        source_.schedule_versions(conv_.output.func, width + ", " + pixels, output_);
     }
 
     std::vector<std::string> in_tile() const {

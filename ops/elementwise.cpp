@@ -127,11 +127,7 @@ std::vector<Dim> Elementwise::shape() const {
 std::vector<Check> Elementwise::checks() const {
     std::vector<Check> checks;
     const std::vector<Dim> result = shape();
-    for (const size_t i : operands()) {
-        const size_t first = first_axis(i);
-        for (size_t axis = 0; axis < in(i).rank() && first + axis < result.size(); ++axis)
-            check_extent(checks, i, axis, result[first + axis], true);
-    }
+    for (const size_t i : operands()) check_broadcast(checks, i, in(i).rank(), result, first_axis(i));
     return checks;
 }
 

@@ -246,10 +246,11 @@ void KernelSource::schedule(const std::string& stage, const std::vector<std::str
     schedule(statement + ";");
 }
 
-void KernelSource::schedule_block(const std::string& head, const std::string& stage,
-                                  const std::vector<std::string>& directives) {
-    schedule(fmt::format("{} {{\n            {}\n                .{};\n        }}", head, stage,
-                         fmt::join(directives, "\n                .")));
+void KernelSource::schedule_versions(const std::string& func, const std::string& arguments,
+                                     const std::vector<std::string>& directives) {
+    schedule(fmt::format("for (const TileVersion& tile : tile_versions({})) {{\n            tile.of({})\n"
+                         "                .{};\n        }}",
+                         arguments, func, fmt::join(directives, "\n                .")));
 }
 
 Loops KernelSource::output_loops(size_t i) {

@@ -38,8 +38,8 @@ public:
         const size_t rows_of_b = in(1).rank() == 1 ? 0 : in(1).rank() - 2;
         check_extent(checks, 1, rows_of_b, in(0).shape.back());
         for (const size_t i : {0, 1}) {
-            const size_t axes = batch(in(i)).size(), first = batch_rank() - axes;
-            for (size_t axis = 0; axis < axes; ++axis) check_extent(checks, i, axis, out(0).shape[first + axis], true);
+            const size_t axes = batch(in(i)).size();
+            check_broadcast(checks, i, axes, out(0).shape, batch_rank() - axes);
         }
         return checks;
     }

@@ -146,22 +146,22 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     schedule_wide(source, matmul.wide);
     const std::string vector = source.lanes(matmul.element, lanes);
     source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
-    const bool has_versions = !matmul.rows.constant() && tile.rows > 1;
+    const bool has_versions = !matmul.rows.constant();
     std::string vectors = source.param("vectors", tile.vectors);
     if (has_versions) {
         // Few rows keep sums in registers for more columns.
         constexpr int few = 3;
         const int wider = choose_matmul_tile(source.target(), matmul.element, few, matmul.columns).vectors;
         if (wider > tile.vectors)
-            vectors =
-                fmt::format("(tile.size <= {} ? {} : {})", few, source.param("vectors_of_few_rows", wider), vectors);
+            vectors = fmt::format("({} <= {} ? {} : {})", KernelSource::tile_size, few,
+                                  source.param("vectors_of_few_rows", wider), vectors);
     }
     const std::string width = fmt::format("{} * {}", vector, vectors);
     const Directives registers = {fmt::format("vectorize({}, {})", x, vector), unroll(x), unroll(y)};
     const std::string rows = source.param("rows", tile.rows);
-    const std::string split_rows =
-        has_versions ? fmt::format("split({0}, {1}, {0}, tile.size, TailStrategy::ShiftInwards)", y, y_tile)
-                     : guarded_split(y, y_tile, rows);
+    const std::string split_rows = has_versions ? fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)",
+                                                              y, y_tile, KernelSource::tile_size)
+                                                : guarded_split(y, y_tile, rows);
     const Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
                                             reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
                                            registers),
@@ -169,9 +169,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     if (has_versions) {
         source.schedule(
             "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
-        source.schedule_block(
-            fmt::format("for (const TileVersion& tile : tile_versions({}, {}, 0.7))", source.dim(matmul.rows), rows),
-            fmt::format("tile.of({})", matmul.output.func), loops);
+        source.schedule_versions(matmul.output.func, fmt::format("{}, {}, 0.7", source.dim(matmul.rows), rows), loops);
     } else {
         source.schedule(matmul.output.func, loops);
     }

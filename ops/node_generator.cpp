@@ -237,6 +237,12 @@ void NodeGenerator::check_extent(std::vector<Check>& checks, size_t i, size_t ax
     checks.push_back({fmt::format("dim {} of '{}'", axis, input(i)->name), own, expected, expected, or_one});
 }
 
+void NodeGenerator::check_broadcast(std::vector<Check>& checks, size_t i, size_t axes, const std::vector<Dim>& result,
+                                    size_t first) const {
+    for (size_t axis = 0; axis < axes && first + axis < result.size(); ++axis)
+        check_extent(checks, i, axis, result[first + axis], true);
+}
+
 namespace {
 
 /// What two extents are together, of which only a run may know whether they are equal or one is 1.

@@ -147,6 +147,9 @@ protected:
     /// A check that input i has this extent along an axis, or 1 where it is then broadcast; none where that is certain.
     void check_extent(std::vector<Check>& checks, size_t i, size_t axis, const Dim& expected,
                       bool or_one = false) const;
+    /// The same for the first `axes` axes of input i, which are broadcast to those of `result` from `first` on.
+    void check_broadcast(std::vector<Check>& checks, size_t i, size_t axes, const std::vector<Dim>& result,
+                         size_t first) const;
 
     /// A check that an axis lies in [-rank, rank); none where it is a number.
     static std::vector<Check> axis_checks(const std::vector<Dim>& axes, size_t rank);

@@ -228,9 +228,7 @@ public:
     }
     std::vector<Check> checks() const override {
         std::vector<Check> checks;
-        const size_t first = out(0).rank() - in(0).rank();
-        for (size_t axis = 0; axis < in(0).rank(); ++axis)
-            check_extent(checks, 0, axis, out(0).shape[first + axis], true);
+        check_broadcast(checks, 0, in(0).rank(), out(0).shape, out(0).rank() - in(0).rank());
         return checks;
     }
 

@@ -1,7 +1,6 @@
 #include "compiler/build/archive.h"
 
 #include <future>
-#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -65,23 +64,10 @@ void compile_c(const CSource& source, const std::string& text, const fs::path& o
     cache.store(key, object);
 }
 
-/// Every header of the runtime, in the order of their names.
-const std::string& runtime_headers() {
-    static const std::string text = [] {
-        std::set<fs::path> headers;
-        for (const auto& file : fs::directory_iterator(runtime_folder)) {
-            if (file.path().extension() == ".h") headers.insert(file.path());
-        }
-        std::string all;
-        for (const fs::path& header : headers) all += read_text(header);
-        return all;
-    }();
-    return text;
-}
-
 void build_runtime_source(const std::string& cc, const std::string& name, const fs::path& object) {
+    static const std::string headers = read_headers(runtime_folder);
     const fs::path source = runtime_folder / name;
-    compile_c({cc, "-O2", source, runtime_folder}, runtime_headers() + read_text(source), object);
+    compile_c({cc, "-O2", source, runtime_folder}, headers + read_text(source), object);
 }
 
 /// Halide's own runtime, for every machine of the target's kind: made when the compiler was built, from the cache, or

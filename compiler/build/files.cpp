@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -58,6 +59,16 @@ std::string read_text(const fs::path& path) {
     std::string text(file ? size : 0, '\0');
     if (!file || std::fread(text.data(), 1, size, file.get()) != size)
         throw FileError(path, "cannot be read", last_error().message());
+    return text;
+}
+
+std::string read_headers(const fs::path& folder) {
+    std::set<fs::path> headers;
+    for (const auto& file : fs::directory_iterator(folder)) {
+        if (file.path().extension() == ".h") headers.insert(file.path());
+    }
+    std::string text;
+    for (const fs::path& header : headers) text += read_text(header);
     return text;
 }
 

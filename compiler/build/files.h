@@ -24,6 +24,9 @@ std::string message_of(const std::exception& error);
 /// The whole file. Throws FileError where it cannot be read.
 std::string read_text(const std::filesystem::path& path);
 
+/// Every header (.h) of a folder, in the order of their names. Throws FileError where one cannot be read.
+std::string read_headers(const std::filesystem::path& folder);
+
 /// Writes a file under another name and renames it, so that nobody sees half of it. Throws FileError where it cannot be
 /// written.
 void write_file(const std::filesystem::path& path, std::string_view content);

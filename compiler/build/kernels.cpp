@@ -68,19 +68,9 @@ std::string autoscheduler_plugin(const std::string& autoscheduler) {
     return fmt::format(ONNX2HALIDE_HALIDE_DIR "/lib64/libautoschedule_{}.so", autoscheduler);
 }
 
-/// What generators include, Halide's own header aside.
-std::string generator_headers() {
-    std::set<fs::path> headers;
-    for (const auto& file : fs::directory_iterator(ONNX2HALIDE_GENERATORS_DIR)) {
-        if (file.path().extension() == ".h") headers.insert(file.path());
-    }
-    std::string text;
-    for (const fs::path& header : headers) text += read_text(header);
-    return text;
-}
-
 std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
-    static const std::string surroundings = sha256(generator_headers() + read_text(ONNX2HALIDE_GENERATOR_MAIN));
+    static const std::string surroundings =
+        sha256(read_headers(ONNX2HALIDE_GENERATORS_DIR) + read_text(ONNX2HALIDE_GENERATOR_MAIN));
     return ObjectCache::key(fmt::format("kernel {} {}", generator.target, autoscheduler_words(job.autoscheduler)),
                             surroundings + job.file.preamble + generator.text);
 }

@@ -181,7 +181,10 @@ def _calls_of_steps(steps: list[str], calls: list[str]) -> list[tuple[int, list[
     """Steps with the numbers of their calls, both given as kernels. Where they are not each other, a step answers for its kernel."""
     if steps == calls:
         return [(index, [index]) for index in range(len(steps))]
-    return [(steps.index(kernel), [call for call, other in enumerate(calls) if other == kernel]) for kernel in dict.fromkeys(calls)]
+    found: dict[str, list[int]] = {}
+    for call, kernel in enumerate(calls):
+        found.setdefault(kernel, []).append(call)
+    return [(steps.index(kernel), numbers) for kernel, numbers in found.items()]
 
 
 def _number(expression: int | str, sizes: dict[str, int]) -> int:
