@@ -6,8 +6,6 @@
 
 static int64_t box_in(const halide_buffer_t* tensor) { return *(const int64_t*)tensor->host; }
 
-static size_t element_bytes(const halide_buffer_t* tensor) { return (size_t)(tensor->type.bits + 7) / 8; }
-
 /* Makes a result that is one element. */
 static int give(onnx2halide_session* session, onnx2halide_result result, const void* element, size_t bytes) {
     void* to = NULL;
@@ -33,7 +31,7 @@ static int new_tensor(onnx2halide_session* session, int rank, const int64_t* dim
 
 static int copy_tensor(onnx2halide_session* session, const halide_buffer_t* tensor, onnx2halide_item* item) {
     int64_t dims[ONNX2HALIDE_MAX_RANK];
-    for (int axis = 0; axis < tensor->dimensions; ++axis) dims[axis] = onnx2halide_extent(tensor, axis);
+    onnx2halide_get_dims(tensor, dims);
     const size_t bytes = onnx2halide_tensor_bytes(tensor);
     RUN(new_tensor(session, tensor->dimensions, dims, bytes, item));
     if (bytes > 0) memcpy(item->data, tensor->host, bytes);
@@ -179,27 +177,24 @@ static int count_parts(onnx2halide_session* session, const char* node, const hal
 
 int onnx2halide_split_to_sequence(onnx2halide_session* session, const char* node, int axis, int keeps_axis,
                                   const halide_buffer_t* x, const halide_buffer_t* split, onnx2halide_result result) {
-    const int64_t size = onnx2halide_extent(x, axis);
-    int64_t count, box, dims[ONNX2HALIDE_MAX_RANK], outer = 1, first = 0;
-    size_t inner = element_bytes(x);
+    const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
+    const int64_t size = slices.count;
+    const size_t slice_bytes = (size_t)slices.inner * onnx2halide_element_bytes(x);
+    int64_t count, box, dims[ONNX2HALIDE_MAX_RANK], first = 0;
     onnx2halide_item* items;
     RUN(count_parts(session, node, split, size, &count));
     RUN(onnx2halide_new_box(session, count, &box, &items));
-    for (int i = 0; i < x->dimensions; ++i) {
-        dims[i] = onnx2halide_extent(x, i);
-        if (i < axis) outer *= dims[i];
-        if (i > axis) inner *= (size_t)dims[i];
-    }
+    onnx2halide_get_dims(x, dims);
     const int drops_axis = !split && !keeps_axis;
     for (int i = axis; drops_axis && i + 1 < x->dimensions; ++i) dims[i] = dims[i + 1];
     for (int64_t i = 0; i < count; ++i) {
         const int64_t wanted = size_of_part(split, i), part = wanted < size - first ? wanted : size - first;
         if (!drops_axis) dims[axis] = part;
-        const size_t bytes = (size_t)part * inner;
-        RUN(new_tensor(session, x->dimensions - drops_axis, dims, (size_t)outer * bytes, &items[i]));
-        for (int64_t j = 0; j < outer && bytes > 0; ++j) {
-            memcpy((unsigned char*)items[i].data + (size_t)j * bytes, x->host + (size_t)(j * size + first) * inner,
-                   bytes);
+        const size_t bytes = (size_t)part * slice_bytes;
+        RUN(new_tensor(session, x->dimensions - drops_axis, dims, (size_t)slices.outer * bytes, &items[i]));
+        for (int64_t j = 0; j < slices.outer && bytes > 0; ++j) {
+            memcpy((unsigned char*)items[i].data + (size_t)j * bytes,
+                   x->host + (size_t)(j * size + first) * slice_bytes, bytes);
         }
         first += part;
     }
@@ -237,7 +232,7 @@ int onnx2halide_concat_from_sequence(onnx2halide_session* session, const char* n
     RUN(check_shape(session, node, &shape, rank, dims));
     unsigned char* to = NULL;
     RUN(onnx2halide_make_result(session, result, rank, whole, (void**)&to));
-    const size_t bytes = element_bytes(&session->tensors[result.tensor]);
+    const size_t bytes = onnx2halide_element_bytes(&session->tensors[result.tensor]);
     for (int64_t i = 0; i < outer; ++i) {
         for (int64_t j = 0; j < size; ++j) {
             const size_t own = (size_t)((is_new_axis ? 1 : items[j].dims[axis]) * inner) * bytes;

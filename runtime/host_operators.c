@@ -4,15 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t element_bytes(const halide_buffer_t* tensor) { return (size_t)(tensor->type.bits + 7) / 8; }
-
 static int64_t element_count(const halide_buffer_t* tensor) {
-    return (int64_t)(onnx2halide_tensor_bytes(tensor) / element_bytes(tensor));
+    return (int64_t)(onnx2halide_tensor_bytes(tensor) / onnx2halide_element_bytes(tensor));
 }
 
 /* Whether an element is not 0. Of a float the sign does not count. */
 static int is_set(const halide_buffer_t* tensor, int64_t i) {
-    const size_t bytes = element_bytes(tensor);
+    const size_t bytes = onnx2halide_element_bytes(tensor);
     uint64_t bits = 0;
     memcpy(&bits, tensor->host + (size_t)i * bytes, bytes);
     if (tensor->type.code != halide_type_int && tensor->type.code != halide_type_uint) bits <<= 64 - 8 * bytes + 1;
@@ -49,37 +47,19 @@ int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const h
     return 0;
 }
 
-/* A tensor as outer x slices x inner elements around an axis; -1: all elements in a row. */
-typedef struct view {
-    int64_t outer, slices;
-    size_t inner_bytes;
-} view;
-
-static view view_along(const halide_buffer_t* x, int axis) {
-    view v = {1, 1, element_bytes(x)};
-    if (axis < 0) {
-        v.slices = element_count(x);
-        return v;
-    }
-    for (int i = 0; i < x->dimensions; ++i) {
-        if (i < axis) v.outer *= onnx2halide_extent(x, i);
-        if (i == axis) v.slices = onnx2halide_extent(x, i);
-        if (i > axis) v.inner_bytes *= (size_t)onnx2halide_extent(x, i);
-    }
-    return v;
-}
-
 /* Makes the result that has `count` of the slices of x, those with these numbers. */
 static int take_slices(onnx2halide_session* session, const halide_buffer_t* x, int axis, const int64_t* numbers,
                        int64_t count, onnx2halide_result result) {
-    const view v = view_along(x, axis);
-    int64_t dims[16] = {count};
-    for (int i = 0; axis >= 0 && i < x->dimensions; ++i) dims[i] = i == axis ? count : onnx2halide_extent(x, i);
+    const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
+    const size_t bytes = (size_t)slices.inner * onnx2halide_element_bytes(x);
+    int64_t dims[ONNX2HALIDE_MAX_RANK];
+    if (axis >= 0) onnx2halide_get_dims(x, dims);
+    dims[axis < 0 ? 0 : axis] = count;
     unsigned char* to = NULL;
     RUN(onnx2halide_make_result(session, result, axis < 0 ? 1 : x->dimensions, dims, (void**)&to));
-    for (int64_t outer = 0; outer < v.outer && to; ++outer) {
-        for (int64_t i = 0; i < count; ++i, to += v.inner_bytes)
-            memcpy(to, x->host + (size_t)(outer * v.slices + numbers[i]) * v.inner_bytes, v.inner_bytes);
+    for (int64_t outer = 0; outer < slices.outer && to; ++outer) {
+        for (int64_t i = 0; i < count; ++i, to += bytes)
+            memcpy(to, x->host + (size_t)(outer * slices.count + numbers[i]) * bytes, bytes);
     }
     return 0;
 }
@@ -88,9 +68,8 @@ int onnx2halide_compress(onnx2halide_session* session, const char* node, int axi
                          const halide_buffer_t* condition, onnx2halide_result kept) {
     (void)node;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
-    const view v = view_along(x, axis);
-    const int64_t conditions = element_count(condition);
-    const int64_t considered = conditions < v.slices ? conditions : v.slices;
+    const int64_t conditions = element_count(condition), slices = onnx2halide_slices_along(x, axis).count;
+    const int64_t considered = conditions < slices ? conditions : slices;
     int64_t* numbers = onnx2halide_keep(session, (size_t)considered * sizeof(int64_t));
     if (!numbers) return ONNX2HALIDE_NO_MEMORY;
     int64_t count = 0;
@@ -108,18 +87,14 @@ static int compare_elements(struct halide_type_t type, const unsigned char* a, c
     return (p > q) - (p < q);
 }
 
-typedef struct slices {
-    const halide_buffer_t* x;
-    view v;
-} slices;
-
-static int compare_slices(const slices* s, int64_t a, int64_t b) {
-    const size_t bytes = element_bytes(s->x);
-    for (int64_t outer = 0; outer < s->v.outer; ++outer) {
-        const unsigned char* p = s->x->host + (size_t)(outer * s->v.slices + a) * s->v.inner_bytes;
-        const unsigned char* q = s->x->host + (size_t)(outer * s->v.slices + b) * s->v.inner_bytes;
-        for (size_t i = 0; i < s->v.inner_bytes; i += bytes) {
-            const int order = compare_elements(s->x->type, p + i, q + i);
+/* The order of two slices: that of the first elements that differ. */
+static int compare_slices(const halide_buffer_t* x, const onnx2halide_slices* slices, int64_t a, int64_t b) {
+    const size_t bytes = onnx2halide_element_bytes(x);
+    for (int64_t outer = 0; outer < slices->outer; ++outer) {
+        const unsigned char* p = x->host + (size_t)((outer * slices->count + a) * slices->inner) * bytes;
+        const unsigned char* q = x->host + (size_t)((outer * slices->count + b) * slices->inner) * bytes;
+        for (int64_t i = 0; i < slices->inner; ++i, p += bytes, q += bytes) {
+            const int order = compare_elements(x->type, p, q);
             if (order != 0) return order;
         }
     }
@@ -127,7 +102,8 @@ static int compare_slices(const slices* s, int64_t a, int64_t b) {
 }
 
 /* Sorts numbers of slices by the slices and, of equal ones, by number: merges ever longer runs. */
-static void sort_slices(const slices* s, int64_t* numbers, int64_t* spare, int64_t count) {
+static void sort_slices(const halide_buffer_t* x, const onnx2halide_slices* slices, int64_t* numbers, int64_t* spare) {
+    const int64_t count = slices->count;
     for (int64_t run = 1; run < count; run *= 2) {
         for (int64_t start = 0; start < count; start += 2 * run) {
             const int64_t middle = start + run < count ? start + run : count;
@@ -135,7 +111,7 @@ static void sort_slices(const slices* s, int64_t* numbers, int64_t* spare, int64
             int64_t left = start, right = middle;
             for (int64_t i = start; i < end; ++i) {
                 const int takes_left =
-                    right >= end || (left < middle && compare_slices(s, numbers[left], numbers[right]) <= 0);
+                    right >= end || (left < middle && compare_slices(x, slices, numbers[left], numbers[right]) <= 0);
                 spare[i] = numbers[takes_left ? left++ : right++];
             }
         }
@@ -156,8 +132,8 @@ int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis,
                        onnx2halide_result values, onnx2halide_result first, onnx2halide_result inverse,
                        onnx2halide_result counts) {
     (void)node;
-    const slices s = {x, view_along(x, axis)};
-    const int64_t count = s.v.slices;
+    const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
+    const int64_t count = slices.count;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
     int64_t* memory = onnx2halide_keep(session, (size_t)count * 6 * sizeof(int64_t));
     if (!memory) return ONNX2HALIDE_NO_MEMORY;
@@ -165,10 +141,10 @@ int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis,
     int64_t *numbers = memory, *spare = numbers + count, *firsts = spare + count, *repeats = firsts + count,
             *group_of = repeats + count, *place = group_of + count;
     for (int64_t i = 0; i < count; ++i) numbers[i] = i;
-    sort_slices(&s, numbers, spare, count);
+    sort_slices(x, &slices, numbers, spare);
     int64_t groups = 0;
     for (int64_t i = 0; i < count; ++i) {
-        if (i == 0 || compare_slices(&s, numbers[i - 1], numbers[i]) != 0) firsts[groups++] = numbers[i];
+        if (i == 0 || compare_slices(x, &slices, numbers[i - 1], numbers[i]) != 0) firsts[groups++] = numbers[i];
         group_of[numbers[i]] = groups - 1;
         ++repeats[groups - 1];
     }

@@ -26,7 +26,7 @@ int match_all(onnx2halide_session* session, const RE2& expression, const halide_
 extern "C" int onnx2halide_regex_full_match(onnx2halide_session* session, const char* node, const char* pattern,
                                             int64_t length, const halide_buffer_t* x, onnx2halide_result result) {
     int64_t dims[ONNX2HALIDE_MAX_RANK];
-    for (int axis = 0; axis < x->dimensions; ++axis) dims[axis] = onnx2halide_extent(x, axis);
+    onnx2halide_get_dims(x, dims);
     void* matches = nullptr;
     RUN(onnx2halide_make_result(session, result, x->dimensions, dims, &matches));
     try {

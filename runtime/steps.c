@@ -5,8 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+void onnx2halide_get_dims(const halide_buffer_t* tensor, int64_t* dims) {
+    for (int axis = 0; axis < tensor->dimensions; ++axis) dims[axis] = onnx2halide_extent(tensor, axis);
+}
+
+onnx2halide_slices onnx2halide_slices_along(const halide_buffer_t* tensor, int axis) {
+    onnx2halide_slices slices = {1, 1, 1};
+    for (int i = 0; i < tensor->dimensions; ++i) {
+        int64_t* part = i < axis ? &slices.outer : i == axis || axis < 0 ? &slices.count : &slices.inner;
+        *part *= onnx2halide_extent(tensor, i);
+    }
+    return slices;
+}
+
 size_t onnx2halide_tensor_bytes(const halide_buffer_t* tensor) {
-    size_t bytes = (size_t)(tensor->type.bits + 7) / 8;
+    size_t bytes = onnx2halide_element_bytes(tensor);
     for (int i = 0; i < tensor->dimensions; ++i) bytes *= (size_t)tensor->dim[i].extent;
     return bytes;
 }

@@ -39,6 +39,22 @@ static inline int64_t onnx2halide_extent(const halide_buffer_t* tensor, int axis
     return tensor->dim[tensor->dimensions - 1 - axis].extent;
 }
 
+/* Its extents, from the outermost, of which there are as many as it has axes. */
+void onnx2halide_get_dims(const halide_buffer_t* tensor, int64_t* dims);
+
+/* A tensor seen along one axis: `outer` times `count` slices of `inner` elements. */
+typedef struct onnx2halide_slices {
+    int64_t outer, count, inner;
+} onnx2halide_slices;
+
+/* Axis -1: all elements in a row, each of which is a slice. */
+onnx2halide_slices onnx2halide_slices_along(const halide_buffer_t* tensor, int axis);
+
+/* Of one element, whole. */
+static inline size_t onnx2halide_element_bytes(const halide_buffer_t* tensor) {
+    return (size_t)(tensor->type.bits + 7) / 8;
+}
+
 /* A tensor that an operator of the host makes. One on the heap has the shape that the operator gives it, another one of
  * slot -1 has a place and a shape already. Tensor -1: nobody asks for it. */
 typedef struct onnx2halide_result {

@@ -116,7 +116,7 @@ int onnx2halide_string_split(onnx2halide_session* session, const char* node, con
     const int64_t count = count_of(x);
     int64_t dims[ONNX2HALIDE_MAX_RANK], *numbers = NULL, *found = NULL, widest = 0;
     onnx2halide_string part;
-    for (int axis = 0; axis < rank; ++axis) dims[axis] = onnx2halide_extent(x, axis);
+    onnx2halide_get_dims(x, dims);
     if (counts.tensor >= 0) RUN(onnx2halide_make_result(session, counts, rank, dims, (void**)&found));
     for (int64_t i = 0; i < count; ++i) {
         int64_t own = 0;

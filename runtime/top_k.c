@@ -63,17 +63,14 @@ static void select_first(ranked* row, int64_t size, int64_t count) {
 int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, const halide_buffer_t* x,
                       const halide_buffer_t* k, onnx2halide_result values, onnx2halide_result indices) {
     const int rank = x->dimensions;
-    int64_t dims[ONNX2HALIDE_MAX_RANK], outer = 1, inner = 1;
-    for (int i = 0; i < rank; ++i) {
-        dims[i] = onnx2halide_extent(x, i);
-        if (i < axis) outer *= dims[i];
-        if (i > axis) inner *= dims[i];
-    }
-    const int64_t size = dims[axis], count = *(const int64_t*)k->host;
+    const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
+    const int64_t size = slices.count, inner = slices.inner, count = *(const int64_t*)k->host;
     if (count < 0 || count > size) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: k is %lld, expected 0 to %lld", node,
                                 (long long)count, (long long)size);
     }
+    int64_t dims[ONNX2HALIDE_MAX_RANK];
+    onnx2halide_get_dims(x, dims);
     dims[axis] = count;
     unsigned char* to = NULL;
     int64_t* places = NULL;
@@ -82,8 +79,8 @@ int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, 
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
     ranked* row = onnx2halide_keep(session, (size_t)size * sizeof *row);
     if (!row) return ONNX2HALIDE_NO_MEMORY;
-    const size_t bytes = (size_t)x->type.bits / 8;
-    for (int64_t line = 0; line < outer * inner; ++line) {
+    const size_t bytes = onnx2halide_element_bytes(x);
+    for (int64_t line = 0; line < slices.outer * inner; ++line) {
         const int64_t from = line / inner * size * inner + line % inner,
                       first = line / inner * count * inner + line % inner;
         for (int64_t i = 0; i < size; ++i) {
