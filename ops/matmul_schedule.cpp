@@ -148,7 +148,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
     const bool has_versions = !matmul.rows.constant();
     std::string vectors = source.param("vectors", tile.vectors);
-    if (has_versions) {
+    if (has_versions && matmul.columns.constant()) {
         // Few rows keep sums in registers for more columns.
         constexpr int few = 3;
         const int wider = choose_matmul_tile(source.target(), matmul.element, few, matmul.columns).vectors;
@@ -173,12 +173,21 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     } else {
         source.schedule(matmul.output.func, loops);
     }
+    // Only what has a known number of columns lies in registers, or on the stack.
+    const auto bounded = [&](Directives stage, const std::string& loop, int64_t per_turn) {
+        const std::string turns = per_turn == 1 ? width : fmt::format("({} + {}) / {}", width, per_turn - 1, per_turn);
+        if (!matmul.columns.constant()) stage.push_back(fmt::format("bound_extent({}, {})", loop, turns));
+        return stage;
+    };
     if (!matmul.panels.empty()) {
-        const std::string place =
-            by_rows ? "compute_root()" : fmt::format("compute_at({}, {})", matmul.output.func, outer_tile);
-        source.schedule(fmt::format("{}.{}.vectorize({}, {});", matmul.panels, place, source.var("lane"), vector));
+        const Directives place = by_rows ? Directives{"compute_root()"}
+                                         : bounded({fmt::format("compute_at({}, {})", matmul.output.func, outer_tile)},
+                                                   source.var("block"), column_block(matmul.element));
+        source.schedule(matmul.panels, joined(place, {fmt::format("vectorize({}, {})", source.var("lane"), vector)}));
     }
-    source.schedule(matmul.sum, joined({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, registers));
+    source.schedule(
+        matmul.sum,
+        joined(bounded({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, x, 1), registers));
     source.schedule(matmul.sum + ".update()", joined({reorder({x, y, matmul.step})}, registers));
 }
 
