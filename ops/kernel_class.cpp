@@ -57,12 +57,11 @@ std::string KernelSource::estimates() const {
     }
     for (const auto* values : {&inputs_, &outputs_}) {
         for (const Value* value : *values) {
-            std::vector<std::string> ranges;
-            for (const Dim& extent : value->checked_type().extents())
-                ranges.push_back(fmt::format("{{0, {}}}", extent.substitute(open).text()));
-            if (ranges.empty()) continue;
+            std::vector<std::string> extents;
+            for (const Dim& extent : value->checked_type().extents()) extents.push_back(extent.substitute(open).text());
+            if (extents.empty()) continue;
             text +=
-                fmt::format("            {}.set_estimates({{{}}});\n", value_names_.at(value), fmt::join(ranges, ", "));
+                fmt::format("            estimate({}, {{{}}});\n", value_names_.at(value), fmt::join(extents, ", "));
         }
     }
     return text;

@@ -227,6 +227,8 @@ constexpr std::string_view reserved_words[] = {
     "size_t",
     "std",
     "dense",
+    "fix_dense",
+    "estimate",
     "tile",
     "tile_versions",
     "TileVersion",

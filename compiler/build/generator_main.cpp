@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "Halide.h"
+#include "compiler/build/register_generator.h"
 
 namespace {
 
@@ -250,7 +250,21 @@ void reap(int& running, int& failed) {
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) ++failed;
 }
 
+/// Names protected members of other generators.
+struct Preparation : GeneratorBase {
+    static constexpr auto init = &Preparation::init_from_context;
+    static constexpr auto name = &Preparation::set_generator_names;
+};
+
 }  // namespace
+
+std::unique_ptr<AbstractGenerator> prepared_generator(GeneratorBase* generator, const GeneratorContext& context,
+                                                      const char* name) {
+    std::unique_ptr<AbstractGenerator> prepared(generator);
+    (generator->*Preparation::init)(context);
+    (generator->*Preparation::name)(name, name);
+    return prepared;
+}
 
 int main(int argc, char** argv) {
     if (argc < 7) {

@@ -201,18 +201,18 @@ private:
 
     static ProcessResult compile(const Slice& slice, const fs::path& folder) {
         std::string source = slice.job->file.preamble;
+        source += "#include \"" ONNX2HALIDE_SOURCE_DIR "/compiler/build/register_generator.h\"\n";
         for (size_t i = 0; i < slice.classes.size(); ++i) {
             const GeneratorClass& generator = *slice.classes[i]->generator;
             const std::string body = generator.text.substr(0, generator.text.rfind(registration_mark));
             // A person's mistakes are told where they are.
             const std::string place = fmt::format("#line {} \"{}\"\n", generator.line, slice.job->file.name);
-            source += fmt::format("\nnamespace {0} {{\n{1}{2}}}\n{3}{0}::{4}, {0})\n", slot(i), place, body,
-                                  registration_mark, generator.name);
+            source += fmt::format("\nnamespace {0} {{\n{1}{2}ONNX2HALIDE_REGISTER_GENERATOR({3}, \"{0}\")\n}}\n",
+                                  slot(i), place, body, generator.name);
         }
         write_file(folder / "generators.cpp", source);
-        // The flags are those of the precompiled header.
         ProcessResult result =
-            run_process({"g++", "-std=c++17", "-O0", "-fno-rtti", "-fPIC", "-I" ONNX2HALIDE_GENERATORS_DIR,
+            run_process({"g++", ONNX2HALIDE_GENERATOR_FLAGS, "-I" ONNX2HALIDE_GENERATORS_DIR,
                          "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-c", (folder / "generators.cpp").string(), "-o",
                          (folder / "generators.o").string()});
         if (result.status != 0) return result;

@@ -69,8 +69,9 @@ void add_dim_option(CLI::App& command, std::vector<std::string>& texts) {
 }
 
 void add_parallel_option(CLI::App& command, int& parallel) {
-    command.add_option("-j", parallel, "processes to build with; default: one a core")
+    command.add_option("-j", parallel, "processes to build with; default: $ONNX2HALIDE_JOBS, or one a core")
         ->option_text("N")
+        ->envname("ONNX2HALIDE_JOBS")
         ->check(CLI::Range(1, 1024));
 }
 

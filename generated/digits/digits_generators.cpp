@@ -34,10 +34,10 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            image_channels_last.set_estimates({{0, 1}, {0, 8}, {0, 8}, {0, 1}});
-            norm1_Mul_packed.set_estimates({{0, 16}, {0, 1}, {0, 3}, {0, 3}, {0, 1}});
-            norm1_Add_2.set_estimates({{0, 16}});
-            relu1.set_estimates({{0, 16}, {0, 8}, {0, 8}, {0, 1}});
+            estimate(image_channels_last, {1, 8, 8, 1});
+            estimate(norm1_Mul_packed, {16, 1, 3, 3, 1});
+            estimate(norm1_Add_2, {16});
+            estimate(relu1, {16, 8, 8, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
@@ -101,10 +101,10 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            relu1.set_estimates({{0, 16}, {0, 8}, {0, 8}, {0, 1}});
-            conv2_W_packed.set_estimates({{0, 16}, {0, 16}, {0, 3}, {0, 3}, {0, 2}});
-            conv2_B.set_estimates({{0, 32}});
-            relu2.set_estimates({{0, 32}, {0, 8}, {0, 8}, {0, 1}});
+            estimate(relu1, {16, 8, 8, 1});
+            estimate(conv2_W_packed, {16, 16, 3, 3, 2});
+            estimate(conv2_B, {32});
+            estimate(relu2, {32, 8, 8, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
@@ -161,8 +161,8 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            relu2.set_estimates({{0, 32}, {0, 8}, {0, 8}, {0, 1}});
-            pool_2.set_estimates({{0, 32}, {0, 4}, {0, 4}, {0, 1}});
+            estimate(relu2, {32, 8, 8, 1});
+            estimate(pool_2, {32, 4, 4, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
@@ -203,8 +203,8 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            pool.set_estimates({{0, 32}, {0, 4}, {0, 4}, {0, 1}});
-            pool_row_major_2.set_estimates({{0, 4}, {0, 4}, {0, 32}, {0, 1}});
+            estimate(pool, {32, 4, 4, 1});
+            estimate(pool_row_major_2, {4, 4, 32, 1});
             return;
         }
         // Tiles are transposed in registers: memory is read along c and written along x.
@@ -244,10 +244,10 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            flat.set_estimates({{0, 512}, {0, 1}});
-            dense_W_packed.set_estimates({{0, 16}, {0, 512}, {0, 1}});
-            dense_B.set_estimates({{0, 10}});
-            dense_3.set_estimates({{0, 10}, {0, 1}});
+            estimate(flat, {512, 1});
+            estimate(dense_W_packed, {16, 512, 1});
+            estimate(dense_B, {10});
+            estimate(dense_3, {10, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
@@ -298,8 +298,8 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            dense_2.set_estimates({{0, 10}, {0, 1}});
-            probabilities_2.set_estimates({{0, 10}, {0, 1}});
+            estimate(dense_2, {10, 1});
+            estimate(probabilities_2, {10, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();

@@ -33,7 +33,7 @@ class Compiled:
 
     def _compile(self, cases: dict[str, pathlib.Path]) -> None:
         sources = [Source(folder / "model.onnx", name) for name, folder in cases.items()]
-        for name, result in zip(cases, libraries(sources, Options(), self.folder)):
+        for name, result in zip(cases, libraries(sources, Options(), self.folder, os.cpu_count())):
             part = self._result(name).with_suffix(".part")
             part.write_text(json.dumps(str(result) if isinstance(result, CompileError) else None))
             part.rename(self._result(name))

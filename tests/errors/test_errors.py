@@ -317,6 +317,15 @@ def test_size_of_the_cache_is_a_number(onnx2halide, tmp_path):
         assert (done.returncode, done.stderr) == (2, f"ONNX2HALIDE_CACHE_SIZE: '{text}', expected a number of bytes\n" + HELP)
 
 
+def test_number_of_processes_from_the_environment(onnx2halide, tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(chain("Neg").SerializeToString())
+    for text in ("0", "many", "1025"):
+        done = onnx2halide("tiny.onnx", "-o", "out", env=os.environ | {"ONNX2HALIDE_JOBS": text})
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "-j" in done.stderr and text in done.stderr and done.stderr.endswith(HELP)
+    assert onnx2halide("tiny.onnx", "-o", "out", env=os.environ | {"ONNX2HALIDE_JOBS": "2"}).returncode == 0
+
+
 def test_compiler_of_another_processor(onnx2halide, tmp_path):
     (tmp_path / "tiny.onnx").write_bytes(chain("Neg").SerializeToString())
     here = os.uname().machine

@@ -1,6 +1,7 @@
 """Models of parametrised tests are compiled many with one run of the compiler, which takes far less time than one by one."""
 
 import fcntl
+import os
 import tempfile
 from pathlib import Path
 
@@ -49,4 +50,4 @@ def compiled_together(request, model_batches, compiled_batches) -> None:
     # The other worker, which wants the same batch at the same time, waits.
     with open(Path(tempfile.gettempdir()) / "onnx2halide-test-batches.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        libraries([Source(model) for model in models], Options())
+        libraries([Source(model) for model in models], Options(), jobs=os.cpu_count())
