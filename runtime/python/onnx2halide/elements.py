@@ -42,8 +42,10 @@ def is_integer(dtype: np.dtype) -> bool:
     return dtype.kind in "iub" or dtype.name in ("uint4", "int4", "uint2", "int2")
 
 
+@functools.cache
 def is_packed(dtype: np.dtype) -> bool:
     """Whether ONNX stores several elements in a byte. In an array each has a byte of its own."""
+    # numpy takes longer to make the name than a small model runs.
     return dtype.name in _packed_bits
 
 

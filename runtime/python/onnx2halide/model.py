@@ -49,6 +49,7 @@ class Model:
         # Filled anew by each run; made once, because a small model runs for less time than making them takes.
         self._input_values, self._output_values = (CValue * len(self.inputs))(), (CValue * len(self.outputs))()
         self._shapes = [None] * len(self.inputs)  # for which the input values stand
+        self._are_given = [_is_given(port) for port in self.outputs]
         self._lock = threading.Lock()
         self._with_all_values = with_all_values
 
@@ -111,7 +112,7 @@ class Model:
             value.data = memory.ctypes.data
             held.append(memory)
         # Outputs of known shape are written to where the caller finds them; of others the session makes one that is copied.
-        results = [np.empty(port.shape, port.dtype) if _is_given(port) else None for port in self.outputs]
+        results = [np.empty(port.shape, port.dtype) if is_given else None for port, is_given in zip(self.outputs, self._are_given)]
         for value, array in zip(self._output_values, results):
             value.data, value.size = (None, 0) if array is None else (array.ctypes.data, array.nbytes)
         return held, results

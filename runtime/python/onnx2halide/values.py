@@ -60,7 +60,7 @@ class Port:
         """The value as an array that this port takes, row-major. Plain Python numbers and lists take its dtype; arrays must have it,
         or hold plain bytes of its size, as numpy's files do for types that are not numpy's own.
         Raises TypeError or ValueError where it does not fit."""
-        if self.dtype == object:
+        if self.dtype.hasobject:
             array = self._strings(value)
         else:
             array = self._numbers(value)
@@ -150,7 +150,7 @@ def fill(value: CValue, port: Port | BoxPort, content, held: list) -> None:
 
 def memory_of(array: np.ndarray, held: list) -> np.ndarray:
     """An array's elements as the C interface has them."""
-    if array.dtype != object:
+    if not array.dtype.hasobject:
         return pack(array) if is_packed(array.dtype) else array
     texts = [text if isinstance(text, bytes) else text.encode(errors="surrogateescape") for text in array.flat]
     characters = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
@@ -176,12 +176,15 @@ def content_of(value: CValue, port: Port | BoxPort):
 def array_of(value: CValue, dtype: np.dtype) -> np.ndarray:
     """A copy of the session's tensor."""
     shape = tuple(value.dims[: value.rank]) if value.rank else ()
-    memory = np.empty(value.size, np.uint8)
+    is_as_stored = not dtype.hasobject and not is_packed(dtype)
+    memory = np.empty(shape, dtype) if is_as_stored else np.empty(value.size, np.uint8)
     if value.size:
         ctypes.memmove(memory.ctypes.data, value.data, value.size)
+    if is_as_stored:
+        return memory
     if dtype == object:
         texts = np.empty(value.size // _TEXT.itemsize, object)
         for i, (text, length) in enumerate(memory.view(_TEXT).tolist()):
             texts[i] = ctypes.string_at(text, length).decode(errors="surrogateescape")
         return texts.reshape(shape)
-    return unpack(memory, dtype, shape) if is_packed(dtype) else memory.view(dtype).reshape(shape)
+    return unpack(memory, dtype, shape)
