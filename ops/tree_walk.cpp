@@ -151,44 +151,81 @@ void WalkTrees::algorithm(KernelSource& source) const {
     source.define(output(0), at, result(source));
 }
 
-/// Rows that walk down a tree side by side: each of them waits for one read after another.
-int WalkTrees::walks(const Target& target) const {
+/// Walks side by side, each of which waits for one read after another: as many as there are, at most two vectors.
+int WalkTrees::walks(const Target& target, const Dim& count) const {
     const uint64_t most = 2 * target.lanes(element());
-    const auto count = row_count().constant();
-    return static_cast<int>(count ? std::min(most, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, *count))))
-                                  : most);
+    const auto number = count.constant();
+    return static_cast<int>(number ? std::min(most, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, *number))))
+                                   : most);
+}
+
+/// Schedules the total's update with its loops in this order, inside of those that go with every score.
+void WalkTrees::schedule_scores(KernelSource& source, const std::string& stage, std::vector<std::string> directives,
+                                std::vector<std::string> order) const {
+    if (walks_scores()) order.insert(order.begin(), source.kept(output(0), score_role));
+    if (targets_of_ == Targets::all) order.insert(order.begin(), source.vars(2)[1]);
+    directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
+    // Elsewhere neighbours lie side by side along the targets, or nowhere.
+    const std::string row = source.vars(2)[0];
+    if (order[0] == row) directives.push_back(fmt::format("vectorize({})", row));
+    source.schedule(stage, directives);
 }
 
 void WalkTrees::schedule_total(KernelSource& source, const std::string& place) const {
     const std::string row = source.vars(2)[0], target = source.vars(2)[1], strip = source.var("strip"),
-                      total = source.kept(output(0), total_role), leaf = source.kept(output(0), leaf_role);
-    const std::string count = source.param("walks", walks(source.target())), vector = fmt::format("vectorize({})", row);
-    source.schedule(fmt::format("{}.{};", total, place));
-    std::vector<std::string> order = {row, strip, source.kept(output(0), tree_role)};
-    if (walks_scores()) order.insert(order.begin(), source.kept(output(0), score_role));
-    if (targets_of_ == Targets::all) order.insert(order.begin(), target);
-    const auto strips = [&](const std::string& stage, const std::string& width) {
-        std::vector<std::string> directives = {
-            fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", row, strip, width),
-            fmt::format("reorder({})", fmt::join(order, ", "))};
-        // Elsewhere neighbours lie side by side along the targets, or nowhere.
-        if (order[0] == row) directives.push_back(vector);
-        source.schedule(stage, directives);
+                      total = source.kept(output(0), total_role), update = total + ".update()",
+                      leaf = source.kept(output(0), leaf_role), tree = source.kept(output(0), tree_role);
+    const auto rows_side_by_side = [&](const std::string& stage, const std::string& walks) {
+        schedule_scores(source, stage,
+                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", row, strip, walks)},
+                        {row, strip, tree});
     };
-    const std::string update = total + ".update()";
-    if (!row_count().constant()) {
-        const std::string n = source.dim(row_count());
-        source.schedule("// A few rows do not wait for as many more.");
-        strips(fmt::format("{}.specialize({} == 1)", update, n), "1");
-        strips(fmt::format("{}.specialize({} < {})", update, n, count),
-               std::to_string(std::max(1, source.target().lanes(element()) / 2)));
+    const std::string trees = source.param("trees", walks(source.target(), in(roots).shape[0]));
+    const auto trees_side_by_side = [&](const std::string& stage) {
+        const std::string group = source.rvar("group"), member = source.rvar("member");
+        schedule_scores(source, stage,
+                        {fmt::format("split({0}, {1}, {0}, 1, TailStrategy::RoundUp)", row, strip),
+                         fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", tree, group, member, trees)},
+                        {row, member, strip, group});
+    };
+    // What goes along a row's trees and along a tree's rows, for stages of the leaves.
+    const std::string leaf_row = fmt::format("vectorize({})", row), leaf_tree = source.var("tree"),
+                      leaf_trees = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", leaf_tree, trees);
+
+    source.schedule(fmt::format("{}.{};", total, place));
+    source.schedule(fmt::format("{}.compute_at({}, {});", leaf, total, strip));
+    std::vector<std::string> stages = {leaf};
+    if (depth_ > 0) stages.push_back(leaf + ".update()");
+    const bool is_open = !row_count().constant();
+    const std::string one_row = is_open ? fmt::format(".specialize({} == 1)", source.dim(row_count())) : "";
+    if (is_open || row_count().is(1)) {
+        source.schedule("// A single row walks down several trees side by side.");
+        trees_side_by_side(update + one_row);
+        for (const std::string& stage : stages) {
+            std::vector<std::string> directives = {leaf_trees};
+            if (stage != leaf)
+                directives.insert(directives.begin(), fmt::format("reorder({}, {}, {})", leaf_tree,
+                                                                  source.kept(output(0), step_role), row));
+            source.schedule(stage + one_row, directives);
+        }
     }
-    strips(update, count);
+    if (!row_count().is(1)) {
+        const std::string walks = source.param("walks", this->walks(source.target(), row_count()));
+        if (is_open) {
+            source.schedule("// A few rows do not wait for as many more.");
+            rows_side_by_side(fmt::format("{}.specialize({} < {})", update, source.dim(row_count()), walks),
+                              std::to_string(std::max(1, source.target().lanes(element()) / 2)));
+        }
+        rows_side_by_side(update, walks);
+        for (const std::string& stage : stages) {
+            std::vector<std::string> directives = {leaf_row};
+            if (stage != leaf)
+                directives.insert(directives.begin(),
+                                  fmt::format("reorder({}, {})", row, source.kept(output(0), step_role)));
+            source.schedule(stage, directives);
+        }
+    }
     if (targets_of_ == Targets::all) vectorise(source, {update, {target}, {target_count_}, element()}, true);
-    source.schedule(leaf, {fmt::format("compute_at({}, {})", total, strip), vector});
-    if (depth_ == 0) return;
-    const std::string steps = fmt::format("reorder({}, {})", row, source.kept(output(0), step_role));
-    source.schedule(leaf + ".update()", {steps, vector});
 }
 
 void WalkTrees::schedule(KernelSource& source) const {

@@ -47,7 +47,9 @@ private:
     void define_total(KernelSource& source) const;
     std::string total_at(const std::string& total, const std::string& row, const std::string& target) const;
     std::string result(KernelSource& source) const;
-    int walks(const Target& target) const;
+    int walks(const Target& target, const Dim& count) const;
+    void schedule_scores(KernelSource& source, const std::string& stage, std::vector<std::string> directives,
+                         std::vector<std::string> order) const;
     void schedule_total(KernelSource& source, const std::string& place) const;
 
     const int64_t target_count_, depth_;
