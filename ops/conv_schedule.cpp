@@ -167,7 +167,7 @@ private:
     void schedule_output() {
         if (!has_versions()) return source_.schedule(conv_.output.func, output_);
         const std::string width = source_.dim(conv_.output.extents[1]), pixels = source_.param("pixels", tile_.pixels);
-        source_.schedule_versions(conv_.output.func, width + ", " + pixels, output_);
+        source_.schedule_versions(conv_.output.func, fmt::format("tile_versions({}, {})", width, pixels), output_);
     }
 
     std::vector<std::string> in_tile() const {

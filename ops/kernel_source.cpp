@@ -246,11 +246,11 @@ void KernelSource::schedule(const std::string& stage, const std::vector<std::str
     schedule(statement + ";");
 }
 
-void KernelSource::schedule_versions(const std::string& func, const std::string& arguments,
+void KernelSource::schedule_versions(const std::string& stage, const std::string& versions,
                                      const std::vector<std::string>& directives) {
-    schedule(fmt::format("for (const TileVersion& tile : tile_versions({})) {{\n            tile.of({})\n"
+    schedule(fmt::format("for (const TileVersion& tile : {}) {{\n            tile.of({})\n"
                          "                .{};\n        }}",
-                         arguments, func, fmt::join(directives, "\n                .")));
+                         versions, stage, fmt::join(directives, "\n                .")));
 }
 
 Loops KernelSource::output_loops(size_t i) {

@@ -25,7 +25,9 @@ int column_block(ElementType sum) { return 64 / info(sum).bytes; }
 
 MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns) {
     // More rows gain nothing: their elements of A, a large stride apart, drive each other out of the nearest cache.
-    constexpr int64_t most_rows = 8, most_vectors = 4;
+    constexpr int64_t most_rows = 8;
+    // Of columns whose number only a run knows the last vector may be almost empty: it is the only one of its tile.
+    const int64_t most_vectors = columns.constant() ? 4 : 1;
     const int lanes = target.lanes(sum), block = column_block(sum);
     MatmulTile best{1, 1};
     double least_cycles = tiles(rows, 1) * tiles(columns, lanes) * step_cycles(best);

@@ -231,6 +231,7 @@ constexpr std::string_view reserved_words[] = {
     "estimate",
     "tile",
     "tile_versions",
+    "sum_versions",
     "TileVersion",
     "rows_of_task",
     "TailStrategy",

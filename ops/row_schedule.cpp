@@ -34,18 +34,43 @@ int filled(const Dim& extent, int widest) {
     return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, *number))));
 }
 
-/// Makes one loop of the loops around a row's work, and tasks of it where there is enough to do. Returns the loop that
-/// counts rows.
-std::string schedule_rows(KernelSource& source, const RowLoops& rows, const std::vector<std::string>& loops) {
+/// The vectors, at most so wide, with which a sum of so many elements takes the fewest cycles: each ends in one number,
+/// and what is left behind the last is added one by one, as in sum_versions (onnx2halide_tiles.h).
+int sum_width(int64_t elements, int widest) {
+    const auto cycles = [&](int width) { return elements / width * (width / 8 + 6) + elements % width * 4; };
+    int best = widest;
+    for (int width = widest / 2; width > 1; width /= 2) {
+        if (cycles(width) < cycles(best)) best = width;
+    }
+    return best;
+}
+
+/// How many rows make a task.
+std::string rows_of_a_task(KernelSource& source, const RowLoops& rows, const Dim& count) {
+    if (const auto length = rows.length.constant())
+        return source.param("rows", static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
+    return fmt::format("rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(rows.length),
+                       source.param("elements", elements_of_a_task));
+}
+
+/// Makes tasks of the loops around a row's work where there is enough to do. Returns the loop that counts rows.
+std::string schedule_rows(KernelSource& source, const RowLoops& rows, const Loops& around) {
     Directives directives;
-    const std::string row = fuse_all(source, loops, "row", directives);
+    std::string row = around.vars[0];
+    Dim count = around.extents[0];
+    const bool are_known = product(around.extents).constant().has_value();
+    // From one loop over all rows Halide does not get back which row it is where extents are open, and stores many.
+    if (are_known) {
+        row = fuse_all(source, around.vars, "row", directives);
+        count = product(around.extents);
+    }
     if (is_parallel_work(product(rows.output.extents))) {
-        const int64_t length = std::max<int64_t>(1, rows.length.constant().value_or(elements_of_a_task));
-        const std::string count =
-            source.param("rows", static_cast<int>(std::max<int64_t>(1, elements_of_a_task / length)));
         const std::string task = source.var("task");
-        directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, task, count));
+        directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, task,
+                                         rows_of_a_task(source, rows, count)));
         directives.push_back(fmt::format("parallel({})", task));
+        for (size_t i = 1; i < around.vars.size() && !are_known; ++i)
+            directives.push_back(fmt::format("parallel({})", around.vars[i]));
     }
     if (!directives.empty()) source.schedule(rows.output.func, directives);
     return row;
@@ -78,10 +103,17 @@ void schedule_sums(KernelSource& source, const RowLoops& rows, const std::string
     const Loops steps = turning_loops(rows.steps);
     if (steps.vars.empty()) return;
     FusedLoop step = fuse_row(source, rows, steps, source.rvar("k_row"));
-    const int lanes = filled(step.extent, 4 * source.target().lanes(rows.numbers.element));
-    step.directives.push_back("atomic()");
-    step.directives.push_back(fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", step.var, lanes));
-    source.schedule(update, step.directives);
+    const int widest = 4 * source.target().lanes(rows.numbers.element);
+    const auto sums_of = [&](const std::string& width) {
+        step.directives.push_back("atomic()");
+        step.directives.push_back(fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", step.var, width));
+        return step.directives;
+    };
+    if (const auto elements = step.extent.constant())
+        source.schedule(update, sums_of(std::to_string(sum_width(*elements, widest))));
+    else
+        source.schedule_versions(update, fmt::format("sum_versions({}, {})", source.dim(step.extent), widest),
+                                 sums_of(KernelSource::tile_size));
 }
 
 /// Vectors run along a row.
@@ -96,10 +128,14 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     directives.insert(directives.end(), vectors.begin(), vectors.end());
     source.schedule(rows.output.func, directives);
     const std::string place =
-        fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, outside.vars));
+        fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, outside));
     for (const auto& [func, kind] : rows.stages) {
         directives = {place};
-        if (kind == RowStage::Kind::elements) directives.insert(directives.end(), vectors.begin(), vectors.end());
+        if (kind == RowStage::Kind::elements) {
+            directives.insert(directives.end(), vectors.begin(), vectors.end());
+            // One piece of memory for the rows of a task.
+            if (!rows.length.constant()) directives.push_back("store_in(MemoryType::Stack)");
+        }
         source.schedule(func, directives);
         if (kind == RowStage::Kind::reduction) schedule_sums(source, rows, func + ".update()");
     }
@@ -110,10 +146,12 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
     const std::string &x = outside.vars[0], tile = source.var(x + "_tile");
     const int width = filled(outside.extents[0], source.target().lanes(rows.numbers.element));
     const std::string tail = tail_strategy(outside.extents[0], width, true);
-    Directives order = {x}, around = outside.vars, steps = {x};
-    around[0] = tile;
+    Loops around = outside;
+    around.vars[0] = tile;
+    around.extents[0] = ceil_div(around.extents[0], width);
+    Directives order = {x}, steps = {x};
     order.insert(order.end(), inside.vars.begin(), inside.vars.end());
-    order.insert(order.end(), around.begin(), around.end());
+    order.insert(order.end(), around.vars.begin(), around.vars.end());
     steps.insert(steps.end(), rows.steps.vars.begin(), rows.steps.vars.end());
     source.schedule(rows.output.func,
                     {fmt::format("split({0}, {1}, {0}, {2}, {3})", x, tile, width, tail),

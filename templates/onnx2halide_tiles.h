@@ -8,17 +8,30 @@
 
 using namespace Halide;
 
-/// A kernel has versions of its loops for tiles of several sizes along an extent. A run takes the one that computes least: the last
-/// tile of an extent is as large as the others, and shares elements with its neighbour.
+/// A kernel has versions of its loops for tiles of several sizes along an extent. A run takes the one that computes least. The last
+/// tile of `tile_versions` is as large as the others, and shares elements with its neighbour.
 struct TileVersion {
     int size;
     Expr is_best;  // where earlier versions are not; undefined for the last one, which fits every extent
 
-    /// The Func's stage, for directives of this version alone.
-    Stage of(Func func) const {
-        return is_best.defined() ? func.specialize(is_best) : Stage(func);
+    /// The stage, for directives of this version alone.
+    Stage of(Stage stage) const {
+        return is_best.defined() ? stage.specialize(is_best) : stage;
     }
 };
+
+/// Each size with the condition that no later one does `is_less(it, later)` work.
+template <typename IsLess>
+std::vector<TileVersion> best_versions(const std::vector<int>& sizes, IsLess is_less) {
+    std::vector<TileVersion> versions;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        Expr is_best;
+        for (size_t j = i + 1; j < sizes.size(); ++j)
+            is_best = is_best.defined() ? is_best && is_less(sizes[i], sizes[j]) : is_less(sizes[i], sizes[j]);
+        versions.push_back({sizes[i], is_best});
+    }
+    return versions;
+}
 
 /// Versions for tiles of `most` elements down to one, each `step` times as large as the one before.
 inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step = 0.5) {
@@ -26,16 +39,18 @@ inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step
     while (sizes.back() > 1) sizes.push_back(std::clamp(int(sizes.back() * step + 0.5), 1, sizes.back() - 1));
     // A tile costs a little more than its elements.
     const auto work = [&](int size) { return (extent + size - 1) / size * (size + 1); };
-    std::vector<TileVersion> versions;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-        Expr is_best;
-        for (size_t j = i + 1; j < sizes.size(); ++j) {
-            Expr is_less = sizes[j] == 1 ? extent >= sizes[i] : work(sizes[i]) <= work(sizes[j]);
-            is_best = is_best.defined() ? is_best && is_less : is_less;
-        }
-        versions.push_back({sizes[i], is_best});
-    }
-    return versions;
+    return best_versions(sizes, [&](int size, int other) {
+        return other == 1 ? extent >= size : work(size) <= work(other);
+    });
+}
+
+/// Versions of a sum for vectors of `most` elements and fewer, behind which the rest is added one by one.
+inline std::vector<TileVersion> sum_versions(Expr extent, int most) {
+    std::vector<int> sizes;
+    for (int size = most; size >= 4 || sizes.empty(); size /= 4) sizes.push_back(size);
+    // In cycles: a vector ends in one number, and an addition waits for the one before.
+    const auto work = [&](int size) { return extent / size * (size / 8 + 6) + extent % size * 4; };
+    return best_versions(sizes, [&](int size, int other) { return work(size) <= work(other); });
 }
 
 /// Rows of a task: enough that it has so many elements, and that neighbouring tasks share few of the rows that they read.
