@@ -207,8 +207,9 @@ private:
         };
         if (loops_.is_open) {
             source_.schedule(values, directives);
-            source_.schedule_versions(values, fmt::format("tile_versions({} * {}, {})", rows_of_strip(), tiles_along(1), tiles_),
-                                      loops_over(KernelSource::tile_size, "ShiftInwards"));
+            source_.schedule_versions(
+                values, fmt::format("tile_versions({} * {}, {})", rows_of_strip(), tiles_along(1), tiles_),
+                loops_over(KernelSource::tile_size, "ShiftInwards"));
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
             const auto loops = loops_over(tiles_, "RoundUp");

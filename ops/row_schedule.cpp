@@ -48,7 +48,8 @@ int sum_width(int64_t elements, int widest) {
 /// How many rows make a task.
 std::string rows_of_a_task(KernelSource& source, const RowLoops& rows, const Dim& count) {
     if (const auto length = rows.length.constant())
-        return source.param("rows", static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
+        return source.param("rows",
+                            static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
     return fmt::format("rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(rows.length),
                        source.param("elements", elements_of_a_task));
 }
@@ -127,8 +128,7 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     Directives directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
     directives.insert(directives.end(), vectors.begin(), vectors.end());
     source.schedule(rows.output.func, directives);
-    const std::string place =
-        fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, outside));
+    const std::string place = fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, outside));
     for (const auto& [func, kind] : rows.stages) {
         directives = {place};
         if (kind == RowStage::Kind::elements) {

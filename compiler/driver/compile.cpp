@@ -136,6 +136,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
     sink_constants(graph);
     for_each_graph(graph, [&](Graph& each) {
         prune(each);
+        merge_duplicates(each);
         if (!options.naive) {
             fuse_pad(each);
             fuse_batch_normalization(each);

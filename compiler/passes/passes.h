@@ -17,6 +17,9 @@ void sink_constants(Graph& graph);
 /// Values whose elements inference knows as numbers become constants, and nodes whose results nobody reads are removed.
 void prune(Graph& graph);
 
+/// Lets nodes that compute the same from the same inputs be one, as the masks of an attention's layers are.
+void merge_duplicates(Graph& graph);
+
 /// Makes of tree ensembles (ai.onnx.ml) WalkTrees, whose constants are the trees, and nodes that turn its sums into
 /// scores and labels.
 void expand_trees(Graph& graph);

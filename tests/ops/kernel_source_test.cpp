@@ -183,9 +183,9 @@ public:
     void schedule() {
         if (using_autoscheduler()) {
             batch.set_estimate(16);
-            image.set_estimates({{0, 4}, {0, 16}});
-            scale.set_estimates({{0, 4}});
-            out.set_estimates({{0, 16}});
+            estimate(image, {4, 16});
+            estimate(scale, {4});
+            estimate(out, {16});
             return;
         }
         out.vectorize(x, lanes)

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+
+#include "compiler/passes/passes.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Nodes of these give other numbers than others of the same inputs.
+constexpr std::array<std::string_view, 7> random_operators = {
+    "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+
+/// Bytes of a constant up to which its elements are compared.
+constexpr size_t most_bytes = 4096;
+
+/// A text that is the same for what is the same.
+class Key {
+public:
+    void add(std::string_view text) {
+        add(text.size());
+        text_ += text;
+    }
+    template <typename T>
+    requires std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>
+    void add(T number) { text_.append(reinterpret_cast<const char*>(&number), sizeof number); }
+    template <typename T>
+    void add(const std::vector<T>& list) {
+        add(list.size());
+        for (const T& element : list) add(element);
+    }
+    void add(const std::string& text) { add(std::string_view(text)); }
+    void add(const Constant& constant) {
+        add(constant.element);
+        add(constant.shape);
+        add(std::string_view(reinterpret_cast<const char*>(constant.data->data()), constant.data->size()));
+        add(constant.strings);
+    }
+    const std::string& text() const { return text_; }
+
+private:
+    std::string text_;
+};
+
+/// By its elements where the compiler knows them, else the value itself.
+void add_value(Key& key, const Value* value) {
+    const bool is_small = value && value->constant && value->constant->data &&
+                          value->constant->data->size() <= most_bytes && value->type == value->constant->type();
+    const bool is_known = value && value->known;
+    key.add(is_small ? 'c' : is_known ? 'k' : 'v');
+    if (is_small) {
+        key.add(*value->constant);
+    } else if (is_known) {
+        key.add(value->checked_type().element);
+        for (const auto* dims : {&value->checked_type().shape, &value->known->integers}) {
+            key.add(dims->size());
+            for (const Dim& dim : *dims) key.add(dim.text());
+        }
+        key.add(value->known->reals);
+    } else {
+        key.add(value);
+    }
+}
+
+/// What decides a node's results; nothing of one that is like no other.
+std::optional<std::string> key_of(const Node& node) {
+    if (node.outputs.empty() || std::ranges::find(random_operators, node.op_type) != random_operators.end())
+        return std::nullopt;
+    Key key;
+    key.add(node.domain);
+    key.add(node.op_type);
+    key.add(node.version);
+    for (const auto& [name, attribute] : node.attributes) {
+        key.add(name);
+        key.add(attribute.index());
+        const bool is_comparable = std::visit(
+            [&](const auto& value) {
+                using T = std::decay_t<decltype(value)>;
+                if constexpr (std::is_same_v<T, std::shared_ptr<Graph>> || std::is_same_v<T, TensorType>) {
+                    return false;
+                } else {
+                    key.add(value);
+                    return true;
+                }
+            },
+            attribute);
+        if (!is_comparable) return std::nullopt;
+    }
+    key.add(node.inputs.size());
+    for (const Value* input : node.inputs) add_value(key, input);
+    for (const Value* output : node.outputs) key.add(output != nullptr);
+    return key.text();
+}
+
+/// Whether consumers of a duplicate's outputs may read those of the node that is there already.
+bool may_replace(const Graph& graph, const Node& node, const Node& duplicate) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        const Value *kept = node.outputs[i], *other = duplicate.outputs[i];
+        if (!kept) continue;
+        // Symbols that a run reads off a value are its own.
+        if (graph.is_output(other) || kept->type != other->type || !kept->bindings.empty() || !other->bindings.empty())
+            return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+void merge_duplicates(Graph& graph) {
+    std::unordered_map<std::string, Node*> known;
+    std::vector<Node*> nodes;
+    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+    for (Node* node : nodes) {
+        const auto key = key_of(*node);
+        if (!key) continue;
+        const auto [first, is_new] = known.emplace(*key, node);
+        if (is_new || !may_replace(graph, *first->second, *node)) continue;
+        for (size_t i = 0; i < node->outputs.size(); ++i) {
+            if (node->outputs[i]) graph.replace_uses(node->outputs[i], first->second->outputs[i]);
+        }
+        graph.remove(node);
+    }
+}
+
+}  // namespace onnx2halide

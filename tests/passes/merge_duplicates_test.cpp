@@ -1,0 +1,77 @@
+#include <catch2/catch.hpp>
+
+#include "compiler/passes/passes.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+std::string merged(const char* text) {
+    const auto graph = parse_graph(text);
+    merge_duplicates(*graph);
+    return graph_text(*graph);
+}
+
+}  // namespace
+
+TEST_CASE("nodes that compute the same become one, and so do those that read them") {
+    CHECK(merged(R"(
+        x = input float32[2,3]
+        half = constant float32[] 2
+        two = constant float32[] 2
+        a = Mul(x, half)
+        b = Mul(x, two)
+        c = Neg(a)
+        d = Neg(b)
+        y = Add(c, d)
+        output y)") == "a = Mul(x, half)\nc = Neg(a)\ny = Add(c, c)\noutput y\n");
+}
+
+TEST_CASE("nodes that differ in an input, a constant, an attribute or what they give stay") {
+    for (const char* text : {
+             "x = input float32[2,3]\na = Neg(x)\nb = Abs(x)\ny = Add(a, b)\noutput y\n",
+             "x = input float32[2,3]\nz = input float32[2,3]\na = Neg(x)\nb = Neg(z)\ny = Add(a, b)\noutput y\n",
+             "x = input float32[2,3]\nk = constant float32[] 2\nl = constant float32[] 3\na = Mul(x, k)\nb = Mul(x, "
+             "l)\ny = Add(a, b)\noutput y\n",
+             "x = input float32[4,4]\na = Softmax(x) axis=0\nb = Softmax(x) axis=1\ny = Add(a, b)\noutput y\n",
+             "x = input float32[1,1,4,4]\na, i = MaxPool(x) kernel_shape=2,2\nb = MaxPool(x) kernel_shape=2,2\ny = "
+             "Add(a, b)\noutput y, i\n",
+         }) {
+        const auto graph = parse_graph(text);
+        const std::string before = graph_text(*graph);
+        merge_duplicates(*graph);
+        CHECK(graph_text(*graph) == before);
+    }
+}
+
+TEST_CASE("values of the same known elements are the same") {
+    CHECK(merged(R"(
+        x = input float32[n,3]
+        z = input float32[n,3]
+        s = Shape(x)
+        t = Shape(z)
+        a = Expand(x, s)
+        b = Expand(x, t)
+        y = Add(a, b)
+        output y)") == "s = Shape(x)\nt = Shape(z)\na = Expand(x, s)\ny = Add(a, a)\noutput y\n");
+}
+
+TEST_CASE("an output keeps its node") {
+    CHECK(merged(R"(
+        x = input float32[2,3]
+        a = Neg(x)
+        b = Neg(x)
+        output a, b)") == "a = Neg(x)\nb = Neg(x)\noutput a, b\n");
+}
+
+TEST_CASE("random numbers are drawn anew") {
+    CHECK(merged(R"(
+        x = input float32[2,3]
+        a = RandomNormalLike(x)
+        b = RandomNormalLike(x)
+        y = Add(a, b)
+        output y)") == "a = RandomNormalLike(x)\nb = RandomNormalLike(x)\ny = Add(a, b)\noutput y\n");
+}
+
+}  // namespace onnx2halide
