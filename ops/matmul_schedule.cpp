@@ -175,20 +175,21 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
         source.schedule(matmul.output.func, loops);
     }
     // Only what has a known number of columns lies in registers, or on the stack.
-    const auto bounded = [&](Directives stage, const std::string& loop, int64_t per_turn) {
-        const std::string turns = per_turn == 1 ? width : fmt::format("({} + {}) / {}", width, per_turn - 1, per_turn);
+    const auto bounded = [&](Directives stage, const std::string& loop, const std::string& turns) {
         if (!matmul.columns.constant()) stage.push_back(fmt::format("bound_extent({}, {})", loop, turns));
         return stage;
     };
     if (!matmul.panels.empty()) {
+        // A tile may start behind any vector of a block.
+        const int block = column_block(matmul.element);
+        const std::string blocks = fmt::format("({} + {}) / {}", width, 2 * block - lanes - 1, block);
         const Directives place = by_rows ? Directives{"compute_root()"}
                                          : bounded({fmt::format("compute_at({}, {})", matmul.output.func, outer_tile)},
-                                                   source.var("block"), column_block(matmul.element));
+                                                   source.var("block"), blocks);
         source.schedule(matmul.panels, joined(place, {fmt::format("vectorize({}, {})", source.var("lane"), vector)}));
     }
-    source.schedule(
-        matmul.sum,
-        joined(bounded({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, x, 1), registers));
+    const Directives sums = bounded({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, x, width);
+    source.schedule(matmul.sum, joined(sums, registers));
     source.schedule(matmul.sum + ".update()", joined({reorder({x, y, matmul.step})}, registers));
 }
 

@@ -232,6 +232,7 @@ constexpr std::string_view reserved_words[] = {
     "tile",
     "tile_versions",
     "sum_versions",
+    "best_versions",
     "TileVersion",
     "rows_of_task",
     "TailStrategy",

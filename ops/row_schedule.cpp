@@ -45,17 +45,18 @@ int sum_width(int64_t elements, int widest) {
     return best;
 }
 
-/// How many rows make a task.
-std::string rows_of_a_task(KernelSource& source, const RowLoops& rows, const Dim& count) {
-    if (const auto length = rows.length.constant())
+/// How many turns of a loop of `count`, each of so many elements, make a task.
+std::string rows_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
+    if (const auto length = elements.constant())
         return source.param("rows",
                             static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
-    return fmt::format("rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(rows.length),
+    return fmt::format("rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(elements),
                        source.param("elements", elements_of_a_task));
 }
 
-/// Makes tasks of the loops around a row's work where there is enough to do. Returns the loop that counts rows.
-std::string schedule_rows(KernelSource& source, const RowLoops& rows, const Loops& around) {
+/// Makes tasks of the loops around a row's work, or that of `width` rows, where there is enough to do. Returns the loop
+/// that counts them.
+std::string schedule_rows(KernelSource& source, const RowLoops& rows, const Loops& around, int width) {
     Directives directives;
     std::string row = around.vars[0];
     Dim count = around.extents[0];
@@ -68,7 +69,7 @@ std::string schedule_rows(KernelSource& source, const RowLoops& rows, const Loop
     if (is_parallel_work(product(rows.output.extents))) {
         const std::string task = source.var("task");
         directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, task,
-                                         rows_of_a_task(source, rows, count)));
+                                         rows_of_a_task(source, rows.length * width, count)));
         directives.push_back(fmt::format("parallel({})", task));
         for (size_t i = 1; i < around.vars.size() && !are_known; ++i)
             directives.push_back(fmt::format("parallel({})", around.vars[i]));
@@ -106,9 +107,10 @@ void schedule_sums(KernelSource& source, const RowLoops& rows, const std::string
     FusedLoop step = fuse_row(source, rows, steps, source.rvar("k_row"));
     const int widest = 4 * source.target().lanes(rows.numbers.element);
     const auto sums_of = [&](const std::string& width) {
-        step.directives.push_back("atomic()");
-        step.directives.push_back(fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", step.var, width));
-        return step.directives;
+        Directives directives = step.directives;
+        directives.push_back("atomic()");
+        directives.push_back(fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", step.var, width));
+        return directives;
     };
     if (const auto elements = step.extent.constant())
         source.schedule(update, sums_of(std::to_string(sum_width(*elements, widest))));
@@ -128,7 +130,8 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     Directives directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
     directives.insert(directives.end(), vectors.begin(), vectors.end());
     source.schedule(rows.output.func, directives);
-    const std::string place = fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, outside));
+    const std::string place =
+        fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, outside, 1));
     for (const auto& [func, kind] : rows.stages) {
         directives = {place};
         if (kind == RowStage::Kind::elements) {
@@ -156,7 +159,8 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
     source.schedule(rows.output.func,
                     {fmt::format("split({0}, {1}, {0}, {2}, {3})", x, tile, width, tail),
                      fmt::format("reorder({})", fmt::join(order, ", ")), fmt::format("vectorize({})", x)});
-    const std::string place = fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, around));
+    const std::string place =
+        fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, around, width));
     // A tile may be cut only where nothing else is possible.
     const bool is_cut = tail == "TailStrategy::GuardWithIf";
     const std::string vectors = fmt::format("vectorize({}, {}{})", x, width, is_cut ? ", " + tail : "");
@@ -172,6 +176,9 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
     const Loops numbers = turning_loops({update, rows.numbers.vars, rows.numbers.extents, rows.numbers.element});
     const Loops output = turning_loops(rows.output);
     const bool is_across = !numbers.vars.empty() && !output.vars.empty() && output.vars[0] == numbers.vars[0];
+    // Before the versions of sums, which have what is said until then.
+    if (is_parallel_work(product(rows.output.extents)) && numbers.vars.size() > is_across)
+        source.schedule(fmt::format("{}.parallel({});", update, numbers.vars.back()));
     if (is_across) {
         Directives order = {numbers.vars[0]};
         order.insert(order.end(), rows.steps.vars.begin(), rows.steps.vars.end());
@@ -179,9 +186,6 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
         vectorise(source, numbers, true);
     } else {
         schedule_sums(source, rows, update);
-    }
-    if (is_parallel_work(product(rows.output.extents)) && numbers.vars.size() > is_across) {
-        source.schedule(fmt::format("{}.parallel({});", update, numbers.vars.back()));
     }
 }
 

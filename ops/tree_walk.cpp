@@ -171,61 +171,60 @@ void WalkTrees::schedule_scores(KernelSource& source, const std::string& stage, 
     source.schedule(stage, directives);
 }
 
-void WalkTrees::schedule_total(KernelSource& source, const std::string& place) const {
-    const std::string row = source.vars(2)[0], target = source.vars(2)[1], strip = source.var("strip"),
-                      total = source.kept(output(0), total_role), update = total + ".update()",
-                      leaf = source.kept(output(0), leaf_role), tree = source.kept(output(0), tree_role);
-    const auto rows_side_by_side = [&](const std::string& stage, const std::string& walks) {
-        schedule_scores(source, stage,
-                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", row, strip, walks)},
-                        {row, strip, tree});
-    };
-    const std::string trees = source.param("trees", walks(source.target(), in(roots).shape[0]));
-    const auto trees_side_by_side = [&](const std::string& stage) {
-        const std::string group = source.rvar("group"), member = source.rvar("member");
-        schedule_scores(source, stage,
-                        {fmt::format("split({0}, {1}, {0}, 1, TailStrategy::RoundUp)", row, strip),
-                         fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", tree, group, member, trees)},
-                        {row, member, strip, group});
-    };
-    // What goes along a row's trees and along a tree's rows, for stages of the leaves.
-    const std::string leaf_row = fmt::format("vectorize({})", row), leaf_tree = source.var("tree"),
-                      leaf_trees = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", leaf_tree, trees);
+/// Schedules the leaves' stages, in the version of this suffix: the walks' steps outside of their vectors.
+void WalkTrees::schedule_leaves(KernelSource& source, const std::string& version, const std::string& walk,
+                                const std::string& vector) const {
+    const std::string leaf = source.kept(output(0), leaf_role);
+    source.schedule(leaf + version, {vector});
+    if (depth_ == 0) return;
+    const std::string steps = fmt::format("reorder({}, {})", walk, source.kept(output(0), step_role));
+    source.schedule(leaf + ".update()" + version, {steps, vector});
+}
 
+/// A single row walks down several trees side by side.
+void WalkTrees::schedule_one_row(KernelSource& source, const std::string& version) const {
+    const std::string row = source.vars(2)[0], strip = source.var("strip"), group = source.rvar("group"),
+                      member = source.rvar("member"), tree = source.kept(output(0), tree_role),
+                      trees = source.param("trees", walks(source.target(), in(roots).shape[0]));
+    source.schedule("// A single row walks down several trees side by side.");
+    schedule_scores(source, source.kept(output(0), total_role) + ".update()" + version,
+                    {fmt::format("split({0}, {1}, {0}, 1, TailStrategy::RoundUp)", row, strip),
+                     fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", tree, group, member, trees)},
+                    {row, member, strip, group});
+    const std::string walk = source.var("tree");
+    schedule_leaves(source, version, walk, fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", walk, trees));
+}
+
+/// Several rows walk down each tree side by side.
+void WalkTrees::schedule_rows(KernelSource& source) const {
+    const std::string row = source.vars(2)[0], strip = source.var("strip"),
+                      update = source.kept(output(0), total_role) + ".update()",
+                      count = source.param("walks", walks(source.target(), row_count()));
+    const auto side_by_side = [&](const std::string& stage, const std::string& width) {
+        schedule_scores(source, stage,
+                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", row, strip, width)},
+                        {row, strip, source.kept(output(0), tree_role)});
+    };
+    if (!row_count().constant()) {
+        source.schedule("// A few rows do not wait for as many more.");
+        side_by_side(fmt::format("{}.specialize({} < {})", update, source.dim(row_count()), count),
+                     std::to_string(std::max(1, source.target().lanes(element()) / 2)));
+    }
+    side_by_side(update, count);
+    schedule_leaves(source, "", row, fmt::format("vectorize({})", row));
+}
+
+void WalkTrees::schedule_total(KernelSource& source, const std::string& place) const {
+    const std::string total = source.kept(output(0), total_role);
     source.schedule(fmt::format("{}.{};", total, place));
-    source.schedule(fmt::format("{}.compute_at({}, {});", leaf, total, strip));
-    std::vector<std::string> stages = {leaf};
-    if (depth_ > 0) stages.push_back(leaf + ".update()");
-    const bool is_open = !row_count().constant();
-    const std::string one_row = is_open ? fmt::format(".specialize({} == 1)", source.dim(row_count())) : "";
-    if (is_open || row_count().is(1)) {
-        source.schedule("// A single row walks down several trees side by side.");
-        trees_side_by_side(update + one_row);
-        for (const std::string& stage : stages) {
-            std::vector<std::string> directives = {leaf_trees};
-            if (stage != leaf)
-                directives.insert(directives.begin(), fmt::format("reorder({}, {}, {})", leaf_tree,
-                                                                  source.kept(output(0), step_role), row));
-            source.schedule(stage + one_row, directives);
-        }
-    }
-    if (!row_count().is(1)) {
-        const std::string walks = source.param("walks", this->walks(source.target(), row_count()));
-        if (is_open) {
-            source.schedule("// A few rows do not wait for as many more.");
-            rows_side_by_side(fmt::format("{}.specialize({} < {})", update, source.dim(row_count()), walks),
-                              std::to_string(std::max(1, source.target().lanes(element()) / 2)));
-        }
-        rows_side_by_side(update, walks);
-        for (const std::string& stage : stages) {
-            std::vector<std::string> directives = {leaf_row};
-            if (stage != leaf)
-                directives.insert(directives.begin(),
-                                  fmt::format("reorder({}, {})", row, source.kept(output(0), step_role)));
-            source.schedule(stage, directives);
-        }
-    }
-    if (targets_of_ == Targets::all) vectorise(source, {update, {target}, {target_count_}, element()}, true);
+    source.schedule(
+        fmt::format("{}.compute_at({}, {});", source.kept(output(0), leaf_role), total, source.var("strip")));
+    // Before the versions, which have what is said until then.
+    if (targets_of_ == Targets::all)
+        vectorise(source, {total + ".update()", {source.vars(2)[1]}, {target_count_}, element()}, true);
+    if (row_count().is(1)) return schedule_one_row(source, "");
+    if (!row_count().constant()) schedule_one_row(source, fmt::format(".specialize({} == 1)", source.dim(row_count())));
+    schedule_rows(source);
 }
 
 void WalkTrees::schedule(KernelSource& source) const {

@@ -50,6 +50,10 @@ private:
     int walks(const Target& target, const Dim& count) const;
     void schedule_scores(KernelSource& source, const std::string& stage, std::vector<std::string> directives,
                          std::vector<std::string> order) const;
+    void schedule_leaves(KernelSource& source, const std::string& version, const std::string& walk,
+                         const std::string& vector) const;
+    void schedule_one_row(KernelSource& source, const std::string& version) const;
+    void schedule_rows(KernelSource& source) const;
     void schedule_total(KernelSource& source, const std::string& place) const;
 
     const int64_t target_count_, depth_;

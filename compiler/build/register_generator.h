@@ -11,9 +11,10 @@ std::unique_ptr<Halide::Internal::AbstractGenerator> prepared_generator(Halide::
                                                                         const Halide::GeneratorContext& context,
                                                                         const char* name);
 
-/// Registers a class; in a namespace of its own.
+/// Registers a class, in a namespace of its own. Names that a class may have are none of its own.
 #define ONNX2HALIDE_REGISTER_GENERATOR(CLASS, NAME)                                                                    \
-    static std::unique_ptr<Halide::Internal::AbstractGenerator> make(const Halide::GeneratorContext& context) {        \
-        return prepared_generator(new CLASS, context, NAME);                                                           \
+    static std::unique_ptr<Halide::Internal::AbstractGenerator> onnx2halide_make(                                      \
+        const Halide::GeneratorContext& onnx2halide_context) {                                                         \
+        return ::prepared_generator(new CLASS, onnx2halide_context, NAME);                                             \
     }                                                                                                                  \
-    static const Halide::Internal::RegisterGenerator registered(NAME, make);
+    static const Halide::Internal::RegisterGenerator onnx2halide_registered(NAME, onnx2halide_make);

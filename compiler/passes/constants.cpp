@@ -10,12 +10,6 @@ namespace onnx2halide {
 
 namespace {
 
-bool is_random(const Node& node) {
-    static const std::set<std::string_view> types = {"Bernoulli",        "Multinomial",   "RandomNormal",
-                                                     "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
-    return types.contains(node.op_type);
-}
-
 /// Whether a node has a graph inside, which may read values that are no inputs of the node.
 bool has_body(const Node& node) {
     return std::any_of(node.attributes.begin(), node.attributes.end(), [](const auto& attribute) {
@@ -26,7 +20,7 @@ bool has_body(const Node& node) {
 bool is_constant(const Value* value, std::set<const Value*>& proved) {
     if (value->is_constant() || proved.contains(value)) return true;
     const Node* producer = value->producer;
-    if (!producer || is_random(*producer) || has_body(*producer)) return false;
+    if (!producer || draws_random_numbers(*producer) || has_body(*producer)) return false;
     if (!make_generator(*producer)->is_kernel()) return false;  // the fold program runs no functions
     const bool all = std::all_of(producer->inputs.begin(), producer->inputs.end(),
                                  [&](const Value* input) { return !input || is_constant(input, proved); });
@@ -35,6 +29,13 @@ bool is_constant(const Value* value, std::set<const Value*>& proved) {
 }
 
 }  // namespace
+
+bool draws_random_numbers(const Node& node) {
+    static const std::set<std::string_view> types = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                                     "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+    const bool is_training = node.op_type == "Dropout" && node.has_input(2);
+    return is_training || types.contains(node.op_type);
+}
 
 bool is_compile_time_constant(const Value* value) {
     std::set<const Value*> proved;

@@ -1,19 +1,14 @@
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
 
+#include "compiler/passes/constants.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// Nodes of these give other numbers than others of the same inputs.
-constexpr std::array<std::string_view, 7> random_operators = {
-    "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
 /// Bytes of a constant up to which its elements are compared.
 constexpr size_t most_bytes = 4096;
@@ -66,10 +61,9 @@ void add_value(Key& key, const Value* value) {
     }
 }
 
-/// What decides a node's results; nothing of one that is like no other.
+/// What decides a node's results; nullopt for a node that may not be merged.
 std::optional<std::string> key_of(const Node& node) {
-    if (node.outputs.empty() || std::ranges::find(random_operators, node.op_type) != random_operators.end())
-        return std::nullopt;
+    if (node.outputs.empty() || draws_random_numbers(node)) return std::nullopt;
     Key key;
     key.add(node.domain);
     key.add(node.op_type);
@@ -108,6 +102,12 @@ bool may_replace(const Graph& graph, const Node& node, const Node& duplicate) {
     return true;
 }
 
+/// What inference knows of the duplicate, it may not have known when it saw the other.
+void replace(Graph& graph, Value* duplicate, Value* kept) {
+    if (!kept->known) kept->known = duplicate->known;
+    graph.replace_uses(duplicate, kept);
+}
+
 }  // namespace
 
 void merge_duplicates(Graph& graph) {
@@ -120,7 +120,7 @@ void merge_duplicates(Graph& graph) {
         const auto [first, is_new] = known.emplace(*key, node);
         if (is_new || !may_replace(graph, *first->second, *node)) continue;
         for (size_t i = 0; i < node->outputs.size(); ++i) {
-            if (node->outputs[i]) graph.replace_uses(node->outputs[i], first->second->outputs[i]);
+            if (node->outputs[i]) replace(graph, node->outputs[i], first->second->outputs[i]);
         }
         graph.remove(node);
     }

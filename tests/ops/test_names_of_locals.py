@@ -63,6 +63,11 @@ def test_product_of_open_rows(names):
     check(rows, {a: random(21, 64)})
 
 
+@pytest.mark.parametrize("name", ["context", "make", "registered", "prepared_generator", "generator"])
+def test_kernel(name):
+    check(model([node("Neg", "x", name)], [("x", FLOAT, [4])], [(name, FLOAT, [4])]), {"x": random(4)}, exactly=True)
+
+
 @pytest.mark.parametrize("names", ["row rows task", "k_row place x_tile", "part block lane", "lanes run k2"])
 @pytest.mark.parametrize("op", ["Softmax", "ReduceMean", "LpNormalization"])
 def test_rows(names, op):

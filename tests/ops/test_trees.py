@@ -67,7 +67,7 @@ def test_element(element):
 def test_targets(per_leaf, aggregate):
     # onnxruntime gives no base value to a target that no leaf of a row scores.
     base = {"base_values": [0.5, -1.0, 2.0, 0.0, 1.0]} if per_leaf == 5 else {}
-    check(regressor(Forest(targets=5, per_leaf=per_leaf), aggregate_function=aggregate, **base), rows(100))
+    check(regressor(Forest(targets=5, per_leaf=per_leaf), aggregate_function=aggregate, **base), rows(1), rows(3), rows(100))
 
 
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
@@ -97,7 +97,7 @@ def test_two_classes(transform, base, only, positive):
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_classes(classes, per_leaf, only, transform):
     forest = Forest(targets=classes, per_leaf=per_leaf, only=only, positive=transform == "PROBIT")
-    check(classifier(forest, post_transform=transform), rows(50))
+    check(classifier(forest, post_transform=transform), rows(1), rows(50))
 
 
 @pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.DOUBLE], ids=TensorProto.DataType.Name)

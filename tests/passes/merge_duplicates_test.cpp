@@ -57,6 +57,23 @@ TEST_CASE("values of the same known elements are the same") {
         output y)") == "s = Shape(x)\nt = Shape(z)\na = Expand(x, s)\ny = Add(a, a)\noutput y\n");
 }
 
+TEST_CASE("what is known of a duplicate is known of both") {
+    const auto graph = parse_graph(R"(
+        x = input float32[8]
+        n = input int64[1]
+        one = constant int64[1] 1
+        a = Add(n, one)
+        f = Mul(a, a)
+        v, i = TopK(x, n)
+        b = Add(n, one)
+        w, j = TopK(x, b)
+        output f, v, w)");
+    merge_duplicates(*graph);
+    CHECK(graph->find("b")->consumers.empty());
+    CHECK(graph->find("a")->known == graph->find("b")->known);
+    CHECK(graph->find("a")->known);
+}
+
 TEST_CASE("an output keeps its node") {
     CHECK(merged(R"(
         x = input float32[2,3]

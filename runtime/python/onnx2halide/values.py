@@ -178,6 +178,8 @@ def array_of(value: CValue, dtype: np.dtype) -> np.ndarray:
     shape = tuple(value.dims[: value.rank]) if value.rank else ()
     is_as_stored = not dtype.hasobject and not is_packed(dtype)
     memory = np.empty(shape, dtype) if is_as_stored else np.empty(value.size, np.uint8)
+    if memory.nbytes != value.size:
+        raise RuntimeError(f"a tensor of shape {list(shape)} and type {dtype} has {value.size} bytes, expected {memory.nbytes}")
     if value.size:
         ctypes.memmove(memory.ctypes.data, value.data, value.size)
     if is_as_stored:
