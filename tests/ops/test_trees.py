@@ -27,7 +27,16 @@ def rows(count: int, element: int = TensorProto.FLOAT, missing: bool = False) ->
 
 def check(model, *inputs: np.ndarray, reference=None):
     """Compares with onnxruntime on the same model, or with another reference, whose results may be narrower."""
-    compiled, reference = onnx2halide.compile(model), reference or OnnxRuntime(model)
+    compare(onnx2halide.compile(model), reference or OnnxRuntime(model), *inputs)
+
+
+def check_all(models: list, *inputs: np.ndarray):
+    """The same of models that are compiled together."""
+    for model, compiled in zip(models, onnx2halide.compile_many(models)):
+        compare(compiled, OnnxRuntime(model), *inputs)
+
+
+def compare(compiled, reference, *inputs: np.ndarray):
     for x in inputs:
         expected = reference.run({"x": x})
         for name, array in compiled.run_by_name({"x": x}).items():
@@ -70,34 +79,36 @@ def test_targets(per_leaf, aggregate):
     check(regressor(Forest(targets=5, per_leaf=per_leaf), aggregate_function=aggregate, **base), rows(1), rows(3), rows(100))
 
 
+def forest_for(transform: str, **kind) -> Forest:
+    """PROBIT takes positive scores."""
+    return Forest(positive=transform == "PROBIT", **kind)
+
+
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
-@pytest.mark.parametrize("transform", TRANSFORMS)
-def test_single_target(aggregate, transform):
-    forest = Forest(positive=transform == "PROBIT")
-    check(regressor(forest, aggregate_function=aggregate, post_transform=transform, base_values=[0.25]), rows(50))
+def test_single_target(aggregate):
+    models = [regressor(forest_for(transform), aggregate_function=aggregate, post_transform=transform, base_values=[0.25]) for transform in TRANSFORMS]
+    check_all(models, rows(50))
 
 
 @pytest.mark.parametrize("targets", [2, 3])
-@pytest.mark.parametrize("transform", TRANSFORMS)
-def test_transform(targets, transform):
-    check(regressor(Forest(targets=targets, per_leaf=targets, positive=transform == "PROBIT"), post_transform=transform), rows(50))
+def test_transform(targets):
+    models = [regressor(forest_for(transform, targets=targets, per_leaf=targets), post_transform=transform) for transform in TRANSFORMS]
+    check_all(models, rows(50))
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS[:-1])
 @pytest.mark.parametrize("base", [0, 1, 2])
 @pytest.mark.parametrize("only", [(0,), (1,), (0, 1)], ids=str)
 @pytest.mark.parametrize("positive", [False, True])
-def test_two_classes(transform, base, only, positive):
+def test_two_classes(base, only, positive):
     forest = Forest(targets=2, per_leaf=2, only=only, positive=positive)
     bases = {"base_values": [0.1, -0.2][:base]} if base else {}
-    check(classifier(forest, post_transform=transform, **bases), rows(50))
+    check_all([classifier(forest, post_transform=transform, **bases) for transform in TRANSFORMS[:-1]], rows(50))
 
 
 @pytest.mark.parametrize("classes, per_leaf, only", [(1, 1, None), (3, 0, None), (4, 4, None), (4, 2, (1, 3))])
-@pytest.mark.parametrize("transform", TRANSFORMS)
-def test_classes(classes, per_leaf, only, transform):
-    forest = Forest(targets=classes, per_leaf=per_leaf, only=only, positive=transform == "PROBIT")
-    check(classifier(forest, post_transform=transform), rows(1), rows(50))
+def test_classes(classes, per_leaf, only):
+    kind = {"targets": classes, "per_leaf": per_leaf, "only": only}
+    check_all([classifier(forest_for(transform, **kind), post_transform=transform) for transform in TRANSFORMS], rows(1), rows(50))
 
 
 @pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.DOUBLE], ids=TensorProto.DataType.Name)
