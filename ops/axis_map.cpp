@@ -17,7 +17,8 @@ std::string coordinate_text(KernelSource& source, const AxisSource& from, const 
     std::string text = at[*from.axis];
     if (from.period) text = fmt::format("{} % {}", text, source.dim(*from.period));
     if (std::abs(from.step) != 1) text = fmt::format("{} * {}", text, std::abs(from.step));
-    if (from.step < 0) return fmt::format("{} - {}", source.dim(from.offset), text);
+    // Of the guarded rest of a row that is read backwards Halide makes a vector that starts before it, and fails.
+    if (from.step < 0) return fmt::format("max({} - {}, 0)", source.dim(from.offset), text);
     return shifted(source, text, from.offset);
 }
 

@@ -35,6 +35,18 @@ std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) co
     return enough ? channel.number : fmt::format("min({}, {})", channel.number, source.dim(channels() - 1));
 }
 
+bool PackedConv::crowds_cache() const {
+    const Window window = this->window();
+    if (window.size() < 2) return false;
+    const WindowAxis &rows = window[window.size() - 2], &columns = window.back();
+    const auto width = columns.output.constant(), channels = in(0).shape[1].constant();
+    // Of a row of one tile the conditions are known when it is compiled.
+    if (!width || !rows.output.constant() || !channels || *width <= depthwise_pixels) return false;
+    const int64_t across = (depthwise_pixels - 1) * columns.stride + columns.span();
+    // Its outputs lie as far apart as its inputs.
+    return crowd_level1(*channels * info(in(0).element).bytes, rows.kernel * across + depthwise_pixels);
+}
+
 ConvLoops PackedConv::loops() const {
     const Window window = this->window();
     const TensorType &data = in(0), &result = out(0);
@@ -44,7 +56,7 @@ ConvLoops PackedConv::loops() const {
     loops.shares_inputs = !is_depthwise;
     loops.groups = is_depthwise ? 1 : group_;
     loops.whole_group = sums_by_group();
-    loops.has_edges = has_input_func();
+    loops.has_edges = has_input_func() && !copies_input();
     loops.channels = output_channels_ / loops.groups;
     loops.max_lanes = is_depthwise ? loops.channels : estimate(in(1).shape.back());
     loops.inner_products = is_depthwise ? window.back().kernel : estimate(inputs_per_group());

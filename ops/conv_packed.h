@@ -27,9 +27,11 @@ private:
     WeightForm form_;
     int64_t output_channels_;
 
-    /// Whether a strip of the input is copied. Depthwise sums use each element a few times only: a condition at the
-    /// edges costs less.
-    bool copies_input() const { return has_input_func() && form_ != WeightForm::depthwise; }
+    /// Whether the input is copied with its edges. Depthwise sums use each element a few times only: a condition at the
+    /// edges costs less than a copy, unless elements drive each other out of the cache.
+    bool copies_input() const { return has_input_func() && (form_ != WeightForm::depthwise || crowds_cache()); }
+    /// Whether the inputs of a depthwise tile do not fit in the first-level cache where they lie.
+    bool crowds_cache() const;
     ConvLoops loops() const;
     Loops input_loops(KernelSource& source) const;
 };

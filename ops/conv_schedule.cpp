@@ -248,16 +248,23 @@ private:
     void place_input() {
         const Loops& input = conv_.input;
         if (input.vars.empty()) return;
+        const std::string& c = input.vars[0];
+        const auto place = [&](const std::string& loop, const std::string& channels) {
+            source_.schedule(input.func, {fmt::format("compute_at({}, {})", conv_.output.func, loop), channels});
+        };
+        const auto vectors = [&](const std::string& width) {
+            return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", c, width);
+        };
+        if (!conv_.loops.shares_inputs) {
+            source_.schedule("// Copied with its edges for one vector of channels, which stays in the nearest cache.");
+            return place(channels_.front(), vectors(lanes_));
+        }
         source_.schedule(fmt::format("// Copied with its edges once {}, so that taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "a task" : "an image"));
         const int lanes = source_.target().lanes(conv_.loops.element);
         const auto channels = input.extents[0].constant();
         const bool is_narrow = channels && *channels * 2 <= lanes;
-        source_.schedule(input.func,
-                         {fmt::format("compute_at({}, {})", conv_.output.func, task_),
-                          is_narrow ? fmt::format("unroll({})", input.vars[0])
-                                    : fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0],
-                                                  source_.lanes(conv_.loops.element, lanes))});
+        place(task_, is_narrow ? fmt::format("unroll({})", c) : vectors(source_.lanes(conv_.loops.element, lanes)));
     }
 };
 

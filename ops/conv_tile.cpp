@@ -11,14 +11,6 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether so many pixels' elements of one channel do not fit in the first-level cache beside each other: 8 lines share
-/// an address modulo 4 KB.
-bool thrashes(const ConvLoops& loops, int pixels) {
-    constexpr int64_t line = 64, sets = 64, ways = 8;
-    if (loops.input_pixel_bytes % line != 0) return false;
-    return pixels > ways * sets / std::gcd(loops.input_pixel_bytes / line, sets);
-}
-
 /// Two loads start in a cycle; a sum can be added to again after 4 cycles; the second-level cache gives 24 bytes a
 /// cycle.
 double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
@@ -30,7 +22,7 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_bytes);
-    if (thrashes(loops, pixels)) step += pixels;
+    if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
     double prologue_and_epilogue = 1.5 * sums + 20;
     // Sums that wait beside a long epilogue go to memory and come back.
     constexpr int long_epilogue_registers = 12;
@@ -39,10 +31,8 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     return static_cast<double>(loops.products) * step + prologue_and_epilogue;
 }
 
-/// Whether sums, weights and inputs fit in the registers. A single pixel takes each weight from memory once. Tiles of a
-/// depthwise convolution are small, so that few of them lie at the edges of the image.
+/// Whether sums, weights and inputs fit in the registers. A single pixel takes each weight from memory once.
 bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
-    constexpr int depthwise_pixels = 8;
     const int pixels = tile.pixels * tile.tile_rows;
     if (!loops.shares_inputs) return pixels <= depthwise_pixels && tile.vectors == 1;
     const int weights = pixels == 1 ? 0 : tile.vectors;
@@ -100,6 +90,12 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, int lanes,
 }
 
 }  // namespace
+
+bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
+    constexpr int64_t line = 64, sets = 64, ways = 8;
+    if (bytes_apart % line != 0) return false;
+    return pixels > ways * sets / std::gcd(bytes_apart / line, sets);
+}
 
 std::string register_text(const ConvTile& tile, const Target& target) {
     const std::string inputs =

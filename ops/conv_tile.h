@@ -16,7 +16,7 @@ struct ConvLoops {
     int64_t max_lanes;    // channels that may share a vector
     int64_t groups = 1;
     bool whole_group = false;    // whether a tile must have all channels of a group
-    bool has_edges = false;      // whether inputs beyond the image are read as zeros, or inputs are widened
+    bool has_edges = false;      // whether taps have conditions: inputs beyond the image, or widened, are not copied
     bool long_epilogue = false;  // whether nodes behind the sums need many registers
     bool shares_inputs = true;   // whether all channels of a group read the same inputs; false for depthwise
     int64_t products;            // of one output element
@@ -49,6 +49,13 @@ struct ConvWalk {
     bool parallel;
 };
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
+
+/// Pixels of a depthwise tile: few, so that few tiles lie at the edges of the image.
+constexpr int depthwise_pixels = 8;
+
+/// Whether elements of so many pixels, so many bytes apart, do not fit in the first-level cache beside each other: 8
+/// lines share an address modulo 4 KB.
+bool crowd_level1(int64_t bytes_apart, int64_t pixels);
 
 /// An extent for estimates: what an open one may well be.
 int64_t estimate(const Dim& extent);

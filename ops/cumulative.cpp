@@ -31,12 +31,6 @@ private:
         if (axis.size() != 1) throw CompileError("axis has {} elements, expected 1", axis.size());
         return normalised_axis(axis[0], in(0).rank());
     }
-
-    /// The same place counted from the end that the scan starts at.
-    Coordinates scanned(KernelSource& source, Coordinates at) const {
-        if (is_reverse_) at[axis()] = fmt::format("{} - {}", source.dim(in(0).shape[axis()] - 1), at[axis()]);
-        return at;
-    }
 };
 
 void Cumulative::algorithm(KernelSource& source) const {
@@ -45,20 +39,24 @@ void Cumulative::algorithm(KernelSource& source) const {
     source.keep(output(0), "scan", func);
     const auto scan = [&](Coordinates place) { return KernelSource::call(func, in(0), place); };
 
+    // A scan in reverse starts at the last element and walks down.
+    const std::string last = source.dim(in(0).shape[axis()] - 1);
     Coordinates own = at;
-    if (is_exclusive_) own[axis()] = fmt::format("max({} - 1, 0)", i);
-    std::string term = source.read(input(0), scanned(source, own));
     if (is_exclusive_)
-        term = fmt::format("select({} > 0, {}, {})", i, term, KernelSource::literal(identity_, in(0).element));
+        own[axis()] = is_reverse_ ? fmt::format("min({} + 1, {})", i, last) : fmt::format("max({} - 1, 0)", i);
+    std::string term = source.read(input(0), own);
+    if (is_exclusive_)
+        term = fmt::format("select({} {}, {}, {})", i, is_reverse_ ? "< " + last : "> 0", term,
+                           KernelSource::literal(identity_, in(0).element));
     source.line(fmt::format("{} = {};", scan(at), term));
 
     Coordinates previous = at, next = at;
-    const std::string r = source.rdom("r", {max(in(0).shape[axis()] - 1, 0)});
+    const std::string r = source.rdom("r", {max(in(0).shape[axis()] - 1, 0)}), turn = KernelSource::axis(r, 0);
     source.keep(output(0), "domain", r);
-    previous[axis()] = KernelSource::axis(r, 0);
-    next[axis()] = previous[axis()] + " + 1";
+    previous[axis()] = is_reverse_ ? fmt::format("{} - {}", last, turn) : turn;
+    next[axis()] = is_reverse_ ? fmt::format("{} - {}", source.dim(in(0).shape[axis()] - 2), turn) : turn + " + 1";
     source.line(fmt::format("{} {} {};", scan(next), step_, scan(previous)));
-    source.define(output(0), at, scan(scanned(source, at)));
+    source.define(output(0), at, scan(at));
 }
 
 /// The scan of all that lies inside of one turn of the loop around its axis, row by row.

@@ -57,10 +57,13 @@ bool is_parallel_work(const Dim& elements) {
     return !elements.constant() || *elements.constant() >= 2 * elements_of_a_task;
 }
 
-void parallelise(KernelSource& source, const Loops& loops) {
+void parallelise(KernelSource& source, const Loops& loops, size_t tile) {
     if (!is_parallel_work(product(loops.extents))) return;
     const Loops turning = turning_loops(loops);
-    if (turning.vars.size() > 1) source.schedule(loops.func, parallel_outermost(source, turning));
+    size_t turning_in_tile = 0;
+    for (size_t i = 0; i < std::min(tile, loops.extents.size()); ++i) turning_in_tile += loops.extents[i].is(1) ? 0 : 1;
+    tile = std::max<size_t>(1, turning_in_tile);
+    if (turning.vars.size() > tile) source.schedule(loops.func, parallel_outermost(source, turning, tile));
 }
 
 std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
@@ -77,12 +80,12 @@ std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops
 /// Whether a loop is a reduction's, r.x, which Halide fuses with no other and splits for no tasks.
 static bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
 
-std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning) {
+std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning, size_t tile) {
     std::vector<std::string> directives;
     std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
     std::string loop = turning.vars.back();
     const bool may_turn_once = !turning.extents.back().constant();
-    if (may_turn_once && turning.vars.size() > 2 && !is_of_reduction(turning.vars.end()[-2])) {
+    if (may_turn_once && turning.vars.size() > tile + 1 && !is_of_reduction(turning.vars.end()[-2])) {
         loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
         inside.pop_back();
     }

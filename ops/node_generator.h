@@ -182,10 +182,11 @@ bool is_parallel_work(const Dim& elements);
 std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
                      std::vector<std::string>& directives);
 /// Directives that run the outermost loop in parallel, with the next one where it is an open dim that may be 1, in
-/// tasks of several turns where one has little to do.
-std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning);
-/// Runs the outermost loop of several in parallel, unless there is little to do.
-void parallelise(KernelSource& source, const Loops& loops);
+/// tasks of several turns where one has little to do. The first `tile` loops are no part of a task's.
+std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning, size_t tile = 1);
+/// Runs the outermost loop of several in parallel, unless there is little to do. The first `tile` loops, vectorised and
+/// unrolled, are left as they are.
+void parallelise(KernelSource& source, const Loops& loops, size_t tile = 1);
 
 /// The symbol for an extent of a value that only its node knows, when it has run: a count of what it found.
 std::string extent_symbol_name(const Value& value, size_t axis);

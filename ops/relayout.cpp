@@ -41,7 +41,7 @@ void schedule_transpose(KernelSource& source, const Loops& loops, size_t read) {
                                 in, out_tile, in_tile, out_inner, in_inner, out_param, in_param));
     source.schedule(fmt::format("{}.reorder({});", loops.func, fmt::join(tiled.vars, ", ")));
     source.schedule(fmt::format("{}.vectorize({}).unroll({});", loops.func, tiled.vars[0], tiled.vars[1]));
-    parallelise(source, tiled);
+    parallelise(source, tiled, 2);
 }
 
 /// Splits loop 0 into runs of `period` elements, each of which is a run of the input.

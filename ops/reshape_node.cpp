@@ -147,7 +147,7 @@ void ReshapeNode::schedule(KernelSource& source) const {
                                              tail_strategy(length, width, false)),
                                  fmt::format("reorder({})", fmt::join(tiled.vars, ", ")),
                                  fmt::format("vectorize({})", place), fmt::format("unroll({})", from)});
-    parallelise(source, tiled);
+    parallelise(source, tiled, 2);
 }
 
 std::optional<int64_t> ReshapeNode::interleaved() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "ops/conv_weights.h"
 
@@ -91,8 +92,11 @@ int64_t WinogradLoops::tile_columns(int outputs) const { return ceil_div(width, 
 
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const Target& target) {
     const int64_t rows = loops.tile_rows(outputs), places = (outputs + 2) * (outputs + 2);
-    WinogradWalk best{};
-    double best_time = INFINITY;
+    struct Choice {
+        WinogradWalk walk;
+        double time;
+    };
+    std::vector<Choice> choices;
     // An image of any size is no one strip.
     for (int64_t strip = loops.is_open ? ceil_div(rows, 2) : rows; strip >= 1; --strip) {
         const int64_t strips = ceil_div(rows, strip);
@@ -111,13 +115,17 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
                                  (cycles.channels / static_cast<double>(channel_tiles) + task_overhead);
             return (once + tiles) / one;
         });
-        const double time = all / used;
-        if (time < best_time) {
-            best_time = time;
-            best = {outputs, cycles.product, static_cast<int>(strip), channels_outermost, all > least_parallel_cycles,
-                    all};
-        }
+        choices.push_back(
+            {{outputs, cycles.product, static_cast<int>(strip), channels_outermost, all > least_parallel_cycles, all},
+             all / used});
     }
+    // What is hardly slower and needs less memory is better: of such walks the one with the smallest strip.
+    constexpr double hardly = 1.03;
+    const auto by_time = [](const Choice& a, const Choice& b) { return a.time < b.time; };
+    const double least = std::min_element(choices.begin(), choices.end(), by_time)->time;
+    WinogradWalk best = std::find_if(choices.rbegin(), choices.rend(), [&](const Choice& choice) {
+                            return choice.time < least * hardly;
+                        })->walk;
     best.cycles += weight_cycles(loops, places);
     return best;
 }

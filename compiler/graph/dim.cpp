@@ -196,6 +196,15 @@ std::set<std::string> Dim::symbols() const {
     return result;
 }
 
+std::vector<std::vector<Dim>> Dim::products() const {
+    std::vector<std::vector<Dim>> result;
+    for (const auto& [product, factor] : terms_) {
+        std::vector<Dim>& atoms = result.emplace_back();
+        for (const AtomPtr& atom : product) atoms.push_back(of_atom(atom));
+    }
+    return result;
+}
+
 Dim Dim::substitute(const std::map<std::string, Dim>& values) const {
     const auto replaced = [&](const AtomPtr& atom) -> Dim {
         switch (atom->kind) {

@@ -49,6 +49,9 @@ public:
     /// Names of the symbols that occur anywhere in it.
     std::set<std::string> symbols() const;
 
+    /// The atoms that each of its terms multiplies, with repetition.
+    std::vector<std::vector<Dim>> products() const;
+
     /// The same expression with each named symbol replaced.
     Dim substitute(const std::map<std::string, Dim>& values) const;
 

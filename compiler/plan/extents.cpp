@@ -1,6 +1,7 @@
 #include "compiler/plan/extents.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,7 @@ SymbolicCopy::SymbolicCopy(const Group& group, const std::vector<const Value*>& 
         nodes_.push_back(std::move(own));
     }
     for (const Value* value : escaping) escaping_.push_back(copy(value));
+    if (kind_ == Extents::compound) name_products();
 }
 
 Value* SymbolicCopy::copy(const Value* value) {
@@ -70,28 +72,59 @@ void SymbolicCopy::name_compound(Value& value) {
 Dim SymbolicCopy::name_compound(const Dim& dim) {
     return dim.with_named_atoms([&](const Dim& atom) {
         const auto [known, is_new] = named_.try_emplace(atom.text());
-        if (is_new) {
-            const std::string symbol = fmt::format("extent_{}", named_.size());
-            const auto [low, high] = atom.bounds();
-            known->second = Dim::symbol(symbol, low.value_or(-Dim::unbounded), high.value_or(Dim::unbounded));
-            extents_[symbol] = atom;
-        }
+        if (is_new) known->second = named(atom);
         return known->second;
     });
 }
 
-bool has_compound_extents(const Group& group) {
-    bool found = false;
-    const auto look = [&](const Dim& dim) {
-        dim.with_named_atoms([&](const Dim& atom) {
-            found = true;
-            return atom;
+/// A new symbol for an expression of the original's symbols.
+Dim SymbolicCopy::named(const Dim& meaning) {
+    const std::string symbol = fmt::format("extent_{}", extents_.size() + 1);
+    const auto [low, high] = meaning.bounds();
+    extents_[symbol] = meaning;
+    return Dim::symbol(symbol, low.value_or(-Dim::unbounded), std::min(high.value_or(Dim::unbounded), Dim::unbounded));
+}
+
+/// Names the products of symbols that every product in the copies has equally often.
+void SymbolicCopy::name_products() {
+    std::map<std::string, Dim> symbols;
+    std::set<std::multiset<std::string>> products;
+    for (const auto& [original, own] : copies_) {
+        for_each_dim(*own, [&](const Dim& dim) {
+            for (const std::vector<Dim>& product : dim.products()) {
+                std::multiset<std::string> names;
+                for (const Dim& symbol : product) symbols[*names.insert(symbol.text())] = symbol;
+                products.insert(names);
+            }
         });
-    };
+    }
+    std::map<std::vector<size_t>, std::vector<std::string>> together;  // by how often each product has them
+    for (const auto& [name, symbol] : symbols) {
+        std::vector<size_t> counts;
+        for (const auto& product : products) counts.push_back(product.count(name));
+        together[counts].push_back(name);
+    }
+    std::map<std::string, Dim> replaced;
+    for (const auto& [counts, names] : together) {
+        if (names.size() < 2) continue;
+        Dim whole = 1;
+        for (const std::string& name : names) {
+            const auto known = extents_.find(name);
+            whole *= known == extents_.end() ? symbols[name] : known->second;
+            replaced[name] = 1;
+        }
+        replaced[names.front()] = named(whole);
+    }
+    if (replaced.empty()) return;
+    for (const auto& [original, own] : copies_) for_each_dim(*own, [&](Dim& dim) { dim = dim.substitute(replaced); });
+}
+
+bool has_open_extents(const Group& group) {
+    bool found = false;
     for (const Node* node : group.nodes) {
         for (const auto* values : {&node->inputs, &node->outputs}) {
             for (const Value* value : *values) {
-                if (value) for_each_dim(*value, look);
+                if (value) for_each_dim(*value, [&](const Dim& dim) { found = found || !dim.constant(); });
             }
         }
     }

@@ -16,7 +16,8 @@ public:
         /// serves all sizes. Extents 0 and 1 stay: broadcasting and empty tensors depend on them.
         all,
         /// What is no sum of products of symbols, such as max(batch, 4), becomes a symbol, the same one wherever it
-        /// occurs: the host computes it once, and Halide has short expressions to reason about.
+        /// occurs, and so does a product of symbols none of which occurs without the others: the host computes it
+        /// once, and Halide has short expressions to reason about.
         compound,
     };
     SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents);
@@ -35,6 +36,8 @@ private:
     void name_all(Value& value, size_t number);
     void name_compound(Value& value);
     Dim name_compound(const Dim& dim);
+    void name_products();
+    Dim named(const Dim& meaning);
 
     Extents kind_;
 
@@ -47,7 +50,7 @@ private:
     std::vector<std::unique_ptr<Node>> nodes_;
 };
 
-/// Whether a group has extents that are no sums of products of symbols.
-bool has_compound_extents(const Group& group);
+/// Whether a run alone knows some of the sizes of what a group reads and makes.
+bool has_open_extents(const Group& group);
 
 }  // namespace onnx2halide

@@ -193,7 +193,7 @@ private:
         if (is_empty) return;  // nothing to compute, and kernels may assume that there is
         if (options_.symbolic_extents) {
             add_general_step(block, group, escaping, SymbolicCopy::Extents::all);
-        } else if (has_compound_extents(group)) {
+        } else if (has_open_extents(group)) {
             add_general_step(block, group, escaping, SymbolicCopy::Extents::compound);
         } else {
             const auto all = [](const std::string& symbol) { return Dim::symbol(symbol); };

@@ -200,7 +200,7 @@ TEST_CASE("the text of what moves elements") {
             t = constant int64[2] 1 -2
             y = Slice(x, s, e, a, t)
             output y)",
-         "y_2(x, y) = x_2(8 - x * 2, y + 1);\n"},
+         "y_2(x, y) = x_2(max(8 - x * 2, 0), y + 1);\n"},
         {"an index counts from the end where it is negative, and stays inside", R"(
             x = input float32[4,9]
             i = input int64[3]
@@ -225,6 +225,13 @@ TEST_CASE("the text of what moves elements") {
         INFO(row.why);
         CHECK(statements(row.graph) == row.expected);
     }
+}
+
+TEST_CASE("loops of a tile in registers are no task's") {
+    const std::string text = kernel_text("x = input float32[n,4]\ny = Transpose(x)\noutput y");
+    INFO(text);
+    CHECK(text.find(".unroll(y_in)") != std::string::npos);
+    CHECK(text.find("fuse(y_in") == std::string::npos);
 }
 
 TEST_CASE("what cannot be moved so") {

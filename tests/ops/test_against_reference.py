@@ -139,6 +139,10 @@ def windows():
     for shape, weight, group in shapes:
         for attribute in attributes:
             yield Case("Conv", [x(*shape), constant(*weight), constant(weight[0])], {"group": group, **attribute})
+    # Depthwise, with as many channels as drive each other out of the cache: the input is copied with its edges.
+    for shape, size, attribute in [((1, 512, 5, 13), 3, {}), ((2, 256, 9, 19), 5, {"strides": [1, 2]}), ((1, 520, 4, 17), 7, {"dilations": [1, 2]})]:
+        pads = [size // 2, 1, size // 2, size - 1]
+        yield Case("Conv", [x(*shape), constant(shape[1], 1, size, size), constant(shape[1])], {"group": shape[1], "pads": pads, **attribute})
     yield Case("Conv", [x(1, 3, 9, 11), x(5, 3, 3, 3)])
     yield Case("Conv", [x(2, 3, 19), constant(4, 3, 5)], {"pads": [2, 2]})
     yield Case("Conv", [x(1, 2, 5, 6, 7), constant(3, 2, 2, 2, 2)])
@@ -187,6 +191,10 @@ def movement():
         yield Case("Transpose", [x(3, 8, 17)], {"perm": perm})
     for starts, ends, axes, steps in (([1], [-1], [1], [1]), ([-1, 0], [-99, 99], [2, 0], [-2, 2]), ([5], [2], [1], [1])):
         yield Case("Slice", [x(3, 8, 17), *(indices(*numbers) for numbers in (starts, ends, axes, steps))])
+    for extent, dtype in ((5, "float64"), (13, "float32"), (13, "float64"), (21, "float32")):  # backwards: a vector and its rest
+        yield Case("Slice", [x(extent, dtype=dtype), *(indices(number) for number in (-1, -99, 0, -1))])
+        for exclusive in (0, 1):
+            yield Case("CumSum", [x(2, extent, dtype=dtype), np.int64(1)], {"reverse": 1, "exclusive": exclusive})
     for mode, pads in (("constant", [0, 2, 1, 3]), ("reflect", [1, 2, 0, 3]), ("edge", [2, 2, 2, 2]), ("wrap", [1, 2, 0, 3])):
         yield Case("Pad", [x(3, 17), indices(*pads)], {"mode": mode})
     yield Case("Pad", [x(3, 17), indices(0, -2, 1, 3)], engine=OnnxRuntime)  # the reference takes no negative pads

@@ -187,6 +187,20 @@ TEST_CASE("equal kernels are made once, and steps that nobody needs not at all")
     CHECK(program.main.steps.size() == 3);
 }
 
+TEST_CASE("symbols that only occur as a product are one argument of a kernel") {
+    const auto arguments = [](const char* text) {
+        const auto graph = parse_graph(text);
+        const Program program = planned(*graph);
+        std::vector<std::string> texts;
+        for (const Dim& dim : program.main.steps.at(0).arguments) texts.push_back(dim.text());
+        return texts;
+    };
+    CHECK(arguments("x = input float32[batch,time,4]\ny = Flatten(x) axis=2\nz = Exp(y)\noutput z") ==
+          std::vector<std::string>{"(batch * time)"});
+    CHECK(arguments("x = input float32[batch,time,4]\ny = Exp(x)\noutput y") ==
+          std::vector<std::string>{"batch", "time"});
+}
+
 TEST_CASE("tensors without elements are made by no step") {
     const auto graph = parse_graph(R"(
         x = input float32[0,4]

@@ -171,4 +171,4 @@ def _port_text(port: Port | BoxPort) -> str:
 
 def _is_given(port: Port | BoxPort) -> bool:
     """Whether an output can be written into an array."""
-    return port.kind == TENSOR and port.dtype != object and None not in port.shape and not is_packed(port.dtype)
+    return port.kind == TENSOR and not port.dtype.hasobject and None not in port.shape and not is_packed(port.dtype)

@@ -5,9 +5,11 @@ import pathlib
 import numpy as np
 import onnx
 
+from onnx2halide.unsigned_weights import has_integer_products, with_unsigned_weights
+
 
 class OnnxRuntime:
-    """onnxruntime without its graph optimisations, so that every value of the graph can be asked for."""
+    """onnxruntime without its graph optimisations, so that every value of the graph can be asked for, and with exact integer products."""
 
     name = "onnxruntime"
 
@@ -19,6 +21,8 @@ class OnnxRuntime:
         options.log_severity_level = 3
         if all_values:
             model = _with_all_values(model)
+        if has_integer_products(_proto(model, weights=False)):
+            model = with_unsigned_weights(_proto(model))
         source = str(model) if isinstance(model, pathlib.Path) else model.SerializeToString()
         self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
@@ -60,10 +64,15 @@ def reference(model: pathlib.Path | onnx.ModelProto, inputs: dict[str, np.ndarra
             raise RuntimeError(f"neither onnxruntime ({error}) nor the ONNX reference ({second}) runs the model") from second
 
 
+def _proto(model: pathlib.Path | onnx.ModelProto, weights: bool = True) -> onnx.ModelProto:
+    """The model; without `weights` those in external files are left there."""
+    return onnx.load(model, load_external_data=weights) if isinstance(model, pathlib.Path) else model
+
+
 def _with_all_values(model: pathlib.Path | onnx.ModelProto) -> onnx.ModelProto:
     """Every value that a node makes becomes an output. Weights in external files are read into the model."""
     result = onnx.ModelProto()
-    result.CopyFrom(onnx.load(model) if isinstance(model, pathlib.Path) else model)
+    result.CopyFrom(_proto(model))
     outputs = {output.name for output in result.graph.output}
     for node in result.graph.node:
         result.graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name and name not in outputs)

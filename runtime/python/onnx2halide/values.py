@@ -184,7 +184,7 @@ def array_of(value: CValue, dtype: np.dtype) -> np.ndarray:
         ctypes.memmove(memory.ctypes.data, value.data, value.size)
     if is_as_stored:
         return memory
-    if dtype == object:
+    if dtype.hasobject:
         texts = np.empty(value.size // _TEXT.itemsize, object)
         for i, (text, length) in enumerate(memory.view(_TEXT).tolist()):
             texts[i] = ctypes.string_at(text, length).decode(errors="surrogateescape")
