@@ -174,6 +174,13 @@ std::string build_weights(const ArchiveJob& job) {
     return object;
 }
 
+/// Halide's writer of archives, LLVM's, maps the members; ar reads and writes hundreds of megabytes of weights twice.
+void write_archive(const ArchiveJob& job, const std::vector<std::string>& members, const fs::path& archive) {
+    std::vector<std::string> command = {ONNX2HALIDE_GENERATORS_DIR "/halide_tool", "archive", job.target, archive};
+    for (const std::string& member : members) command.push_back(fs::path(member).filename());
+    run_or_throw(command, job.objects);
+}
+
 void link_shared(const ArchiveJob& job, const fs::path& library, const std::vector<std::string>& objects) {
     std::vector<std::string> libraries = {"-lpthread", "-ldl", "-lm"};
     if (needs_cpp(host_program_of(job))) libraries.insert(libraries.begin(), {"-lre2", "-lstdc++"});
@@ -233,9 +240,7 @@ void build_archive(const ArchiveJob& job) {
         runtime.push_back(members.back());
     }
     const fs::path archive = job.objects / (job.name + ".a"), library = job.objects / (job.name + ".so");
-    // Halide's writer of archives, LLVM's, maps the members; ar reads and writes hundreds of megabytes of weights
-    // twice.
-    Halide::create_static_library(members, Halide::Target(job.target), archive.string());
+    write_archive(job, members, archive);
     if (job.shared_library) {
         // What static libraries have is for programs: a shared library takes shared ones.
         if (!libraries.empty()) members[0] = join(job, runtime);

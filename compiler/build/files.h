@@ -43,6 +43,7 @@ public:
     explicit TemporaryFolder(const std::filesystem::path& parent);
     ~TemporaryFolder();
     TemporaryFolder(const TemporaryFolder&) = delete;
+    /// Absolute.
     const std::filesystem::path& path() const { return path_; }
 
 private:

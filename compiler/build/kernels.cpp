@@ -183,7 +183,7 @@ private:
                                             autoscheduler_words(slice.job->autoscheduler)};
         for (size_t i = 0; i < slice.classes.size(); ++i)
             command.push_back(slot(i) + ":" + slice.classes[i]->generator->name);
-        const ProcessResult generated = run_process(command);
+        const ProcessResult generated = run_process(command, folder.path());
         if (!slice.job->programs.empty()) keep_program(slice, folder.path() / "generators");
         for (size_t i = 0; i < slice.classes.size(); ++i)
             collect(*slice.classes[i], *slice.job, folder.path() / slot(i), generated.output);
@@ -199,6 +199,8 @@ private:
                                                                                        kernel_target(slice)};
     }
 
+    /// The tools run in `folder`, which is absolute: mold ends where the folder that it runs in was removed, as the one
+    /// that the compiler was started in may be.
     static ProcessResult compile(const Slice& slice, const fs::path& folder) {
         std::string source = slice.job->file.preamble;
         source += "#include \"" ONNX2HALIDE_SOURCE_DIR "/compiler/build/register_generator.h\"\n";
@@ -214,12 +216,14 @@ private:
         ProcessResult result =
             run_process({"g++", ONNX2HALIDE_GENERATOR_FLAGS, "-I" ONNX2HALIDE_GENERATORS_DIR,
                          "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-c", (folder / "generators.cpp").string(), "-o",
-                         (folder / "generators.o").string()});
+                         (folder / "generators.o").string()},
+                        folder);
         if (result.status != 0) return result;
         return run_process({"g++", "-fuse-ld=mold", (folder / "generators.o").string(), "-o",
                             (folder / "generators").string(), ONNX2HALIDE_GENERATOR_MAIN,
                             "-L" ONNX2HALIDE_HALIDE_DIR "/lib64", "-lHalide",
-                            "-Wl,-rpath," ONNX2HALIDE_HALIDE_DIR "/lib64"});
+                            "-Wl,-rpath," ONNX2HALIDE_HALIDE_DIR "/lib64"},
+                           folder);
     }
 
     /// Takes what the generator left in files that start with `made`.

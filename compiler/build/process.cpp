@@ -26,8 +26,8 @@ namespace onnx2halide {
 namespace {
 
 /// Starts a program whose stdout and stderr go to `output`, in a process group of its own, so that what it starts can
-/// be ended with it.
-pid_t start(const std::vector<std::string>& command, int output) {
+/// be ended with it. An empty `folder` is this process's.
+pid_t start(const std::vector<std::string>& command, const std::filesystem::path& folder, int output) {
     std::vector<char*> arguments;
     for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
@@ -36,6 +36,7 @@ pid_t start(const std::vector<std::string>& command, int output) {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, 1);
     posix_spawn_file_actions_adddup2(&actions, output, 2);
+    if (!folder.empty()) posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
@@ -67,12 +68,12 @@ int finish(pid_t child) {
 
 }  // namespace
 
-ProcessResult run_process(const std::vector<std::string>& command) {
+ProcessResult run_process(const std::vector<std::string>& command, const std::filesystem::path& folder) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
     pid_t child = 0;
     try {
-        child = start(command, ends[1]);
+        child = start(command, folder, ends[1]);
     } catch (...) {
         close(ends[0]);
         close(ends[1]);
@@ -94,8 +95,8 @@ ProcessResult run_process(const std::vector<std::string>& command) {
     return result;
 }
 
-void run_or_throw(const std::vector<std::string>& command) {
-    const ProcessResult result = run_process(command);
+void run_or_throw(const std::vector<std::string>& command, const std::filesystem::path& folder) {
+    const ProcessResult result = run_process(command, folder);
     if (result.status != 0)
         throw std::runtime_error(fmt::format("{} failed:\n{}", fmt::join(command, " "), result.output));
 }

@@ -29,6 +29,12 @@ TEST_CASE("a program's status and all that it prints come back") {
     }
 }
 
+TEST_CASE("a program runs where it is told to") {
+    CHECK(run_process({"pwd"}, "/usr").output == "/usr\n");
+    CHECK(run_process({"pwd"}).output == std::filesystem::current_path().string() + "\n");
+    CHECK_THROWS_WITH(run_process({"pwd"}, "/usr/no such folder"), "pwd cannot be started: No such file or directory");
+}
+
 TEST_CASE("a program that is not there") {
     CHECK_THROWS_WITH(run_process({"no-such-program"}), "no-such-program cannot be started: No such file or directory");
 }

@@ -1,11 +1,13 @@
 """What `compile` and `build` leave in a folder that was compiled into before."""
 
 import json
+import os
 import re
+import subprocess
 
 import make_models
 import pytest
-from paths import ROOT
+from paths import COMPILER, ROOT
 
 VERSION = re.search(r"VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text().split("project(")[1])[1]
 
@@ -142,3 +144,20 @@ def test_build_makes_further_results_anew(onnx2halide, folder):
     assert further(folder) == {statement.name}
     assert onnx2halide("build", "out", "--emit", "assembly").returncode == 0
     assert further(folder) == {f"tiny_{kernel(folder)}.s"}
+
+
+# ---- The folder that the compiler was started in ----
+
+
+def test_folder_that_was_removed(tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(make_models.chain("Neg").SerializeToString())
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$1/tiny.onnx" -o "$1/out"'
+    done = subprocess.run(
+        ["sh", "-c", script, COMPILER, tmp_path],
+        cwd=tmp_path,
+        env=os.environ | {"ONNX2HALIDE_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out" / "tiny.a").exists()
