@@ -9,7 +9,7 @@ namespace onnx2halide {
 struct ArchiveJob {
     std::string name;
     std::filesystem::path folder;      // holds NAME.c and NAME.h; NAME.a goes there
-    std::filesystem::path objects;     // holds the kernels' objects; absolute
+    std::filesystem::path objects;     // holds the kernels' objects
     std::vector<std::string> kernels;  // names of the kernels
     std::string target;
     std::filesystem::path weights_source;  // assembler text that embeds the weights; empty: none

@@ -89,13 +89,13 @@ void write_file(const fs::path& path, std::string_view content) {
     throw FileError(path, "cannot be written", error.message());
 }
 
-TemporaryFolder::TemporaryFolder() : TemporaryFolder(temporary_place()) {}
+TemporaryFolder::TemporaryFolder() : TemporaryFolder(fs::absolute(temporary_place())) {}
 
 TemporaryFolder::TemporaryFolder(const fs::path& parent) {
     std::error_code error;
     fs::create_directories(parent, error);
     if (error) throw FileError(parent, "cannot be made a folder", error.message());
-    std::string name = fs::absolute(parent / "onnx2halide-XXXXXX").string();
+    std::string name = (parent / "onnx2halide-XXXXXX").string();
     const std::lock_guard guard(leftovers().lock);
     if (!mkdtemp(name.data())) throw FileError(parent, "cannot be written to", last_error().message());
     path_ = name;

@@ -37,13 +37,12 @@ void move_file(const std::filesystem::path& from, const std::filesystem::path& t
 /// A folder that is removed with everything in it when this object goes.
 class TemporaryFolder {
 public:
-    /// In $TMPDIR or /tmp. Throws UsageError where $TMPDIR is no folder.
+    /// In $TMPDIR or /tmp, with an absolute path. Throws UsageError where $TMPDIR is no folder.
     TemporaryFolder();
     /// In `parent`, which is made if it is missing. Throws FileError where it cannot be made.
     explicit TemporaryFolder(const std::filesystem::path& parent);
     ~TemporaryFolder();
     TemporaryFolder(const TemporaryFolder&) = delete;
-    /// Absolute.
     const std::filesystem::path& path() const { return path_; }
 
 private:

@@ -7,8 +7,8 @@
 //
 //     halide_tool archive TARGET ARCHIVE MEMBER...
 //
-// writes a static library, whose path is absolute, of object files in the working folder. Halide changes the working
-// folder meanwhile, which all threads of a process share.
+// writes a static library of object files in the working folder. Halide changes the working folder meanwhile, which all
+// threads of a process share.
 
 #include <cstdio>
 #include <string>
