@@ -258,12 +258,16 @@ struct Preparation : GeneratorBase {
 
 }  // namespace
 
-std::unique_ptr<AbstractGenerator> prepared_generator(GeneratorBase* generator, const GeneratorContext& context,
-                                                      const char* name) {
-    std::unique_ptr<AbstractGenerator> prepared(generator);
-    (generator->*Preparation::init)(context);
-    (generator->*Preparation::name)(name, name);
-    return prepared;
+bool register_generator(const char* name, GeneratorBase* (*make)()) {
+    const RegisterGenerator registered(name, [name, make](const GeneratorContext& context) {
+        std::unique_ptr<AbstractGenerator> generator;
+        GeneratorBase* const made = make();
+        generator.reset(made);
+        (made->*Preparation::init)(context);
+        (made->*Preparation::name)(name, name);
+        return generator;
+    });
+    return true;
 }
 
 int main(int argc, char** argv) {

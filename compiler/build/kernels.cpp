@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::string_view registration_mark = "HALIDE_REGISTER_GENERATOR(";
 
-/// More classes in one C++ file save g++ its start; fewer let the cores share the work.
+/// More classes in one C++ file save the compiler its start; fewer let the cores share the work.
 constexpr size_t classes_per_slice = 24;
 
 /// A class that the cache does not have, and the jobs that want its object.
@@ -203,7 +203,6 @@ private:
     /// that the compiler was started in may be.
     static ProcessResult compile(const Slice& slice, const fs::path& folder) {
         std::string source = slice.job->file.preamble;
-        source += "#include \"" ONNX2HALIDE_SOURCE_DIR "/compiler/build/register_generator.h\"\n";
         for (size_t i = 0; i < slice.classes.size(); ++i) {
             const GeneratorClass& generator = *slice.classes[i]->generator;
             const std::string body = generator.text.substr(0, generator.text.rfind(registration_mark));
@@ -213,15 +212,15 @@ private:
                                   slot(i), place, body, generator.name);
         }
         write_file(folder / "generators.cpp", source);
-        ProcessResult result =
-            run_process({"g++", ONNX2HALIDE_GENERATOR_FLAGS, "-I" ONNX2HALIDE_GENERATORS_DIR,
-                         "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-c", (folder / "generators.cpp").string(), "-o",
-                         (folder / "generators.o").string()},
-                        folder);
+        ProcessResult result = run_process(
+            {ONNX2HALIDE_GENERATOR_COMPILER, ONNX2HALIDE_GENERATOR_FLAGS, "-include-pch",
+             ONNX2HALIDE_PRECOMPILED ".pch", "-I" ONNX2HALIDE_GENERATORS_DIR, "-I" ONNX2HALIDE_HALIDE_DIR "/include",
+             "-c", (folder / "generators.cpp").string(), "-o", (folder / "generators.o").string()},
+            folder);
         if (result.status != 0) return result;
-        return run_process({"g++", "-fuse-ld=mold", (folder / "generators.o").string(), "-o",
-                            (folder / "generators").string(), ONNX2HALIDE_GENERATOR_MAIN,
-                            "-L" ONNX2HALIDE_HALIDE_DIR "/lib64", "-lHalide",
+        return run_process({ONNX2HALIDE_GENERATOR_COMPILER, "-fuse-ld=mold", (folder / "generators.o").string(),
+                            ONNX2HALIDE_PRECOMPILED ".o", "-o", (folder / "generators").string(),
+                            ONNX2HALIDE_GENERATOR_MAIN, "-L" ONNX2HALIDE_HALIDE_DIR "/lib64", "-lHalide",
                             "-Wl,-rpath," ONNX2HALIDE_HALIDE_DIR "/lib64"},
                            folder);
     }

@@ -1,20 +1,13 @@
 // What stands for HALIDE_REGISTER_GENERATOR in the C++ files that are compiled. Halide's own instantiates functions of
-// a smart pointer for each class, on which g++ spends half of its time.
+// a smart pointer for each class, which take most of the time that small generators take to compile.
 #pragma once
-
-#include <memory>
 
 #include "Halide.h"
 
-/// Gives a generator its context and the name that it is registered as. The main program has it.
-std::unique_ptr<Halide::Internal::AbstractGenerator> prepared_generator(Halide::Internal::GeneratorBase* generator,
-                                                                        const Halide::GeneratorContext& context,
-                                                                        const char* name);
+/// Registers a generator by a name. The main program has it.
+bool register_generator(const char* name, Halide::Internal::GeneratorBase* (*make)());
 
 /// Registers a class, in a namespace of its own. Names that a class may have are none of its own.
 #define ONNX2HALIDE_REGISTER_GENERATOR(CLASS, NAME)                                                                    \
-    static std::unique_ptr<Halide::Internal::AbstractGenerator> onnx2halide_make(                                      \
-        const Halide::GeneratorContext& onnx2halide_context) {                                                         \
-        return ::prepared_generator(new CLASS, onnx2halide_context, NAME);                                             \
-    }                                                                                                                  \
-    static const Halide::Internal::RegisterGenerator onnx2halide_registered(NAME, onnx2halide_make);
+    static Halide::Internal::GeneratorBase* onnx2halide_make() { return new CLASS; }                                   \
+    static const bool onnx2halide_registered = ::register_generator(NAME, onnx2halide_make);
