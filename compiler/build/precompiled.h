@@ -31,13 +31,15 @@ public:
         k = RDom(0, 3);
         r = RDom(0, 3, 0, 3);
         const RDom cube(0, 3, 0, 3, 0, extent);
-        Func padded = BoundaryConditions::constant_exterior(in_4, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}});
+        Func padded = BoundaryConditions::constant_exterior(in_4, Expr(0.0f),
+                                                            {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}});
         out_1(x) = onnx::relu(in_1(x));
         out_2(x, y) = in_2(x, y);
         out_2(x, y) += in_1(k);
         out_3(x, y, z) = in_3(x, y, z) * in_1(x) * in_3(x + 1, k.x, 0) * in_2(k.x, x / 16);
         out_4(x, y, z, w) = select(x < extent, padded(x, y, z, w), 0.0f);
-        out_4(x, y, z, w) += in_4(r.x, r.y, z, w + 1) * in_5(x % 16, r.x, 0, 0, x / 16) * in_5(cube.x, cube.y, cube.z, x, y);
+        out_4(x, y, z, w) +=
+            in_4(r.x, r.y, z, w + 1) * in_5(x % 16, r.x, 0, 0, x / 16) * in_5(cube.x, cube.y, cube.z, x, y);
         out_5(x, y, z, w, v) = in_5(x, y, z, w, v);
     }
 
