@@ -2,8 +2,8 @@
 // instantiates.
 #pragma once
 
-#include "compiler/build/register_generator.h"
 #include "onnx2halide_generators.h"
+#include "register_generator.h"
 
 /// Has what most generators have, so that it is compiled once. None registers it.
 class Precompiled : public Halide::Generator<Precompiled> {
