@@ -260,12 +260,10 @@ struct Preparation : GeneratorBase {
 
 bool register_generator(const char* name, GeneratorBase* (*make)()) {
     const RegisterGenerator registered(name, [name, make](const GeneratorContext& context) {
-        std::unique_ptr<AbstractGenerator> generator;
-        GeneratorBase* const made = make();
-        generator.reset(made);
-        (made->*Preparation::init)(context);
-        (made->*Preparation::name)(name, name);
-        return generator;
+        GeneratorBase* const generator = make();
+        (generator->*Preparation::init)(context);
+        (generator->*Preparation::name)(name, name);
+        return std::unique_ptr<AbstractGenerator>(generator);
     });
     return true;
 }
