@@ -35,6 +35,12 @@ std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) co
     return enough ? channel.number : fmt::format("min({}, {})", channel.number, source.dim(channels() - 1));
 }
 
+bool PackedConv::reads_as_it_lies(size_t i) const {
+    constexpr int64_t few_channels = 4;
+    return i == 0 && form_ != WeightForm::depthwise && reads_planes() &&
+           prove_less_equal(in(0).shape[1], few_channels) == Proof::yes;
+}
+
 bool PackedConv::crowds_cache() const {
     const Window window = this->window();
     if (window.size() < 2) return false;
@@ -73,7 +79,8 @@ ConvLoops PackedConv::loops() const {
             estimate(data.shape[1]) * strip_axis.stride * (loops.height > 1 ? estimate(window.back().input) : 1);
         loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
     }
-    loops.input_pixel_bytes = window.back().stride * estimate(data.shape[1]) * info(loops.element).bytes;
+    loops.input_pixel_bytes =
+        window.back().stride * (reads_planes() ? 1 : estimate(data.shape[1])) * info(loops.element).bytes;
     loops.input_elements = 1;
     for (size_t axis = 1; axis < data.rank(); ++axis) loops.input_elements *= estimate(data.shape[axis]);
     loops.input_elements *= loops.images;
@@ -97,9 +104,12 @@ void PackedConv::schedule(KernelSource& source) const {
     conv.output = source.output_loops();
     conv.sum = source.kept(output(0), sum_role);
     conv.reduction = reduction(source);
-    if (copies_input()) conv.input = input_loops(source);
+    if (copies_input()) {
+        conv.input = turning_loops(input_loops(source));
+        conv.pads_runs = (reads_planes() || in(0).shape[1].is(1)) && window().back().reaches_outside();
+    }
     conv.loops = loops();
-    conv.loops.long_epilogue = std::any_of(source.defined().begin(), source.defined().end(), [&](const Value* value) {
+    conv.has_long_epilogue = std::any_of(source.defined().begin(), source.defined().end(), [&](const Value* value) {
         return value->producer != &node_ && make_generator(*value->producer)->is_long();
     });
     schedule_direct_conv(source, conv);

@@ -13,6 +13,8 @@ public:
     explicit PackedConv(const Node& node);
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
+    /// A few channels, as images have, are read from their planes one by one as well as side by side.
+    bool reads_as_it_lies(size_t i) const override;
 
 protected:
     Dim channels() const override { return output_channels_; }
@@ -32,6 +34,8 @@ private:
     bool copies_input() const { return has_input_func() && (form_ != WeightForm::depthwise || crowds_cache()); }
     /// Whether the inputs of a depthwise tile do not fit in the first-level cache where they lie.
     bool crowds_cache() const;
+    /// Whether the input lies in planes, a channel each.
+    bool reads_planes() const { return in(0).layout == row_major(in(0).rank()); }
     ConvLoops loops() const;
     Loops input_loops(KernelSource& source) const;
 };

@@ -1,6 +1,8 @@
 #include "ops/conv_schedule.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -68,6 +70,22 @@ private:
 
     std::string outer(const std::string& var) { return source_.var(var + "o"); }
     std::string tile_channels() const { return fmt::format("{} * {}", lanes_, vectors_); }
+    /// Vectors of all channels of a group.
+    int64_t all_vectors() const { return ceil_div(conv_.loops.channels, tile_.lanes); }
+    /// Whether the sums of a group are too many for the registers: its tile is walked in parts.
+    bool gathers_group() const { return conv_.loops.whole_group && tile_.vectors < all_vectors(); }
+    /// Whether what follows the sums needs more registers than they leave it.
+    bool lacks_registers() const {
+        constexpr int registers = 12;
+        const int sums = tile_.pixels * tile_.tile_rows * tile_.vectors;
+        return conv_.has_long_epilogue && sums + registers > source_.target().vector_registers;
+    }
+    bool waits_in_memory() const { return gathers_group() || lacks_registers(); }
+    /// Channels for which the output's loops go on together.
+    std::string walked_channels() const {
+        return gathers_group() ? fmt::format("{} * {}", lanes_, all_vectors()) : tile_channels();
+    }
+    std::string compute_at_tile() const { return fmt::format("compute_at({}, {})", conv_.output.func, tiles_.front()); }
 
     /// Numbers that a person may set too high are held to what there is: a tile that is shifted inwards may not be
     /// larger than the output, and beyond the last vector of channels there are no weights.
@@ -78,7 +96,7 @@ private:
     void declare_tile() {
         const ConvLoops& loops = conv_.loops;
         const int64_t vectors = loops.channels / tile_.lanes + (rounds_channels_up() ? 1 : 0);
-        if (!loops.whole_group) vectors_ = held("vectors", tile_.vectors, vectors);
+        if (!loops.whole_group || gathers_group()) vectors_ = held("vectors", tile_.vectors, vectors);
         pixels_ = has_versions() ? KernelSource::tile_size : held("pixels", tile_.pixels, loops.width);
         if (tile_.tile_rows > 1) rows_ = held("tile_rows", tile_.tile_rows, loops.height);
     }
@@ -113,7 +131,7 @@ private:
             channels_.push_back(source_.var("group"));
             split(c_, channels_.back(), std::to_string(conv_.loops.channels), "RoundUp");
         }
-        split(c_, channels_.front(), tile_channels(), rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
+        split(c_, channels_.front(), walked_channels(), rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
     }
 
     void split_pixels() {
@@ -193,7 +211,7 @@ private:
         append(order, tasks);
         append(order, planes);
         output_.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
-        append(output_, vectorised());
+        append(output_, lacks_registers() ? vectorised_pixel() : vectorised());
         parallelise(tasks);
         if (walk_.channels_outermost) task_ = planes.front();
     }
@@ -218,8 +236,16 @@ private:
         return directives;
     }
 
+    /// A pixel at a time, in a single loop. Of unrolled pixels or of two loops LLVM takes the constants for more
+    /// important than the sums, and spills these.
+    Directives vectorised_pixel() const {
+        return {fmt::format("vectorize({}, {})", c_, lanes_), fmt::format("unroll({})", c_)};
+    }
+
     void place_sum() {
-        Directives directives = {fmt::format("compute_at({}, {})", conv_.output.func, tiles_.front())};
+        if (waits_in_memory()) place_copy();
+        Directives directives = {gathers_group() ? fmt::format("compute_at({}, {})", copy(), source_.var("part"))
+                                                 : compute_at_tile()};
         // Lanes behind the last channel are computed and not stored.
         if (rounds_channels_up()) directives.push_back(fmt::format("bound_extent({}, {})", c_, tile_channels()));
         append(directives, vectorised());
@@ -231,6 +257,27 @@ private:
         append(directives, vectorised());
         append(directives, unrolled_reduction());
         source_.schedule(conv_.sum + ".update()", directives);
+    }
+
+    /// The sums of a tile where they have left the registers.
+    std::string copy() const { return conv_.sum + ".in()"; }
+
+    void place_copy() {
+        source_.schedule(gathers_group()
+                             ? "// The registers hold the sums of a part of the group. All of it waits in memory."
+                             : "// The sums wait in memory: what follows needs the registers for itself.");
+        Directives directives = {compute_at_tile()};
+        if (rounds_channels_up()) directives.push_back(fmt::format("bound_extent({}, {})", c_, walked_channels()));
+        if (gathers_group()) {
+            const std::string part = source_.var("part");
+            std::vector<std::string> order = in_tile();
+            order.push_back(part);
+            directives.push_back(
+                fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", c_, part, tile_channels()));
+            directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
+        }
+        append(directives, vectorised());
+        source_.schedule(copy(), directives);
     }
 
     /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers.
@@ -248,12 +295,11 @@ private:
     void place_input() {
         const Loops& input = conv_.input;
         if (input.vars.empty()) return;
-        const std::string& c = input.vars[0];
-        const auto place = [&](const std::string& loop, const std::string& channels) {
-            source_.schedule(input.func, {fmt::format("compute_at({}, {})", conv_.output.func, loop), channels});
+        const auto place = [&](const std::string& loop, const std::string& directive) {
+            source_.schedule(input.func, {fmt::format("compute_at({}, {})", conv_.output.func, loop), directive});
         };
         const auto vectors = [&](const std::string& width) {
-            return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", c, width);
+            return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
         };
         if (!conv_.loops.shares_inputs) {
             source_.schedule("// Copied with its edges for one vector of channels, which stays in the nearest cache.");
@@ -261,10 +307,13 @@ private:
         }
         source_.schedule(fmt::format("// Copied with its edges once {}, so that taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "a task" : "an image"));
-        const int lanes = source_.target().lanes(conv_.loops.element);
-        const auto channels = input.extents[0].constant();
-        const bool is_narrow = channels && *channels * 2 <= lanes;
-        place(task_, is_narrow ? fmt::format("unroll({})", c) : vectors(source_.lanes(conv_.loops.element, lanes)));
+        const auto run = input.extents[0].constant();
+        int lanes = source_.target().lanes(conv_.loops.element);
+        if (run && *run * 2 <= lanes) return place(task_, fmt::format("unroll({})", input.vars[0]));
+        // A vector that goes beyond an edge is read element by element: of short runs that is most of the work.
+        if (run && conv_.pads_runs)
+            lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
+        place(task_, vectors(source_.lanes(conv_.loops.element, lanes)));
     }
 };
 

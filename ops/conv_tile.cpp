@@ -23,11 +23,7 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_bytes);
     if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
-    double prologue_and_epilogue = 1.5 * sums + 20;
-    // Sums that wait beside a long epilogue go to memory and come back.
-    constexpr int long_epilogue_registers = 12;
-    if (loops.long_epilogue)
-        prologue_and_epilogue += 8.0 * std::max(0, sums + long_epilogue_registers - target.vector_registers);
+    const double prologue_and_epilogue = 1.5 * sums + 20;
     return static_cast<double>(loops.products) * step + prologue_and_epilogue;
 }
 
@@ -108,7 +104,7 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     const int lanes = choose_lanes(loops, target), half = lanes / 2;
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
     const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
-    const TileChoice best = fastest_tile(loops, target, lanes, loops.whole_group ? whole : 1, std::min(8, max_vectors));
+    const TileChoice best = fastest_tile(loops, target, lanes, 1, std::min(8, max_vectors));
     // Where they fill no whole vectors, halves may fit. Weights lie in blocks of whole vectors, so that only a tile for
     // all channels begins at a block.
     const bool halves_fit = lanes == target.lanes(loops.element) && lanes > 1 && loops.shares_inputs &&
@@ -123,11 +119,14 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     const bool by_rows = loops.height > 1;
     const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
     const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
-    const int64_t channel_tiles = ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
+    // The tiles of a whole group are walked together.
+    const int64_t tiles = ceil_div(loops.channels, tile.lanes * tile.vectors);
+    const int64_t channel_tiles = (loops.whole_group ? 1 : tiles) * loops.groups;
+    const int64_t cycles = tile.cycles * (loops.whole_group ? tiles : 1);
     const bool channels_outermost =
         loops.shares_inputs && loops.weight_elements > loops.input_elements && channel_tiles > 1;
     const double all_cycles =
-        static_cast<double>(tile.cycles * tiles_across * ceil_div(length, step) * channel_tiles * loops.images);
+        static_cast<double>(cycles * tiles_across * ceil_div(length, step) * channel_tiles * loops.images);
     const bool is_open = by_rows ? loops.open_height : loops.open_width;
     if (is_open) return {static_cast<int>(length), channels_outermost, true};
     if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
@@ -137,7 +136,7 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     for (int64_t strip = length; strip >= step; --strip) {
         if (strip != length && strip % step != 0) continue;
         const int64_t strips = ceil_div(length, strip);
-        double task = static_cast<double>(tile.cycles * tiles_across * ceil_div(strip, step)) + task_overhead;
+        double task = static_cast<double>(cycles * tiles_across * ceil_div(strip, step)) + task_overhead;
         if (!channels_outermost) {
             task *= static_cast<double>(channel_tiles);
             task += copy_cycles * static_cast<double>(loops.input_row_elements * (strip + loops.halo_rows));

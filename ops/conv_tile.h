@@ -15,13 +15,12 @@ struct ConvLoops {
     int64_t channels;     // output channels of a group
     int64_t max_lanes;    // channels that may share a vector
     int64_t groups = 1;
-    bool whole_group = false;    // whether a tile must have all channels of a group
-    bool has_edges = false;      // whether taps have conditions: inputs beyond the image, or widened, are not copied
-    bool long_epilogue = false;  // whether nodes behind the sums need many registers
-    bool shares_inputs = true;   // whether all channels of a group read the same inputs; false for depthwise
-    int64_t products;            // of one output element
-    int64_t inner_products;      // turns of the innermost reduction loop
-    int64_t width, height;       // of the output; an estimate where it is open
+    bool whole_group = false;   // whether a tile must have all channels of a group
+    bool has_edges = false;     // whether taps have conditions: inputs beyond the image, or widened, are not copied
+    bool shares_inputs = true;  // whether all channels of a group read the same inputs; false for depthwise
+    int64_t products;           // of one output element
+    int64_t inner_products;     // turns of the innermost reduction loop
+    int64_t width, height;      // of the output; an estimate where it is open
     bool open_width = false, open_height = false;  // whether a run alone knows it
     int64_t images = 1;                            // planes and batch
     int64_t input_row_elements;  // of the input under one output row, copied where edges or types need it; 0 where it

@@ -36,7 +36,7 @@ private:
             }
             return;
         case LayoutNeed::channels_last:
-            convert(node, 0, channels_last(rank(node.inputs[0])));
+            if (!generator->reads_as_it_lies(0)) convert(node, 0, channels_last(rank(node.inputs[0])));
             return set_outputs(node, channels_last(rank(node.inputs[0])));
         case LayoutNeed::any: return follow_inputs(node);
         }

@@ -12,7 +12,7 @@
 extern const unsigned char onnx2halide_digits_weights[];
 
 /* The kernels: 0, or Halide's error. The session comes first. */
-int conv1_relu1_kernel(void *session, halide_buffer_t *image_channels_last, halide_buffer_t *norm1_Mul_packed, halide_buffer_t *norm1_Add_2, halide_buffer_t *relu1);
+int conv1_relu1_kernel(void *session, halide_buffer_t *image, halide_buffer_t *norm1_Mul_packed, halide_buffer_t *norm1_Add_2, halide_buffer_t *relu1);
 int conv2_relu2_kernel(void *session, halide_buffer_t *relu1, halide_buffer_t *conv2_W_packed, halide_buffer_t *conv2_B, halide_buffer_t *relu2);
 int pool_kernel(void *session, halide_buffer_t *relu2, halide_buffer_t *pool_2);
 int pool_row_major_kernel(void *session, halide_buffer_t *pool, halide_buffer_t *pool_row_major_2);
@@ -27,7 +27,6 @@ static const onnx2halide_target targets[] = {
 /* Every tensor: T(image) is the tensor of index tensor_image. */
 enum {
     tensor_image,
-    tensor_image_channels_last,
     tensor_norm1_Mul_packed,
     tensor_norm1_Add_2,
     tensor_relu1,
@@ -69,7 +68,6 @@ static void shapes(const onnx2halide_session *session, int64_t *dims) {
 /* Sets up every tensor: its place, type and extents, innermost first. */
 static int place(onnx2halide_session *session) {
     TENSOR(image, NULL, float, 32, EXTENTS(8, 8, 1, 1));
-    TENSOR(image_channels_last, NULL, float, 32, EXTENTS(1, 8, 8, 1));
     TENSOR(norm1_Mul_packed, session->weights + 0, float, 32, EXTENTS(16, 1, 3, 3, 1));
     TENSOR(norm1_Add_2, session->weights + 576, float, 32, EXTENTS(16));
     TENSOR(relu1, session->arena + 8192, float, 32, EXTENTS(16, 8, 8, 1));
@@ -89,14 +87,13 @@ static int place(onnx2halide_session *session) {
 /* Points inputs and outputs, and what shares their memory, at the caller's. */
 static void bind(onnx2halide_session *session) {
     T(image)->host = (uint8_t *)(uintptr_t)session->input_data[0];
-    T(image_channels_last)->host = (uint8_t *)(uintptr_t)session->input_data[0];
     T(probabilities)->host = session->output_data[0];
 }
 
 /* The model, a line a kernel. */
 static int steps(onnx2halide_session *session) {
     /* PackedConv conv1, Relu relu1 */
-    STEP(conv1_relu1, T(image_channels_last), T(norm1_Mul_packed), T(norm1_Add_2), T(relu1));
+    STEP(conv1_relu1, T(image), T(norm1_Mul_packed), T(norm1_Add_2), T(relu1));
     /* PackedConv conv2, Relu relu2 */
     STEP(conv2_relu2, T(relu1), T(conv2_W_packed), T(conv2_B), T(relu2));
     /* MaxPool pool */
@@ -116,7 +113,7 @@ static const onnx2halide_model description = {
     .input_count = 1,
     .output_count = 1,
     .tensor_count = TENSORS,
-    .dim_count = 46,
+    .dim_count = 42,
     .open_count = 0,
     .symbol_count = 0,
     .heap_count = 0,

@@ -10,23 +10,23 @@ public:
     GeneratorParam<int> vectors{"vectors", 2};
     GeneratorParam<int> pixels{"pixels", 4};
 
-    Input<Buffer<float, 4>> image_channels_last{"image_channels_last"};  // 1, 8, 8, 1
+    Input<Buffer<float, 4>> image{"image"};  // 8, 8, 1, 1
     Input<Buffer<float, 5>> norm1_Mul_packed{"norm1_Mul_packed"};  // 16, 1, 3, 3, 1
     Input<Buffer<float, 1>> norm1_Add_2{"norm1_Add_2"};  // 16
     Output<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
 
     void generate() {
-        dense(image_channels_last, {1, 8, 8, 1});
+        dense(image, {8, 8, 1, 1});
         dense(norm1_Mul_packed, {16, 1, 3, 3, 1});
         dense(norm1_Add_2, {16});
         dense(relu1, {16, 8, 8, 1});
 
-        // Node 0  norm1 = PackedConv(image_channels_last, norm1_Mul_packed, norm1_Add_2)   kernel 3x3, pads 1
-        norm1_input(c, x, y, n) = BoundaryConditions::constant_exterior(image_channels_last, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
+        // Node 0  norm1 = PackedConv(image, norm1_Mul_packed, norm1_Add_2)   kernel 3x3, pads 1
+        norm1_input(x, y, c, n) = BoundaryConditions::constant_exterior(image, Expr(0.0f), {{0, 8}, {0, 8}, {Expr(), Expr()}, {Expr(), Expr()}})(x, y, c, n);
         k = RDom(0, 3, 0, 3);
         kx = k.x, ky = k.y;
         norm1(c, x, y, n) = norm1_Add_2(c);
-        norm1(c, x, y, n) += norm1_Mul_packed(c % 16, 0, kx, ky, c / 16) * norm1_input(0, x + kx - 1, y + ky - 1, n);
+        norm1(c, x, y, n) += norm1_Mul_packed(c % 16, 0, kx, ky, c / 16) * norm1_input(x + kx - 1, y + ky - 1, 0, n);
 
         // Node 2  relu1 = Relu(norm1)
         relu1(c, x, y, n) = onnx::relu(norm1(c, x, y, n));
@@ -34,7 +34,7 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            estimate(image_channels_last, {1, 8, 8, 1});
+            estimate(image, {8, 8, 1, 1});
             estimate(norm1_Mul_packed, {16, 1, 3, 3, 1});
             estimate(norm1_Add_2, {16});
             estimate(relu1, {16, 8, 8, 1});
@@ -59,7 +59,7 @@ public:
 
         // Copied with its edges once an image, so that taps are read without conditions.
         norm1_input.compute_at(relu1, n)
-            .unroll(c);
+            .vectorize(x, 2, TailStrategy::GuardWithIf);
     }
 
 private:
@@ -197,7 +197,7 @@ public:
         dense(pool, {32, 4, 4, 1});
         dense(pool_row_major_2, {4, 4, 32, 1});
 
-        // Node 19  pool_row_major = Relayout(pool)   layout 3, 2, 1, 0
+        // Node 18  pool_row_major = Relayout(pool)   layout 3, 2, 1, 0
         pool_row_major_2(x, y, c, n) = pool(c, x, y, 0);
     }
 

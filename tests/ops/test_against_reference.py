@@ -143,6 +143,13 @@ def windows():
     for shape, size, attribute in [((1, 512, 5, 13), 3, {}), ((2, 256, 9, 19), 5, {"strides": [1, 2]}), ((1, 520, 4, 17), 7, {"dilations": [1, 2]})]:
         pads = [size // 2, 1, size // 2, size - 1]
         yield Case("Conv", [x(*shape), constant(shape[1], 1, size, size), constant(shape[1])], {"group": shape[1], "pads": pads, **attribute})
+    # Groups of more channels than registers hold, which fill no whole vectors.
+    yield Case("Conv", [x(1, 272, 3, 9), constant(272, 136, 1, 1), constant(272)], {"group": 2})
+    yield Case("Conv", [x(2, 40, 5, 7), constant(408, 10, 3, 3), constant(408)], {"group": 4, "pads": [1, 1, 1, 1]})
+    # Planes of an image, with rows of several vectors.
+    for channels, dtype, attribute in ((3, "float32", {}), (4, "float32", {"strides": [2, 2]}), (1, "float16", {}), (3, "float64", {})):
+        image, kernel = x(2, channels, 9, 83, dtype=dtype), constant(24, channels, 3, 3, dtype=dtype)
+        yield Case("Conv", [image, kernel], {"pads": [1, 1, 1, 1], **attribute})
     yield Case("Conv", [x(1, 3, 9, 11), x(5, 3, 3, 3)])
     yield Case("Conv", [x(2, 3, 19), constant(4, 3, 5)], {"pads": [2, 2]})
     yield Case("Conv", [x(1, 2, 5, 6, 7), constant(3, 2, 2, 2, 2)])

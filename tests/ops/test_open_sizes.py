@@ -1,6 +1,7 @@
 """Convolutions and products whose extents only a run knows: one compiled model at sizes below, at and between those of its tiles."""
 
 import numpy as np
+import onnx
 import onnx2halide
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -14,10 +15,18 @@ def weights(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).normal(0, 1 / np.sqrt(np.prod(shape[1:])), shape).astype(np.float32)
 
 
-def model(node, x_shape: list, kernel: np.ndarray, residual: list | None = None):
-    """`node` on x and the constant w; with `residual`, plus r of that shape; then Relu."""
+def relu(name: str) -> list[onnx.NodeProto]:
+    return [helper.make_node("Relu", [name], ["y"])]
+
+
+def swish(name: str) -> list[onnx.NodeProto]:
+    return [helper.make_node("Sigmoid", [name], ["g"]), helper.make_node("Mul", [name, "g"], ["y"])]
+
+
+def model(node, x_shape: list, kernel: np.ndarray, residual: list | None = None, activation=relu):
+    """`node` on x and the constant w; with `residual`, plus r of that shape; then `activation`."""
     nodes = [node] + ([helper.make_node("Add", ["c", "r"], ["s"])] if residual else [])
-    nodes.append(helper.make_node("Relu", [nodes[-1].output[0]], ["y"]))
+    nodes += activation(nodes[-1].output[0])
     inputs = {"x": x_shape} | ({"r": residual} if residual else {})
     graph = helper.make_graph(
         nodes,
@@ -57,6 +66,23 @@ def test_images(channels, kernel, attributes):
     node = helper.make_node("Conv", ["x", "w"], ["c"], **attributes)
     proto = model(node, ["n", channels, "h", "w_"], weights(*kernel))
     check(proto, [{"x": (n, channels, h, w)} for h, w, n in IMAGES], threads=2)
+
+
+@pytest.mark.parametrize(
+    "kernel, attributes",
+    [
+        ((40, 32, 1, 1), {}),
+        ((72, 32, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ((32, 1, 3, 3), {"group": 32, "pads": [1, 1, 1, 1]}),
+        ((272, 16, 1, 1), {"group": 2}),
+    ],
+)
+def test_activations_that_need_the_registers(kernel, attributes):
+    node = helper.make_node("Conv", ["x", "w"], ["c"], **attributes)
+    proto = model(node, ["n", 32, "h", "w_"], weights(*kernel), activation=swish)
+    check(proto, [{"x": (n, 32, h, w)} for h, w, n in IMAGES])
+    for shape in [(1, 32, 13, 13), (2, 32, 3, 5)]:
+        check(model(node, list(shape), weights(*kernel), activation=swish), [{"x": shape}])
 
 
 @pytest.mark.parametrize("convolution", ["direct", "winograd"])

@@ -35,8 +35,8 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
         const char *why, *graph, *expected;
     } rows[] = {
         {"between the caller and a convolution", R"(
-            x = input float32[1,4,8,8]
-            w = constant float32[4,4,3,3]
+            x = input float32[1,5,8,8]
+            w = constant float32[4,5,3,3]
             c = Conv(x, w)
             r = Relu(c)
             output r)",
@@ -46,9 +46,18 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "r_row_major = Relayout(r)\n"
          "output r_row_major\n"
          "moved: x_channels_last c r"},
+        {"the few channels of an image are read as they lie", R"(
+            x = input float32[1,3,8,8]
+            w = constant float32[4,3,3,3]
+            c = Conv(x, w)
+            output c)",
+         "c = PackedConv(x, w_packed)\n"
+         "c_row_major = Relayout(c)\n"
+         "output c_row_major\n"
+         "moved: c"},
         {"a relayout is made once for all who need it", R"(
-            x = input float32[1,4,8,8]
-            w = constant float32[4,4,1,1]
+            x = input float32[1,5,8,8]
+            w = constant float32[4,5,1,1]
             a = Conv(x, w)
             b = Conv(x, w)
             s = Add(a, b)
@@ -66,9 +75,9 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "output f, s_row_major, g_row_major\n"
          "moved: x_channels_last a b s g"},
         {"a whole operand follows, a bias per channel is read where it is", R"(
-            x = input float32[1,4,8,8]
+            x = input float32[1,5,8,8]
             z = input float32[1,4,6,6]
-            w = constant float32[4,4,3,3]
+            w = constant float32[4,5,3,3]
             b = constant float32[1,4,1,1]
             c = Conv(x, w)
             d = Add(c, b)
@@ -83,15 +92,15 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "output e_row_major\n"
          "moved: x_channels_last c d z_channels_last e"},
         {"without a convolution nothing moves", R"(
-            x = input float32[1,4,8,8]
+            x = input float32[1,5,8,8]
             y = Neg(x)
             output y)",
          "y = Neg(x)\n"
          "output y\n"
          "moved:"},
         {"a Transpose to ONNX's order of what is channels last moves nothing", R"(
-            x = input float32[1,4,8,8]
-            w = constant float32[4,4,3,3]
+            x = input float32[1,5,8,8]
+            w = constant float32[4,5,3,3]
             c = Conv(x, w)
             t = Transpose(c) perm=0,2,3,1
             output t)",
@@ -101,8 +110,8 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "output t\n"
          "moved: x_channels_last c"},
         {"and one from it gives what a convolution wants", R"(
-            x = input float32[1,8,8,4]
-            w = constant float32[4,4,3,3]
+            x = input float32[1,8,8,5]
+            w = constant float32[4,5,3,3]
             t = Transpose(x) perm=0,3,1,2
             c = Conv(t, w)
             output c)",
@@ -112,8 +121,8 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "output c_row_major\n"
          "moved: t c"},
         {"a shuffle of channels is two views and one copy", R"(
-            x = input float32[1,4,8,8]
-            w = constant float32[6,4,1,1]
+            x = input float32[1,5,8,8]
+            w = constant float32[6,5,1,1]
             s = constant int64[5] 1 3 2 8 8
             u = constant int64[4] 1 6 8 8
             c = Conv(x, w)
