@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "session.h"
+#include "steps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -264,17 +265,10 @@ void onnx2halide_destroy(onnx2halide_session* session) {
     free(session);
 }
 
-void onnx2halide_tensor(onnx2halide_session* session, int index, const void* data, struct halide_type_t type, int rank,
-                        const int64_t* extents) {
-    halide_buffer_t* tensor = &session->tensors[index];
-    halide_dimension_t* dims = session->dims + session->next_dim;
-    session->next_dim += rank;
-    int64_t stride = 1;
-    for (int i = 0; i < rank; ++i) {
-        dims[i] = (halide_dimension_t){0, (int32_t)extents[i], (int32_t)stride, 0};
-        stride *= extents[i];
-    }
-    *tensor = (halide_buffer_t){.host = (uint8_t*)(uintptr_t)data, .type = type, .dimensions = rank, .dim = dims};
+int onnx2halide_tensor(onnx2halide_session* session, int index, const char* name, const void* data,
+                       struct halide_type_t type, int rank, const int64_t* extents) {
+    onnx2halide_late_tensor(session, index, type, rank);
+    return onnx2halide_set_shape(session, index, name, (void*)(uintptr_t)data, rank, extents);
 }
 
 void onnx2halide_late_tensor(onnx2halide_session* session, int index, struct halide_type_t type, int rank) {

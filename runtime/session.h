@@ -126,9 +126,10 @@ int onnx2halide_run_bound(onnx2halide_session* session);
 int onnx2halide_run(onnx2halide_session* session);
 int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value* inputs, onnx2halide_value* outputs);
 
-/* Sets up one tensor: dense, innermost extent first. */
-void onnx2halide_tensor(onnx2halide_session* session, int tensor, const void* data, struct halide_type_t type, int rank,
-                        const int64_t* extents);
+/* Sets up one tensor: dense, innermost extent first. Kernels count on shapes to be so, and on no more elements than
+ * they can number: it returns a code for others. */
+int onnx2halide_tensor(onnx2halide_session* session, int tensor, const char* name, const void* data,
+                       struct halide_type_t type, int rank, const int64_t* extents);
 /* Keeps room for the shape of a tensor that the steps set up. */
 void onnx2halide_late_tensor(onnx2halide_session* session, int tensor, struct halide_type_t type, int rank);
 /* Frees what tensors have on devices. */
@@ -150,7 +151,11 @@ static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_
 #define VIEW(view, owner) onnx2halide_view(session, &session->tensors[tensor_##view], &session->tensors[tensor_##owner])
 /* TENSOR(image, session->arena + 64, float, 32, EXTENTS(8, 8, 3)): where it lies, its type, extents innermost first. */
 #define TENSOR(tensor, data, type, bits, extents)                                                                      \
-    onnx2halide_tensor(session, tensor_##tensor, data, (struct halide_type_t){halide_type_##type, bits, 1}, extents)
+    do {                                                                                                               \
+        const struct halide_type_t element = {halide_type_##type, bits, 1};                                            \
+        const int made = onnx2halide_tensor(session, tensor_##tensor, #tensor, data, element, extents);                \
+        if (made != 0) return made;                                                                                    \
+    } while (0)
 #define EXTENTS(...)                                                                                                   \
     (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 #define SCALAR 0, NULL

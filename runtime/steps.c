@@ -24,16 +24,17 @@ size_t onnx2halide_tensor_bytes(const halide_buffer_t* tensor) {
     return bytes;
 }
 
-int onnx2halide_set_shape(onnx2halide_session* session, int index, void* data, int rank, const int64_t* extents) {
+int onnx2halide_set_shape(onnx2halide_session* session, int index, const char* name, void* data, int rank,
+                          const int64_t* extents) {
     halide_buffer_t* tensor = &session->tensors[index];
     int64_t stride = 1;
     for (int i = 0; i < rank; ++i) {
         /* Numbers that are larger than a kernel counts have been held to INT32_MAX. */
         if (extents[i] < 0 || extents[i] >= INT32_MAX || stride * extents[i] >= INT32_MAX) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                                    "a tensor of rank %d has extent %lld at axis %d, expected 0 or more, and at most "
+                                    "'%s' of rank %d has extent %lld at axis %d, expected 0 or more, and at most "
                                     "2147483646 elements",
-                                    rank, (long long)extents[i], rank - 1 - i);
+                                    name, rank, (long long)extents[i], rank - 1 - i);
         }
         tensor->dim[i] = (halide_dimension_t){0, (int32_t)extents[i], (int32_t)stride, 0};
         stride *= extents[i];
@@ -57,8 +58,9 @@ int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes) {
     return 0;
 }
 
-int onnx2halide_on_heap(onnx2halide_session* session, int index, int slot, int rank, const int64_t* extents) {
-    int code = onnx2halide_set_shape(session, index, NULL, rank, extents);
+int onnx2halide_on_heap(onnx2halide_session* session, int index, const char* name, int slot, int rank,
+                        const int64_t* extents) {
+    int code = onnx2halide_set_shape(session, index, name, NULL, rank, extents);
     if (code == 0) code = onnx2halide_grow(session, slot, onnx2halide_tensor_bytes(&session->tensors[index]));
     session->tensors[index].host = session->heap[slot].data;
     return code;
@@ -69,7 +71,7 @@ int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result res
     int64_t extents[16];
     for (int i = 0; i < rank; ++i) extents[i] = dims[rank - 1 - i];
     int code = 0;
-    if (result.slot >= 0) code = onnx2halide_on_heap(session, result.tensor, result.slot, rank, extents);
+    if (result.slot >= 0) code = onnx2halide_on_heap(session, result.tensor, "a result", result.slot, rank, extents);
     *data = session->tensors[result.tensor].host;
     return code;
 }
@@ -88,7 +90,7 @@ int onnx2halide_append(onnx2halide_session* session, const char* node, int index
         }
     }
     extents[rank] = turn + 1;
-    const int code = onnx2halide_set_shape(session, index, NULL, rank + 1, extents);
+    const int code = onnx2halide_set_shape(session, index, node, NULL, rank + 1, extents);
     if (code != 0) return code;
     const size_t bytes = onnx2halide_tensor_bytes(slice);
     const int grown = onnx2halide_grow(session, slot, bytes * (size_t)(turn + 1));

@@ -9,9 +9,11 @@
 
 /* Points a tensor of `rank` at `data`, dense, innermost extent first. Fails where an extent is negative or too large.
  */
-int onnx2halide_set_shape(onnx2halide_session* session, int tensor, void* data, int rank, const int64_t* extents);
+int onnx2halide_set_shape(onnx2halide_session* session, int tensor, const char* name, void* data, int rank,
+                          const int64_t* extents);
 /* The same in memory of its own, which grows where it is too small and then loses what it held. */
-int onnx2halide_on_heap(onnx2halide_session* session, int tensor, int slot, int rank, const int64_t* extents);
+int onnx2halide_on_heap(onnx2halide_session* session, int tensor, const char* name, int slot, int rank,
+                        const int64_t* extents);
 /* Makes room for so many bytes and keeps what is there. */
 int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes);
 /* Adds a slice to a result that has `turn` of them. */
@@ -75,8 +77,8 @@ static inline int64_t onnx2halide_dim(int64_t number) {
         const int code = (call);                                                                                       \
         if (code != 0) return code;                                                                                    \
     } while (0)
-#define VIEW_OF(tensor, data, extents) RUN(onnx2halide_set_shape(session, tensor_##tensor, data, extents))
-#define ON_HEAP(tensor, slot, extents) RUN(onnx2halide_on_heap(session, tensor_##tensor, slot, extents))
+#define VIEW_OF(tensor, data, extents) RUN(onnx2halide_set_shape(session, tensor_##tensor, #tensor, data, extents))
+#define ON_HEAP(tensor, slot, extents) RUN(onnx2halide_on_heap(session, tensor_##tensor, #tensor, slot, extents))
 #define APPEND(node, result, slot, slice, turn)                                                                        \
     RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), turn))
 #define DELIVER(output, tensor) RUN(onnx2halide_deliver(session, output, T(tensor)))

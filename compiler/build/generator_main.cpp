@@ -23,6 +23,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -128,6 +129,33 @@ private:
     std::vector<const AssertStmt*> assertions_;
 };
 
+/// Removes what checks that a kernel's buffers are such as its class declares them: the host program, which was emitted
+/// with the class, calls it with no others. Of small kernels these checks would take most of the time. Whether a
+/// schedule reads what they do not have is still checked.
+class ArgumentChecks : public IRMutator {
+public:
+    static void remove_from(Module& module) {
+        for (LoweredFunc& function : module.functions()) function.body = ArgumentChecks().mutate(function.body);
+    }
+
+private:
+    using IRMutator::visit;
+
+    Stmt visit(const AssertStmt* op) override {
+        static const std::set<std::string> checks = {"halide_error_buffer_argument_is_null",
+                                                     "halide_error_host_is_null",
+                                                     "halide_error_bad_type",
+                                                     "halide_error_bad_dimensions",
+                                                     "halide_error_buffer_extents_negative",
+                                                     "halide_error_buffer_extents_too_large",
+                                                     "halide_error_buffer_allocation_too_large",
+                                                     "halide_error_constraint_violated",
+                                                     "halide_error_device_dirty_with_no_device_support"};
+        const Call* message = op->message.as<Call>();
+        return message && checks.count(message->name) > 0 ? Evaluate::make(0) : Stmt(op);
+    }
+};
+
 std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> parts;
     std::istringstream stream(text);
@@ -173,6 +201,7 @@ void generate(const Run& run, const Words& job, const std::string& why_not) {
     // Emitted schedules are made for every size that an open dim may have; autoschedulers know one.
     const std::string failing = FailingAssertion::find_in(module, !run.scheduler.empty());
     if (!failing.empty()) throw std::runtime_error("a call would end in " + failing);
+    if (!run.target.has_gpu_feature() && !run.target.has_feature(Target::Debug)) ArgumentChecks::remove_from(module);
     std::map<OutputFileType, std::string> outputs = {{OutputFileType::object, file(run, job, ".o")}};
     for (const auto& [type, output] : get_output_info(run.target)) {
         if (std::find(run.kinds.begin(), run.kinds.end(), output.name) != run.kinds.end())

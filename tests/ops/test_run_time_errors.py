@@ -40,6 +40,7 @@ CASES = [
     ("g (float[n,k] a, float[m,5] b) => (float[n,5] y) { y = MatMul (a, b) }", (ones(2, 3), ones(4, 5)), "'y' (MatMul): dim 0 of 'b' is 4, expected 3", (ones(2, 4), ones(4, 5))),
     ("g (float[n,2,k] a, float[m,k,5] b) => (float[n,2,5] y) { y = MatMul (a, b) }", (ones(2, 2, 3), ones(3, 3, 5)), "'y' (MatMul): dim 0 of 'a' is 2, expected 3 or 1", (ones(3, 2, 3), ones(3, 3, 5))),
     ("g (float[n,2] a, float[n,m] b) => (float[x,2] y) { y = Concat <axis = 0> (a, b) }", (ones(2, 2), ones(2, 3)), "'y' (Concat): dim 1 of 'b' is 3, expected 2", (ones(3, 2), ones(3, 2))),
+    ("g (float[n,1] a, float[1,m] b) => (float[n,m] y) { y = Add (a, b) }", (ones(2**16, 1), ones(1, 2**16)), "'y' of rank 2 has extent 65536 at axis 0, expected 0 or more, and at most 2147483646 elements", (ones(3, 1), ones(1, 2))),
     (FILLED, (ints(-4),), "'y' (ConstantOfShape): dim 0 of the result is -4, expected one in [0, 2147483646]", (ints(4),)),
     (FILLED, (ints(2**40),), "'y' (ConstantOfShape): dim 0 of the result is 2147483647", (ints(0),)),
     (FILLED.replace("[1]", "[2]").replace("[k]", "[k,m]"), (ints(2**20, 2**20),), "expected 0 or more, and at most 2147483646 elements", (ints(0, 4),)),
