@@ -170,7 +170,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
         source.schedule(
             "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
         source.schedule_versions(matmul.output.func,
-                                 fmt::format("tile_versions({}, {}, 0.7)", source.dim(matmul.rows), rows), loops);
+                                 fmt::format("tile_versions({}, {}, 0.75)", source.dim(matmul.rows), rows), loops);
     } else {
         source.schedule(matmul.output.func, loops);
     }
