@@ -14,7 +14,7 @@ namespace {
 /// Two loads start in a cycle; a sum can be added to again after 4 cycles; the second-level cache gives 24 bytes a
 /// cycle.
 double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
-    constexpr double level2_bytes = 24, level1_weights = 16384;
+    constexpr double level2_bytes = 24, level1_weights = 20480;
     const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;
     const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
     const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
@@ -23,7 +23,9 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_bytes);
     if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
-    const double prologue_and_epilogue = 1.5 * sums + 20;
+    // Sums of a part of a group go to memory and come back.
+    const bool is_part = loops.whole_group && tile.vectors * tile.lanes < loops.channels;
+    const double prologue_and_epilogue = (is_part ? 4.5 : 1.5) * sums + 20;
     return static_cast<double>(loops.products) * step + prologue_and_epilogue;
 }
 
@@ -104,7 +106,8 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     const int lanes = choose_lanes(loops, target), half = lanes / 2;
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
     const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
-    const TileChoice best = fastest_tile(loops, target, lanes, 1, std::min(8, max_vectors));
+    const int most_vectors = loops.whole_group ? max_vectors : std::min(8, max_vectors);
+    const TileChoice best = fastest_tile(loops, target, lanes, 1, most_vectors);
     // Where they fill no whole vectors, halves may fit. Weights lie in blocks of whole vectors, so that only a tile for
     // all channels begins at a block.
     const bool halves_fit = lanes == target.lanes(loops.element) && lanes > 1 && loops.shares_inputs &&
