@@ -109,9 +109,7 @@ void PackedConv::schedule(KernelSource& source) const {
         conv.pads_runs = (reads_planes() || in(0).shape[1].is(1)) && window().back().reaches_outside();
     }
     conv.loops = loops();
-    conv.has_long_epilogue = std::any_of(source.defined().begin(), source.defined().end(), [&](const Value* value) {
-        return value->producer != &node_ && make_generator(*value->producer)->is_long();
-    });
+    conv.has_long_epilogue = has_long_nodes(source);
     schedule_direct_conv(source, conv);
 }
 

@@ -126,9 +126,32 @@ Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
     return fused;
 }
 
+bool has_long_nodes(const KernelSource& source) {
+    return std::any_of(source.defined().begin(), source.defined().end(),
+                       [](const Value* value) { return make_generator(*value->producer)->is_long(); });
+}
+
+/// Makes vectors of elements of neighbouring rows where a row fills none and elements take much more than to pick them
+/// out of their rows. Returns whether it did.
+static bool schedule_short_rows(KernelSource& source, Loops loops) {
+    const int lanes = source.target().lanes(loops.element);
+    if (loops.vars.size() < 2 || is_of_reduction(loops.vars[0]) || is_of_reduction(loops.vars[1])) return false;
+    const auto row = loops.extents[0].constant(), rows = loops.extents[1].constant();
+    if (!row || *row >= lanes || !rows || *rows < lanes || !has_long_nodes(source)) return false;
+    source.schedule("// A row fills no vector: vectors have elements of neighbouring rows.");
+    source.schedule(loops.func, {fmt::format("vectorize({}, {}, {})", loops.vars[1], source.lanes(loops.element, lanes),
+                                             tail_strategy(loops.extents[1], lanes, false)),
+                                 fmt::format("unroll({})", loops.vars[0])});
+    loops.extents[0] *= lanes;
+    loops.extents[1] = ceil_div(*rows, lanes);
+    parallelise(source, loops);
+    return true;
+}
+
 void schedule_loops(KernelSource& source, const Loops& loops) {
     const Loops turning = turning_loops(loops);
     if (source.target().is_gpu()) return schedule_on_gpu(source, turning);
+    if (schedule_short_rows(source, turning)) return;
     vectorise(source, turning);
     parallelise(source, turning);
 }

@@ -169,6 +169,8 @@ void schedule_loops(KernelSource& source, const Loops& loops);
 /// Vectorises the innermost loop where it fills a vector. An update's loop may be a reduction's, which is never rounded
 /// up.
 void vectorise(KernelSource& source, const Loops& loops, bool is_update = false);
+/// Whether an element of a kernel's output takes many instructions and registers (see NodeGenerator::is_long).
+bool has_long_nodes(const KernelSource& source);
 /// Makes one loop of up to `count` innermost ones where the innermost alone leaves vectors unfilled. Their elements
 /// must follow each other in all that the stage reads and writes.
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count);

@@ -97,6 +97,10 @@ def elementwise():
             yield Case(op, [x(*shape)])
     for op in ("Sigmoid", "Tanh", "Erf", "HardSwish"):
         yield Case(op, [x(3, 17)])
+    # Rows shorter than a vector: some that fill vectors together, and fewer and more than that.
+    for shape in ((5, 3), (32, 2), (2, 45, 3), (3, 5000, 1, 5)):
+        yield Case("Sigmoid", [x(*shape)])
+    yield Case("Exp", [x(45, 2, dtype="float64")])
     for dtype in ("float16", "float64", "int8", "int64"):
         yield Case("Abs", [x(3, 17, dtype=dtype)])
     yield Case("Sqrt", [x(3, 17, between=(0, 100))])
