@@ -35,7 +35,7 @@ private:
     /// Whether the inputs of a depthwise tile do not fit in the first-level cache where they lie.
     bool crowds_cache() const;
     /// Whether the input lies in planes, a channel each.
-    bool reads_planes() const { return in(0).layout == row_major(in(0).rank()); }
+    bool reads_planes() const { return in(0).is_row_major(); }
     ConvLoops loops() const;
     Loops input_loops(KernelSource& source) const;
 };

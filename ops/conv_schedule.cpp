@@ -70,8 +70,8 @@ private:
 
     std::string outer(const std::string& var) { return source_.var(var + "o"); }
     std::string tile_channels() const { return fmt::format("{} * {}", lanes_, vectors_); }
-    /// Vectors of all channels of a group.
-    int64_t all_vectors() const { return ceil_div(conv_.loops.channels, tile_.lanes); }
+    /// Vectors of all channels of a group; depthwise ones are whole.
+    int64_t all_vectors() const { return conv_.loops.channels / tile_.lanes + (rounds_channels_up() ? 1 : 0); }
     /// Whether the sums of a group are too many for the registers: its tile is walked in parts.
     bool gathers_group() const { return conv_.loops.whole_group && tile_.vectors < all_vectors(); }
     /// Whether what follows the sums needs more registers than they leave it.
@@ -95,8 +95,7 @@ private:
 
     void declare_tile() {
         const ConvLoops& loops = conv_.loops;
-        const int64_t vectors = loops.channels / tile_.lanes + (rounds_channels_up() ? 1 : 0);
-        if (!loops.whole_group || gathers_group()) vectors_ = held("vectors", tile_.vectors, vectors);
+        if (!loops.whole_group || gathers_group()) vectors_ = held("vectors", tile_.vectors, all_vectors());
         pixels_ = has_versions() ? KernelSource::tile_size : held("pixels", tile_.pixels, loops.width);
         if (tile_.tile_rows > 1) rows_ = held("tile_rows", tile_.tile_rows, loops.height);
     }
@@ -230,17 +229,17 @@ private:
         output_.push_back(fmt::format("parallel({})", task_));
     }
 
-    Directives vectorised() const {
+    Directives vectorised(const std::vector<std::string>& unrolled) const {
         Directives directives = {fmt::format("vectorize({}, {})", c_, lanes_)};
-        append(directives, unroll(in_tile()));
+        append(directives, unroll(unrolled));
         return directives;
     }
 
+    Directives vectorised() const { return vectorised(in_tile()); }
+
     /// A pixel at a time, in a single loop. Of unrolled pixels or of two loops LLVM takes the constants for more
     /// important than the sums, and spills these.
-    Directives vectorised_pixel() const {
-        return {fmt::format("vectorize({}, {})", c_, lanes_), fmt::format("unroll({})", c_)};
-    }
+    Directives vectorised_pixel() const { return vectorised({c_}); }
 
     void place_sum() {
         if (waits_in_memory()) place_copy();

@@ -15,7 +15,7 @@ struct DirectConv {
     std::string sum;  // the Func of the sums; with `loops.whole_group`, its last dimension is the group
     std::vector<std::string> reduction;  // variables of the sum's RDom, innermost first
     Loops input;                         // of the Func of padded or widened inputs; no vars where there is none
-    bool pads_runs = false;              // whether its innermost loop goes beyond the input at both ends
+    bool pads_runs = false;              // whether its innermost loop goes beyond the input
     bool has_long_epilogue = false;      // whether nodes behind the sums need many registers
     ConvLoops loops;
 };

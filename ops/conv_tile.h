@@ -15,7 +15,7 @@ struct ConvLoops {
     int64_t channels;     // output channels of a group
     int64_t max_lanes;    // channels that may share a vector
     int64_t groups = 1;
-    bool whole_group = false;   // whether a tile must have all channels of a group
+    bool whole_group = false;   // whether the tiles of all channels of a group are walked together
     bool has_edges = false;     // whether taps have conditions: inputs beyond the image, or widened, are not copied
     bool shares_inputs = true;  // whether all channels of a group read the same inputs; false for depthwise
     int64_t products;           // of one output element

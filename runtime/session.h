@@ -149,13 +149,16 @@ static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_
  * cannot meet those of C and of this file. A trace may ask for a step again. */
 #define T(tensor) (&session->tensors[tensor_##tensor])
 #define VIEW(view, owner) onnx2halide_view(session, &session->tensors[tensor_##view], &session->tensors[tensor_##owner])
+/* Returns the code of a call that fails. */
+#define RUN(call)                                                                                                      \
+    do {                                                                                                               \
+        const int code = (call);                                                                                       \
+        if (code != 0) return code;                                                                                    \
+    } while (0)
 /* TENSOR(image, session->arena + 64, float, 32, EXTENTS(8, 8, 3)): where it lies, its type, extents innermost first. */
 #define TENSOR(tensor, data, type, bits, extents)                                                                      \
-    do {                                                                                                               \
-        const struct halide_type_t element = {halide_type_##type, bits, 1};                                            \
-        const int made = onnx2halide_tensor(session, tensor_##tensor, #tensor, data, element, extents);                \
-        if (made != 0) return made;                                                                                    \
-    } while (0)
+    RUN(onnx2halide_tensor(session, tensor_##tensor, #tensor, data,                                                    \
+                           (struct halide_type_t){halide_type_##type, bits, 1}, extents))
 #define EXTENTS(...)                                                                                                   \
     (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 #define SCALAR 0, NULL

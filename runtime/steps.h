@@ -7,8 +7,8 @@
 
 #include "session.h"
 
-/* Points a tensor of `rank` at `data`, dense, innermost extent first. Fails where an extent is negative or too large.
- */
+/* Points a tensor of `rank` at `data`, dense, innermost extent first. Fails where an extent is negative or too large;
+ * the error calls it `name`. */
 int onnx2halide_set_shape(onnx2halide_session* session, int tensor, const char* name, void* data, int rank,
                           const int64_t* extents);
 /* The same in memory of its own, which grows where it is too small and then loses what it held. */
@@ -72,11 +72,6 @@ static inline int64_t onnx2halide_dim(int64_t number) {
     return min_dim(max_dim(number, -(int64_t)INT32_MAX), (int64_t)INT32_MAX);
 }
 
-#define RUN(call)                                                                                                      \
-    do {                                                                                                               \
-        const int code = (call);                                                                                       \
-        if (code != 0) return code;                                                                                    \
-    } while (0)
 #define VIEW_OF(tensor, data, extents) RUN(onnx2halide_set_shape(session, tensor_##tensor, #tensor, data, extents))
 #define ON_HEAP(tensor, slot, extents) RUN(onnx2halide_on_heap(session, tensor_##tensor, #tensor, slot, extents))
 #define APPEND(node, result, slot, slice, turn)                                                                        \

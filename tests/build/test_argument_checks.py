@@ -10,5 +10,6 @@ def test_checks_of_buffers(onnx2halide, tmp_path, target, has):
     assert onnx2halide("tiny.onnx", "-o", "out", "--target", target, "--emit", "assembly").returncode == 0
     (assembly,) = (tmp_path / "out").glob("*.s")
     text = assembly.read_text()
+    assert "halide_error_access_out_of_bounds" in text
     for check in ("halide_error_constraint_violated", "halide_error_bad_type", "halide_error_buffer_extents_too_large"):
         assert (check in text) == has, check

@@ -92,7 +92,7 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "output e_row_major\n"
          "moved: x_channels_last c d z_channels_last e"},
         {"without a convolution nothing moves", R"(
-            x = input float32[1,5,8,8]
+            x = input float32[1,4,8,8]
             y = Neg(x)
             output y)",
          "y = Neg(x)\n"
@@ -110,8 +110,8 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "output t\n"
          "moved: x_channels_last c"},
         {"and one from it gives what a convolution wants", R"(
-            x = input float32[1,8,8,5]
-            w = constant float32[4,5,3,3]
+            x = input float32[1,8,8,4]
+            w = constant float32[4,4,3,3]
             t = Transpose(x) perm=0,3,1,2
             c = Conv(t, w)
             output c)",
