@@ -142,6 +142,9 @@ public:
     using Elementwise::Elementwise;
 
 protected:
+    /// A call of a function may leave out what the function's nodes require.
+    std::vector<size_t> operands() const override { return {0, 1}; }
+
     std::vector<Dim> shape() const override {
         if (node_.version >= 7) return Elementwise::shape();
         const std::vector<Dim>&result = in(0).shape, &other = in(1).shape;

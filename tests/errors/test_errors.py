@@ -7,7 +7,7 @@ import resource
 import numpy as np
 import pytest
 from make_models import FLOAT, chain, model, node, with_external_weight
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 from paths import ROOT
 
 DIGITS = ROOT / "scripts" / "digits" / "digits.onnx"
@@ -139,6 +139,14 @@ MODELS = {
         "2 nodes cannot be compiled:\n"
         "  node 'a' (Add): shapes 2x3 and 4 cannot be broadcast together\n"
         "  node 'c' (Softmax): axis is 5, expected one in [-2, 1]",
+    ),
+    "argument of a function left out": (
+        parser.parse_model("""
+            <ir_version: 10, opset_import: ["": 22, "local": 1]>
+            tiny (float[2,3] x) => (float[2,3] y) { y = local.Sum (x) }
+            <domain: "local", opset_import: ["": 22]>
+            Sum (a, b) => (r) { r = Add (a, b) }"""),
+        "node 'y' (Add): input 1 is missing",
     ),
     "too large to index": (chain("Neg", shape=(1 << 16, 1 << 16)), "value 'x' has shape 65536x65536, expected at most 2147483647 elements"),
     "too large for 64 bits": (
