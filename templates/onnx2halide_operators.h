@@ -81,17 +81,23 @@ inline Expr exp(Expr x) {
     return select(onnx::is_nan(x), x, Halide::exp(clamp(x, -128.0f, 128.0f)));
 }
 
-// e^x of a float32 held to [-87, 88], within 2 units in the last place, in fewer and simpler instructions than Halide's. x = n ln 2 + r, and
-// e^r is a polynomial (its coefficients are those of the Cephes library).
+// e^x of a float32 held to [-88, 88], within 2 units in the last place, in fewer and simpler instructions than Halide's; 0 at -88. x = n ln 2 + r,
+// and e^r is a polynomial (its coefficients are those of the Cephes library).
 inline Expr bounded_exp(Expr x) {
-    x = clamp(x, -87.0f, 88.0f);
-    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum.
-    Expr shifted = strict_float(x * 1.44269504f + 12582912.0f), n = strict_float(shifted - 12582912.0f);
+    x = clamp(x, -88.0f, 88.0f);
+    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, here with the bias of an exponent.
+    const float magic = 12582912.0f + 127;
+    Expr shifted = strict_float(x * 1.44269504f + magic), n = strict_float(shifted - magic);
     // The first part of ln 2 has so few bits that its product is exact.
     Expr r = strict_float(x - n * 0.693359375f) + n * 2.12194440e-4f;
     Expr p = ((((1.9875691500e-4f * r + 1.3981999507e-3f) * r + 8.3334519073e-3f) * r + 4.1665795894e-2f) * r + 1.6666665459e-1f) * r + 0.5f;
-    Expr e = p * (r * r) + (r + 1.0f);
-    return reinterpret<float>(reinterpret<int32_t>(e) + (reinterpret<int32_t>(shifted) << 23));
+    Expr power = reinterpret<float>(reinterpret<int32_t>(shifted) << 23);
+    return ((p * r + 1.0f) * r + 1.0f) * power;
+}
+
+// e^x of how far an element is from the largest of its row, which makes x 0 or less: 0 from -88 on, as of elements that a mask hides.
+inline Expr exp_from_largest(Expr x) {
+    return x.type().bits() == 64 ? Halide::exp(x) : select(onnx::is_nan(x), x, onnx::bounded_exp(x));
 }
 
 // Halide's vectorised log takes NaN and infinity for numbers.
