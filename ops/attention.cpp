@@ -5,6 +5,7 @@
 
 #include "ops/composite_shapes.h"
 #include "ops/families.h"
+#include "ops/softmax_matmul.h"
 
 namespace onnx2halide {
 
@@ -177,6 +178,7 @@ std::vector<Operator> attention_operators() {
     std::vector<Operator> rows = rotary_operators();
     for (const Operator& row : append_states_operators()) rows.push_back(row);
     rows.push_back({"AttentionScores", 1, make_composite<expand_scores>, "onnx2halide"});
+    rows.push_back({"SoftmaxMatMul", 1, make<SoftmaxMatMul>, "onnx2halide"});
     rows.push_back({"SplitHeads", 1, make_composite<expand_heads>, "onnx2halide"});
     return rows;
 }

@@ -1,3 +1,5 @@
+#include "ops/matmul.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -5,99 +7,87 @@
 #include "ops/einsum.h"
 #include "ops/families.h"
 #include "ops/matmul_packed.h"
-#include "ops/matrix_product.h"
 #include "ops/product.h"
 
 namespace onnx2halide {
 
 namespace {
 
+std::vector<Dim> batch(const TensorType& operand) {
+    return {operand.shape.begin(), operand.shape.end() - std::min<size_t>(2, operand.rank())};
+}
+
+}  // namespace
+
 void check_same_depth(const Dim& a, const Dim& b) {
     if (prove_equal(a, b) == Proof::no) throw CompileError("A has {} columns, B has {} rows", a.text(), b.text());
 }
 
-/// numpy's matmul: matrices in the last two axes, the others broadcast; a tensor of rank 1 is a row on the left, a
-/// column on the right.
-class MatMul : public MatrixProduct {
-public:
-    using MatrixProduct::MatrixProduct;
+std::vector<TensorType> MatMul::infer() const {
+    const TensorType &a = in(0), &b = in(1);
+    if (a.rank() == 0 || b.rank() == 0)
+        throw CompileError("operands have ranks {} and {}, expected 1 or more", a.rank(), b.rank());
+    check_same_depth(a.shape.back(), b.shape[b.rank() == 1 ? 0 : b.rank() - 2]);
+    std::vector<Dim> shape = broadcast(batch(a), batch(b));
+    if (a.rank() > 1) shape.push_back(a.shape[a.rank() - 2]);
+    if (b.rank() > 1) shape.push_back(b.shape.back());
+    return {TensorType(product_type(a.element), shape)};
+}
 
-    std::vector<TensorType> infer() const override {
-        const TensorType &a = in(0), &b = in(1);
-        if (a.rank() == 0 || b.rank() == 0)
-            throw CompileError("operands have ranks {} and {}, expected 1 or more", a.rank(), b.rank());
-        check_same_depth(a.shape.back(), b.shape[b.rank() == 1 ? 0 : b.rank() - 2]);
-        std::vector<Dim> shape = broadcast(batch(a), batch(b));
-        if (a.rank() > 1) shape.push_back(a.shape[a.rank() - 2]);
-        if (b.rank() > 1) shape.push_back(b.shape.back());
-        return {TensorType(product_type(a.element), shape)};
+std::vector<Check> MatMul::checks() const {
+    std::vector<Check> checks;
+    const size_t rows_of_b = in(1).rank() == 1 ? 0 : in(1).rank() - 2;
+    check_extent(checks, 1, rows_of_b, in(0).shape.back());
+    for (const size_t i : {0, 1}) {
+        const size_t axes = batch(in(i)).size();
+        check_broadcast(checks, i, axes, out(0).shape, batch_rank() - axes);
     }
+    return checks;
+}
 
-    std::vector<Check> checks() const override {
-        std::vector<Check> checks;
-        const size_t rows_of_b = in(1).rank() == 1 ? 0 : in(1).rank() - 2;
-        check_extent(checks, 1, rows_of_b, in(0).shape.back());
-        for (const size_t i : {0, 1}) {
-            const size_t axes = batch(in(i)).size();
-            check_broadcast(checks, i, axes, out(0).shape, batch_rank() - axes);
-        }
-        return checks;
-    }
+bool MatMul::reads_as_it_lies(size_t i) const {
+    return MatrixProduct::reads_as_it_lies(i) || (i == 1 && b_is_transposed() && has_few_rows());
+}
 
-    /// Of B the columns may lie in one piece as well, where sums are made one by one.
-    bool reads_as_it_lies(size_t i) const override {
-        return MatrixProduct::reads_as_it_lies(i) || (i == 1 && b_is_transposed() && has_few_rows());
-    }
+std::optional<size_t> MatMul::column_axis() const {
+    if (in(1).rank() == 1) return std::nullopt;
+    return rank() - 1;
+}
 
-protected:
-    Dim depth() const override { return in(0).shape.back(); }
+bool MatMul::b_is_transposed() const {
+    return in(1).rank() > 1 && in(1).layout.front() == static_cast<int>(in(1).rank()) - 2;
+}
 
-    bool b_is_transposed() const override {
-        return in(1).rank() > 1 && in(1).layout.front() == static_cast<int>(in(1).rank()) - 2;
-    }
+bool MatMul::b_varies_along(size_t axis) const {
+    const std::vector<Dim> own = batch(in(1));
+    const size_t axes = batch_rank();
+    return axis < axes && axis + own.size() >= axes && !own[axis + own.size() - axes].is(1);
+}
 
-    std::optional<size_t> column_axis() const override {
-        if (in(1).rank() == 1) return std::nullopt;
-        return rank() - 1;
-    }
+std::string MatMul::a_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
+    Coordinates own = batch_coordinates(source, in(0), at);
+    if (in(0).rank() > 1) own.push_back(at[batch_rank()]);
+    own.push_back(k);
+    return read_a(source, own);
+}
 
-    bool b_varies_along(size_t axis) const override {
-        const std::vector<Dim> own = batch(in(1));
-        const size_t axes = batch_rank();
-        return axis < axes && axis + own.size() >= axes && !own[axis + own.size() - axes].is(1);
-    }
+std::string MatMul::b_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
+    Coordinates own = batch_coordinates(source, in(1), at);
+    own.push_back(k);
+    if (in(1).rank() > 1) own.push_back(at.back());
+    return source.read(input(1), own);
+}
 
-    std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const override {
-        Coordinates own = batch_coordinates(source, in(0), at);
-        if (in(0).rank() > 1) own.push_back(at[batch_rank()]);
-        own.push_back(k);
-        return read_a(source, own);
-    }
+Coordinates MatMul::batch_coordinates(KernelSource& source, const TensorType& operand, const Coordinates& at) const {
+    const std::vector<Dim> own = batch(operand);
+    const size_t first = batch_rank() - own.size();
+    Coordinates result;
+    for (size_t i = 0; i < own.size(); ++i)
+        result.push_back(source.broadcast_coordinate(own[i], out(0).shape[first + i], at[first + i]));
+    return result;
+}
 
-    std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override {
-        Coordinates own = batch_coordinates(source, in(1), at);
-        own.push_back(k);
-        if (in(1).rank() > 1) own.push_back(at.back());
-        return source.read(input(1), own);
-    }
-
-private:
-    static std::vector<Dim> batch(const TensorType& operand) {
-        return {operand.shape.begin(), operand.shape.end() - std::min<size_t>(2, operand.rank())};
-    }
-
-    /// Axes of the result before its matrix.
-    size_t batch_rank() const { return rank() - (in(0).rank() > 1) - (in(1).rank() > 1); }
-
-    Coordinates batch_coordinates(KernelSource& source, const TensorType& operand, const Coordinates& at) const {
-        const std::vector<Dim> own = batch(operand);
-        const size_t first = batch_rank() - own.size();
-        Coordinates result;
-        for (size_t i = 0; i < own.size(); ++i)
-            result.push_back(source.broadcast_coordinate(own[i], out(0).shape[first + i], at[first + i]));
-        return result;
-    }
-};
+namespace {
 
 /// alpha * A' * B' + beta * C, where ' transposes or not and C is broadcast to the product.
 class Gemm : public ScaledProduct {

@@ -40,23 +40,6 @@ Directives joined(Directives first, const Directives& second) {
     return first;
 }
 
-bool is_worth_tasks(const MatmulLoops& matmul) {
-    const auto flops = (product(matmul.output.extents) * matmul.depth * 2).constant();
-    return !flops || *flops >= parallel_flops;
-}
-
-/// Loops of the output beside columns and rows: a batch.
-Loops batch_loops(const MatmulLoops& matmul) {
-    Loops batch{matmul.output.func, {}, {}, matmul.output.element};
-    for (size_t i = 0; i < matmul.output.vars.size(); ++i) {
-        const std::string& var = matmul.output.vars[i];
-        if (var == matmul.column || var == matmul.row) continue;
-        batch.vars.push_back(var);
-        batch.extents.push_back(matmul.output.extents[i]);
-    }
-    return batch;
-}
-
 /// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
 /// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
 /// that both are parallel only where an open batch may be one.
@@ -82,6 +65,22 @@ void schedule_wide(KernelSource& source, const Loops& wide) {
 }
 
 }  // namespace
+
+bool is_worth_tasks(const MatmulLoops& matmul) {
+    const auto flops = (product(matmul.output.extents) * matmul.depth * 2).constant();
+    return !flops || *flops >= parallel_flops;
+}
+
+Loops batch_loops(const MatmulLoops& matmul) {
+    Loops batch{matmul.output.func, {}, {}, matmul.output.element};
+    for (size_t i = 0; i < matmul.output.vars.size(); ++i) {
+        const std::string& var = matmul.output.vars[i];
+        if (var == matmul.column || var == matmul.row) continue;
+        batch.vars.push_back(var);
+        batch.extents.push_back(matmul.output.extents[i]);
+    }
+    return batch;
+}
 
 void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
     const Loops loops = turning_loops(matmul.output);

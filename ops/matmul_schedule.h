@@ -17,6 +17,12 @@ struct MatmulLoops {
     Dim columns, rows, depth;
 };
 
+/// Loops of the output beside columns and rows: a batch.
+Loops batch_loops(const MatmulLoops& matmul);
+
+/// Whether threads can share the work with gain.
+bool is_worth_tasks(const MatmulLoops& matmul);
+
 /// One column: vectors run along the reduction.
 void schedule_dots(KernelSource& source, const MatmulLoops& matmul);
 

@@ -19,6 +19,27 @@ double tiles(const Dim& extent, int64_t size) {
     return static_cast<double>(number < large ? (number + size - 1) / size : number / static_cast<double>(size));
 }
 
+/// The best tile of `least_rows` to `most_rows`.
+MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns, int least_rows,
+                       int most_rows) {
+    // Of columns whose number only a run knows the last vector may be almost empty: it is the only one of its tile.
+    const int64_t most_vectors = columns.constant() ? 4 : 1;
+    const int lanes = target.lanes(sum), block = column_block(sum);
+    const auto cycles = [&](const MatmulTile& tile) {
+        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * step_cycles(tile);
+    };
+    MatmulTile best{least_rows, 1};
+    for (int vectors = 1; vectors <= most_vectors; ++vectors) {
+        const int width = vectors * lanes;
+        if (width % block != 0 && block % width != 0) continue;
+        for (int count = most_rows; count >= least_rows; --count) {
+            const MatmulTile tile{count, vectors};
+            if (target.fit_in_registers(count * vectors, vectors) && cycles(tile) < cycles(best)) best = tile;
+        }
+    }
+    return best;
+}
+
 }  // namespace
 
 int column_block(ElementType sum) { return 64 / info(sum).bytes; }
@@ -26,26 +47,12 @@ int column_block(ElementType sum) { return 64 / info(sum).bytes; }
 MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns) {
     // More rows gain nothing: their elements of A, a large stride apart, drive each other out of the nearest cache.
     constexpr int64_t most_rows = 8;
-    // Of columns whose number only a run knows the last vector may be almost empty: it is the only one of its tile.
-    const int64_t most_vectors = columns.constant() ? 4 : 1;
-    const int lanes = target.lanes(sum), block = column_block(sum);
-    MatmulTile best{1, 1};
-    double least_cycles = tiles(rows, 1) * tiles(columns, lanes) * step_cycles(best);
-    for (int vectors = 1; vectors <= most_vectors; ++vectors) {
-        const int width = vectors * lanes;
-        if (width % block != 0 && block % width != 0) continue;
-        for (auto count = static_cast<int>(std::min(most_rows, rows.constant().value_or(most_rows))); count >= 1;
-             --count) {
-            const MatmulTile tile{count, vectors};
-            if (!target.fit_in_registers(count * vectors, vectors)) continue;
-            const double cycles = tiles(rows, count) * tiles(columns, width) * step_cycles(tile);
-            if (cycles < least_cycles) {
-                least_cycles = cycles;
-                best = tile;
-            }
-        }
-    }
-    return best;
+    return choose_tile(target, sum, rows, columns, 1,
+                       static_cast<int>(std::min(most_rows, rows.constant().value_or(most_rows))));
+}
+
+int choose_tile_vectors(const Target& target, ElementType sum, int rows, const Dim& columns) {
+    return choose_tile(target, sum, rows, columns, rows, rows).vectors;
 }
 
 }  // namespace onnx2halide

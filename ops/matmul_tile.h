@@ -18,4 +18,7 @@ struct MatmulTile {
 /// B's vectors and elements of A fit in the registers, and a tile's columns are whole blocks or a whole part of one.
 MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns);
 
+/// The vectors of such a tile that has so many rows.
+int choose_tile_vectors(const Target& target, ElementType sum, int rows, const Dim& columns);
+
 }  // namespace onnx2halide

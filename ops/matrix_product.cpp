@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/matmul_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/product.h"
 
@@ -44,7 +43,11 @@ bool MatrixProduct::reads_as_it_lies(size_t i) const {
 }
 
 MatrixProduct::Form MatrixProduct::form(const Target& target) const {
-    if (target.is_gpu() || is_outer()) return Form::plain;
+    return target.is_gpu() ? Form::plain : form_on_cpu();
+}
+
+MatrixProduct::Form MatrixProduct::form_on_cpu() const {
+    if (is_outer()) return Form::plain;
     if (b_is_packed()) return Form::tiled;
     if (columns().is(1)) return Form::dots;
     if (!has_few_rows()) return Form::tiled;
@@ -127,10 +130,12 @@ std::string MatrixProduct::panel_element(KernelSource& source, const Coordinates
     return fmt::format("{}({})", source.kept(output(0), panels_role), fmt::join(panel, ", "));
 }
 
-void MatrixProduct::schedule(KernelSource& source) const {
-    const Form form = this->form(source.target());
-    if (form == Form::plain) return NodeGenerator::schedule(source);
+bool MatrixProduct::has_tiles_of_rows() const {
+    return form_on_cpu() == Form::tiled && !b_is_packed() && column_axis() == rank() - 1 && row_axis() == rank() - 2;
+}
 
+MatmulLoops MatrixProduct::loops(KernelSource& source) const {
+    const Form form = this->form(source.target());
     const Coordinates vars = source.vars(rank());
     MatmulLoops matmul;
     matmul.output = source.output_loops();
@@ -148,6 +153,13 @@ void MatrixProduct::schedule(KernelSource& source) const {
     matmul.columns = columns();
     matmul.rows = rows();
     matmul.depth = depth();
+    return matmul;
+}
+
+void MatrixProduct::schedule(KernelSource& source) const {
+    const Form form = this->form(source.target());
+    if (form == Form::plain) return NodeGenerator::schedule(source);
+    const MatmulLoops matmul = loops(source);
     if (form == Form::dots) schedule_dots(source, matmul);
     if (form == Form::streamed) schedule_streamed(source, matmul);
     if (form == Form::tiled) schedule_tiled(source, matmul);

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "ops/matmul_schedule.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -18,6 +19,11 @@ public:
     /// Rows of A and of B lie anywhere, each in one piece.
     bool reads_as_it_lies(size_t i) const override;
     Dim flops() const override { return out(0).elements() * depth() * 2; }
+
+    /// Whether it computes, on a CPU, tiles of rows, the last axis but one of its result, and columns, the last.
+    bool has_tiles_of_rows() const;
+    /// The loops that its algorithm has written. The output is that of its kernel.
+    MatmulLoops loops(KernelSource& source) const;
 
 protected:
     /// Terms of each sum.
@@ -61,6 +67,7 @@ private:
         tiled
     };  // plain: as the definition says; for the others see the schedules of these names
     Form form(const Target& target) const;
+    Form form_on_cpu() const;
     /// Whether each element of the result is one product.
     bool is_outer() const;
     /// The axis whose rows share B and make up a tile; none where B has all axes of the result.

@@ -80,6 +80,9 @@ public:
     /// computed inside the loops of a neighbour.
     virtual bool is_pointwise() const { return false; }
 
+    /// Whether its loops can compute input 0, too, which a kernel with this anchor makes for it alone.
+    virtual bool can_compute_input(const Node&) const { return false; }
+
     /// Whether the node may read and make minifloats and packed integers. Most operators are not defined for them.
     virtual bool takes_tiny() const { return false; }
 

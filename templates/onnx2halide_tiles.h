@@ -60,3 +60,19 @@ inline std::vector<TileVersion> sum_versions(Expr extent, int most) {
 inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows) {
     return clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);
 }
+
+/// Makes of a Func's first update, a reduction over the `width` elements of vectors (a power of two), one of vectors. Theirs become a quarter as
+/// many, again and again: where a kernel has strict arithmetic LLVM would take them one by one. All of it is computed within a turn of `loop`.
+inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
+    Var lane;
+    while (width > 1) {
+        Func vectors = func.update().rfactor(element, lane);
+        vectors.compute_at(func, loop).vectorize(lane).update().vectorize(lane);
+        width /= 4;
+        if (width <= 1) break;
+        RVar turn, part;
+        func.update().split(element, turn, part, width);
+        element = part;
+    }
+    func.update().unroll(element);
+}

@@ -39,6 +39,9 @@ void fuse_batch_normalization(Graph& graph);
 /// elements than others have weights of zero or, where that would cost much, convolutions of their own.
 void split_phases(Graph& graph);
 
+/// Makes one node of a Softmax and the product that has its rows on the left, as in an attention.
+void fuse_attention(Graph& graph);
+
 /// Chooses the layout in which each value lies in memory: channels innermost around convolutions and pools, ONNX's
 /// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
 void assign_layouts(Graph& graph);

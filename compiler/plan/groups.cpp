@@ -37,6 +37,7 @@ private:
         OpenGroup open{{{}, &node}, can_grow ? node.outputs[0] : nullptr, generator->is_pointwise()};
         open.group.nodes.push_back(&node);
         if (fuse && open.is_pointwise && open.last) absorb_producers(open);
+        if (fuse && !open.is_pointwise && open.last) absorb_input(open, *generator);
         groups_.push_back(std::move(open));
         if (groups_.back().last) group_of_[groups_.back().last] = groups_.size() - 1;
     }
@@ -56,6 +57,18 @@ private:
             taken.is_merged = true;
         }
         std::sort(members.begin(), members.end(), [&](const Node* a, const Node* b) { return order(a) < order(b); });
+    }
+
+    /// Takes in the group that makes input 0 for this node alone, where its loops can compute that as well.
+    void absorb_input(OpenGroup& open, const NodeGenerator& generator) {
+        const Value* input = open.group.anchor->inputs.empty() ? nullptr : open.group.anchor->inputs[0];
+        const auto group = group_of_.find(input);
+        if (group == group_of_.end() || input->consumers.size() != 1 || graph_.is_output(input)) return;
+        OpenGroup& taken = groups_[group->second];
+        if (taken.is_merged || !input->bindings.empty() || !generator.can_compute_input(*taken.group.anchor)) return;
+        std::vector<const Node*>& members = open.group.nodes;
+        members.insert(members.begin(), taken.group.nodes.begin(), taken.group.nodes.end());
+        taken.is_merged = true;
     }
 
     /// A group that can be taken in: a pointwise one or, where there is none and the group has no loops of its own yet,

@@ -1,0 +1,191 @@
+#include "ops/attention_schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/matmul_tile.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using Directives = std::vector<std::string>;
+
+std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor) {
+    return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", var, outer, factor);
+}
+
+std::string reorder(std::vector<std::string> loops) {
+    std::erase(loops, "");
+    return fmt::format("reorder({})", fmt::join(loops, ", "));
+}
+
+Directives joined(Directives first, const Directives& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+}
+
+std::string compute_at(const std::string& func, const std::string& loop) {
+    return fmt::format("compute_at({}, {})", func, loop);
+}
+
+/// Tiles of a block, whose keys and values come from a farther cache once, such that the blocks, of which the last
+/// overlaps its neighbour, have few rows in all.
+int choose_block(int64_t rows, int tile) {
+    constexpr int most_rows = 40;
+    int best = 1;
+    const auto cost = [&](int tiles) {
+        const int64_t size = tiles * tile, blocks = (rows + size - 1) / size;
+        // Fetching takes a twentieth of the time of a block of one tile.
+        return static_cast<double>(blocks * size) * (1 + 0.05 / tiles);
+    };
+    for (int tiles = 2; tiles * tile <= std::min<int64_t>(most_rows, rows); ++tiles) {
+        if (cost(tiles) < cost(best)) best = tiles;
+    }
+    return best;
+}
+
+class AttentionSchedule {
+public:
+    AttentionSchedule(KernelSource& source, const AttentionLoops& attention)
+        : source_(source), attention_(attention), product_(attention.product),
+          lanes_(source.target().lanes(product_.element)), has_versions_(!product_.rows.constant()) {}
+
+    void write() {
+        source_.schedule("// A block of rows at a time, from scores to results: they stay in the caches.");
+        schedule_results();
+        if (attention_.scores) schedule_scores(*attention_.scores);
+        schedule_rows();
+    }
+
+private:
+    /// Images of a batch that keep the threads of most machines busy. Fewer are cut into blocks, behind packed keys
+    /// and values that one thread makes.
+    static constexpr int enough_images = 8;
+
+    void schedule_results() {
+        const std::string &x = product_.column, &y = product_.row;
+        x_tile_ = source_.var(x + "_tile");
+        y_tile_ = source_.var(y + "_tile");
+        const MatmulTile tile = choose_matmul_tile(source_.target(), product_.element, product_.rows, product_.columns);
+        tile_rows_ = tile.rows;
+        rows_ = source_.param("rows", tile.rows);
+        vector_ = source_.lanes(product_.element, lanes_);
+        const std::string width = fmt::format("{} * {}", vector_, source_.param("vectors", tile.vectors));
+        Directives directives = {guarded_split(x, x_tile_, width)};
+        const Loops batch = batch_loops(product_);
+        if (has_versions_) {
+            block_ = y_tile_;
+            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", y, y_tile_,
+                                             KernelSource::tile_size));
+            directives.push_back(reorder(joined({x, y, x_tile_, y_tile_}, batch.vars)));
+        } else {
+            block_ = source_.var(y + "_block");
+            const int block_rows = tile.rows * choose_block(*product_.rows.constant(), tile.rows);
+            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", y, block_,
+                                             source_.param("block_rows", block_rows)));
+            directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
+            directives.push_back(reorder(joined({x, y, y_tile_, x_tile_, block_}, batch.vars)));
+        }
+        directives = joined(joined(directives, registers()), tasks(turning_loops(batch)));
+        if (has_versions_) {
+            source_.schedule_versions(product_.output.func,
+                                      fmt::format("tile_versions({}, {}, 0.75)", source_.dim(product_.rows), rows_),
+                                      directives);
+        } else {
+            source_.schedule(product_.output.func, directives);
+        }
+        schedule_panels(product_);
+        schedule_sums(product_, product_.output.func, has_versions_ ? x_tile_ : y_tile_, width);
+    }
+
+    /// Makes parallel tasks and sets the loop over images, outside of which nothing is packed.
+    Directives tasks(const Loops& batch) {
+        Directives directives;
+        const auto images = product(batch.extents).constant();
+        const bool is_parallel = is_worth_tasks(product_);
+        if (!batch.vars.empty()) image_ = batch.vars.front();
+        if (is_parallel && (!images || *images >= enough_images) && !batch.vars.empty()) {
+            image_ = fuse_all(source_, batch.vars, "image", directives);
+            directives.push_back(fmt::format("parallel({})", image_));
+        }
+        if (is_parallel && (!images || *images < enough_images))
+            directives.push_back(fmt::format("parallel({})", block_));
+        return directives;
+    }
+
+    Directives registers() const {
+        return {fmt::format("vectorize({}, {})", product_.column, vector_), fmt::format("unroll({})", product_.column),
+                fmt::format("unroll({})", product_.row)};
+    }
+
+    void schedule_scores(const MatmulLoops& scores) {
+        const std::string &x = product_.column, &y = product_.row;
+        const int vectors = choose_tile_vectors(source_.target(), scores.element, tile_rows_, scores.columns);
+        const std::string width = fmt::format("{} * {}", vector_, source_.param("score_vectors", vectors));
+        Directives directives = {compute_at(product_.output.func, block_), guarded_split(x, x_tile_, width)};
+        if (has_versions_) {
+            directives.push_back(reorder({x, y, x_tile_}));
+        } else {
+            directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
+            directives.push_back(reorder({x, y, y_tile_, x_tile_}));
+        }
+        source_.schedule(scores.output.func, joined(directives, registers()));
+        schedule_panels(scores);
+        schedule_sums(scores, scores.output.func, has_versions_ ? x_tile_ : y_tile_, width);
+    }
+
+    void schedule_panels(const MatmulLoops& matmul) {
+        source_.schedule(matmul.panels, {image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_),
+                                         fmt::format("vectorize({}, {})", source_.var("lane"), vector_)});
+    }
+
+    void schedule_sums(const MatmulLoops& matmul, const std::string& func, const std::string& loop,
+                       const std::string& width) {
+        Directives directives = {compute_at(func, loop)};
+        // Only what has a known number of columns lies in registers.
+        if (!matmul.columns.constant())
+            directives.push_back(fmt::format("bound_extent({}, {})", product_.column, width));
+        source_.schedule(matmul.sum, joined(directives, registers()));
+        source_.schedule(matmul.sum + ".update()",
+                         joined({reorder({product_.column, product_.row, matmul.step})}, registers()));
+    }
+
+    void schedule_rows() {
+        const std::string &x = product_.column, place = compute_at(product_.output.func, block_);
+        const auto keys = product_.depth.constant();
+        const int filled = keys ? static_cast<int>(std::bit_floor(static_cast<uint64_t>(*keys))) : lanes_;
+        const int width = std::min(lanes_, filled);
+        source_.schedule(attention_.exp, {place, fmt::format("vectorize({}, {}, {})", x, width,
+                                                             tail_strategy(product_.depth, width, true))});
+        // All maxima first: the rows' exp need not wait for them one by one.
+        for (const std::string& reduction : {attention_.max, attention_.total}) {
+            source_.schedule(fmt::format("{}.{};", reduction, place));
+            if (attention_.element.empty()) continue;
+            source_.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", reduction, attention_.element,
+                                         attention_.width, product_.row));
+        }
+        source_.schedule(fmt::format("{}.{};", attention_.factor, place));
+    }
+
+    KernelSource& source_;
+    const AttentionLoops& attention_;
+    const MatmulLoops& product_;
+    int lanes_, tile_rows_ = 0;
+    bool has_versions_;  // of tiles, for rows that only a run knows
+    std::string x_tile_, y_tile_, rows_, vector_;
+    std::string block_;  // the loop over blocks
+    std::string image_;  // and that over images, the innermost of a batch; none where there is none
+};
+
+}  // namespace
+
+void schedule_attention(KernelSource& source, const AttentionLoops& attention) {
+    AttentionSchedule(source, attention).write();
+}
+
+}  // namespace onnx2halide

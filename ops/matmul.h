@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+
+#include "ops/matrix_product.h"
+
+namespace onnx2halide {
+
+/// numpy's matmul: matrices in the last two axes, the others broadcast; a tensor of rank 1 is a row on the left, a
+/// column on the right.
+class MatMul : public MatrixProduct {
+public:
+    using MatrixProduct::MatrixProduct;
+
+    std::vector<TensorType> infer() const override;
+    std::vector<Check> checks() const override;
+    /// Of B the columns may lie in one piece as well, where sums are made one by one.
+    bool reads_as_it_lies(size_t i) const override;
+
+protected:
+    Dim depth() const override { return in(0).shape.back(); }
+    std::optional<size_t> column_axis() const override;
+    bool b_is_transposed() const override;
+    bool b_varies_along(size_t axis) const override;
+    std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
+    std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
+
+private:
+    /// Axes of the result before its matrix.
+    size_t batch_rank() const { return rank() - (in(0).rank() > 1) - (in(1).rank() > 1); }
+    Coordinates batch_coordinates(KernelSource& source, const TensorType& operand, const Coordinates& at) const;
+};
+
+/// Throws CompileError where the number of A's columns cannot be that of B's rows.
+void check_same_depth(const Dim& a, const Dim& b);
+
+}  // namespace onnx2halide

@@ -1,0 +1,137 @@
+#include "ops/softmax_matmul.h"
+
+#include <bit>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/attention_schedule.h"
+#include "ops/reduction.h"
+
+namespace onnx2halide {
+
+namespace {
+
+// Names that the algorithm keeps for the schedule, all under output 0.
+constexpr const char *max_role = "max", *exp_role = "exp", *total_role = "total", *factor_role = "factor",
+                     *element_role = "element";
+
+/// The vectors of a row's elements that are reduced together.
+struct RowVectors {
+    int width;
+    Dim count, rest;  // elements behind the last vector
+};
+
+/// Up to four vectors of the machine side by side, with few elements left: those are reduced one by one.
+RowVectors row_vectors(const Dim& elements, int lanes) {
+    const auto number = elements.constant();
+    int best = lanes;
+    if (number) {
+        const auto cycles = [&](int width) {
+            return *number / width * (width / lanes + 1) + std::bit_width(static_cast<unsigned>(width)) * 4 +
+                   *number % width * 4;
+        };
+        for (int width = 4 * lanes; width > 1; width /= 2) {
+            if (width <= *number && (best > *number || cycles(width) < cycles(best))) best = width;
+        }
+    }
+    return {best, floor_div(elements, best), floor_mod(elements, best)};
+}
+
+/// An element: `exp(x, y, c, n)`
+std::string of_element(const std::string& func, const Coordinates& at) {
+    return fmt::format("{}({})", func, fmt::join(at.rbegin(), at.rend(), ", "));
+}
+
+/// One number a row: `max(y, c, n)`
+std::string of_row(const std::string& func, const Coordinates& at) {
+    return fmt::format("{}({})", func, fmt::join(at.rbegin() + 1, at.rend(), ", "));
+}
+
+/// The product of a kernel that makes a node's input; null where the kernel only reads it.
+std::unique_ptr<NodeGenerator> product_before(const KernelSource& source, const Value* output) {
+    for (const Value* value : source.defined()) {
+        if (value == output) continue;
+        auto generator = make_generator(*value->producer);
+        if (dynamic_cast<const MatrixProduct*>(generator.get())) return generator;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+bool SoftmaxMatMul::can_compute_input(const Node& anchor) const {
+    const auto generator = make_generator(anchor);
+    const auto* product = dynamic_cast<const MatMul*>(generator.get());
+    return product && product->has_tiles_of_rows();
+}
+
+void SoftmaxMatMul::algorithm(KernelSource& source) const {
+    define_rows(source);
+    MatMul::algorithm(source);
+}
+
+void SoftmaxMatMul::define_rows(KernelSource& source) const {
+    const Coordinates at = source.vars(rank());
+    const auto func = [&](const char* role) {
+        const std::string name = source.func(fmt::format("{}_{}", output(0)->name, role));
+        source.keep(output(0), role, name);
+        return name;
+    };
+    const RowVectors vectors = row_vectors(depth(), source.target().lanes(sum_type()));
+    Coordinates in_vectors = at, in_rest = at;
+    if (!vectors.count.is(0)) {
+        const std::string whole = source.rdom("keys", {vectors.width, vectors.count});
+        source.keep(output(0), element_role, KernelSource::axis(whole, 0));
+        in_vectors.back() =
+            fmt::format("{} * {} + {}", KernelSource::axis(whole, 1), vectors.width, KernelSource::axis(whole, 0));
+    }
+    if (!vectors.rest.is(0)) {
+        const std::string rest = source.rdom("keys_left", {vectors.rest});
+        in_rest.back() = fmt::format("{} + {}", source.dim(depth() - vectors.rest), KernelSource::axis(rest, 0));
+    }
+    const auto reduce = [&](const std::string& row, const std::string& identity, fmt::string_view combine,
+                            const auto& term) {
+        source.line(fmt::format("{} = {};", row, identity));
+        if (!vectors.count.is(0)) source.line(fmt::format(fmt::runtime(combine), row, term(in_vectors)));
+        if (!vectors.rest.is(0)) source.line(fmt::format(fmt::runtime(combine), row, term(in_rest)));
+    };
+    const ElementType element = sum_type();
+    const std::string max = of_row(func(max_role), at), exp = func(exp_role), total = of_row(func(total_role), at),
+                      factor = of_row(func(factor_role), at);
+    const auto score = [&](const Coordinates& place) { return source.read(input(0), place); };
+    reduce(max, lowest_literal(element), "{0} = max({0}, {1});", score);
+    source.line(fmt::format("{} = onnx::exp_from_largest({} - {});", of_element(exp, at), score(at), max));
+    reduce(total, KernelSource::literal(int64_t{0}, element), "{0} += {1};",
+           [&](const Coordinates& place) { return of_element(exp, place); });
+    source.line(fmt::format("{} = 1 / {};", factor, total));
+}
+
+std::string SoftmaxMatMul::a_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
+    Coordinates own = at;
+    own.back() = k;
+    return of_element(source.kept(output(0), exp_role), own);
+}
+
+std::string SoftmaxMatMul::result(KernelSource& source, const Coordinates& at, const std::string& sum) const {
+    return fmt::format("{} * {}", sum, of_row(source.kept(output(0), factor_role), at));
+}
+
+void SoftmaxMatMul::schedule(KernelSource& source) const {
+    AttentionLoops attention;
+    attention.product = loops(source);
+    if (const auto product = product_before(source, output(0))) {
+        attention.scores = static_cast<const MatrixProduct&>(*product).loops(source);
+        attention.scores->output = {source.name(input(0)), {}, {}, sum_type()};
+    }
+    attention.max = source.kept(output(0), max_role);
+    attention.exp = source.kept(output(0), exp_role);
+    attention.total = source.kept(output(0), total_role);
+    attention.factor = source.kept(output(0), factor_role);
+    const RowVectors vectors = row_vectors(depth(), source.target().lanes(sum_type()));
+    if (!vectors.count.is(0)) attention.element = source.kept(output(0), element_role);
+    attention.width = vectors.width;
+    schedule_attention(source, attention);
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,166 @@
+"""MatMul, Softmax and MatMul, which one kernel computes a block of rows at a time, against onnxruntime."""
+
+import dataclasses
+import json
+
+import numpy as np
+import onnx
+import onnx2halide as package
+import pytest
+from onnx2halide.compare import default_floor, default_tolerance, difference
+from onnx2halide.references import OnnxRuntime
+
+HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    queries: int
+    keys: int
+    size: int  # of a query and a key
+    result: int  # of a value
+    batch: tuple[int, ...] = (2, 3)
+
+    def __str__(self):
+        return "x".join(map(str, dataclasses.astuple(self)[:4])) + "_" + "x".join(map(str, self.batch))
+
+    def inputs(self, dtype=np.float32) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(self.queries + self.keys)
+        shapes = {"q": (*self.batch, self.queries, self.size), "k": (*self.batch, self.keys, self.size)}
+        shapes |= {"v": (*self.batch, self.keys, self.result), "mask": (self.queries, self.keys)}
+        return {name: rng.normal(size=shape).astype(dtype) for name, shape in shapes.items()}
+
+
+def model(inputs: dict[str, list], scores: str, dtype="float") -> onnx.ModelProto:
+    """Results of values v by the scores that `scores` makes of the queries q, the keys k and a mask."""
+    rank = len(inputs["q"])
+    swap = [*range(rank - 2), rank - 1, rank - 2]
+    ports = ", ".join(f"{dtype}[{','.join(map(str, shape))}] {name}" for name, shape in inputs.items())
+    result = ",".join(map(str, [*inputs["q"][:-1], inputs["v"][-1]]))
+    return onnx.parser.parse_model(f"""{HEADER}
+        attention ({ports}) => ({dtype}[{result}] y) {{
+            columns = Transpose<perm = {swap}>(k)
+            {scores}
+            rows = Softmax<axis = -1>(scores)
+            y = MatMul(rows, v)
+        }}""")
+
+
+PLAIN = "scores = MatMul(q, columns)"
+SCALED = f"""products = MatMul(q, columns)
+    scale = Constant<value_float = 0.25>()
+    scores = Mul(products, scale)"""
+MASKED = f"{SCALED.replace('scores', 'scaled')}\nscores = Add(scaled, mask)"
+# The rows do not follow the product element by element: only they and the values make a kernel.
+READ = f"{PLAIN.replace('scores', 'columns_of_scores')}\nshape = Shape(columns_of_scores)\nscores = Reshape(columns_of_scores, shape)"
+
+
+def check(compiled, proto: onnx.ModelProto, inputs: dict[str, np.ndarray], about="") -> None:
+    inputs = {port.name: inputs[port.name] for port in proto.graph.input}
+    expected, found = OnnxRuntime(proto).run(inputs)["y"], compiled.run_by_name(inputs)["y"]
+    assert found.shape == expected.shape
+    error = difference(found, expected)
+    assert not error.exceeds(default_tolerance(found.dtype), default_floor(found.dtype, inputs.values())), f"{about} {error.text()}"
+
+
+def shapes_of(inputs: dict[str, np.ndarray], scores: str) -> dict[str, list]:
+    return {name: list(array.shape) for name, array in inputs.items() if name != "mask" or scores is MASKED}
+
+
+FIXED = [
+    Sizes(5, 10, 8, 8),
+    Sizes(7, 2, 16, 3, (2,)),
+    Sizes(8, 16, 16, 16),
+    Sizes(33, 65, 24, 40, ()),
+    Sizes(6, 197, 64, 64, (1, 3)),
+    Sizes(197, 197, 32, 17, (9,)),
+    Sizes(40, 1000, 5, 1, (1,)),
+]
+
+
+@pytest.mark.parametrize("scores", [PLAIN, MASKED], ids=["plain", "masked"])
+@pytest.mark.parametrize("sizes", FIXED, ids=str)
+def test_fixed_sizes(sizes, scores):
+    inputs = sizes.inputs()
+    proto = model(shapes_of(inputs, scores), scores)
+    check(package.compile(proto, threads=2), proto, inputs)
+
+
+@pytest.mark.parametrize("target", ["x86-64-linux-sse41", "x86-64-linux-sse41-avx-f16c-fma-avx2"])
+def test_targets(target):
+    for sizes in FIXED[:4]:
+        inputs = sizes.inputs()
+        proto = model(shapes_of(inputs, MASKED), MASKED)
+        check(package.compile(proto, target=target), proto, inputs, sizes)
+
+
+def test_float64():
+    inputs = Sizes(9, 21, 8, 12).inputs(np.float64)
+    proto = model(shapes_of(inputs, MASKED), "products = MatMul(q, columns)\nscores = Add(products, mask)", "double")
+    check(package.compile(proto), proto, inputs)
+
+
+OPEN = [(1, 1), (2, 2), (1, 9), (3, 3), (5, 10), (6, 6), (7, 16), (8, 17), (9, 33), (13, 64), (16, 31), (50, 50), (70, 200)]
+
+
+@pytest.mark.parametrize("scores", [PLAIN, MASKED, READ], ids=["plain", "masked", "read"])
+@pytest.mark.parametrize("batch", [["n", 3], ["n"], []], ids=str)
+def test_open_sizes(batch, scores):
+    shapes = {"q": [*batch, "queries", 8], "k": [*batch, "keys", 8], "v": [*batch, "keys", 20]}
+    proto = model(shapes | ({"mask": ["queries", "keys"]} if scores is MASKED else {}), scores)
+    compiled = package.compile(proto, threads=2)
+    for number, (queries, keys) in enumerate(OPEN):
+        extents = [1 + number % 3 if dim == "n" else dim for dim in batch]
+        sizes = Sizes(queries, keys, 8, 20, tuple(extents))
+        check(compiled, proto, sizes.inputs(), sizes)
+
+
+def test_one_open_size():
+    for shapes in ({"q": [4, "queries", 8], "k": [4, 24, 8], "v": [4, 24, 8]}, {"q": [4, 24, 8], "k": [4, "keys", 8], "v": [4, "keys", 8]}):
+        proto = model(shapes, SCALED)
+        compiled = package.compile(proto)
+        for size in (1, 2, 5, 8, 24, 100):
+            sizes = Sizes(*(size if "queries" in shapes["q"] else 24, size if "keys" in shapes["k"] else 24), 8, 8, (4,))
+            check(compiled, proto, sizes.inputs(), sizes)
+
+
+@pytest.mark.parametrize("hidden", [-np.inf, np.finfo(np.float32).min, -1e4])
+def test_hidden_keys_count_as_nothing(hidden):
+    """The values of keys that a mask hides do not show, whatever they are."""
+    inputs = Sizes(9, 40, 8, 16).inputs()
+    inputs["mask"] = np.where(np.tri(9, 40, 3), 0, hidden).astype(np.float32)
+    proto = model(shapes_of(inputs, MASKED), MASKED)
+    compiled = package.compile(proto)
+    check(compiled, proto, inputs)
+    found = compiled.run_by_name(inputs)["y"]
+    inputs["v"][..., 12:, :] = 1e30
+    np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], found)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf], ids=str)
+def test_rows_that_have_no_probabilities(odd):
+    """NaN and infinite scores make NaN of their row, and of no other."""
+    inputs = Sizes(9, 40, 8, 16).inputs()
+    inputs["mask"][4, 7] = odd
+    proto = model(shapes_of(inputs, MASKED), MASKED)
+    found = package.compile(proto).run_by_name(inputs)["y"]
+    is_row = np.arange(9) == 4
+    assert np.isnan(found[..., is_row, :]).all()
+    assert np.isfinite(found[..., ~is_row, :]).all()
+
+
+@pytest.mark.parametrize(
+    "scores, shapes, kernels",
+    [
+        (MASKED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16], "mask": [9, 40]}, [["Relayout"], ["MatMul", "Mul", "Add", "SoftmaxMatMul"]]),
+        # One row at a time takes the keys as they are.
+        (SCALED, {"q": [2, 1, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
+        # Values that several images share.
+        (SCALED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [40, 16]}, [["Relayout"], ["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
+    ],
+)
+def test_kernels(onnx2halide, tmp_path, scores, shapes, kernels):
+    onnx.save(model(shapes, scores), tmp_path / "attention.onnx")
+    assert onnx2halide("attention.onnx", "-o", "out", "--sources-only").returncode == 0
+    steps = json.loads((tmp_path / "out" / "attention.json").read_text())["steps"]
+    assert [[node.split()[0] for node in step["nodes"]] for step in steps if "kernel" in step] == kernels
