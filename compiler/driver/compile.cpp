@@ -142,6 +142,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             fuse_batch_normalization(each);
             split_phases(each);
             pack_weights(each, target, options.convolution);
+            scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);
             assign_layouts(each);
         }

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/node_generator.h"
 
@@ -9,6 +10,17 @@ namespace {
 
 bool is_operator(const Node& node, const char* type) { return node.domain.empty() && node.op_type == type; }
 
+/// The node that makes a value for its one reader; null where others read it, too.
+const Node* sole_producer(const Graph& graph, const Value* value) {
+    return value->consumers.size() == 1 && !graph.is_output(value) ? value->producer : nullptr;
+}
+
+/// Whether a node's result is its input 0.
+bool is_copy(const Node& node) {
+    const bool has_same_type = is_operator(node, "Cast") && *node.inputs[0]->type == *node.outputs[0]->type;
+    return has_same_type || is_operator(node, "Identity");
+}
+
 /// Whether a Softmax makes one number of each row along the last axis.
 bool is_over_last_axis(const Node& softmax) {
     const auto rank = static_cast<int64_t>(softmax.inputs[0]->checked_type().rank());
@@ -16,12 +28,35 @@ bool is_over_last_axis(const Node& softmax) {
     return axis == -1 || axis == rank - 1;
 }
 
-/// The Softmax that makes the rows of a product, for that alone.
-const Node* softmax_of(const Graph& graph, const Node& product) {
-    const Value* rows = product.inputs[0];
-    const Node* softmax = rows->producer;
-    const bool is_alone = rows->consumers.size() == 1 && !graph.is_output(rows);
-    return softmax && is_alone && is_operator(*softmax, "Softmax") && is_over_last_axis(*softmax) ? softmax : nullptr;
+/// Whether a Where puts 0 into whole rows, as the standard Attention does where all keys are masked.
+bool clears_rows(const Node& where) {
+    if (!is_operator(where, "Where")) return false;
+    const Value *condition = where.inputs[0], *zero = where.inputs[1], *rows = where.inputs[2];
+    const std::vector<Dim>& shape = condition->checked_type().shape;
+    const bool is_zero = is_literal(zero) && zero->known->reals == std::vector<double>{0};
+    return is_zero && (shape.empty() || shape.back().is(1)) &&
+           rows->checked_type().shape == where.outputs[0]->checked_type().shape;
+}
+
+/// What makes the rows of a product.
+struct Rows {
+    const Node* softmax = nullptr;
+    const Node* where = nullptr;  // behind it, where some rows are cleared
+};
+
+Rows find_rows(const Graph& graph, const Node& product) {
+    Rows rows;
+    const Node* node = sole_producer(graph, product.inputs[0]);
+    for (; node; node = sole_producer(graph, node->inputs[rows.where == node ? 2 : 0])) {
+        if (is_operator(*node, "Softmax") && is_over_last_axis(*node)) {
+            rows.softmax = node;
+            return rows;
+        }
+        if (is_copy(*node)) continue;
+        if (rows.where || !clears_rows(*node)) return {};
+        rows.where = node;
+    }
+    return {};
 }
 
 /// Whether it is a batch of products of matrices, each with its own right one, of several rows, keys and columns.
@@ -39,18 +74,28 @@ bool is_attention(const Node& product) {
     return prove_less_equal(scores.shape[rank - 2], few_rows) != Proof::yes;
 }
 
+void fuse(Graph& graph, Node& product) {
+    if (!is_attention(product)) return;
+    const Rows rows = find_rows(graph, product);
+    if (!rows.softmax) return;
+    graph.set_input(&product, 0, rows.softmax->inputs[0]);
+    product.domain = "onnx2halide";
+    product.op_type = "SoftmaxMatMul";
+    product.version = 1;
+    if (!rows.where) return;
+    // A row of zeros makes one.
+    const std::vector<Value*> choice = {rows.where->inputs[0], rows.where->inputs[1], nullptr};
+    add_behind(graph, product, {"Where", 16, choice}, rows.where->name);
+}
+
 }  // namespace
 
 void fuse_attention(Graph& graph) {
+    std::vector<Node*> products;
     for (const auto& node : graph.nodes()) {
-        if (!is_operator(*node, "MatMul")) continue;
-        const Node* softmax = softmax_of(graph, *node);
-        if (!softmax || !is_attention(*node)) continue;
-        graph.set_input(node.get(), 0, softmax->inputs[0]);
-        node->domain = "onnx2halide";
-        node->op_type = "SoftmaxMatMul";
-        node->version = 1;
+        if (is_operator(*node, "MatMul")) products.push_back(node.get());
     }
+    for (Node* product : products) fuse(graph, *product);
 }
 
 }  // namespace onnx2halide

@@ -22,6 +22,19 @@ Value* add_node(Graph& graph, const NewNode& description, const std::string& hin
     return result;
 }
 
+Value* add_behind(Graph& graph, Node& node, NewNode reader, const std::string& hint) {
+    Value* output = node.outputs.at(0);
+    const auto place = std::find(reader.inputs.begin(), reader.inputs.end(), nullptr) - reader.inputs.begin();
+    reader.inputs.at(place) = output;
+    const auto at = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                 [&](const auto& other) { return other.get() == &node; });
+    const auto next = std::next(at);
+    Value* result = add_node(graph, reader, hint, next == graph.nodes().end() ? nullptr : next->get());
+    graph.replace_uses(output, result);
+    graph.set_input(result->producer, place, output);
+    return result;
+}
+
 Value* add_constant(Graph& graph, Constant constant, const std::string& hint) {
     Value* value = graph.new_value(hint);
     value->type = constant.type();

@@ -20,6 +20,10 @@ struct NewNode {
 /// Adds the node before `before` and returns its result, whose name starts with `hint`.
 Value* add_node(Graph& graph, const NewNode& node, const std::string& hint, const Node* before);
 
+/// Adds the node behind `node`, whose only output it reads in the place of a null input, for all who read that until
+/// now. Returns its result.
+Value* add_behind(Graph& graph, Node& node, NewNode reader, const std::string& hint);
+
 /// A constant value, known to inference where it is small.
 Value* add_constant(Graph& graph, Constant constant, const std::string& hint);
 

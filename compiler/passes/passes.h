@@ -39,6 +39,9 @@ void fuse_batch_normalization(Graph& graph);
 /// elements than others have weights of zero or, where that would cost much, convolutions of their own.
 void split_phases(Graph& graph);
 
+/// Lets a factor of a product's operand be one of the product, with which a kernel computes it.
+void scale_products(Graph& graph);
+
 /// Makes one node of a Softmax and the product that has its rows on the left, as in an attention.
 void fuse_attention(Graph& graph);
 

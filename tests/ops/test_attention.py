@@ -13,6 +13,14 @@ from onnx2halide.references import OnnxRuntime
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 
 
+def operators(onnx2halide, tmp_path, proto: onnx.ModelProto) -> list[list[str]]:
+    """Those of each kernel."""
+    onnx.save(proto, tmp_path / "attention.onnx")
+    assert onnx2halide("attention.onnx", "-o", "out", "--sources-only").returncode == 0
+    steps = json.loads((tmp_path / "out" / "attention.json").read_text())["steps"]
+    return [[node.split()[0] for node in step["nodes"]] for step in steps if "kernel" in step]
+
+
 @dataclasses.dataclass(frozen=True)
 class Sizes:
     queries: int
@@ -51,6 +59,11 @@ SCALED = f"""products = MatMul(q, columns)
     scale = Constant<value_float = 0.25>()
     scores = Mul(products, scale)"""
 MASKED = f"{SCALED.replace('scores', 'scaled')}\nscores = Add(scaled, mask)"
+FACTORS = """half = Constant<value_floats = [0.5]>()
+    third = Constant<value_float = 0.3>()
+    queries = Mul(q, half)
+    keys = Mul(third, columns)
+    scores = MatMul(queries, keys)"""
 # The rows do not follow the product element by element: only they and the values make a kernel.
 READ = f"{PLAIN.replace('scores', 'columns_of_scores')}\nshape = Shape(columns_of_scores)\nscores = Reshape(columns_of_scores, shape)"
 
@@ -78,7 +91,7 @@ FIXED = [
 ]
 
 
-@pytest.mark.parametrize("scores", [PLAIN, MASKED], ids=["plain", "masked"])
+@pytest.mark.parametrize("scores", [PLAIN, MASKED, FACTORS], ids=["plain", "masked", "factors"])
 @pytest.mark.parametrize("sizes", FIXED, ids=str)
 def test_fixed_sizes(sizes, scores):
     inputs = sizes.inputs()
@@ -98,6 +111,27 @@ def test_float64():
     inputs = Sizes(9, 21, 8, 12).inputs(np.float64)
     proto = model(shapes_of(inputs, MASKED), "products = MatMul(q, columns)\nscores = Add(products, mask)", "double")
     check(package.compile(proto), proto, inputs)
+
+
+STANDARD = """<ir_version: 10, opset_import: ["" : 23]>
+    attention (float[2,4,9,8] q, float[2,{heads},21,8] k, float[2,{heads},21,16] v, {mask} mask) => (float[2,4,9,16] y) {{
+        y = Attention<is_causal = {causal}>(q, k, v, mask)
+    }}"""
+
+
+@pytest.mark.parametrize("heads", [4, 2])
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("mask", ["bool[9,21]", "float[2,4,9,21]"])
+def test_standard_operator(onnx2halide, tmp_path, heads, causal, mask):
+    """With rows whose keys are all masked."""
+    proto = onnx.parser.parse_model(STANDARD.format(heads=heads, causal=causal, mask=mask))
+    inputs = Sizes(9, 21, 8, 16, (2, 4)).inputs()
+    inputs |= {name: inputs[name][:, :heads] for name in "kv"}
+    shown = inputs["mask"] > -0.5
+    shown[3] = False
+    inputs["mask"] = shown if mask.startswith("bool") else np.broadcast_to(np.where(shown, inputs["mask"], -np.inf).astype(np.float32), (2, 4, 9, 21))
+    check(package.compile(proto), proto, inputs)
+    assert operators(onnx2halide, tmp_path, proto)[-1][-2:] == ["SoftmaxMatMul", "Where"]
 
 
 OPEN = [(1, 1), (2, 2), (1, 9), (3, 3), (5, 10), (6, 6), (7, 16), (8, 17), (9, 33), (13, 64), (16, 31), (50, 50), (70, 200)]
@@ -155,12 +189,11 @@ def test_rows_that_have_no_probabilities(odd):
         (MASKED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16], "mask": [9, 40]}, [["Relayout"], ["MatMul", "Mul", "Add", "SoftmaxMatMul"]]),
         # One row at a time takes the keys as they are.
         (SCALED, {"q": [2, 1, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
+        # Factors of queries and keys are one of the scores.
+        (FACTORS, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["Relayout"], ["MatMul", "Mul", "SoftmaxMatMul"]]),
         # Values that several images share.
         (SCALED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [40, 16]}, [["Relayout"], ["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
     ],
 )
 def test_kernels(onnx2halide, tmp_path, scores, shapes, kernels):
-    onnx.save(model(shapes, scores), tmp_path / "attention.onnx")
-    assert onnx2halide("attention.onnx", "-o", "out", "--sources-only").returncode == 0
-    steps = json.loads((tmp_path / "out" / "attention.json").read_text())["steps"]
-    assert [[node.split()[0] for node in step["nodes"]] for step in steps if "kernel" in step] == kernels
+    assert operators(onnx2halide, tmp_path, model(shapes, scores)) == kernels

@@ -1,0 +1,64 @@
+#include <optional>
+
+#include "compiler/passes/constants.h"
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+#include "ops/kernel_source.h"
+
+namespace onnx2halide {
+
+namespace {
+
+bool is_operator(const Node& node, const char* type) { return node.domain.empty() && node.op_type == type; }
+
+/// A value times a number.
+struct Scaled {
+    Value* value;
+    double factor;
+};
+
+/// What an operand of a product is, where a Mul makes it for that alone.
+std::optional<Scaled> scaled(const Graph& graph, const Value* operand) {
+    const Node* mul = operand->producer;
+    if (!mul || !is_operator(*mul, "Mul") || operand->consumers.size() != 1 || graph.is_output(operand)) return {};
+    for (const size_t i : {0, 1}) {
+        Value *value = mul->inputs[1 - i], *factor = mul->inputs[i];
+        const bool is_number = is_literal(factor) && factor->known->reals.size() == 1;
+        if (is_number && value->checked_type().shape == operand->checked_type().shape)
+            return Scaled{value, factor->known->reals[0]};
+    }
+    return {};
+}
+
+void scale(Graph& graph, Node& product) {
+    const ElementType element = product.outputs[0]->checked_type().element;
+    if (element != ElementType::float32 && element != ElementType::float64) return;
+    double factor = 1;
+    bool is_scaled = false;
+    for (const size_t i : {0, 1}) {
+        const auto operand = scaled(graph, product.inputs[i]);
+        if (!operand) continue;
+        graph.set_input(&product, i, operand->value);
+        factor *= operand->factor;
+        is_scaled = true;
+    }
+    if (!is_scaled) return;
+    const Constant number = element == ElementType::float64
+                                ? make_constant(element, {}, std::vector<double>{factor})
+                                : make_constant(element, {}, std::vector<float>{static_cast<float>(factor)});
+    Value* scalar = add_constant(graph, number, product.name + "_scale");
+    add_behind(graph, product, {"Mul", 14, {nullptr, scalar}}, product.name + "_scaled");
+}
+
+}  // namespace
+
+void scale_products(Graph& graph) {
+    std::vector<Node*> products;
+    for (const auto& node : graph.nodes()) {
+        const bool has_weights = is_operator(*node, "MatMul") && is_compile_time_constant(node->inputs[1]);
+        if (is_operator(*node, "MatMul") && !has_weights) products.push_back(node.get());
+    }
+    for (Node* product : products) scale(graph, *product);
+}
+
+}  // namespace onnx2halide
