@@ -179,8 +179,9 @@ inline Expr hard_sigmoid(Expr x, Expr alpha, Expr beta) {
     return select(onnx::is_nan(y), y, clamp(y, 0, 1));
 }
 
+// As the standard says it: without a division, and NaN of NaN and of -infinity.
 inline Expr hard_swish(Expr x) {
-    return strict_float(select(x > 3 || onnx::is_nan(x), x, x < -3, cast(x.type(), 0), x * (x + 3) / 6));
+    return strict_float(x * clamp(x * cast(x.type(), Expr(1.0 / 6)) + cast(x.type(), Expr(0.5)), 0, 1));
 }
 
 inline Expr shrink(Expr x, Expr bias, Expr lambd) {
