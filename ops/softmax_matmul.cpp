@@ -63,7 +63,8 @@ std::unique_ptr<NodeGenerator> product_before(const KernelSource& source, const 
 bool SoftmaxMatMul::can_compute_input(const Node& anchor) const {
     const auto generator = make_generator(anchor);
     const auto* product = dynamic_cast<const MatMul*>(generator.get());
-    return product && product->has_tiles_of_rows();
+    const bool has_rows_of_its_own = dynamic_cast<const SoftmaxMatMul*>(product);
+    return product && !has_rows_of_its_own && product->has_tiles_of_rows();
 }
 
 void SoftmaxMatMul::algorithm(KernelSource& source) const {

@@ -187,6 +187,12 @@ def test_rows_that_have_no_probabilities(odd):
     "scores, shapes, kernels",
     [
         (MASKED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16], "mask": [9, 40]}, [["Relayout"], ["MatMul", "Mul", "Add", "SoftmaxMatMul"]]),
+        # Scores that are the results of an attention themselves.
+        (
+            "first = MatMul(q, columns)\nweights = Softmax(first)\nscores = MatMul(weights, mask)",
+            {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 24, 16], "mask": [2, 40, 24]},
+            [["Relayout"], ["MatMul", "SoftmaxMatMul"], ["SoftmaxMatMul"]],
+        ),
         # One row at a time takes the keys as they are.
         (SCALED, {"q": [2, 1, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
         # Factors of queries and keys are one of the scores.
@@ -197,3 +203,15 @@ def test_rows_that_have_no_probabilities(odd):
 )
 def test_kernels(onnx2halide, tmp_path, scores, shapes, kernels):
     assert operators(onnx2halide, tmp_path, model(shapes, scores)) == kernels
+
+
+def test_an_output_keeps_its_name():
+    """Where the product of scaled operands is the model's output."""
+    proto = onnx.parser.parse_model(f"""{HEADER}
+        product (float[7, 8] a, float[8, 9] b) => (float[7, 9] y) {{
+            half = Constant<value_float = 0.5>()
+            scaled = Mul(a, half)
+            y = MatMul(scaled, b)
+        }}""")
+    rng = np.random.default_rng(0)
+    check(package.compile(proto), proto, {"a": rng.normal(size=(7, 8)).astype(np.float32), "b": rng.normal(size=(8, 9)).astype(np.float32)})
