@@ -1,37 +1,16 @@
 #include "ops/attention_schedule.h"
 
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
+#include "ops/row_schedule.h"
 
 namespace onnx2halide {
 
 namespace {
-
-using Directives = std::vector<std::string>;
-
-std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor) {
-    return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", var, outer, factor);
-}
-
-std::string reorder(std::vector<std::string> loops) {
-    std::erase(loops, "");
-    return fmt::format("reorder({})", fmt::join(loops, ", "));
-}
-
-Directives joined(Directives first, const Directives& second) {
-    first.insert(first.end(), second.begin(), second.end());
-    return first;
-}
-
-std::string compute_at(const std::string& func, const std::string& loop) {
-    return fmt::format("compute_at({}, {})", func, loop);
-}
 
 /// Tiles of a block, whose keys and values come from a farther cache once, such that the blocks, of which the last
 /// overlaps its neighbour, have few rows in all.
@@ -91,7 +70,7 @@ private:
             directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
             directives.push_back(reorder(joined({x, y, y_tile_, x_tile_, block_}, batch.vars)));
         }
-        directives = joined(joined(directives, registers()), tasks(turning_loops(batch)));
+        directives = joined(joined(directives, in_registers(product_, vector_)), tasks(turning_loops(batch)));
         if (has_versions_) {
             source_.schedule_versions(product_.output.func,
                                       fmt::format("tile_versions({}, {}, 0.75)", source_.dim(product_.rows), rows_),
@@ -100,7 +79,8 @@ private:
             source_.schedule(product_.output.func, directives);
         }
         schedule_panels(product_);
-        schedule_sums(product_, product_.output.func, has_versions_ ? x_tile_ : y_tile_, width);
+        schedule_sums(source_, product_, compute_at(product_.output.func, has_versions_ ? x_tile_ : y_tile_), width,
+                      in_registers(product_, vector_));
     }
 
     /// Makes parallel tasks and sets the loop over images, outside of which nothing is packed.
@@ -118,11 +98,6 @@ private:
         return directives;
     }
 
-    Directives registers() const {
-        return {fmt::format("vectorize({}, {})", product_.column, vector_), fmt::format("unroll({})", product_.column),
-                fmt::format("unroll({})", product_.row)};
-    }
-
     void schedule_scores(const MatmulLoops& scores) {
         const std::string &x = product_.column, &y = product_.row;
         const int vectors = choose_tile_vectors(source_.target(), scores.element, tile_rows_, scores.columns);
@@ -134,9 +109,11 @@ private:
             directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
             directives.push_back(reorder({x, y, y_tile_, x_tile_}));
         }
-        source_.schedule(scores.output.func, joined(directives, registers()));
+        const Directives registers = in_registers(scores, vector_);
+        source_.schedule(scores.output.func, joined(directives, registers));
         schedule_panels(scores);
-        schedule_sums(scores, scores.output.func, has_versions_ ? x_tile_ : y_tile_, width);
+        schedule_sums(source_, scores, compute_at(scores.output.func, has_versions_ ? x_tile_ : y_tile_), width,
+                      registers);
     }
 
     void schedule_panels(const MatmulLoops& matmul) {
@@ -144,22 +121,9 @@ private:
                                          fmt::format("vectorize({}, {})", source_.var("lane"), vector_)});
     }
 
-    void schedule_sums(const MatmulLoops& matmul, const std::string& func, const std::string& loop,
-                       const std::string& width) {
-        Directives directives = {compute_at(func, loop)};
-        // Only what has a known number of columns lies in registers.
-        if (!matmul.columns.constant())
-            directives.push_back(fmt::format("bound_extent({}, {})", product_.column, width));
-        source_.schedule(matmul.sum, joined(directives, registers()));
-        source_.schedule(matmul.sum + ".update()",
-                         joined({reorder({product_.column, product_.row, matmul.step})}, registers()));
-    }
-
     void schedule_rows() {
         const std::string &x = product_.column, place = compute_at(product_.output.func, block_);
-        const auto keys = product_.depth.constant();
-        const int filled = keys ? static_cast<int>(std::bit_floor(static_cast<uint64_t>(*keys))) : lanes_;
-        const int width = std::min(lanes_, filled);
+        const int width = filled(product_.depth, lanes_);
         source_.schedule(attention_.exp, {place, fmt::format("vectorize({}, {}, {})", x, width,
                                                              tail_strategy(product_.depth, width, true))});
         // All maxima first: the rows' exp need not wait for them one by one.

@@ -13,8 +13,6 @@ namespace onnx2halide {
 
 namespace {
 
-using Directives = std::vector<std::string>;
-
 /// Work below which tasks cost more than they save.
 constexpr int64_t flops_of_a_task = 1 << 15, parallel_flops = 1 << 16;
 
@@ -23,22 +21,6 @@ constexpr int stretch = 1024;
 
 /// Tasks that keep the threads of most machines busy.
 constexpr int64_t enough_tasks = 16;
-
-std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor) {
-    return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", var, outer, factor);
-}
-
-std::string reorder(std::vector<std::string> loops) {
-    std::erase(loops, "");
-    return fmt::format("reorder({})", fmt::join(loops, ", "));
-}
-
-std::string unroll(const std::string& loop) { return fmt::format("unroll({})", loop); }
-
-Directives joined(Directives first, const Directives& second) {
-    first.insert(first.end(), second.begin(), second.end());
-    return first;
-}
 
 /// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
 /// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
@@ -64,7 +46,23 @@ void schedule_wide(KernelSource& source, const Loops& wide) {
     schedule_loops(source, wide);
 }
 
+/// Only what has a known number of columns lies in registers, or on the stack.
+Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop, const std::string& turns) {
+    if (!matmul.columns.constant()) stage.push_back(fmt::format("bound_extent({}, {})", loop, turns));
+    return stage;
+}
+
 }  // namespace
+
+Directives in_registers(const MatmulLoops& matmul, const std::string& vector) {
+    return {fmt::format("vectorize({}, {})", matmul.column, vector), unroll(matmul.column), unroll(matmul.row)};
+}
+
+void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
+                   const Directives& registers) {
+    source.schedule(matmul.sum, joined(bounded(matmul, {place}, matmul.column, width), registers));
+    source.schedule(matmul.sum + ".update()", joined({reorder({matmul.column, matmul.row, matmul.step})}, registers));
+}
 
 bool is_worth_tasks(const MatmulLoops& matmul) {
     const auto flops = (product(matmul.output.extents) * matmul.depth * 2).constant();
@@ -86,7 +84,7 @@ void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
     const Loops loops = turning_loops(matmul.output);
     std::string place = "compute_root()";
     if (!loops.vars.empty()) {
-        place = fmt::format("compute_at({}, {})", loops.func, loops.vars[0]);
+        place = compute_at(loops.func, loops.vars[0]);
         if (is_worth_tasks(matmul)) {
             const int64_t flops = std::max<int64_t>(1, matmul.depth.constant().value_or(parallel_flops) * 2);
             const std::string dots =
@@ -120,7 +118,7 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
                     joined({guarded_split(x, x_tile, source.param("stretch", stretch)), order, vectors},
                            tasks(source, matmul, x_tile, ceil_div(matmul.columns, stretch))));
 
-    source.schedule(matmul.sum, {fmt::format("compute_at({}, {})", matmul.output.func, x_tile), vectors});
+    source.schedule(matmul.sum, {compute_at(matmul.output.func, x_tile), vectors});
     Directives sums = {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", matmul.step, outer, inner,
                                    source.param("steps", 8)),
                        reorder({inner, y, x, outer}), vectors, unroll(inner)};
@@ -156,7 +154,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
                                   source.param("vectors_of_few_rows", wider), vectors);
     }
     const std::string width = fmt::format("{} * {}", vector, vectors);
-    const Directives registers = {fmt::format("vectorize({}, {})", x, vector), unroll(x), unroll(y)};
+    const Directives registers = in_registers(matmul, vector);
     const std::string rows = source.param("rows", tile.rows);
     const std::string split_rows = has_versions ? fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)",
                                                               y, y_tile, KernelSource::tile_size)
@@ -173,23 +171,16 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     } else {
         source.schedule(matmul.output.func, loops);
     }
-    // Only what has a known number of columns lies in registers, or on the stack.
-    const auto bounded = [&](Directives stage, const std::string& loop, const std::string& turns) {
-        if (!matmul.columns.constant()) stage.push_back(fmt::format("bound_extent({}, {})", loop, turns));
-        return stage;
-    };
     if (!matmul.panels.empty()) {
         // A tile may start behind any vector of a block.
         const int block = column_block(matmul.element);
         const std::string blocks = fmt::format("({} + {}) / {}", width, 2 * block - lanes - 1, block);
-        const Directives place = by_rows ? Directives{"compute_root()"}
-                                         : bounded({fmt::format("compute_at({}, {})", matmul.output.func, outer_tile)},
-                                                   source.var("block"), blocks);
+        const Directives place =
+            by_rows ? Directives{"compute_root()"}
+                    : bounded(matmul, {compute_at(matmul.output.func, outer_tile)}, source.var("block"), blocks);
         source.schedule(matmul.panels, joined(place, {fmt::format("vectorize({}, {})", source.var("lane"), vector)}));
     }
-    const Directives sums = bounded({fmt::format("compute_at({}, {})", matmul.output.func, inner_tile)}, x, width);
-    source.schedule(matmul.sum, joined(sums, registers));
-    source.schedule(matmul.sum + ".update()", joined({reorder({x, y, matmul.step})}, registers));
+    schedule_sums(source, matmul, compute_at(matmul.output.func, inner_tile), width, registers);
 }
 
 }  // namespace onnx2halide

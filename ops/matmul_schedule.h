@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "ops/directives.h"
 #include "ops/kernel_source.h"
 
 namespace onnx2halide {
@@ -19,6 +20,13 @@ struct MatmulLoops {
 
 /// Loops of the output beside columns and rows: a batch.
 Loops batch_loops(const MatmulLoops& matmul);
+
+/// A tile's loops, unrolled, of vectors of so many columns.
+Directives in_registers(const MatmulLoops& matmul, const std::string& vector);
+
+/// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` says where they are computed.
+void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
+                   const Directives& registers);
 
 /// Whether threads can share the work with gain.
 bool is_worth_tasks(const MatmulLoops& matmul);

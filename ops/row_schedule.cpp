@@ -27,13 +27,6 @@ Loops part(const RowLoops& rows, bool inside) {
     return part;
 }
 
-/// The widest vector, up to `widest`, that an extent fills.
-int filled(const Dim& extent, int widest) {
-    const auto number = extent.constant();
-    if (!number || *number >= widest) return widest;
-    return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, *number))));
-}
-
 /// The vectors, at most so wide, with which a sum of so many elements takes the fewest cycles: each ends in one number,
 /// and what is left behind the last is added one by one, as in sum_versions (onnx2halide_tiles.h).
 int sum_width(int64_t elements, int widest) {
@@ -190,6 +183,12 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
 }
 
 }  // namespace
+
+int filled(const Dim& extent, int widest) {
+    const auto number = extent.constant();
+    if (!number || *number >= widest) return widest;
+    return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, *number))));
+}
 
 void schedule_row_by_row(KernelSource& source, const RowLoops& rows) {
     const Loops inside = part(rows, true), outside = part(rows, false), all = turning_loops(rows.output);

@@ -28,6 +28,9 @@ struct RowLoops {
     std::vector<RowStage> stages;  // in the order of their definitions
 };
 
+/// The widest vector, up to `widest`, that an extent fills.
+int filled(const Dim& extent, int widest);
+
 /// Computes row by row, in one loop nest, all stages and results.
 void schedule_row_by_row(KernelSource& source, const RowLoops& rows);
 

@@ -1,19 +1,13 @@
 #include <vector>
 
+#include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
-#include "ops/node_generator.h"
+#include "ops/matmul.h"
 
 namespace onnx2halide {
 
 namespace {
-
-bool is_operator(const Node& node, const char* type) { return node.domain.empty() && node.op_type == type; }
-
-/// The node that makes a value for its one reader; null where others read it, too.
-const Node* sole_producer(const Graph& graph, const Value* value) {
-    return value->consumers.size() == 1 && !graph.is_output(value) ? value->producer : nullptr;
-}
 
 /// Whether a node's result is its input 0.
 bool is_copy(const Node& node) {
@@ -59,19 +53,17 @@ Rows find_rows(const Graph& graph, const Node& product) {
     return {};
 }
 
-/// Whether it is a batch of products of matrices, each with its own right one, of several rows, keys and columns.
+/// Whether it is a batch of products of matrices, each with its own right one, which are computed in tiles.
 bool is_attention(const Node& product) {
-    constexpr int64_t few_rows = 4;
     const TensorType &scores = product.inputs[0]->checked_type(), &values = product.inputs[1]->checked_type();
     const size_t rank = scores.rank();
     if (rank < 2 || values.rank() != rank) return false;
-    const auto columns = values.shape[rank - 1].constant();
-    if (!columns || *columns < 2 || scores.shape[rank - 1].is(1)) return false;
+    if (!values.shape[rank - 1].constant()) return false;
     if (scores.element != ElementType::float32 && scores.element != ElementType::float64) return false;
     for (size_t axis = 0; axis + 2 < rank; ++axis) {
         if (prove_equal(scores.shape[axis], values.shape[axis]) != Proof::yes) return false;
     }
-    return prove_less_equal(scores.shape[rank - 2], few_rows) != Proof::yes;
+    return MatMul(product).has_tiles_of_rows();
 }
 
 void fuse(Graph& graph, Node& product) {

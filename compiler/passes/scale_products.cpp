@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "compiler/passes/constants.h"
+#include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/kernel_source.h"
@@ -8,8 +9,6 @@
 namespace onnx2halide {
 
 namespace {
-
-bool is_operator(const Node& node, const char* type) { return node.domain.empty() && node.op_type == type; }
 
 /// A value times a number.
 struct Scaled {
@@ -19,8 +18,8 @@ struct Scaled {
 
 /// What an operand of a product is, where a Mul makes it for that alone.
 std::optional<Scaled> scaled(const Graph& graph, const Value* operand) {
-    const Node* mul = operand->producer;
-    if (!mul || !is_operator(*mul, "Mul") || operand->consumers.size() != 1 || graph.is_output(operand)) return {};
+    const Node* mul = sole_producer(graph, operand);
+    if (!mul || !is_operator(*mul, "Mul")) return {};
     for (const size_t i : {0, 1}) {
         Value *value = mul->inputs[1 - i], *factor = mul->inputs[i];
         const bool is_number = is_literal(factor) && factor->known->reals.size() == 1;
@@ -55,8 +54,7 @@ void scale(Graph& graph, Node& product) {
 void scale_products(Graph& graph) {
     std::vector<Node*> products;
     for (const auto& node : graph.nodes()) {
-        const bool has_weights = is_operator(*node, "MatMul") && is_compile_time_constant(node->inputs[1]);
-        if (is_operator(*node, "MatMul") && !has_weights) products.push_back(node.get());
+        if (is_operator(*node, "MatMul") && !is_compile_time_constant(node->inputs[1])) products.push_back(node.get());
     }
     for (Node* product : products) scale(graph, *product);
 }

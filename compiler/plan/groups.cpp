@@ -62,10 +62,9 @@ private:
     /// Takes in the group that makes input 0 for this node alone, where its loops can compute that as well.
     void absorb_input(OpenGroup& open, const NodeGenerator& generator) {
         const Value* input = open.group.anchor->inputs.empty() ? nullptr : open.group.anchor->inputs[0];
-        const auto group = group_of_.find(input);
-        if (group == group_of_.end() || input->consumers.size() != 1 || graph_.is_output(input)) return;
-        OpenGroup& taken = groups_[group->second];
-        if (taken.is_merged || !input->bindings.empty() || !generator.can_compute_input(*taken.group.anchor)) return;
+        if (!input || !is_open(*input) || input->consumers.size() != 1) return;
+        OpenGroup& taken = groups_[group_of_.at(input)];
+        if (!generator.can_compute_input(*taken.group.anchor)) return;
         std::vector<const Node*>& members = open.group.nodes;
         members.insert(members.begin(), taken.group.nodes.begin(), taken.group.nodes.end());
         taken.is_merged = true;
@@ -87,11 +86,16 @@ private:
         return last;
     }
 
-    /// Whether a value is the whole result of a group and only these nodes read it, element by element.
-    bool can_fuse(const Value& value, const OpenGroup& open) const {
+    /// Whether a value is the whole result of a group that another may take in.
+    bool is_open(const Value& value) const {
         const auto group = group_of_.find(&value);
         if (group == group_of_.end() || groups_[group->second].is_merged || graph_.is_output(&value)) return false;
-        if (!value.bindings.empty()) return false;  // its reader may need what a run reads off it first
+        return value.bindings.empty();  // else its reader may need what a run reads off it first
+    }
+
+    /// Whether it is that and only these nodes read it, element by element.
+    bool can_fuse(const Value& value, const OpenGroup& open) const {
+        if (!is_open(value)) return false;
         const std::vector<const Node*>& members = open.group.nodes;
         const auto is_other = [&](const Node* consumer) {
             return consumer == loops_of(open) || std::find(members.begin(), members.end(), consumer) == members.end();

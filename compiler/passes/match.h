@@ -1,0 +1,13 @@
+#pragma once
+
+#include "compiler/graph/graph.h"
+
+namespace onnx2halide {
+
+/// Whether a node is this operator of ONNX's own domain.
+bool is_operator(const Node& node, std::string_view type);
+
+/// The node that makes a value for its one reader; null where others read it, too, or nothing makes it.
+const Node* sole_producer(const Graph& graph, const Value* value);
+
+}  // namespace onnx2halide

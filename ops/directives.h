@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace onnx2halide {
+
+/// Halide's scheduling calls on one stage, as text: {"reorder(x, y)", "vectorize(x, 16)"}.
+using Directives = std::vector<std::string>;
+
+/// Splits a loop of any extent; what lies behind its end is left out.
+std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor);
+
+/// Loops innermost first; those without a name are none.
+std::string reorder(std::vector<std::string> loops);
+
+std::string unroll(const std::string& loop);
+
+std::string compute_at(const std::string& func, const std::string& loop);
+
+Directives joined(Directives first, const Directives& second);
+
+}  // namespace onnx2halide
