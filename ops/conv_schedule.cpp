@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -16,17 +17,15 @@ namespace {
 /// Unrolled turns of the innermost reduction loop: enough to hide the loop's own cost.
 constexpr int64_t unroll_limit = 4;
 
-using Directives = std::vector<std::string>;
-
 template <typename T>
 void append(std::vector<T>& list, const std::vector<T>& more) {
     list.insert(list.end(), more.begin(), more.end());
 }
 
 /// `unroll(c)`, a directive a loop
-Directives unroll(const std::vector<std::string>& loops) {
+Directives unroll_all(const std::vector<std::string>& loops) {
     Directives directives;
-    for (const std::string& loop : loops) directives.push_back(fmt::format("unroll({})", loop));
+    for (const std::string& loop : loops) directives.push_back(unroll(loop));
     return directives;
 }
 
@@ -87,17 +86,14 @@ private:
     }
     std::string compute_at_tile() const { return fmt::format("compute_at({}, {})", conv_.output.func, tiles_.front()); }
 
-    /// Numbers that a person may set too high are held to what there is: a tile that is shifted inwards may not be
-    /// larger than the output, and beyond the last vector of channels there are no weights.
-    std::string held(const std::string& role, int value, int64_t most) {
-        return fmt::format("min({}, {})", source_.param(role, value), most);
-    }
-
+    /// A tile that is shifted inwards may not be larger than the output, and beyond the last vector of channels there
+    /// are no weights.
     void declare_tile() {
         const ConvLoops& loops = conv_.loops;
-        if (!loops.whole_group || gathers_group()) vectors_ = held("vectors", tile_.vectors, all_vectors());
-        pixels_ = has_versions() ? KernelSource::tile_size : held("pixels", tile_.pixels, loops.width);
-        if (tile_.tile_rows > 1) rows_ = held("tile_rows", tile_.tile_rows, loops.height);
+        if (!loops.whole_group || gathers_group())
+            vectors_ = held(source_.param("vectors", tile_.vectors), all_vectors());
+        pixels_ = has_versions() ? KernelSource::tile_size : held(source_.param("pixels", tile_.pixels), loops.width);
+        if (tile_.tile_rows > 1) rows_ = held(source_.param("tile_rows", tile_.tile_rows), loops.height);
     }
 
     void explain_tile() {
@@ -158,7 +154,7 @@ private:
             split(var, strips_.back(), source_.param(role, walk_.strip), "GuardWithIf");
             return;
         }
-        const std::string strip = held(role, walk_.strip, extent);
+        const std::string strip = held(source_.param(role, walk_.strip), extent);
         split(var, strips_.back(), strip, "ShiftInwards");
         tile = fmt::format("std::min({}, {})", tile, strip);
     }
@@ -231,7 +227,7 @@ private:
 
     Directives vectorised(const std::vector<std::string>& unrolled) const {
         Directives directives = {fmt::format("vectorize({}, {})", c_, lanes_)};
-        append(directives, unroll(unrolled));
+        append(directives, unroll_all(unrolled));
         return directives;
     }
 
@@ -282,9 +278,10 @@ private:
     /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers.
     Directives unrolled_reduction() const {
         const std::vector<std::string>& reduction = conv_.reduction;
-        if (!conv_.loops.shares_inputs) return unroll(conv_.loops.products <= 9 ? reduction : Directives{reduction[0]});
+        if (!conv_.loops.shares_inputs)
+            return unroll_all(conv_.loops.products <= 9 ? reduction : Directives{reduction[0]});
         const int64_t turns = conv_.loops.inner_products;
-        if (turns <= unroll_limit) return turns == 1 ? Directives{} : unroll({reduction[0]});
+        if (turns <= unroll_limit) return turns == 1 ? Directives{} : Directives{unroll(reduction[0])};
         for (int64_t factor = unroll_limit; factor > 1; factor /= 2) {
             if (turns % factor == 0) return {fmt::format("unroll({}, {})", reduction[0], factor)};
         }

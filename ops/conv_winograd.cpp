@@ -8,6 +8,7 @@
 
 #include "ops/axis_map.h"
 #include "ops/conv_weights.h"
+#include "ops/directives.h"
 
 namespace onnx2halide {
 
@@ -112,7 +113,7 @@ public:
 
     void write() {
         const int64_t vectors = ceil_div(loops_.channels, walk_.product.lanes);
-        vectors_ = fmt::format("min({}, {})", source_.param("vectors", walk_.product.vectors), vectors);
+        vectors_ = held(source_.param("vectors", walk_.product.vectors), vectors);
         tiles_ = source_.param("tiles", walk_.product.pixels);
         walk_output();
         place_outputs();

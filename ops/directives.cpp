@@ -20,6 +20,8 @@ std::string compute_at(const std::string& func, const std::string& loop) {
     return fmt::format("compute_at({}, {})", func, loop);
 }
 
+std::string held(const std::string& param, int64_t most) { return fmt::format("std::min<int>({}, {})", param, most); }
+
 Directives joined(Directives first, const Directives& second) {
     first.insert(first.end(), second.begin(), second.end());
     return first;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ std::string reorder(std::vector<std::string> loops);
 std::string unroll(const std::string& loop);
 
 std::string compute_at(const std::string& func, const std::string& loop);
+
+/// A parameter that a person may set too high, held to what there is. (Halide's min of a GeneratorParam returns a
+/// reference to a number that is gone by then.)
+std::string held(const std::string& param, int64_t most);
 
 Directives joined(Directives first, const Directives& second);
 

@@ -42,8 +42,8 @@ public:
         }
         const int lanes = natural_vector_size<float>();
         // A tile's sums stay in registers over all taps: 8 sums, 2 weights and 1 input fit in 16.
-        relu1.split(c, co, c, lanes * min(vectors, 2), TailStrategy::ShiftInwards)
-            .split(x, xo, x, min(pixels, 8), TailStrategy::ShiftInwards)
+        relu1.split(c, co, c, lanes * std::min<int>(vectors, 2), TailStrategy::ShiftInwards)
+            .split(x, xo, x, std::min<int>(pixels, 8), TailStrategy::ShiftInwards)
             .reorder(c, x, xo, y, co, n)
             .vectorize(c, lanes)
             .unroll(c)
@@ -109,9 +109,9 @@ public:
         }
         const int lanes = natural_vector_size<float>();
         // A tile's sums stay in registers over all taps: 8 sums, 2 weights and 1 input fit in 16.
-        relu2.split(c, co, c, lanes * min(vectors, 4), TailStrategy::ShiftInwards)
+        relu2.split(c, co, c, lanes * std::min<int>(vectors, 4), TailStrategy::ShiftInwards)
             .split(y, strip, y, rows, TailStrategy::GuardWithIf)
-            .split(x, xo, x, min(pixels, 8), TailStrategy::ShiftInwards)
+            .split(x, xo, x, std::min<int>(pixels, 8), TailStrategy::ShiftInwards)
             .reorder(c, x, xo, y, strip, co, n)
             .vectorize(c, lanes)
             .unroll(c)
