@@ -52,6 +52,9 @@ protected:
     static constexpr const char *sum_role = "sum", *input_role = "input";
     /// Whether input elements are not read where they are: beyond an edge, or float16 that is widened once.
     bool has_input_func() const;
+    /// Whether taps beyond the edges of a spatial axis are left out, and not multiplied by zeros: of planes, where all
+    /// sums of a tile have the same taps.
+    bool leaves_out(size_t axis) const;
 
 private:
     Channel channel(KernelSource& source, const std::string& c) const;
@@ -59,7 +62,10 @@ private:
     std::string bias(KernelSource& source, const Channel& channel) const;
     std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const;
     std::string input_element(KernelSource& source, const Channel& channel, const Tap& tap) const;
+    /// The window, as if the input reached as far as its taps along axes where others are left out.
+    Window padded_window() const;
     void define_input_func(KernelSource& source) const;
+    void leave_out_taps(KernelSource& source, const std::string& rdom, const Tap& tap) const;
 };
 
 }  // namespace onnx2halide

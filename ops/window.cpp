@@ -132,6 +132,13 @@ std::string outside(KernelSource& source, const Window& window, const Coordinate
     return fmt::format("{}", fmt::join(conditions, " || "));
 }
 
+std::string inside(KernelSource& source, const WindowAxis& axis, const std::string& at) {
+    std::vector<std::string> conditions;
+    if (axis.reaches_before()) conditions.push_back(at + " >= 0");
+    if (axis.reaches_after()) conditions.push_back(fmt::format("{} < {}", at, source.dim(axis.input)));
+    return fmt::format("{}", fmt::join(conditions, " && "));
+}
+
 std::string held_inside(KernelSource& source, const WindowAxis& axis, const std::string& at) {
     const std::string last = source.dim(axis.input - 1);
     if (axis.reaches_before())

@@ -60,6 +60,8 @@ std::string read_exterior(KernelSource& source, const Value* value, const Window
 
 /// `x < 0 || x >= 56` for every axis along which taps reach outside, empty where none does.
 std::string outside(KernelSource& source, const Window& window, const Coordinates& at);
+/// `x >= 0 && x < 56` for an axis along which taps reach outside.
+std::string inside(KernelSource& source, const WindowAxis& axis, const std::string& at);
 /// The coordinate held inside the axis: `clamp(x, 0, 55)`.
 std::string held_inside(KernelSource& source, const WindowAxis& axis, const std::string& at);
 

@@ -157,6 +157,17 @@ def windows():
     yield Case("Conv", [x(1, 3, 9, 11), x(5, 3, 3, 3)])
     yield Case("Conv", [x(2, 3, 19), constant(4, 3, 5)], {"pads": [2, 2]})
     yield Case("Conv", [x(1, 2, 5, 6, 7), constant(3, 2, 2, 2, 2)])
+    # Planes whose taps lie beyond the first and the last one, all of them where the pads are wide.
+    for group, kernel, attribute in [
+        (1, (3, 3, 3), {"pads": [1, 1, 1, 1, 1, 1]}),
+        (1, (3, 1, 1), {"pads": [3, 0, 0, 4, 0, 0]}),
+        (1, (2, 3, 3), {"pads": [0, 1, 0, 2, 0, 1], "strides": [2, 1, 2], "dilations": [2, 1, 1]}),
+        (2, (3, 3, 3), {"pads": [1, 1, 1, 1, 1, 1]}),
+        (18, (3, 3, 3), {"pads": [1, 1, 1, 1, 1, 1]}),
+    ]:
+        yield Case("Conv", [x(2, 18, 4, 5, 6), constant(36, 18 // group, *kernel), constant(36)], {"group": group, **attribute})
+    half = [x(1, 18, 4, 5, 6, dtype="float16"), constant(20, 18, 3, 3, 3, dtype="float16")]
+    yield Case("Conv", half, {"pads": [1, 1, 1, 1, 1, 1]})
     for attribute in ({}, {"strides": [2, 3]}, {"strides": [2, 2], "pads": [1, 0, 1, 2], "output_padding": [1, 1]}, {"dilations": [2, 2]}):
         yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 3, 3, 3), constant(3)], attribute)
     for kernel, attribute in [
@@ -169,6 +180,8 @@ def windows():
         yield Case("ConvTranspose", [x(2, 4, 5, 6), constant(4, 18, kernel, kernel), constant(18)], attribute)
     # The reference takes output_shape for the padded one.
     yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 18, 3, 3)], {"strides": [2, 2], "output_shape": [9, 12]}, engine=OnnxRuntime)
+    # A convolution for each phase.
+    yield Case("ConvTranspose", [x(1, 64, 5, 6), constant(64, 48, 3, 3), constant(48)], {"strides": [2, 2], "pads": [1, 1, 0, 0]})
     yield Case("ConvTranspose", [x(1, 4, 5, 6), x(4, 3, 2, 2)], {"strides": [2, 2]})
     yield Case("ConvTranspose", [x(1, 16, 21), constant(16, 8, 16), constant(8)], {"strides": [8], "pads": [4, 4]})
     yield Case("ConvTranspose", [x(1, 2, 3, 4, 5), constant(2, 3, 3, 2, 4)], {"strides": [2, 1, 3]})
