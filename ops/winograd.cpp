@@ -66,25 +66,6 @@ double weight_cycles(const WinogradLoops& loops, int64_t places) {
            static_cast<double>(loops.images);
 }
 
-/// Of the direct convolution of one image on one core, weights from memory included.
-double direct_cycles(const WinogradLoops& loops, const Target& target) {
-    ConvLoops direct{};
-    direct.element = ElementType::float32;
-    direct.channels = loops.channels;
-    direct.max_lanes = weight_block;
-    direct.inner_products = loops.inputs;
-    direct.products = loops.inputs * 9;
-    direct.width = loops.width;
-    direct.height = loops.height;
-    direct.open_width = direct.open_height = loops.is_open;
-    direct.input_pixel_bytes = loops.inputs * 4;
-    const ConvTile tile = choose_conv_tile(direct, target);
-    const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
-                          ceil_div(loops.channels, tile.lanes * tile.vectors);
-    return static_cast<double>(tile.cycles * tiles) +
-           copy_cycles * static_cast<double>(loops.inputs * loops.height * loops.width) + weight_cycles(loops, 9);
-}
-
 }  // namespace
 
 int64_t WinogradLoops::tile_rows(int outputs) const { return ceil_div(height, outputs); }
@@ -130,9 +111,27 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
     return best;
 }
 
+double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& target) {
+    ConvLoops direct{};
+    direct.element = ElementType::float32;
+    direct.channels = loops.channels;
+    direct.max_lanes = weight_block;
+    direct.inner_products = loops.inputs;
+    direct.products = loops.inputs * taps;
+    direct.width = loops.width;
+    direct.height = loops.height;
+    direct.open_width = direct.open_height = loops.is_open;
+    direct.input_pixel_bytes = loops.inputs * 4;
+    const ConvTile tile = choose_conv_tile(direct, target);
+    const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
+                          ceil_div(loops.channels, tile.lanes * tile.vectors);
+    return static_cast<double>(tile.cycles * tiles) +
+           copy_cycles * static_cast<double>(loops.inputs * loops.height * loops.width) + weight_cycles(loops, taps);
+}
+
 std::optional<int> choose_winograd_outputs(const WinogradLoops& loops, const Target& target) {
     std::optional<int> best;
-    double least = direct_cycles(loops, target);
+    double least = direct_cycles(loops, 9, target);
     for (const int outputs : {2, 4}) {
         const double cycles = choose_winograd_walk(loops, outputs, target).cycles;
         if (cycles < least) {

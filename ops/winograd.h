@@ -39,6 +39,10 @@ struct WinogradWalk {
 /// The fastest walk for tiles of so many outputs.
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const Target& target);
 
+/// Cycles of the direct convolution of one image with a kernel of so many taps on one core, weights from memory
+/// included.
+double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& target);
+
 /// The outputs of a tile with which Winograd's algorithm is the faster one; nothing where the direct one is.
 std::optional<int> choose_winograd_outputs(const WinogradLoops& loops, const Target& target);
 

@@ -140,7 +140,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
         if (!options.naive) {
             fuse_pad(each);
             fuse_batch_normalization(each);
-            split_phases(each);
+            split_phases(each, target, options.convolution);
             pack_weights(each, target, options.convolution);
             scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);

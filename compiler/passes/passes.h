@@ -2,6 +2,7 @@
 
 #include "compiler/graph/graph.h"
 #include "ops/target.h"
+#include "ops/winograd.h"
 
 // One function a pass, each from graph to graph; the driver calls them in this order. Types are inferred before and
 // kept by each.
@@ -36,8 +37,8 @@ void fuse_batch_normalization(Graph& graph);
 
 /// Makes of a ConvTranspose with constant weights a Conv over its input's grid, with a channel for each phase of the
 /// output's elements between the grid's, and a copy that puts the phases into their places. Phases that read fewer
-/// elements than others have weights of zero or, where that would cost much, convolutions of their own.
-void split_phases(Graph& graph);
+/// elements than others have weights of zero or, where that is faster, convolutions of their own.
+void split_phases(Graph& graph, const Target& target, ConvAlgorithm algorithm = ConvAlgorithm::automatic);
 
 /// Lets a factor of a product's operand be one of the product, with which a kernel computes it.
 void scale_products(Graph& graph);

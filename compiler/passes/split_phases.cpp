@@ -62,41 +62,59 @@ std::optional<Grid> grid(const Node& node, const Numbers& phases = {}) {
     return grid;
 }
 
-/// Products for each input element and pair of channels, those with weights of zero among them.
-int64_t products(const Grid& grid) {
+int64_t product_of(const Grid& grid, int64_t GridAxis::*member) {
     return std::accumulate(grid.begin(), grid.end(), int64_t{1},
-                           [](int64_t product, const GridAxis& axis) { return product * axis.window * axis.count; });
+                           [&](int64_t product, const GridAxis& axis) { return product * axis.*member; });
 }
 
-int64_t phases_of(const Grid& grid) {
-    return std::accumulate(grid.begin(), grid.end(), int64_t{1},
-                           [](int64_t count, const GridAxis& axis) { return count * axis.count; });
+int64_t phases_of(const Grid& grid) { return product_of(grid, &GridAxis::count); }
+
+/// Cycles of the convolution over a grid, for one image on one core, by the algorithm that it will take.
+double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgorithm algorithm) {
+    const std::vector<Dim>&shape = node.inputs[0]->checked_type().shape,
+          &weights = node.inputs[1]->checked_type().shape;
+    const int64_t group = node.integer("group", 1), taps = product_of(grid, &GridAxis::window);
+    // Planes in front of rows and columns, where there are more axes than these two, are so many images.
+    int64_t images = group;
+    for (size_t i = 0; i + 2 < grid.size(); ++i) images *= estimate(shape[2 + i]);
+    WinogradLoops loops{*weights[0].constant() / group, *weights[1].constant() * phases_of(grid),
+                        grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back())};
+    double least = direct_cycles(loops, taps, target);
+    const bool suits_winograd = grid.size() == 2 && grid[0].window == 3 && grid[1].window == 3 && group == 1;
+    if (suits_winograd && algorithm != ConvAlgorithm::direct && !target.is_gpu()) {
+        if (const auto outputs = choose_winograd_outputs(loops, target))
+            least = choose_winograd_walk(loops, *outputs, target).cycles;
+    }
+    return least * static_cast<double>(images);
 }
 
-/// The convolutions that compute a node: one for all phases, or one for each of a few where they have far fewer
-/// products and Winograd's algorithm does not make up for that.
-std::vector<Grid> grids(const Node& node) {
-    const auto whole = grid(node);
-    if (!whole) return {};
-    constexpr double most_waste = 1.4;
-    constexpr int64_t most_parts = 16;
-    const bool suits_winograd = whole->size() == 2 && (*whole)[0].window == 3 && (*whole)[1].window == 3;
-    if (suits_winograd || phases_of(*whole) > most_parts) return {*whole};
+/// A grid for each phase.
+std::vector<Grid> grids_of_phases(const Node& node, const Grid& whole) {
     std::vector<Grid> parts;
-    int64_t needed = 0;
-    Numbers phases(whole->size(), 0);
+    Numbers phases(whole.size(), 0);
     for (bool is_done = false; !is_done;) {
-        const auto part = grid(node, phases);
-        parts.push_back(*part);
-        needed += products(*part);
+        parts.push_back(*grid(node, phases));
         is_done = true;
         for (size_t i = phases.size(); i-- > 0 && is_done;) {
-            phases[i] = (phases[i] + 1) % (*whole)[i].stride;
+            phases[i] = (phases[i] + 1) % whole[i].stride;
             is_done = phases[i] == 0;
         }
     }
-    const bool is_split = static_cast<double>(products(*whole)) > most_waste * static_cast<double>(needed);
-    return is_split ? parts : std::vector<Grid>{*whole};
+    return parts;
+}
+
+/// The convolutions that compute a node: one for all phases, or one for each of a few where that is faster.
+std::vector<Grid> grids(const Node& node, const Target& target, ConvAlgorithm algorithm) {
+    const auto whole = grid(node);
+    if (!whole) return {};
+    constexpr int64_t most_parts = 16;
+    constexpr double part_cycles = 2000;  // of starting one more kernel
+    if (phases_of(*whole) > most_parts) return {*whole};
+    std::vector<Grid> parts = grids_of_phases(node, *whole);
+    double all = 0;
+    for (const Grid& part : parts) all += cycles(node, part, target, algorithm) + part_cycles;
+    if (all < cycles(node, *whole, target, algorithm)) return parts;
+    return {*whole};
 }
 
 /// Replaces one ConvTranspose.
@@ -208,10 +226,11 @@ private:
 
 }  // namespace
 
-void split_phases(Graph& graph) {
+void split_phases(Graph& graph, const Target& target, ConvAlgorithm algorithm) {
     std::vector<std::pair<Node*, std::vector<Grid>>> found;
     for (const auto& node : graph.nodes()) {
-        if (auto parts = grids(*node); !parts.empty()) found.emplace_back(node.get(), std::move(parts));
+        if (auto parts = grids(*node, target, algorithm); !parts.empty())
+            found.emplace_back(node.get(), std::move(parts));
     }
     for (auto& [node, parts] : found) Replacement(graph, *node, std::move(parts)).insert();
 }

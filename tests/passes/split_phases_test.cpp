@@ -8,9 +8,9 @@ namespace onnx2halide {
 namespace {
 
 /// The nodes after split_phases but for those that make weights, and the shape of each.
-std::string split(const char* text) {
+std::string split(const char* text, ConvAlgorithm algorithm = ConvAlgorithm::automatic) {
     const auto graph = parse_graph(text);
-    split_phases(*graph);
+    split_phases(*graph, Target::parse("x86-64-linux-avx2-fma"), algorithm);
     std::string result;
     for (const auto& node : graph->nodes()) {
         if (node->op_type != "Conv" && node->op_type != "Concat" && node->op_type != "PhasesToSpace" &&
@@ -32,24 +32,42 @@ TEST_CASE("a transposed convolution becomes convolutions over its input's grid")
         y = ConvTranspose(x, w) strides=2,2
         output y)") == "Conv float32[1,12,5,6] of weights float32[12,4,1,1]\n"
                        "PhasesToSpace float32[1,3,10,12]\n");
-    // Four phases of two by two taps each, in windows of three by three, as Winograd's algorithm takes them.
+    // Few channels leave room in a vector for all phases; those that read fewer elements have weights of zero.
     CHECK(split(R"(
         x = input float32[1,4,5,6]
         w = constant float32[4,3,4,4]
         y = ConvTranspose(x, w) strides=2,2 pads=1,1,1,1
         output y)") == "Conv float32[1,12,5,6] of weights float32[12,4,3,3]\n"
                        "PhasesToSpace float32[1,3,10,12]\n");
+}
+
+TEST_CASE("phases have convolutions of their own where that is faster") {
     // One tap, two, two and four.
     CHECK(split(R"(
-        x = input float32[1,4,5,6]
-        w = constant float32[4,3,3,3]
+        x = input float32[1,64,5,6]
+        w = constant float32[64,48,3,3]
         y = ConvTranspose(x, w) strides=2,2 pads=1,1,0,0
-        output y)") == "Conv float32[1,3,5,6] of weights float32[3,4,1,1]\n"
-                       "Conv float32[1,3,5,6] of weights float32[3,4,1,2]\n"
-                       "Conv float32[1,3,5,6] of weights float32[3,4,2,1]\n"
-                       "Conv float32[1,3,5,6] of weights float32[3,4,2,2]\n"
-                       "Concat float32[1,12,5,6]\n"
-                       "PhasesToSpace float32[1,3,10,12]\n");
+        output y)") == "Conv float32[1,48,5,6] of weights float32[48,64,1,1]\n"
+                       "Conv float32[1,48,5,6] of weights float32[48,64,1,2]\n"
+                       "Conv float32[1,48,5,6] of weights float32[48,64,2,1]\n"
+                       "Conv float32[1,48,5,6] of weights float32[48,64,2,2]\n"
+                       "Concat float32[1,192,5,6]\n"
+                       "PhasesToSpace float32[1,48,10,12]\n");
+    // Four phases of two by two taps each, in a window of three by three: as one they suit Winograd's algorithm, whose
+    // weights are too many for a small image.
+    const char* const small = R"(
+        x = input float32[1,512,4,4]
+        w = constant float32[512,256,4,4]
+        y = ConvTranspose(x, w) strides=2,2 pads=1,1,1,1
+        output y)";
+    const char* const large = R"(
+        x = input float32[1,128,32,32]
+        w = constant float32[128,64,4,4]
+        y = ConvTranspose(x, w) strides=2,2 pads=1,1,1,1
+        output y)";
+    CHECK(split(small).find("weights float32[256,512,2,2]") != std::string::npos);
+    CHECK(split(large).find("weights float32[256,128,3,3]") != std::string::npos);
+    CHECK(split(large, ConvAlgorithm::direct).find("weights float32[64,128,2,2]") != std::string::npos);
 }
 
 TEST_CASE("a transposed convolution of weights that come at run time, or with dilations, stays") {
