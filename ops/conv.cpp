@@ -120,21 +120,21 @@ std::string Conv::bias(KernelSource& source, const Channel& channel) const {
     return source.read(input(2), {bias_at(source, channel)});
 }
 
-bool Conv::leaves_out(size_t axis) const {
+bool Conv::leaves_out(size_t axis, const Target& target) const {
     const Window window = this->window();
-    return axis + 2 < window.size() && window[axis].kernel > 1 && window[axis].reaches_outside();
+    return window[axis].kernel > 1 && window[axis].reaches_outside() && is_outside_of_tiles(axis, target);
 }
 
-Window Conv::padded_window() const {
+Window Conv::padded_window(const Target& target) const {
     Window window = this->window();
     for (size_t i = 0; i < window.size(); ++i) {
-        if (leaves_out(i)) window[i] = {1, 1, 1, 0, 0, window[i].input, window[i].input};
+        if (leaves_out(i, target)) window[i] = {1, 1, 1, 0, 0, window[i].input, window[i].input};
     }
     return window;
 }
 
-bool Conv::has_input_func() const {
-    const Window window = padded_window();
+bool Conv::has_input_func(const Target& target) const {
+    const Window window = padded_window(target);
     return is_narrow_float(in(0).element) ||
            std::any_of(window.begin(), window.end(), [](const WindowAxis& axis) { return axis.reaches_outside(); });
 }
@@ -144,9 +144,8 @@ void Conv::define_input_func(KernelSource& source) const {
     source.keep(output(0), input_role, func);
     const Coordinates at = source.vars(in(0).rank());
     const std::string zero = KernelSource::literal(int64_t{0}, in(0).element);
-    const std::string element = is_narrow_float(in(0).element)
-                                    ? read_padded(source, input(0), padded_window(), at, zero)
-                                    : read_exterior(source, input(0), padded_window(), at, zero);
+    const auto read = is_narrow_float(in(0).element) ? read_padded : read_exterior;
+    const std::string element = read(source, input(0), padded_window(source.target()), at, zero);
     source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), at), element));
 }
 
@@ -162,24 +161,24 @@ std::string Conv::input_element(KernelSource& source, const Channel& channel, co
     at[1] = input_channel(source, channel, tap);
     for (size_t i = 0; i < window.size(); ++i) {
         at[i + 2] = window[i].tap(source, at[i + 2], tap.kernel[i]);
-        if (leaves_out(i)) at[i + 2] = held_inside(source, window[i], at[i + 2]);
+        if (leaves_out(i, source.target())) at[i + 2] = held_inside(source, window[i], at[i + 2]);
     }
-    return has_input_func() ? KernelSource::call(source.kept(output(0), input_role), in(0), at)
-                            : source.read(input(0), at);
+    return has_input_func(source.target()) ? KernelSource::call(source.kept(output(0), input_role), in(0), at)
+                                           : source.read(input(0), at);
 }
 
 void Conv::leave_out_taps(KernelSource& source, const std::string& rdom, const Tap& tap) const {
     const Window window = this->window();
     const Coordinates at = source.vars(in(0).rank());
     for (size_t i = 0; i < window.size(); ++i) {
-        if (!leaves_out(i)) continue;
+        if (!leaves_out(i, source.target())) continue;
         source.line(fmt::format("{}.where({});", rdom,
                                 inside(source, window[i], window[i].tap(source, at[i + 2], tap.kernel[i]))));
     }
 }
 
 void Conv::algorithm(KernelSource& source) const {
-    if (has_input_func()) define_input_func(source);
+    if (has_input_func(source.target())) define_input_func(source);
     const std::vector<Dim> extents = reduction_extents();
     std::vector<std::string> taps;
     if (!extents.empty()) {

@@ -51,10 +51,12 @@ protected:
     // Names that the algorithm keeps for the schedule, all under output 0.
     static constexpr const char *sum_role = "sum", *input_role = "input";
     /// Whether input elements are not read where they are: beyond an edge, or float16 that is widened once.
-    bool has_input_func() const;
-    /// Whether taps beyond the edges of a spatial axis are left out, and not multiplied by zeros: of planes, where all
-    /// sums of a tile have the same taps.
-    bool leaves_out(size_t axis) const;
+    bool has_input_func(const Target& target) const;
+    /// Whether taps beyond the edges of a spatial axis are left out, and not multiplied by zeros: where all sums of a
+    /// tile have the same taps.
+    bool leaves_out(size_t axis, const Target& target) const;
+    /// Whether a tile of sums is one element wide along a spatial axis, as it is along planes.
+    virtual bool is_outside_of_tiles(size_t axis, const Target&) const { return axis + 2 < in(0).rank() - 2; }
 
 private:
     Channel channel(KernelSource& source, const std::string& c) const;
@@ -63,7 +65,7 @@ private:
     std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const;
     std::string input_element(KernelSource& source, const Channel& channel, const Tap& tap) const;
     /// The window, as if the input reached as far as its taps along axes where others are left out.
-    Window padded_window() const;
+    Window padded_window(const Target& target) const;
     void define_input_func(KernelSource& source) const;
     void leave_out_taps(KernelSource& source, const std::string& rdom, const Tap& tap) const;
 };

@@ -53,16 +53,24 @@ bool PackedConv::crowds_cache() const {
     return crowd_level1(*channels * info(in(0).element).bytes, rows.kernel * across + depthwise_pixels);
 }
 
-ConvLoops PackedConv::loops() const {
+bool PackedConv::is_outside_of_tiles(size_t axis, const Target& target) const {
+    const size_t axes = in(0).rank() - 2;
+    const bool is_row = axis + 2 == axes;
+    if (!is_row || target.is_gpu()) return Conv::is_outside_of_tiles(axis, target);
+    const ConvLoops loops = loops_of_sums();
+    // Of unrolled taps a condition for each element is cheaper than a jump for each row.
+    return !unrolls_taps(loops) && choose_conv_tile(loops, target).tile_rows == 1;
+}
+
+ConvLoops PackedConv::loops_of_sums() const {
     const Window window = this->window();
-    const TensorType &data = in(0), &result = out(0);
+    const TensorType& result = out(0);
     const bool is_depthwise = form_ == WeightForm::depthwise;
     ConvLoops loops{};
     loops.element = is_narrow_float(result.element) ? ElementType::float32 : result.element;
     loops.shares_inputs = !is_depthwise;
     loops.groups = is_depthwise ? 1 : group_;
     loops.whole_group = sums_by_group();
-    loops.has_edges = has_input_func() && !copies_input();
     loops.channels = output_channels_ / loops.groups;
     loops.max_lanes = is_depthwise ? loops.channels : estimate(in(1).shape.back());
     loops.inner_products = is_depthwise ? window.back().kernel : estimate(inputs_per_group());
@@ -73,18 +81,24 @@ ConvLoops PackedConv::loops() const {
     const Dim width = window.back().output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);
     loops.width = estimate(width), loops.open_width = !width.constant();
     loops.height = estimate(height), loops.open_height = !height.constant();
-    const WindowAxis& strip_axis = loops.height > 1 ? window[window.size() - 2] : window.back();
-    if (copies_input()) {
-        loops.input_row_elements =
-            estimate(data.shape[1]) * strip_axis.stride * (loops.height > 1 ? estimate(window.back().input) : 1);
-        loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
-    }
     loops.input_pixel_bytes =
-        window.back().stride * (reads_planes() ? 1 : estimate(data.shape[1])) * info(loops.element).bytes;
+        window.back().stride * (reads_planes() ? 1 : estimate(in(0).shape[1])) * info(loops.element).bytes;
     loops.input_elements = 1;
-    for (size_t axis = 1; axis < data.rank(); ++axis) loops.input_elements *= estimate(data.shape[axis]);
+    for (size_t axis = 1; axis < in(0).rank(); ++axis) loops.input_elements *= estimate(in(0).shape[axis]);
     loops.input_elements *= loops.images;
     loops.weight_elements = estimate(in(1).elements());
+    return loops;
+}
+
+ConvLoops PackedConv::loops(const Target& target) const {
+    ConvLoops loops = loops_of_sums();
+    loops.has_edges = has_input_func(target) && !copies_input(target);
+    if (!copies_input(target)) return loops;
+    const Window window = this->window();
+    const WindowAxis& strip_axis = loops.height > 1 ? window[window.size() - 2] : window.back();
+    loops.input_row_elements =
+        estimate(in(0).shape[1]) * strip_axis.stride * (loops.height > 1 ? estimate(window.back().input) : 1);
+    loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
     return loops;
 }
 
@@ -104,11 +118,11 @@ void PackedConv::schedule(KernelSource& source) const {
     conv.output = source.output_loops();
     conv.sum = source.kept(output(0), sum_role);
     conv.reduction = reduction(source);
-    if (copies_input()) {
+    if (copies_input(source.target())) {
         conv.input = turning_loops(input_loops(source));
         conv.pads_runs = (reads_planes() || in(0).shape[1].is(1)) && window().back().reaches_outside();
     }
-    conv.loops = loops();
+    conv.loops = loops(source.target());
     conv.has_long_epilogue = has_long_nodes(source);
     schedule_direct_conv(source, conv);
 }

@@ -24,6 +24,7 @@ protected:
     }
     Coordinates weight_at(const Channel& channel, const Tap& tap) const override;
     std::string bias_at(KernelSource& source, const Channel& channel) const override;
+    bool is_outside_of_tiles(size_t axis, const Target& target) const override;
 
 private:
     WeightForm form_;
@@ -31,12 +32,16 @@ private:
 
     /// Whether the input is copied with its edges. Depthwise sums use each element a few times only: a condition at the
     /// edges costs less than a copy, unless elements drive each other out of the cache.
-    bool copies_input() const { return has_input_func() && (form_ != WeightForm::depthwise || crowds_cache()); }
+    bool copies_input(const Target& target) const {
+        return has_input_func(target) && (form_ != WeightForm::depthwise || crowds_cache());
+    }
     /// Whether the inputs of a depthwise tile do not fit in the first-level cache where they lie.
     bool crowds_cache() const;
     /// Whether the input lies in planes, a channel each.
     bool reads_planes() const { return in(0).is_row_major(); }
-    ConvLoops loops() const;
+    /// What the loops run over, but for what is copied of the input.
+    ConvLoops loops_of_sums() const;
+    ConvLoops loops(const Target& target) const;
     Loops input_loops(KernelSource& source) const;
 };
 

@@ -279,7 +279,7 @@ private:
     Directives unrolled_reduction() const {
         const std::vector<std::string>& reduction = conv_.reduction;
         if (!conv_.loops.shares_inputs)
-            return unroll_all(conv_.loops.products <= 9 ? reduction : Directives{reduction[0]});
+            return unroll_all(unrolls_taps(conv_.loops) ? reduction : Directives{reduction[0]});
         const int64_t turns = conv_.loops.inner_products;
         if (turns <= unroll_limit) return turns == 1 ? Directives{} : Directives{unroll(reduction[0])};
         for (int64_t factor = unroll_limit; factor > 1; factor /= 2) {

@@ -102,6 +102,8 @@ std::string register_text(const ConvTile& tile, const Target& target) {
                        tile.vectors, inputs, target.vector_registers);
 }
 
+bool unrolls_taps(const ConvLoops& loops) { return !loops.shares_inputs && loops.products <= 9; }
+
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     const int lanes = choose_lanes(loops, target), half = lanes / 2;
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));

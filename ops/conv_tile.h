@@ -41,6 +41,9 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
 /// `28 sums, 2 weights and 1 input fit in 32`: why a tile is no larger.
 std::string register_text(const ConvTile& tile, const Target& target);
 
+/// Whether the taps of depthwise sums are few enough to be unrolled.
+bool unrolls_taps(const ConvLoops& loops);
+
 /// How the tiles are walked.
 struct ConvWalk {
     int strip;                // rows (pixels where there is one row) of a parallel task, as many as are known

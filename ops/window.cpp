@@ -146,14 +146,15 @@ std::string held_inside(KernelSource& source, const WindowAxis& axis, const std:
     return axis.reaches_after() ? fmt::format("min({}, {})", at, last) : at;
 }
 
-std::string read_padded(KernelSource& source, const Value* value, const Window& window, Coordinates at,
+std::string read_padded(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
                         const std::string& fill) {
     const std::string condition = outside(source, window, {at.begin() + 2, at.end()});
+    Coordinates held = at;
     for (size_t i = 0; i < window.size(); ++i) {
         if (window[i].reaches_outside())
-            at[i + 2] = held_inside(source, window[i], fmt::format("likely({})", at[i + 2]));
+            held[i + 2] = held_inside(source, window[i], fmt::format("likely({})", at[i + 2]));
     }
-    const std::string element = source.read(value, at);
+    const std::string element = source.read(value, held);
     return condition.empty() ? element : fmt::format("select({}, {}, {})", condition, fill, element);
 }
 

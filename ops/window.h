@@ -50,7 +50,7 @@ std::vector<int64_t> spatial_pads(const Node& node, size_t axes);
 
 /// An element of `value` at coordinates that may lie outside of it along the window's axes; there it is `fill`.
 /// `select(x < 0 || x >= 56, 0.0f, image(c, clamp(likely(x), 0, 55), y, n))`
-std::string read_padded(KernelSource& source, const Value* value, const Window& window, Coordinates at,
+std::string read_padded(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
                         const std::string& fill);
 
 /// The same with Halide's own boundary condition, for elements that need no conversion:

@@ -32,6 +32,10 @@ void expand_encoders(Graph& graph);
 /// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
 void fuse_pad(Graph& graph);
 
+/// Cuts off the taps of a Conv that lie beyond the image for every output, as those of kernels that are dilated further
+/// than a small image reaches.
+void trim_kernels(Graph& graph);
+
 /// Multiplies inference-mode BatchNormalization into the constant weights of the Conv before it.
 void fuse_batch_normalization(Graph& graph);
 

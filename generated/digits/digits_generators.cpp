@@ -22,11 +22,12 @@ public:
         dense(relu1, {16, 8, 8, 1});
 
         // Node 0  norm1 = PackedConv(image, norm1_Mul_packed, norm1_Add_2)   kernel 3x3, pads 1
-        norm1_input(x, y, c, n) = BoundaryConditions::constant_exterior(image, Expr(0.0f), {{0, 8}, {0, 8}, {Expr(), Expr()}, {Expr(), Expr()}})(x, y, c, n);
+        norm1_input(x, y, c, n) = BoundaryConditions::constant_exterior(image, Expr(0.0f), {{0, 8}, {Expr(), Expr()}, {Expr(), Expr()}, {Expr(), Expr()}})(x, y, c, n);
         k = RDom(0, 3, 0, 3);
         kx = k.x, ky = k.y;
+        k.where(y + ky - 1 >= 0 && y + ky - 1 < 8);
         norm1(c, x, y, n) = norm1_Add_2(c);
-        norm1(c, x, y, n) += norm1_Mul_packed(c % 16, 0, kx, ky, c / 16) * norm1_input(x + kx - 1, y + ky - 1, 0, n);
+        norm1(c, x, y, n) += norm1_Mul_packed(c % 16, 0, kx, ky, c / 16) * norm1_input(x + kx - 1, clamp(y + ky - 1, 0, 7), 0, n);
 
         // Node 2  relu1 = Relu(norm1)
         relu1(c, x, y, n) = onnx::relu(norm1(c, x, y, n));
@@ -89,11 +90,12 @@ public:
         dense(relu2, {32, 8, 8, 1});
 
         // Node 3  conv2 = PackedConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, pads 1
-        conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
+        conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {Expr(), Expr()}, {Expr(), Expr()}})(c, x, y, n);
         k = RDom(0, 16, 0, 3, 0, 3);
         ci = k.x, kx = k.y, ky = k.z;
+        k.where(y + ky - 1 >= 0 && y + ky - 1 < 8);
         conv2(c, x, y, n) = conv2_B(c);
-        conv2(c, x, y, n) += conv2_W_packed(c % 16, ci, kx, ky, c / 16) * conv2_input(ci, x + kx - 1, y + ky - 1, n);
+        conv2(c, x, y, n) += conv2_W_packed(c % 16, ci, kx, ky, c / 16) * conv2_input(ci, x + kx - 1, clamp(y + ky - 1, 0, 7), n);
 
         // Node 4  relu2 = Relu(conv2)
         relu2(c, x, y, n) = onnx::relu(conv2(c, x, y, n));

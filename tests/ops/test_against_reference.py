@@ -166,6 +166,16 @@ def windows():
         (18, (3, 3, 3), {"pads": [1, 1, 1, 1, 1, 1]}),
     ]:
         yield Case("Conv", [x(2, 18, 4, 5, 6), constant(36, 18 // group, *kernel), constant(36)], {"group": group, **attribute})
+    # Rows whose taps lie beyond the edges, and taps that lie beyond all of the image.
+    for group, kernel, attribute in [
+        (1, 3, {"pads": [2, 2, 2, 2], "dilations": [2, 2]}),
+        (1, 3, {"pads": [9, 6, 9, 6], "dilations": [9, 6], "strides": [2, 1]}),
+        (1, 3, {"pads": [0, 12, 30, 12], "dilations": [15, 12]}),
+        (3, 5, {"pads": [2, 2, 2, 2]}),
+        (18, 5, {"pads": [2, 2, 2, 2], "strides": [2, 2]}),
+        (18, 3, {"pads": [20, 20, 20, 20], "dilations": [20, 20]}),
+    ]:
+        yield Case("Conv", [x(2, 18, 9, 20), constant(36, 18 // group, kernel, kernel), constant(36)], {"group": group, **attribute})
     half = [x(1, 18, 4, 5, 6, dtype="float16"), constant(20, 18, 3, 3, 3, dtype="float16")]
     yield Case("Conv", half, {"pads": [1, 1, 1, 1, 1, 1]})
     for attribute in ({}, {"strides": [2, 3]}, {"strides": [2, 2], "pads": [1, 0, 1, 2], "output_padding": [1, 1]}, {"dilations": [2, 2]}):
