@@ -75,7 +75,10 @@ void Pool::algorithm(KernelSource& source) const {
     const std::string call = KernelSource::call(result, out(0), at);
     const Coordinates first(reduction_extents().size(), "0");
     source.line(fmt::format("{} = {};", call, formula().starts_with_first ? element(source, first) : neutral()));
-    source.line(fmt::format("{} = {};", call, fill_in(formula().combine, call, element(source, taps), "")));
+    std::string combined = fill_in(formula().combine, call, element(source, taps), "");
+    // LLVM makes of a maximum of widened numbers one of narrow numbers, which it then computes one by one.
+    if (is_narrow_float(out(0).element)) combined = fmt::format("strict_float({})", combined);
+    source.line(fmt::format("{} = {};", call, combined));
     source.define(output(0), at, fill_in(formula().finish, call, "", count(source)));
 }
 
