@@ -61,19 +61,29 @@ std::string PackedMatMul::b_element(KernelSource& source, const Coordinates& at,
     return source.read(input(1), {column.block, k, column.lane});
 }
 
+std::string PackedMatMul::b_of_pair(KernelSource& source, const Coordinates& at, const std::string& pair,
+                                    const std::string& place) const {
+    const PackedColumn column = packed_column(source, at.back());
+    return source.read(input(1), {column.block, pair, column.lane, place});
+}
+
 std::vector<TensorType> PackMatMulWeights::infer() const {
     if (in(0).rank() != 2) throw CompileError("weights have shape {}, expected a matrix", shape_text(in(0).shape));
     const ElementType element = is_narrow_float(in(0).element) ? ElementType::float32 : in(0).element;
     const int block = column_block(sum_type(element));
-    return {TensorType(element, {ceil_div(columns(), block), in(0).shape[is_transposed_ ? 1 : 0], block})};
+    const int64_t steps = steps_at_once(element, depth());
+    std::vector<Dim> shape = {ceil_div(columns(), block), floor_div(depth(), steps), block};
+    if (steps > 1) shape.push_back(steps);
+    return {TensorType(element, shape)};
 }
 
 void PackMatMulWeights::algorithm(KernelSource& source) const {
-    const Coordinates at = source.vars(3);
+    const Coordinates at = source.vars(out(0).rank());
+    const std::string step = at.size() == 3 ? at[1] : fmt::format("{} * {} + {}", at[1], out(0).shape[3].text(), at[3]);
     const std::string column = fmt::format("{} * {} + {}", at[0], column_block(sum_type(out(0).element)), at[2]);
     const std::string inside = fmt::format("min({}, {})", column, source.dim(columns() - 1));
     const std::string element =
-        source.read(input(0), is_transposed_ ? Coordinates{inside, at[1]} : Coordinates{at[1], inside});
+        source.read(input(0), is_transposed_ ? Coordinates{inside, step} : Coordinates{step, inside});
     source.define(output(0), at,
                   fmt::format("select({} < {}, {}, {})", column, source.dim(columns()), element,
                               KernelSource::literal(int64_t{0}, out(0).element)));

@@ -39,13 +39,17 @@ public:
 protected:
     bool b_is_packed() const override { return true; }
     std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
+    bool b_has_pairs() const override { return in(1).rank() == 4; }
+    std::string b_of_pair(KernelSource& source, const Coordinates& at, const std::string& pair,
+                          const std::string& place) const override;
 
 private:
     int64_t columns_;
 };
 
 /// A matrix [depth, columns] (transposed with `transB`) as [columns / block, depth, block], zero behind the last
-/// column; float16 is widened.
+/// column; float16 is widened. Steps that are multiplied and added at once lie side by side: [columns / block,
+/// depth / 2, block, 2] (see steps_at_once).
 class PackMatMulWeights : public NodeGenerator {
 public:
     explicit PackMatMulWeights(const Node& node)
@@ -58,6 +62,7 @@ private:
     bool is_transposed_;
 
     Dim columns() const { return in(0).shape.at(is_transposed_ ? 0 : 1); }
+    Dim depth() const { return in(0).shape.at(is_transposed_ ? 1 : 0); }
 };
 
 }  // namespace onnx2halide

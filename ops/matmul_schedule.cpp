@@ -61,7 +61,9 @@ Directives in_registers(const MatmulLoops& matmul, const std::string& vector) {
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
                    const Directives& registers) {
     source.schedule(matmul.sum, joined(bounded(matmul, {place}, matmul.column, width), registers));
-    source.schedule(matmul.sum + ".update()", joined({reorder({matmul.column, matmul.row, matmul.step})}, registers));
+    Directives update = joined({reorder({matmul.pair, matmul.column, matmul.row, matmul.step})}, registers);
+    if (!matmul.pair.empty()) update = joined(joined({"atomic()"}, update), {fmt::format("vectorize({})", matmul.pair)});
+    source.schedule(matmul.sum + ".update()", update);
 }
 
 bool is_worth_tasks(const MatmulLoops& matmul) {

@@ -11,7 +11,7 @@ namespace onnx2halide {
 namespace {
 
 // Names that the algorithm keeps for the schedule, all under output 0.
-constexpr const char *sum_role = "sum", *step_role = "step", *panels_role = "panels", *wide_role = "wide";
+constexpr const char *sum_role = "sum", *step_role = "step", *pair_role = "pair", *panels_role = "panels", *wide_role = "wide";
 
 }  // namespace
 
@@ -68,16 +68,31 @@ void MatrixProduct::algorithm(KernelSource& source) const {
     if (is_tiled && is_narrow_float(in(0).element)) define_wide_a(source);
     if (has_panels) define_panels(source);
 
-    const std::string step = KernelSource::axis(source.rdom("k", {depth()}), 0),
-                      func = source.func(output(0)->name + "_sum");
-    source.keep(output(0), step_role, step);
-    source.keep(output(0), sum_role, func);
     const Coordinates at = source.vars(rank());
-    const std::string sum = KernelSource::call(func, out(0), at), a = a_element(source, at, step);
+    const std::string product = b_has_pairs() ? define_product_of_pairs(source, at) : define_product(source, at);
+    const std::string func = source.func(output(0)->name + "_sum"), sum = KernelSource::call(func, out(0), at);
+    source.keep(output(0), sum_role, func);
     source.line(fmt::format("{} = {};", sum, KernelSource::literal(int64_t{0}, sum_type())));
-    const std::string b = has_panels ? panel_element(source, at, step) : b_element(source, at, step);
-    source.line(fmt::format("{} += {};", sum, product_text(a, b, in(0).element)));
+    source.line(fmt::format("{} += {};", sum, product));
     source.define(output(0), at, result(source, at, sum));
+}
+
+std::string MatrixProduct::define_product(KernelSource& source, const Coordinates& at) const {
+    const std::string step = KernelSource::axis(source.rdom("k", {depth()}), 0);
+    source.keep(output(0), step_role, step);
+    const bool has_panels = form(source.target()) == Form::tiled && !b_is_packed();
+    const std::string a = a_element(source, at, step),
+                      b = has_panels ? panel_element(source, at, step) : b_element(source, at, step);
+    return product_text(a, b, in(0).element);
+}
+
+std::string MatrixProduct::define_product_of_pairs(KernelSource& source, const Coordinates& at) const {
+    const std::string k = source.rdom("k", {2, floor_div(depth(), 2)}), place = KernelSource::axis(k, 0),
+                      pair = KernelSource::axis(k, 1);
+    source.keep(output(0), pair_role, place);
+    source.keep(output(0), step_role, pair);
+    return product_text(a_element(source, at, fmt::format("{} * 2 + {}", pair, place)),
+                        b_of_pair(source, at, pair, place), in(0).element);
 }
 
 std::string MatrixProduct::read_a(KernelSource& source, const Coordinates& at) const {
@@ -141,6 +156,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     matmul.output = source.output_loops();
     matmul.sum = source.kept(output(0), sum_role);
     matmul.step = source.kept(output(0), step_role);
+    if (b_has_pairs()) matmul.pair = source.kept(output(0), pair_role);
     if (form == Form::tiled && !b_is_packed()) matmul.panels = source.kept(output(0), panels_role);
     if (form == Form::tiled && is_narrow_float(in(0).element)) {
         matmul.wide = {source.kept(output(0), wide_role), {}, in(0).extents(), sum_type()};

@@ -39,6 +39,13 @@ protected:
     virtual std::string result(KernelSource&, const Coordinates&, const std::string& sum) const { return sum; }
     /// Whether steps of the reduction lie side by side in B.
     virtual bool b_is_transposed() const { return false; }
+    /// Whether B has pairs of steps side by side, which are multiplied and added at once, and its element for one of a
+    /// pair's two places.
+    virtual bool b_has_pairs() const { return false; }
+    virtual std::string b_of_pair(KernelSource&, const Coordinates&, const std::string& /*pair*/,
+                                  const std::string& /*place*/) const {
+        return "";
+    }
     /// Whether B is read as blocks of columns (see column_block), zero behind the last column.
     virtual bool b_is_packed() const { return false; }
 
@@ -78,6 +85,9 @@ private:
     void define_wide_a(KernelSource& source) const;
     void define_panels(KernelSource& source) const;
     std::string panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const;
+    /// Defines the reduction and returns the product that each of its steps adds.
+    std::string define_product(KernelSource& source, const Coordinates& at) const;
+    std::string define_product_of_pairs(KernelSource& source, const Coordinates& at) const;
 };
 
 }  // namespace onnx2halide
