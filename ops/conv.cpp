@@ -66,7 +66,11 @@ std::vector<Dim> Conv::reduction_extents() const {
     for (auto size = kernel.rbegin(); size != kernel.rend(); ++size) {
         if (*size != 1) extents.push_back(*size);
     }
-    if (!inputs_per_group().is(1)) extents.insert(extents.begin(), inputs_per_group());
+    if (has_pairs()) {
+        extents.insert(extents.begin(), {2, floor_div(inputs_per_group(), 2)});
+    } else if (!inputs_per_group().is(1)) {
+        extents.insert(extents.begin(), inputs_per_group());
+    }
     return extents;
 }
 
@@ -74,6 +78,7 @@ std::vector<std::string> Conv::tap_roles(KernelSource& source) const {
     const std::vector<int64_t> kernel = this->kernel();
     const Coordinates at = source.vars(in(0).rank());
     std::vector<std::string> roles;
+    if (has_pairs()) roles.push_back("pair");
     if (!inputs_per_group().is(1)) roles.push_back("ci");
     for (size_t i = kernel.size(); i-- > 0;) {
         if (kernel[i] != 1) roles.push_back("k" + at[i + 2]);
@@ -89,8 +94,9 @@ std::vector<std::string> Conv::reduction(KernelSource& source) const {
 
 Conv::Tap Conv::tap(const std::vector<std::string>& reduction) const {
     const std::vector<int64_t> kernel = this->kernel();
-    Tap tap{"", Coordinates(kernel.size())};
+    Tap tap{"", "", Coordinates(kernel.size())};
     auto next = reduction.begin();
+    if (has_pairs()) tap.place = *next++;
     if (!inputs_per_group().is(1)) tap.channel = *next++;
     for (size_t i = kernel.size(); i-- > 0;) {
         if (kernel[i] != 1) tap.kernel[i] = *next++;
@@ -150,6 +156,7 @@ void Conv::define_input_func(KernelSource& source) const {
 }
 
 std::string Conv::input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const {
+    if (has_pairs()) return fmt::format("{} * 2 + {}", tap.channel, tap.place);
     if (channel.group.empty()) return tap.channel.empty() ? "0" : tap.channel;
     if (inputs_per_group().is(1)) return channel.group;
     return fmt::format("{} * {} + {}", channel.group, source.dim(inputs_per_group()), tap.channel);

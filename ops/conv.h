@@ -21,9 +21,9 @@ protected:
         std::string number, group, in_group;
     };
     /// Text of a tap: the input channel within the group, empty where there is one alone, and a place along each kernel
-    /// axis.
+    /// axis. Where channels are multiplied and added in pairs, the number of a pair and the place in it.
     struct Tap {
-        std::string channel;
+        std::string channel, place;
         Coordinates kernel;  // empty where the kernel is 1
     };
 
@@ -34,6 +34,8 @@ protected:
     virtual std::vector<int64_t> kernel() const;
     /// Whether the sum has the group as its last dimension, so that no vector of channels crosses groups.
     virtual bool sums_by_group() const { return false; }
+    /// Whether pairs of input channels are multiplied and added at once.
+    virtual bool has_pairs() const { return false; }
     virtual Coordinates weight_at(const Channel& channel, const Tap& tap) const;
     virtual std::string bias_at(KernelSource&, const Channel& channel) const { return channel.number; }
 
@@ -43,7 +45,7 @@ protected:
     /// The tap that the variables of the node's RDom stand for, innermost first; there is none where each output has
     /// one product.
     Tap tap(const std::vector<std::string>& reduction) const;
-    /// What these variables are called: ci, kx, ky.
+    /// What these variables are called: ci, kx, ky; before them that of a pair's places.
     std::vector<std::string> tap_roles(KernelSource& source) const;
     std::vector<std::string> reduction(KernelSource& source) const;
     std::string sum_call(const std::string& sum, const Coordinates& at, const std::string& group) const;

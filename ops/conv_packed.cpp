@@ -18,26 +18,27 @@ Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const 
         at.push_back(channel.number);
         return at;
     }
-    const std::string block = in(1).shape.back().text();
+    const std::string block = this->block().text();
     at.insert(at.begin(), fmt::format("{} / {}", channel.in_group, block));
     if (form_ == WeightForm::grouped) at.insert(at.begin(), channel.group);
     at.push_back(tap.channel.empty() ? "0" : tap.channel);
     // Where blocks divide groups the channel's number will do.
     at.push_back(fmt::format("{} % {}", sums_by_group() ? channel.in_group : channel.number, block));
+    if (has_pairs()) at.push_back(tap.place);
     return at;
 }
 
 std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) const {
     // Sums are computed for whole blocks of channels; a packed bias has elements for them.
     const bool enough = form_ == WeightForm::depthwise || channels_per_group().is(0) ||
-                        floor_mod(channels_per_group(), in(1).shape.back()).is(0) ||
+                        floor_mod(channels_per_group(), block()).is(0) ||
                         (form_ == WeightForm::dense && !(in(2).shape[0] == channels()));
     return enough ? channel.number : fmt::format("min({}, {})", channel.number, source.dim(channels() - 1));
 }
 
 bool PackedConv::reads_as_it_lies(size_t i) const {
     constexpr int64_t few_channels = 4;
-    return i == 0 && form_ != WeightForm::depthwise && reads_planes() &&
+    return i == 0 && form_ != WeightForm::depthwise && !has_pairs() && reads_planes() &&
            prove_less_equal(in(0).shape[1], few_channels) == Proof::yes;
 }
 
@@ -72,9 +73,9 @@ ConvLoops PackedConv::loops_of_sums() const {
     loops.groups = is_depthwise ? 1 : group_;
     loops.whole_group = sums_by_group();
     loops.channels = output_channels_ / loops.groups;
-    loops.max_lanes = is_depthwise ? loops.channels : estimate(in(1).shape.back());
-    loops.inner_products = is_depthwise ? window.back().kernel : estimate(inputs_per_group());
-    loops.products = estimate(inputs_per_group());
+    loops.max_lanes = is_depthwise ? loops.channels : estimate(block());
+    loops.products = estimate(inputs_per_group()) / (has_pairs() ? 2 : 1);
+    loops.inner_products = is_depthwise ? window.back().kernel : loops.products;
     loops.images = result.shape[0].constant().value_or(1);
     for (const WindowAxis& axis : window) loops.products *= axis.kernel;
     for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
@@ -118,6 +119,10 @@ void PackedConv::schedule(KernelSource& source) const {
     conv.output = source.output_loops();
     conv.sum = source.kept(output(0), sum_role);
     conv.reduction = reduction(source);
+    if (has_pairs()) {
+        conv.pair = conv.reduction.front();
+        conv.reduction.erase(conv.reduction.begin());
+    }
     if (copies_input(source.target())) {
         conv.input = turning_loops(input_loops(source));
         conv.pads_runs = (reads_planes() || in(0).shape[1].is(1)) && window().back().reaches_outside();

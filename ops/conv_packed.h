@@ -20,8 +20,9 @@ protected:
     Dim channels() const override { return output_channels_; }
     std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
     bool sums_by_group() const override {
-        return form_ == WeightForm::grouped && !floor_mod(channels_per_group(), in(1).shape.back()).is(0);
+        return form_ == WeightForm::grouped && !floor_mod(channels_per_group(), block()).is(0);
     }
+    bool has_pairs() const override { return form_ == WeightForm::dense && in(1).rank() == in(0).rank() + 2; }
     Coordinates weight_at(const Channel& channel, const Tap& tap) const override;
     std::string bias_at(KernelSource& source, const Channel& channel) const override;
     bool is_outside_of_tiles(size_t axis, const Target& target) const override;
@@ -30,6 +31,8 @@ private:
     WeightForm form_;
     int64_t output_channels_;
 
+    /// Channels that lie side by side in the weights.
+    const Dim& block() const { return in(1).shape[in(1).rank() - (has_pairs() ? 2 : 1)]; }
     /// Whether the input is copied with its edges. Depthwise sums use each element a few times only: a condition at the
     /// edges costs less than a copy, unless elements drive each other out of the cache.
     bool copies_input(const Target& target) const {

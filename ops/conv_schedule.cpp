@@ -246,10 +246,15 @@ private:
         append(directives, vectorised());
         source_.schedule(conv_.sum, directives);
         if (conv_.reduction.empty()) return;
-        std::vector<std::string> order = in_tile();
+        std::vector<std::string> order = {conv_.pair};
+        append(order, in_tile());
         append(order, conv_.reduction);
-        directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
+        directives = {reorder(order)};
         append(directives, vectorised());
+        if (!conv_.pair.empty()) {
+            directives.insert(directives.begin(), "atomic()");
+            directives.push_back(fmt::format("vectorize({})", conv_.pair));
+        }
         append(directives, unrolled_reduction());
         source_.schedule(conv_.sum + ".update()", directives);
     }

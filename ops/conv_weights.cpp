@@ -34,7 +34,7 @@ int64_t block_of_group(WeightForm form, int64_t channels_per_group) {
 
 PackConvWeights::PackConvWeights(const Node& node)
     : NodeGenerator(node), form_(weight_form(node)), group_(node.integer("group", 1)),
-      block_(node.integer("block", weight_block)) {}
+      block_(node.integer("block", weight_block)), steps_(node.integer("steps", 1)) {}
 
 std::vector<TensorType> PackConvWeights::infer() const {
     const TensorType& weights = in(0);
@@ -46,8 +46,9 @@ std::vector<TensorType> PackConvWeights::infer() const {
     }
     shape.insert(shape.begin(), ceil_div(floor_div(weights.shape[0], group_), block_));
     if (form_ == WeightForm::grouped) shape.insert(shape.begin(), group_);
-    shape.push_back(weights.shape[1]);
+    shape.push_back(floor_div(weights.shape[1], steps_));
     shape.push_back(block_);
+    if (steps_ > 1) shape.push_back(steps_);
     return {TensorType(element, shape)};
 }
 
@@ -67,13 +68,13 @@ std::string PackConvWeights::blocked_element(KernelSource& source, const Coordin
     // Extents come from the types, not from attributes: the same text then serves weights of any size.
     const std::vector<Dim>& packed = out(0).shape;
     const bool grouped = form_ == WeightForm::grouped;
-    const size_t first = grouped ? 1 : 0;
+    const size_t first = grouped ? 1 : 0, block = packed.size() - (steps_ > 1 ? 2 : 1);
     const Dim channels = grouped ? floor_div(in(0).shape[0], packed[0]) : in(0).shape[0];
-    const std::string in_group = fmt::format("{} * {} + {}", at[first], source.dim(packed.back()), at.back());
+    const std::string in_group = fmt::format("{} * {} + {}", at[first], source.dim(packed[block]), at[block]);
     const std::string held = fmt::format("min({}, {})", in_group, source.dim(channels - 1));
     Coordinates from = {grouped ? fmt::format("{} * {} + {}", at[0], source.dim(channels), held) : held,
-                        at[at.size() - 2]};
-    from.insert(from.end(), at.begin() + first + 1, at.end() - 2);
+                        steps_ > 1 ? fmt::format("{} * {} + {}", at[block - 1], steps_, at.back()) : at[block - 1]};
+    from.insert(from.end(), at.begin() + first + 1, at.begin() + block - 1);
     return fmt::format("select({} < {}, {}, {})", in_group, source.dim(channels), source.read(input(0), from),
                        KernelSource::literal(int64_t{0}, out(0).element));
 }

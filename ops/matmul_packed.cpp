@@ -71,15 +71,14 @@ std::vector<TensorType> PackMatMulWeights::infer() const {
     if (in(0).rank() != 2) throw CompileError("weights have shape {}, expected a matrix", shape_text(in(0).shape));
     const ElementType element = is_narrow_float(in(0).element) ? ElementType::float32 : in(0).element;
     const int block = column_block(sum_type(element));
-    const int64_t steps = steps_at_once(element, depth());
-    std::vector<Dim> shape = {ceil_div(columns(), block), floor_div(depth(), steps), block};
-    if (steps > 1) shape.push_back(steps);
+    std::vector<Dim> shape = {ceil_div(columns(), block), floor_div(depth(), steps_), block};
+    if (steps_ > 1) shape.push_back(steps_);
     return {TensorType(element, shape)};
 }
 
 void PackMatMulWeights::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
-    const std::string step = at.size() == 3 ? at[1] : fmt::format("{} * {} + {}", at[1], out(0).shape[3].text(), at[3]);
+    const std::string step = steps_ > 1 ? fmt::format("{} * {} + {}", at[1], steps_, at[3]) : at[1];
     const std::string column = fmt::format("{} * {} + {}", at[0], column_block(sum_type(out(0).element)), at[2]);
     const std::string inside = fmt::format("min({}, {})", column, source.dim(columns() - 1));
     const std::string element =

@@ -48,18 +48,19 @@ private:
 };
 
 /// A matrix [depth, columns] (transposed with `transB`) as [columns / block, depth, block], zero behind the last
-/// column; float16 is widened. Steps that are multiplied and added at once lie side by side: [columns / block,
-/// depth / 2, block, 2] (see steps_at_once).
+/// column; float16 is widened. With `steps` so many rows of a column lie side by side: [columns / block, depth /
+/// steps, block, steps] (see steps_at_once).
 class PackMatMulWeights : public NodeGenerator {
 public:
     explicit PackMatMulWeights(const Node& node)
-        : NodeGenerator(node), is_transposed_(node.integer("transB", 0) != 0) {}
+        : NodeGenerator(node), is_transposed_(node.integer("transB", 0) != 0), steps_(node.integer("steps", 1)) {}
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const override;
     Dim flops() const override { return 0; }
 
 private:
     bool is_transposed_;
+    int64_t steps_;
 
     Dim columns() const { return in(0).shape.at(is_transposed_ ? 0 : 1); }
     Dim depth() const { return in(0).shape.at(is_transposed_ ? 1 : 0); }

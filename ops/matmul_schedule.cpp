@@ -62,7 +62,8 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
                    const Directives& registers) {
     source.schedule(matmul.sum, joined(bounded(matmul, {place}, matmul.column, width), registers));
     Directives update = joined({reorder({matmul.pair, matmul.column, matmul.row, matmul.step})}, registers);
-    if (!matmul.pair.empty()) update = joined(joined({"atomic()"}, update), {fmt::format("vectorize({})", matmul.pair)});
+    if (!matmul.pair.empty())
+        update = joined(joined({"atomic()"}, update), {fmt::format("vectorize({})", matmul.pair)});
     source.schedule(matmul.sum + ".update()", update);
 }
 

@@ -11,7 +11,8 @@ namespace onnx2halide {
 namespace {
 
 // Names that the algorithm keeps for the schedule, all under output 0.
-constexpr const char *sum_role = "sum", *step_role = "step", *pair_role = "pair", *panels_role = "panels", *wide_role = "wide";
+constexpr const char *sum_role = "sum", *step_role = "step", *pair_role = "pair", *panels_role = "panels",
+                     *wide_role = "wide";
 
 }  // namespace
 

@@ -12,8 +12,8 @@ ElementType sum_type(ElementType factors) {
     return is_narrow_float(factors) ? ElementType::float32 : product_type(factors);
 }
 
-int64_t steps_at_once(ElementType factors, const Dim& steps) {
-    return is_widened(factors) && steps.constant() && floor_mod(steps, 2).is(0) ? 2 : 1;
+int64_t steps_at_once(ElementType factors, const Dim& steps, const Target& target) {
+    return target.adds_pairs && is_widened(factors) && steps.constant() && floor_mod(steps, 2).is(0) ? 2 : 1;
 }
 
 std::string product_text(const std::string& a, const std::string& b, ElementType factors) {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "compiler/graph/tensor_type.h"
+#include "ops/target.h"
 
 namespace onnx2halide {
 
@@ -15,9 +15,9 @@ ElementType product_type(ElementType factors);
 /// The type in which products are summed: that of the result, float32 for float16.
 ElementType sum_type(ElementType factors);
 
-/// Steps of a sum that processors multiply and add at once, for operands in which they lie side by side: pairs of what
-/// is widened, where they come out even.
-int64_t steps_at_once(ElementType factors, const Dim& steps);
+/// How many of a sum's steps an instruction multiplies and adds at once, for operands in which they lie side by side:
+/// pairs of what is widened, where they come out even.
+int64_t steps_at_once(ElementType factors, const Dim& steps, const Target& target);
 
 /// A product of two elements that kernels compute with, in the type of the sum.
 std::string product_text(const std::string& a, const std::string& b, ElementType factors);

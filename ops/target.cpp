@@ -105,6 +105,7 @@ Target Target::parse(const std::string& text) {
     if (halide.processor_tune == Halide::Target::ZnVer4 && target.vector_bytes == 64) target.multiply_adds = 1;
     if (halide.has_feature(Halide::Target::OpenCL)) target.gpu = Gpu::opencl;
     if (halide.has_feature(Halide::Target::CUDA)) target.gpu = Gpu::cuda;
+    target.adds_pairs = !is_arm && !target.is_gpu();
     return target;
 }
 

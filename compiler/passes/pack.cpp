@@ -7,6 +7,7 @@
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
 #include "ops/node_generator.h"
+#include "ops/product.h"
 
 namespace onnx2halide {
 
@@ -57,15 +58,16 @@ void pack_winograd(Graph& graph, Node& conv, int outputs) {
     conv.attributes["outputs"] = int64_t(outputs);
 }
 
-void pack_direct(Graph& graph, Node& conv) {
+void pack_direct(Graph& graph, Node& conv, const Target& target) {
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
     const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
     const WeightForm form = weight_form(group, type.shape[1]);
     const std::string form_name(name(form));
-    Value* packed =
-        add_packing(graph, &conv, "PackConvWeights", weights,
-                    {{"form", form_name}, {"group", group}, {"block", block_of_group(form, channels / group)}});
+    const int64_t steps = form == WeightForm::dense ? steps_at_once(type.element, type.shape[1], target) : 1;
+    Value* packed = add_packing(
+        graph, &conv, "PackConvWeights", weights,
+        {{"form", form_name}, {"group", group}, {"block", block_of_group(form, channels / group)}, {"steps", steps}});
     graph.set_input(&conv, 1, packed);
     const bool rounds_up = form == WeightForm::dense && channels % weight_block != 0;
     if (rounds_up && conv.has_input(2) && is_compile_time_constant(conv.inputs[2])) {
@@ -79,7 +81,7 @@ void pack_direct(Graph& graph, Node& conv) {
 void pack_conv(Graph& graph, Node& conv, const Target& target, ConvAlgorithm algorithm) {
     if (!has_constant_weights(conv)) return;
     if (const auto outputs = winograd_outputs(conv, target, algorithm)) return pack_winograd(graph, conv, *outputs);
-    pack_direct(graph, conv);
+    pack_direct(graph, conv, target);
 }
 
 }  // namespace
@@ -90,7 +92,7 @@ void pack_weights(Graph& graph, const Target& target, ConvAlgorithm algorithm) {
         if (node->op_type == "Conv") pack_conv(graph, *node, target, algorithm);
         const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";
         // On a GPU neighbouring threads read neighbouring columns of B as it is.
-        if (is_product && !target.is_gpu()) pack_matmul(graph, *node);
+        if (is_product && !target.is_gpu()) pack_matmul(graph, *node, target);
     }
 }
 

@@ -2,10 +2,11 @@
 
 #include "compiler/passes/constants.h"
 #include "compiler/passes/new_node.h"
+#include "ops/product.h"
 
 namespace onnx2halide {
 
-void pack_matmul(Graph& graph, Node& node) {
+void pack_matmul(Graph& graph, Node& node, const Target& target) {
     Value* weights = node.inputs.at(1);
     const std::vector<Dim>& shape = weights->checked_type().shape;
     if (shape.size() != 2 || node.inputs[0]->checked_type().rank() < 2 || !is_compile_time_constant(weights)) return;
@@ -14,7 +15,8 @@ void pack_matmul(Graph& graph, Node& node) {
     // One column is a row of numbers already.
     if (!columns || *columns < 2 || weights->type->elements().is(0)) return;
 
-    NewNode packing{"PackMatMulWeights", 1, {weights}, {{"transB", is_transposed}}, "onnx2halide"};
+    const int64_t steps = steps_at_once(weights->type->element, shape[is_transposed ? 1 : 0], target);
+    NewNode packing{"PackMatMulWeights", 1, {weights}, {{"transB", is_transposed}, {"steps", steps}}, "onnx2halide"};
     graph.set_input(&node, 1, add_node(graph, packing, weights->name + "_packed", &node));
     node.domain = "onnx2halide";
     node.op_type = "PackedMatMul";
