@@ -34,7 +34,7 @@ public:
 
 private:
     WeightForm form_;
-    int64_t group_, block_;
+    int64_t group_, block_, steps_;
 
     std::string depthwise_element(KernelSource& source, const Coordinates& at) const;
     std::string blocked_element(KernelSource& source, const Coordinates& at) const;
