@@ -7,9 +7,9 @@ namespace onnx2halide {
 /// The orders in which PackedConv reads weights. A block is a fixed number of output channels, zero where there are no
 /// more.
 enum class WeightForm {
-    dense,    // [channels / block, kernel…, input channels, block]; [channels / block, kernel…, input channels / 2,
-              // block, 2] where pairs are multiplied and added at once (see steps_at_once)
-    grouped,  // [groups, channels of a group / block, kernel…, input channels of a group, block]
+    dense,  // [channels / block, kernel…, input channels, block]; with `steps` of PackConvWeights [channels / block,
+            // kernel…, input channels / steps, block, steps]
+    grouped,    // [groups, channels of a group / block, kernel…, input channels of a group, block]
     depthwise,  // [kernel…, channels]
 };
 

@@ -32,6 +32,10 @@ void expand_encoders(Graph& graph);
 /// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
 void fuse_pad(Graph& graph);
 
+/// Lets convolutions and products of dequantised 8-bit operands, of which the one on the right is constant, sum
+/// integers and scale the sums, where processors do that faster.
+void sum_integers(Graph& graph, const Target& target);
+
 /// Cuts off the taps of a Conv that lie beyond the image for every output, as those of kernels that are dilated further
 /// than a small image reaches.
 void trim_kernels(Graph& graph);

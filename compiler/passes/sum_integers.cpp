@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "compiler/passes/constants.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+#include "ops/product.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Real numbers as their model has them: 8-bit integers less a zero point, times a scale.
+struct Quantised {
+    Value *integers, *scale, *zero_point;
+    int64_t axis;  // along which a vector of scales runs
+};
+
+bool is_one_number(const Value* value) { return value->checked_type().elements().is(1); }
+
+bool is_zero(const Value* integers) {
+    if (!integers->constant) return false;
+    const std::vector<int64_t> elements = integers->constant->integers();
+    return std::all_of(elements.begin(), elements.end(), [](int64_t element) { return element == 0; });
+}
+
+/// What a DequantizeLinear makes a value of, where its zero point is one number or 0.
+std::optional<Quantised> quantised(const Value* value) {
+    const Node* node = value->producer;
+    if (!node || !is_operator(*node, "DequantizeLinear") || node->integer("block_size", 0) != 0) return {};
+    Value *integers = node->inputs[0], *scale = node->inputs[1];
+    const ElementType element = integers->checked_type().element;
+    if (element != ElementType::int8 && element != ElementType::uint8) return {};
+    if (value->checked_type().element != ElementType::float32 || scale->checked_type().element != ElementType::float32)
+        return {};
+    Value* zero_point = node->has_input(2) && !is_zero(node->inputs[2]) ? node->inputs[2] : nullptr;
+    if (zero_point && !is_one_number(zero_point)) return {};
+    const auto rank = static_cast<int64_t>(integers->type->rank());
+    const int64_t axis = node->integer("axis", 1);
+    return Quantised{integers, scale, zero_point, axis < 0 ? axis + rank : axis};
+}
+
+/// A convolution or a product as its sums see it.
+struct Product {
+    Node* node;
+    Quantised left, right;
+    int64_t columns_axis;  // of the right operand: what scales may differ along
+};
+
+/// The terms of each sum, and those of them that lie side by side.
+struct Terms {
+    int64_t all, inner;
+};
+
+std::optional<Terms> terms(const Node& node, const TensorType& right, bool is_transposed) {
+    if (!right.elements().constant()) return {};
+    std::vector<int64_t> shape;
+    for (const Dim& extent : right.shape) shape.push_back(*extent.constant());
+    if (node.op_type == "Conv") {
+        int64_t all = 1;
+        for (size_t i = 1; i < shape.size(); ++i) all *= shape[i];
+        return Terms{all, shape[1]};
+    }
+    if (shape.size() != 2) return {};
+    return Terms{shape[is_transposed ? 1 : 0], shape[is_transposed ? 1 : 0]};
+}
+
+/// Whether a node adds nothing to its sums but what a bias does.
+bool is_plain(const Node& node) {
+    if (is_operator(node, "Conv")) return node.integer("group", 1) == 1;
+    if (is_operator(node, "MatMul")) return node.inputs[0]->checked_type().rank() >= 2;
+    return is_operator(node, "Gemm") && node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 &&
+           node.real("beta", 1) == 1;
+}
+
+std::optional<Product> product(Node& node, const Target& target) {
+    if (!is_plain(node) || !is_compile_time_constant(node.inputs[1])) return {};
+    const auto left = quantised(node.inputs[0]), right = quantised(node.inputs[1]);
+    if (!left || !right || !is_one_number(left->scale)) return {};
+    const bool is_transposed = node.integer("transB", 0) != 0;
+    const auto count = terms(node, right->integers->checked_type(), is_transposed);
+    // Two factors of up to 255 each: the sums have to fit in 32 bits.
+    constexpr int64_t most_terms = INT32_MAX / (255 * 255);
+    if (!count || count->all > most_terms || steps_at_once(ElementType::int16, count->inner, target) == 1) return {};
+    const int64_t columns_axis = node.op_type == "Conv" || is_transposed ? 0 : 1;
+    if (!is_one_number(right->scale) && right->axis != columns_axis) return {};
+    return Product{&node, *left, *right, columns_axis};
+}
+
+/// Rewrites the products of a graph. Operands that several of them read are widened once.
+class Rewriting {
+public:
+    explicit Rewriting(Graph& graph) : graph_(graph) {}
+
+    void rewrite(const Product& product) {
+        node_ = product.node;
+        const bool is_conv = node_->op_type == "Conv";
+        NewNode sums{
+            node_->op_type, node_->version, {centred(product.left), centred(product.right)}, node_->attributes};
+        Value* real = cast(add("sums", sums), ElementType::float32, "real");
+        Value* scale = add("scale", {"Mul", 14, {product.left.scale, product.right.scale}});
+        NewNode last{"Mul", 14, {real, is_conv ? along_channels(scale) : scale}};
+        if (node_->has_input(2)) {
+            Value* bias = node_->inputs[2];
+            last = {"Add", 14, {add("scaled", last), is_conv ? along_channels(bias) : bias}};
+        }
+        Node result = *node_;
+        result.op_type = last.op_type;
+        result.version = last.version;
+        result.inputs = last.inputs;
+        result.attributes = {};
+        graph_.add(std::move(result), node_);
+        graph_.remove(node_);
+    }
+
+private:
+    Graph& graph_;
+    Node* node_ = nullptr;
+    std::map<std::pair<const Value*, const Value*>, Value*> centred_;  // by integers and zero point
+
+    Value* add(const std::string& role, const NewNode& node) {
+        return add_node(graph_, node, node_->name + "_" + role, node_);
+    }
+
+    Value* cast(Value* value, ElementType type, const std::string& role) {
+        return add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
+    }
+
+    /// Integers less their zero point, in 16 bits.
+    Value* centred(const Quantised& operand) {
+        Value*& known = centred_[{operand.integers, operand.zero_point}];
+        if (known) return known;
+        known = cast(operand.integers, ElementType::int16, "wide");
+        if (operand.zero_point) {
+            Value* zero_point = cast(operand.zero_point, ElementType::int16, "zero_point");
+            known = add("centred", {"Sub", 14, {known, zero_point}});
+        }
+        return known;
+    }
+
+    /// A number for each channel, which lie before the axes of the image; one number stays.
+    Value* along_channels(Value* numbers) {
+        if (is_one_number(numbers)) return numbers;
+        std::vector<int64_t> shape(node_->inputs[0]->checked_type().rank() - 1, 1);
+        shape[0] = -1;
+        const auto size = static_cast<int64_t>(shape.size());
+        Value* wanted = add_constant(graph_, make_constant(ElementType::int64, {size}, shape), node_->name + "_shape");
+        return add("by_channel", {"Reshape", 5, {numbers, wanted}});
+    }
+};
+
+}  // namespace
+
+void sum_integers(Graph& graph, const Target& target) {
+    std::vector<Product> found;
+    for (const auto& node : graph.nodes()) {
+        if (const auto each = product(*node, target)) found.push_back(*each);
+    }
+    Rewriting rewriting(graph);
+    for (const Product& each : found) rewriting.rewrite(each);
+}
+
+}  // namespace onnx2halide
