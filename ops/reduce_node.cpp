@@ -101,21 +101,32 @@ size_t ReduceNode::contiguous_axes() const {
     return count;
 }
 
+Dim ReduceNode::contiguous_run() const {
+    const std::vector<Dim> extents = in(0).extents();
+    return product({extents.begin(), extents.begin() + contiguous_axes()});
+}
+
 int64_t ReduceNode::run_length() const {
     // Of one that is open Halide guards what a last vector has too much.
     constexpr int64_t open_length = 16;
-    const std::vector<Dim> extents = in(0).extents();
-    const Dim run = product({extents.begin(), extents.begin() + contiguous_axes()});
+    const Dim run = contiguous_run();
     return run.constant().value_or(std::max(open_length, run.lower_bound().value_or(0)));
 }
 
 bool ReduceNode::is_contiguous() const { return run_length() >= 8; }
 
 void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role) const {
-    const size_t axes = contiguous_axes();
     // Four vectors hide the latency of an addition.
-    int width = 4 * source.target().lanes(is_narrow_float(type()) ? ElementType::float32 : type());
+    const int vector = source.target().lanes(is_narrow_float(type()) ? ElementType::float32 : type());
+    int width = 4 * vector;
     while (width > run_length()) width /= 2;
+    size_t axes = contiguous_axes();
+    // A run that comes out in whole vectors needs no guard; of an open one the innermost axis alone may.
+    const auto innermost_extent = in(0).extents()[0].constant();
+    if (!contiguous_run().constant() && innermost_extent && *innermost_extent % vector == 0) {
+        axes = 1;
+        while (*innermost_extent % width != 0) width /= 2;
+    }
 
     const std::string func = source.kept(output(0), role), parts = source.local(func + "_lanes"),
                       loop = innermost(loops);

@@ -61,6 +61,8 @@ private:
     /// For each axis of the input 1 where it is among these, else 0.
     std::vector<Dim> flags(const std::vector<Dim>& axes) const;
     size_t contiguous_axes() const;
+    /// Elements that are reduced and follow each other in memory.
+    Dim contiguous_run() const;
     /// Elements that these have together, an estimate where a run alone knows.
     int64_t run_length() const;
 };
