@@ -58,6 +58,7 @@ void RowNode::schedule(KernelSource& source) const {
     const std::string rdom = source.kept(output(0), steps_role);
     for (size_t i = 0; i < rows.steps.extents.size(); ++i) rows.steps.vars.push_back(KernelSource::axis(rdom, i));
     rows.length = row_length();
+    rows.is_strict = is_strict();
     for (const auto& [role, kind] : stages()) rows.stages.push_back({source.kept(output(0), role), kind});
     const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
     if (const auto loops = may_nest ? loops_of_rows(source, rows.output) : std::nullopt) {

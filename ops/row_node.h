@@ -23,6 +23,8 @@ protected:
         std::string role;
         RowStage::Kind kind;
     };
+    /// Whether the algorithm has strict arithmetic, as a test for NaN is, which makes all of its kernel's strict.
+    virtual bool is_strict() const { return false; }
     /// The stages that the algorithm defines, in order.
     virtual std::vector<Stage> stages() const = 0;
     /// Axes that run within a row.

@@ -112,6 +112,33 @@ void schedule_sums(KernelSource& source, const RowLoops& rows, const std::string
                                  sums_of(KernelSource::tile_size));
 }
 
+/// The vectors that so many elements fill with none left over; 0 where they fill none. Several registers wide they hide
+/// how long an addition takes, which only long rows are worth.
+int whole_vectors(const Dim& elements, int lanes) {
+    constexpr int64_t long_row = 512;
+    const auto count = elements.constant();
+    if (!count) return 0;
+    for (int width = *count < long_row ? lanes : 4 * lanes; width >= lanes; width /= 2) {
+        if (*count % width == 0) return width;
+    }
+    return 0;
+}
+
+/// The reduction of a row, computed within it. Where LLVM would take a vector's lanes one by one, vectors add up, and
+/// become one number at the end of the row.
+void schedule_reduction(KernelSource& source, const RowLoops& rows, const std::string& func) {
+    const Loops steps = turning_loops(rows.steps);
+    if (steps.vars.empty()) return;
+    const FusedLoop step = fuse_row(source, rows, steps, source.rvar("k_row"));
+    const int width = rows.is_strict ? whole_vectors(step.extent, source.target().lanes(rows.numbers.element)) : 0;
+    if (width <= 1) return schedule_sums(source, rows, func + ".update()");
+    const std::string turn = source.rvar("turn"), element = source.rvar("element");
+    Directives directives = step.directives;
+    directives.push_back(fmt::format("split({}, {}, {}, {})", step.var, turn, element, width));
+    source.schedule(func + ".update()", directives);
+    source.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", func, element, width, rows.numbers.vars.front()));
+}
+
 /// Vectors run along a row.
 void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
     FusedLoop fused = fuse_row(source, rows, inside, source.var("place"));
@@ -133,7 +160,7 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
             if (!rows.length.constant()) directives.push_back("store_in(MemoryType::Stack)");
         }
         source.schedule(func, directives);
-        if (kind == RowStage::Kind::reduction) schedule_sums(source, rows, func + ".update()");
+        if (kind == RowStage::Kind::reduction) schedule_reduction(source, rows, func);
     }
 }
 

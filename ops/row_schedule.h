@@ -25,6 +25,7 @@ struct RowLoops {
     Loops numbers;                 // of a stage that has one element a row
     Loops steps;                   // of the reductions
     Dim length;                    // of a row
+    bool is_strict = false;        // whether LLVM may not add and compare a vector's lanes in another order
     std::vector<RowStage> stages;  // in the order of their definitions
 };
 

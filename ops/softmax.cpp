@@ -60,6 +60,7 @@ public:
     }
 
 protected:
+    bool is_strict() const override { return true; }
     std::vector<Stage> stages() const override {
         return {{"max", RowStage::Kind::reduction},
                 {"exp", RowStage::Kind::elements},
@@ -86,6 +87,7 @@ public:
     }
 
 protected:
+    bool is_strict() const override { return true; }
     std::vector<Stage> stages() const override {
         return {
             {"max", RowStage::Kind::reduction}, {"sum", RowStage::Kind::reduction}, {"log", RowStage::Kind::number}};
