@@ -13,7 +13,7 @@ ElementType sum_type(ElementType factors) {
 }
 
 int64_t steps_at_once(ElementType factors, const Dim& steps, const Target& target) {
-    return target.adds_pairs && is_widened(factors) && steps.constant() && floor_mod(steps, 2).is(0) ? 2 : 1;
+    return target.pair_rate > 0 && is_widened(factors) && steps.constant() && floor_mod(steps, 2).is(0) ? 2 : 1;
 }
 
 std::string product_text(const std::string& a, const std::string& b, ElementType factors) {

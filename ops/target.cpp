@@ -105,7 +105,10 @@ Target Target::parse(const std::string& text) {
     if (halide.processor_tune == Halide::Target::ZnVer4 && target.vector_bytes == 64) target.multiply_adds = 1;
     if (halide.has_feature(Halide::Target::OpenCL)) target.gpu = Gpu::opencl;
     if (halide.has_feature(Halide::Target::CUDA)) target.gpu = Gpu::cuda;
-    target.adds_pairs = !is_arm && !target.is_gpu();
+    // With VNNI one instruction multiplies pairs and adds them to a sum, without it two do.
+    const std::vector<Halide::Target::Feature> vnni = {Halide::Target::AVXVNNI, Halide::Target::AVX512_Zen4,
+                                                       Halide::Target::AVX512_SapphireRapids};
+    if (!is_arm && !target.is_gpu()) target.pair_rate = halide.features_any_of(vnni) ? 2 : 1;
     return target;
 }
 

@@ -19,7 +19,8 @@ struct Target {
     int vector_registers = 16;
     int multiply_adds = 2;      // of whole registers, that begin in a cycle
     int operand_registers = 1;  // in which a multiply-add's operands wait on their way from memory
-    bool adds_pairs = false;    // whether one instruction multiplies 16-bit integers and adds neighbours
+    // 16-bit integers that are multiplied and added, in pairs, in the time of a float; 0 where pairs gain nothing.
+    int pair_rate = 0;
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 
     /// Multiply-adds of vectors of so many bytes that begin in a cycle: two at most, where halves of a register count.

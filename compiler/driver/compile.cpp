@@ -139,7 +139,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
         merge_duplicates(each);
         if (!options.naive) {
             fuse_pad(each);
-            sum_integers(each, target);
+            sum_integers(each, target, options.convolution);
             trim_kernels(each);
             fuse_batch_normalization(each);
             split_phases(each, target, options.convolution);

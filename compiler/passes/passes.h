@@ -34,7 +34,7 @@ void fuse_pad(Graph& graph);
 
 /// Lets convolutions and products of dequantised 8-bit operands, of which the one on the right is constant, sum
 /// integers and scale the sums, where processors do that faster.
-void sum_integers(Graph& graph, const Target& target);
+void sum_integers(Graph& graph, const Target& target, ConvAlgorithm algorithm = ConvAlgorithm::automatic);
 
 /// Cuts off the taps of a Conv that lie beyond the image for every output, as those of kernels that are dilated further
 /// than a small image reaches.

@@ -6,6 +6,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
+#include "ops/conv_winograd.h"
 #include "ops/product.h"
 
 namespace onnx2halide {
@@ -75,7 +76,17 @@ bool is_plain(const Node& node) {
            node.real("beta", 1) == 1;
 }
 
-std::optional<Product> product(Node& node, const Target& target) {
+/// Whether Winograd's algorithm, which has no integers, computes a convolution in less time than sums of integers do.
+bool prefers_winograd(const Node& node, const Target& target, ConvAlgorithm algorithm) {
+    if (node.op_type != "Conv" || algorithm == ConvAlgorithm::direct) return false;
+    const auto loops = winograd_loops(node);
+    const auto outputs = loops ? choose_winograd_outputs(*loops, target) : std::nullopt;
+    constexpr int64_t taps = 9;
+    return outputs && choose_winograd_walk(*loops, *outputs, target).cycles * target.pair_rate <
+                          direct_cycles(*loops, taps, target);
+}
+
+std::optional<Product> product(Node& node, const Target& target, ConvAlgorithm algorithm) {
     if (!is_plain(node) || !is_compile_time_constant(node.inputs[1])) return {};
     const auto left = quantised(node.inputs[0]), right = quantised(node.inputs[1]);
     if (!left || !right || !is_one_number(left->scale)) return {};
@@ -86,6 +97,7 @@ std::optional<Product> product(Node& node, const Target& target) {
     if (!count || count->all > most_terms || steps_at_once(ElementType::int16, count->inner, target) == 1) return {};
     const int64_t columns_axis = node.op_type == "Conv" || is_transposed ? 0 : 1;
     if (!is_one_number(right->scale) && right->axis != columns_axis) return {};
+    if (prefers_winograd(node, target, algorithm)) return {};
     return Product{&node, *left, *right, columns_axis};
 }
 
@@ -153,10 +165,10 @@ private:
 
 }  // namespace
 
-void sum_integers(Graph& graph, const Target& target) {
+void sum_integers(Graph& graph, const Target& target, ConvAlgorithm algorithm) {
     std::vector<Product> found;
     for (const auto& node : graph.nodes()) {
-        if (const auto each = product(*node, target)) found.push_back(*each);
+        if (const auto each = product(*node, target, algorithm)) found.push_back(*each);
     }
     Rewriting rewriting(graph);
     for (const Product& each : found) rewriting.rewrite(each);

@@ -26,6 +26,9 @@ std::string factors(const std::string& product, const char* target = "x86-64-lin
         rows = constant float32[8]
         channels = constant float32[4]
         b = constant float32[4]
+        large = input int8[1,64,56,56]
+        l = DequantizeLinear-21(large, s)
+        k64 = constant int8[64,64,3,3]
         a = DequantizeLinear-21(x, s, z)
         i = DequantizeLinear-21(image, s)
         f = DequantizeLinear-21(few, s)
@@ -68,6 +71,10 @@ TEST_CASE("products stay real where sums of integers are others or slower") {
     CHECK(factors("d = DequantizeLinear-21(k2, s)\n y = Conv(i, d) group=2") == reals);
     // One term in each channel: there are no pairs.
     CHECK(factors("d = DequantizeLinear-21(k1, s)\n y = Conv(f, d)") == reals);
+    // Winograd's algorithm makes up for the pairs where two instructions add them.
+    const std::string convolution = "d = DequantizeLinear-21(k64, s)\n y = Conv(l, d)";
+    CHECK(factors(convolution) == reals);
+    CHECK(factors(convolution + " strides=2,2") == integers);
     CHECK(factors("y = MatMul(a, r)", "x86-64-linux-avx2-fma", "r = constant float32[8,6]") == reals);
 }
 
