@@ -6,7 +6,6 @@
 
 #include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
-#include "ops/row_schedule.h"
 
 namespace onnx2halide {
 
@@ -28,11 +27,20 @@ int choose_block(int64_t rows, int tile) {
     return best;
 }
 
+/// A machine with the registers that exp leaves to the sums of products: LLVM keeps its constants in the others from
+/// block to block, and would rather spill sums.
+Target without_constants_of_exp(Target target) {
+    constexpr int constants = 13;
+    target.vector_registers = std::max(target.vector_registers - constants, 11);
+    return target;
+}
+
 class AttentionSchedule {
 public:
     AttentionSchedule(KernelSource& source, const AttentionLoops& attention)
         : source_(source), attention_(attention), product_(attention.product),
-          lanes_(source.target().lanes(product_.element)), has_versions_(!product_.rows.constant()) {}
+          target_(without_constants_of_exp(source.target())), lanes_(target_.lanes(product_.element)),
+          has_versions_(!product_.rows.constant()) {}
 
     void write() {
         source_.schedule("// A block of rows at a time, from scores to results: they stay in the caches.");
@@ -50,7 +58,7 @@ private:
         const std::string &x = product_.column, &y = product_.row;
         x_tile_ = source_.var(x + "_tile");
         y_tile_ = source_.var(y + "_tile");
-        const MatmulTile tile = choose_matmul_tile(source_.target(), product_.element, product_.rows, product_.columns);
+        const MatmulTile tile = choose_matmul_tile(target_, product_.element, product_.rows, product_.columns);
         tile_rows_ = tile.rows;
         rows_ = source_.param("rows", tile.rows);
         vector_ = source_.lanes(product_.element, lanes_);
@@ -98,23 +106,38 @@ private:
         return directives;
     }
 
+    /// The stage whose loops run over the scores of a block, the loop along a row and the one over tiles of it.
+    struct ScoreLoops {
+        std::string func, stage, x, x_tile;
+    };
+    ScoreLoops score_loops() const {
+        if (attention_.rows.empty())
+            return {attention_.scores->output.func, attention_.scores->output.func, product_.column, x_tile_};
+        return {attention_.rows, attention_.rows + ".update()", attention_.key, source_.rvar("key_tile")};
+    }
+
     void schedule_scores(const MatmulLoops& scores) {
-        const std::string &x = product_.column, &y = product_.row;
-        const int vectors = choose_tile_vectors(source_.target(), scores.element, tile_rows_, scores.columns);
+        const ScoreLoops loops = score_loops();
+        const std::string& y = product_.row;
+        const int vectors = choose_tile_vectors(target_, scores.element, tile_rows_, scores.columns);
         const std::string width = fmt::format("{} * {}", vector_, source_.param("score_vectors", vectors));
-        Directives directives = {compute_at(product_.output.func, block_), guarded_split(x, x_tile_, width)};
+        Directives directives = {guarded_split(loops.x, loops.x_tile, width)};
         if (has_versions_) {
-            directives.push_back(reorder({x, y, x_tile_}));
+            directives.push_back(reorder({loops.x, y, loops.x_tile}));
         } else {
             directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
-            directives.push_back(reorder({x, y, y_tile_, x_tile_}));
+            directives.push_back(reorder({loops.x, y, y_tile_, loops.x_tile}));
         }
-        const Directives registers = in_registers(scores, vector_);
-        source_.schedule(scores.output.func, joined(directives, registers));
+        directives =
+            joined(directives, {fmt::format("vectorize({}, {})", loops.x, vector_), unroll(loops.x), unroll(y)});
+        if (attention_.rows.empty()) directives.insert(directives.begin(), at_block());
+        source_.schedule(loops.stage, directives);
         schedule_panels(scores);
-        schedule_sums(source_, scores, compute_at(scores.output.func, has_versions_ ? x_tile_ : y_tile_), width,
-                      registers);
+        schedule_sums(source_, scores, compute_at(loops.func, has_versions_ ? loops.x_tile : y_tile_), width,
+                      in_registers(scores, vector_));
     }
+
+    std::string at_block() const { return compute_at(product_.output.func, block_); }
 
     void schedule_panels(const MatmulLoops& matmul) {
         source_.schedule(matmul.panels, {image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_),
@@ -122,23 +145,29 @@ private:
     }
 
     void schedule_rows() {
-        const std::string &x = product_.column, place = compute_at(product_.output.func, block_);
-        const int width = filled(product_.depth, lanes_);
-        source_.schedule(attention_.exp, {place, fmt::format("vectorize({}, {}, {})", x, width,
-                                                             tail_strategy(product_.depth, width, true))});
+        const std::string whole_vectors = fmt::format("vectorize({}, {}, TailStrategy::RoundUp)", product_.column,
+                                                      std::min(attention_.width, lanes_));
+        if (!attention_.rows.empty()) {
+            source_.schedule(attention_.rows, {at_block(), whole_vectors});
+            if (!attention_.scores)
+                source_.schedule(
+                    attention_.rows + ".update()",
+                    {fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", attention_.key, vector_)});
+        }
+        source_.schedule(attention_.exp, {at_block(), whole_vectors});
         // All maxima first: the rows' exp need not wait for them one by one.
         for (const std::string& reduction : {attention_.max, attention_.total}) {
-            source_.schedule(fmt::format("{}.{};", reduction, place));
-            if (attention_.element.empty()) continue;
+            source_.schedule(fmt::format("{}.{};", reduction, at_block()));
             source_.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", reduction, attention_.element,
                                          attention_.width, product_.row));
         }
-        source_.schedule(fmt::format("{}.{};", attention_.factor, place));
+        source_.schedule(fmt::format("{}.{};", attention_.factor, at_block()));
     }
 
     KernelSource& source_;
     const AttentionLoops& attention_;
     const MatmulLoops& product_;
+    const Target target_;
     int lanes_, tile_rows_ = 0;
     bool has_versions_;  // of tiles, for rows that only a run knows
     std::string x_tile_, y_tile_, rows_, vector_;

@@ -11,17 +11,16 @@ namespace onnx2halide {
 
 namespace {
 
-/// Two loads start in a cycle; a sum can be added to again after 4 cycles; the second-level cache gives 24 bytes a
-/// cycle.
+/// Two loads start in a cycle; a sum can be added to again after 4 cycles.
 double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
-    constexpr double level2_bytes = 24, level1_weights = 20480;
+    constexpr double level1_weights = 20480;
     const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;
     const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
     const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
     double step = std::max({sums / multiply_adds, loads / 2.0, 4.0}) + 0.02 * loads;
     const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
-        step = std::max(step, weight_bytes / level2_bytes);
+        step = std::max(step, weight_bytes / level2_rate);
     if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
     // Sums of a part of a group go to memory and come back.
     const bool is_part = loops.whole_group && tile.vectors * tile.lanes < loops.channels;

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 
+#include "ops/conv_tile.h"
+
 namespace onnx2halide {
 
 namespace {
 
-/// Cycles of one step along the reduction: two multiply-adds and two loads start in each, and an accumulator waits four
-/// for its sum. Of tiles with as many sums the one with fewer loads is faster: some come from the second-level cache.
-double step_cycles(const MatmulTile& tile) {
+/// Cycles of one step along the reduction: two multiply-adds and two loads start in each, B's vectors come from the
+/// second-level cache, and an accumulator waits four for its sum. Of tiles with as many sums the one with fewer loads
+/// is faster.
+double step_cycles(const MatmulTile& tile, const Target& target) {
     const int loads = tile.rows + tile.vectors;
-    return std::max({tile.rows * tile.vectors / 2.0, loads / 2.0, 4.0}) + 0.02 * loads;
+    const double from_level2 = tile.vectors * target.vector_bytes / level2_rate;
+    return std::max({tile.rows * tile.vectors / 2.0, loads / 2.0, from_level2, 4.0}) + 0.02 * loads;
 }
 
 /// Tiles along an extent. One that is not known yet counts as large.
@@ -23,11 +27,11 @@ double tiles(const Dim& extent, int64_t size) {
 /// The best tile of `least_rows` to `most_rows`.
 MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns, int least_rows,
                        int most_rows) {
-    // Of columns whose number only a run knows the last vector may be almost empty: it is the only one of its tile.
-    const int64_t most_vectors = columns.constant() ? 4 : 1;
+    // Of columns whose number only a run knows the last tile may be almost empty.
+    const int64_t most_vectors = columns.constant() ? 4 : 2;
     const int lanes = target.lanes(sum), block = column_block(sum);
     const auto cycles = [&](const MatmulTile& tile) {
-        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * step_cycles(tile);
+        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * step_cycles(tile, target);
     };
     MatmulTile best{least_rows, 1};
     for (int vectors = 1; vectors <= most_vectors; ++vectors) {

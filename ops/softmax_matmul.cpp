@@ -1,5 +1,6 @@
 #include "ops/softmax_matmul.h"
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -13,29 +14,30 @@ namespace onnx2halide {
 namespace {
 
 // Names that the algorithm keeps for the schedule, all under output 0.
-constexpr const char *max_role = "max", *exp_role = "exp", *total_role = "total", *factor_role = "factor",
-                     *element_role = "element";
+constexpr const char *rows_role = "rows", *key_role = "key", *max_role = "max", *exp_role = "exp",
+                     *total_role = "total", *factor_role = "factor", *element_role = "element";
 
-/// The vectors of a row's elements that are reduced together.
+/// The vectors of a row's elements that are reduced together; the last one may have places behind the row's end.
 struct RowVectors {
     int width;
-    Dim count, rest;  // elements behind the last vector
+    Dim count;
+    bool is_padded;
 };
 
-/// Up to four vectors of the machine side by side, with few elements left: those are reduced one by one.
+/// Up to four vectors of the machine side by side.
 RowVectors row_vectors(const Dim& elements, int lanes) {
     const auto number = elements.constant();
     int best = lanes;
     if (number) {
         const auto cycles = [&](int width) {
-            return *number / width * (width / lanes + 1) + std::bit_width(static_cast<unsigned>(width)) * 4 +
-                   *number % width * 4;
+            return ceil_div(*number, width) * (std::max(1, width / lanes) + 1) +
+                   std::bit_width(static_cast<unsigned>(width)) * 4;
         };
         for (int width = 4 * lanes; width > 1; width /= 2) {
-            if (width <= *number && (best > *number || cycles(width) < cycles(best))) best = width;
+            if (cycles(width) < cycles(best)) best = width;
         }
     }
-    return {best, floor_div(elements, best), floor_mod(elements, best)};
+    return {best, ceil_div(elements, best), !floor_mod(elements, best).is(0)};
 }
 
 /// An element: `exp(x, y, c, n)`
@@ -79,32 +81,35 @@ void SoftmaxMatMul::define_rows(KernelSource& source) const {
         source.keep(output(0), role, name);
         return name;
     };
-    const RowVectors vectors = row_vectors(depth(), source.target().lanes(sum_type()));
-    Coordinates in_vectors = at, in_rest = at;
-    if (!vectors.count.is(0)) {
-        const std::string whole = source.rdom("keys", {vectors.width, vectors.count});
-        source.keep(output(0), element_role, KernelSource::axis(whole, 0));
-        in_vectors.back() =
-            fmt::format("{} * {} + {}", KernelSource::axis(whole, 1), vectors.width, KernelSource::axis(whole, 0));
-    }
-    if (!vectors.rest.is(0)) {
-        const std::string rest = source.rdom("keys_left", {vectors.rest});
-        in_rest.back() = fmt::format("{} + {}", source.dim(depth() - vectors.rest), KernelSource::axis(rest, 0));
-    }
-    const auto reduce = [&](const std::string& row, const std::string& identity, fmt::string_view combine,
-                            const auto& term) {
-        source.line(fmt::format("{} = {};", row, identity));
-        if (!vectors.count.is(0)) source.line(fmt::format(fmt::runtime(combine), row, term(in_vectors)));
-        if (!vectors.rest.is(0)) source.line(fmt::format(fmt::runtime(combine), row, term(in_rest)));
-    };
     const ElementType element = sum_type();
+    const RowVectors vectors = row_vectors(depth(), source.target().lanes(element));
+    const std::string lowest = lowest_literal(element);
+    std::string rows;
+    if (vectors.is_padded) {
+        rows = func(rows_role);
+        Coordinates filled = at;
+        filled.back() = KernelSource::axis(source.rdom("key", {depth()}), 0);
+        source.keep(output(0), key_role, filled.back());
+        source.line("// Behind a row's end lies what has no part in its softmax.");
+        source.line(fmt::format("{} = {};", of_element(rows, at), lowest));
+        source.line(fmt::format("{} = {};", of_element(rows, filled), source.read(input(0), filled)));
+    }
+    const std::string keys = source.rdom("keys", {vectors.width, vectors.count});
+    source.keep(output(0), element_role, KernelSource::axis(keys, 0));
+    Coordinates in_vectors = at;
+    in_vectors.back() =
+        fmt::format("{} * {} + {}", KernelSource::axis(keys, 1), vectors.width, KernelSource::axis(keys, 0));
+
+    const auto score = [&](const Coordinates& place) {
+        return vectors.is_padded ? of_element(rows, place) : source.read(input(0), place);
+    };
     const std::string max = of_row(func(max_role), at), exp = func(exp_role), total = of_row(func(total_role), at),
                       factor = of_row(func(factor_role), at);
-    const auto score = [&](const Coordinates& place) { return source.read(input(0), place); };
-    reduce(max, lowest_literal(element), "{0} = max({0}, {1});", score);
+    source.line(fmt::format("{} = {};", max, lowest));
+    source.line(fmt::format("{0} = max({0}, {1});", max, score(in_vectors)));
     source.line(fmt::format("{} = onnx::exp_from_largest({} - {});", of_element(exp, at), score(at), max));
-    reduce(total, KernelSource::literal(int64_t{0}, element), "{0} += {1};",
-           [&](const Coordinates& place) { return of_element(exp, place); });
+    source.line(fmt::format("{} = {};", total, KernelSource::literal(int64_t{0}, element)));
+    source.line(fmt::format("{} += {};", total, of_element(exp, in_vectors)));
     source.line(fmt::format("{} = 1 / {};", factor, total));
 }
 
@@ -125,12 +130,16 @@ void SoftmaxMatMul::schedule(KernelSource& source) const {
         attention.scores = static_cast<const MatrixProduct&>(*product).loops(source);
         attention.scores->output = {source.name(input(0)), {}, {}, sum_type()};
     }
+    const RowVectors vectors = row_vectors(depth(), source.target().lanes(sum_type()));
+    if (vectors.is_padded) {
+        attention.rows = source.kept(output(0), rows_role);
+        attention.key = source.kept(output(0), key_role);
+    }
     attention.max = source.kept(output(0), max_role);
     attention.exp = source.kept(output(0), exp_role);
     attention.total = source.kept(output(0), total_role);
     attention.factor = source.kept(output(0), factor_role);
-    const RowVectors vectors = row_vectors(depth(), source.target().lanes(sum_type()));
-    if (!vectors.count.is(0)) attention.element = source.kept(output(0), element_role);
+    attention.element = source.kept(output(0), element_role);
     attention.width = vectors.width;
     schedule_attention(source, attention);
 }

@@ -10,8 +10,9 @@ namespace onnx2halide {
 
 namespace {
 
-// Bytes a cycle that one core reads. They differ by some two times between machines, the ratios less.
-constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;
+// Bytes a cycle that one core reads from behind the second-level cache. They differ by some two times between
+// machines, the ratios less.
+constexpr double level3_rate = 12, memory_rate = 5;
 constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
 /// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
 constexpr double transform_cycles = 3;
