@@ -92,8 +92,12 @@ std::string MatrixProduct::define_product_of_pairs(KernelSource& source, const C
                       pair = KernelSource::axis(k, 1);
     source.keep(output(0), pair_role, place);
     source.keep(output(0), step_role, pair);
-    return product_text(a_element(source, at, fmt::format("{} * 2 + {}", pair, place)),
-                        b_of_pair(source, at, pair, place), in(0).element);
+    return product_text(a_element(source, at, step_of_pair(pair, place)), b_of_pair(source, at, pair, place),
+                        in(0).element);
+}
+
+std::string MatrixProduct::step_of_pair(const std::string& pair, const std::string& place) {
+    return fmt::format("{} * 2 + {}", pair, place);
 }
 
 std::string MatrixProduct::read_a(KernelSource& source, const Coordinates& at) const {

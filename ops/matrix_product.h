@@ -42,10 +42,12 @@ protected:
     /// Whether B has pairs of steps side by side, which are multiplied and added at once, and its element for one of a
     /// pair's two places.
     virtual bool b_has_pairs() const { return false; }
-    virtual std::string b_of_pair(KernelSource&, const Coordinates&, const std::string& /*pair*/,
-                                  const std::string& /*place*/) const {
-        return "";
+    virtual std::string b_of_pair(KernelSource& source, const Coordinates& at, const std::string& pair,
+                                  const std::string& place) const {
+        return b_element(source, at, step_of_pair(pair, place));
     }
+    /// The number of a step: `pair * 2 + place`.
+    static std::string step_of_pair(const std::string& pair, const std::string& place);
     /// Whether B is read as blocks of columns (see column_block), zero behind the last column.
     virtual bool b_is_packed() const { return false; }
 

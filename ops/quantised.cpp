@@ -7,6 +7,12 @@
 
 namespace onnx2halide {
 
+bool is_zero(const Value* integers) {
+    if (!integers->constant) return false;
+    const std::vector<int64_t> elements = integers->constant->integers();
+    return std::all_of(elements.begin(), elements.end(), [](int64_t element) { return element == 0; });
+}
+
 Value* real_constant(Expansion& expansion, const std::string& role, float number) {
     return expansion.constant(role, make_constant(ElementType::float32, {}, std::vector{number}));
 }

@@ -11,6 +11,9 @@ namespace onnx2halide {
 /// The rows of products, which are among those of quantised operators.
 std::vector<Operator> quantised_products();
 
+/// Whether integers are known to be 0, as a zero point may be.
+bool is_zero(const Value* integers);
+
 /// A float scalar.
 Value* real_constant(Expansion& expansion, const std::string& role, float number);
 

@@ -14,12 +14,6 @@ struct Operand {
     int64_t axes_behind = 0;
 };
 
-bool is_zero(const Value* integers) {
-    if (!integers->constant) return false;
-    const std::vector<int64_t> elements = integers->constant->integers();
-    return std::all_of(elements.begin(), elements.end(), [](int64_t element) { return element == 0; });
-}
-
 Value* cast(Expansion& expansion, const std::string& role, Value* x, ElementType type) {
     return expansion.add(role, {"Cast", 13, {x}, {{"to", static_cast<int64_t>(type)}}});
 }

@@ -130,15 +130,17 @@ double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& tar
            copy_cycles * static_cast<double>(loops.inputs * loops.height * loops.width) + weight_cycles(loops, taps);
 }
 
-std::optional<int> choose_winograd_outputs(const WinogradLoops& loops, const Target& target) {
-    std::optional<int> best;
-    double least = direct_cycles(loops, 9, target);
+std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target) {
+    if (algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
+    if (algorithm == ConvAlgorithm::winograd) return choose_winograd_walk(loops, 4, target);
+    constexpr int64_t taps = 9;
+    std::optional<WinogradWalk> best;
+    double least = direct_cycles(loops, taps, target);
     for (const int outputs : {2, 4}) {
-        const double cycles = choose_winograd_walk(loops, outputs, target).cycles;
-        if (cycles < least) {
-            least = cycles;
-            best = outputs;
-        }
+        const WinogradWalk walk = choose_winograd_walk(loops, outputs, target);
+        if (walk.cycles >= least) continue;
+        least = walk.cycles;
+        best = walk;
     }
     return best;
 }

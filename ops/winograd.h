@@ -43,7 +43,8 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
 /// included.
 double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& target);
 
-/// The outputs of a tile with which Winograd's algorithm is the faster one; nothing where the direct one is.
-std::optional<int> choose_winograd_outputs(const WinogradLoops& loops, const Target& target);
+/// How a convolution takes Winograd's algorithm, where it is asked for or faster than the direct one; nothing where the
+/// direct one is taken, as it always is on a GPU.
+std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target);
 
 }  // namespace onnx2halide

@@ -42,14 +42,6 @@ void become(Node& conv, const std::string& op_type, int64_t channels) {
     conv.attributes["output_channels"] = channels;
 }
 
-/// The outputs of a tile along each axis, where Winograd's algorithm is asked for or faster.
-std::optional<int> winograd_outputs(const Node& conv, const Target& target, ConvAlgorithm algorithm) {
-    const auto loops = winograd_loops(conv);
-    if (!loops || algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
-    if (algorithm == ConvAlgorithm::winograd) return 4;
-    return choose_winograd_outputs(*loops, target);
-}
-
 void pack_winograd(Graph& graph, Node& conv, int outputs) {
     Value* weights = conv.inputs.at(1);
     graph.set_input(&conv, 1,
@@ -80,8 +72,9 @@ void pack_direct(Graph& graph, Node& conv, const Target& target) {
 
 void pack_conv(Graph& graph, Node& conv, const Target& target, ConvAlgorithm algorithm) {
     if (!has_constant_weights(conv)) return;
-    if (const auto outputs = winograd_outputs(conv, target, algorithm)) return pack_winograd(graph, conv, *outputs);
-    pack_direct(graph, conv, target);
+    const auto loops = winograd_loops(conv);
+    const auto walk = loops ? choose_winograd(*loops, algorithm, target) : std::nullopt;
+    walk ? pack_winograd(graph, conv, walk->outputs) : pack_direct(graph, conv, target);
 }
 
 }  // namespace

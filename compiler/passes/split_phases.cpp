@@ -81,9 +81,8 @@ double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgo
                         grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back())};
     double least = direct_cycles(loops, taps, target);
     const bool suits_winograd = grid.size() == 2 && grid[0].window == 3 && grid[1].window == 3 && group == 1;
-    if (suits_winograd && algorithm != ConvAlgorithm::direct && !target.is_gpu()) {
-        if (const auto outputs = choose_winograd_outputs(loops, target))
-            least = choose_winograd_walk(loops, *outputs, target).cycles;
+    if (suits_winograd) {
+        if (const auto walk = choose_winograd(loops, algorithm, target)) least = walk->cycles;
     }
     return least * static_cast<double>(images);
 }

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -8,6 +7,7 @@
 #include "compiler/passes/passes.h"
 #include "ops/conv_winograd.h"
 #include "ops/product.h"
+#include "ops/quantised.h"
 
 namespace onnx2halide {
 
@@ -20,12 +20,6 @@ struct Quantised {
 };
 
 bool is_one_number(const Value* value) { return value->checked_type().elements().is(1); }
-
-bool is_zero(const Value* integers) {
-    if (!integers->constant) return false;
-    const std::vector<int64_t> elements = integers->constant->integers();
-    return std::all_of(elements.begin(), elements.end(), [](int64_t element) { return element == 0; });
-}
 
 /// What a DequantizeLinear makes a value of, where its zero point is one number or 0.
 std::optional<Quantised> quantised(const Value* value) {
@@ -78,12 +72,10 @@ bool is_plain(const Node& node) {
 
 /// Whether Winograd's algorithm, which has no integers, computes a convolution in less time than sums of integers do.
 bool prefers_winograd(const Node& node, const Target& target, ConvAlgorithm algorithm) {
-    if (node.op_type != "Conv" || algorithm == ConvAlgorithm::direct) return false;
-    const auto loops = winograd_loops(node);
-    const auto outputs = loops ? choose_winograd_outputs(*loops, target) : std::nullopt;
+    const auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
+    const auto walk = loops ? choose_winograd(*loops, algorithm, target) : std::nullopt;
     constexpr int64_t taps = 9;
-    return outputs && choose_winograd_walk(*loops, *outputs, target).cycles * target.pair_rate <
-                          direct_cycles(*loops, taps, target);
+    return walk && walk->cycles * target.pair_rate < direct_cycles(*loops, taps, target);
 }
 
 std::optional<Product> product(Node& node, const Target& target, ConvAlgorithm algorithm) {
