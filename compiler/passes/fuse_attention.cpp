@@ -53,12 +53,13 @@ Rows find_rows(const Graph& graph, const Node& product) {
     return {};
 }
 
-/// Whether it is a batch of products of matrices, each with its own right one, which are computed in tiles.
+/// Whether it is a batch of products of matrices, each with its own right one, which are computed in tiles; without
+/// keys there is nothing to compute.
 bool is_attention(const Node& product) {
     const TensorType &scores = product.inputs[0]->checked_type(), &values = product.inputs[1]->checked_type();
     const size_t rank = scores.rank();
     if (rank < 2 || values.rank() != rank) return false;
-    if (!values.shape[rank - 1].constant()) return false;
+    if (!values.shape[rank - 1].constant() || scores.elements().is(0)) return false;
     if (scores.element != ElementType::float32 && scores.element != ElementType::float64) return false;
     for (size_t axis = 0; axis + 2 < rank; ++axis) {
         if (prove_equal(scores.shape[axis], values.shape[axis]) != Proof::yes) return false;

@@ -81,6 +81,25 @@ TEST_CASE("a tile's sums, its vectors of B and elements of A fit in the register
     }
 }
 
+TEST_CASE("of tiles with as many sums the one with fewer loads is taken") {
+    struct {
+        const char* target;
+        Dim rows, columns;
+        int tile_rows, vectors;
+    } const cases[] = {
+        {"x86-64-linux-avx512_skylake", 128, 768, 8, 3},
+        {"x86-64-linux-avx512_skylake", 128, 64, 8, 2},  // 4 x 4 would wait for the second-level cache
+        {"x86-64-linux-avx512_skylake", Dim::symbol("rows"), Dim::symbol("columns"), 8, 2},
+        {"x86-64-linux-avx2-fma", 96, 768, 6, 2},
+    };
+    for (const auto& each : cases) {
+        const MatmulTile tile = choose_matmul_tile(Target::parse(each.target), float32, each.rows, each.columns);
+        INFO(each.target << " " << each.rows.text() << "x" << each.columns.text());
+        CHECK(tile.rows == each.tile_rows);
+        CHECK(tile.vectors == each.vectors);
+    }
+}
+
 TEST_CASE("which form a product takes") {
     const Row rows[] = {
         {"few rows stream B", "a = input float32[1,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",
