@@ -30,8 +30,9 @@ int choose_block(int64_t rows, int tile) {
 /// A machine with the registers that exp leaves to the sums of products: LLVM keeps its constants in the others from
 /// block to block, and would rather spill sums.
 Target without_constants_of_exp(Target target) {
-    constexpr int constants = 13;
-    target.vector_registers = std::max(target.vector_registers - constants, 11);
+    // A machine with few registers spills constants in any case: 4 x 2 sums, two vectors and an operand stay.
+    constexpr int constants = 13, least = 11;
+    target.vector_registers = std::max(target.vector_registers - constants, least);
     return target;
 }
 
@@ -78,7 +79,8 @@ private:
             directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
             directives.push_back(reorder(joined({x, y, y_tile_, x_tile_, block_}, batch.vars)));
         }
-        directives = joined(joined(directives, in_registers(product_, vector_)), tasks(turning_loops(batch)));
+        directives = joined(joined(directives, in_registers(product_.column, product_.row, vector_)),
+                            tasks(turning_loops(batch)));
         if (has_versions_) {
             source_.schedule_versions(product_.output.func,
                                       fmt::format("tile_versions({}, {}, 0.75)", source_.dim(product_.rows), rows_),
@@ -88,7 +90,7 @@ private:
         }
         schedule_panels(product_);
         schedule_sums(source_, product_, compute_at(product_.output.func, has_versions_ ? x_tile_ : y_tile_), width,
-                      in_registers(product_, vector_));
+                      in_registers(product_.column, product_.row, vector_));
     }
 
     /// Makes parallel tasks and sets the loop over images, outside of which nothing is packed.
@@ -128,13 +130,12 @@ private:
             directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
             directives.push_back(reorder({loops.x, y, y_tile_, loops.x_tile}));
         }
-        directives =
-            joined(directives, {fmt::format("vectorize({}, {})", loops.x, vector_), unroll(loops.x), unroll(y)});
+        directives = joined(directives, in_registers(loops.x, y, vector_));
         if (attention_.rows.empty()) directives.insert(directives.begin(), at_block());
         source_.schedule(loops.stage, directives);
         schedule_panels(scores);
         schedule_sums(source_, scores, compute_at(loops.func, has_versions_ ? loops.x_tile : y_tile_), width,
-                      in_registers(scores, vector_));
+                      in_registers(scores.column, scores.row, vector_));
     }
 
     std::string at_block() const { return compute_at(product_.output.func, block_); }

@@ -7,17 +7,19 @@
 
 #include <fmt/format.h>
 
+#include "ops/cycles.h"
+
 namespace onnx2halide {
 
 namespace {
 
-/// Two loads start in a cycle; a sum can be added to again after 4 cycles.
+/// Cycles of one tile, from its bias to its results.
 double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr double level1_weights = 20480;
     const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;
     const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
     const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
-    double step = std::max({sums / multiply_adds, loads / 2.0, 4.0}) + 0.02 * loads;
+    double step = step_cycles(sums, loads, multiply_adds);
     const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_rate);
@@ -168,13 +170,6 @@ int pixels_of_task(const ConvLoops& loops, const ConvTile& tile) {
     const int64_t channel_tiles = ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
     const double pixel_cycles = static_cast<double>(tile.cycles * channel_tiles) / tile.pixels;
     return static_cast<int>(std::ceil(task_cycles / pixel_cycles));
-}
-
-double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on) {
-    constexpr struct { int threads, weight; } machines[] = {{1, 8}, {2, 8}, {4, 4}, {8, 3}, {16, 2}, {32, 1}, {64, 1}};
-    double use = 0;
-    for (const auto& [threads, weight] : machines) use += weight * cycles / threads / cycles_on(threads);
-    return use;
 }
 
 }  // namespace onnx2halide

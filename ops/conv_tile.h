@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "compiler/graph/dim.h"
@@ -64,16 +63,5 @@ int64_t estimate(const Dim& extent);
 
 /// Output pixels, in all channels, that make a task worth its while, for walks where a run knows how many there are.
 int pixels_of_task(const ConvLoops& loops, const ConvTile& tile);
-
-// What the estimates of direct convolutions, of Winograd's and of products share.
-
-constexpr double level2_rate = 24;              // bytes that the second-level cache gives in a cycle
-constexpr double task_overhead = 300;           // cycles of handing a task to a thread
-constexpr double copy_cycles = 0.3;             // of an input element and its edges
-constexpr double least_parallel_cycles = 6000;  // below which tasks are not worth it
-
-/// The sum of how well machines with few and with many threads are used: `cycles_on(threads)` is what takes them, of
-/// work that takes one thread `cycles` at best. A machine's share counts by how common it is.
-double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on);
 
 }  // namespace onnx2halide

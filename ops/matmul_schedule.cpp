@@ -54,8 +54,8 @@ Directives bounded(const MatmulLoops& matmul, Directives stage, const std::strin
 
 }  // namespace
 
-Directives in_registers(const MatmulLoops& matmul, const std::string& vector) {
-    return {fmt::format("vectorize({}, {})", matmul.column, vector), unroll(matmul.column), unroll(matmul.row)};
+Directives in_registers(const std::string& column, const std::string& row, const std::string& vector) {
+    return {fmt::format("vectorize({}, {})", column, vector), unroll(column), unroll(row)};
 }
 
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
@@ -157,7 +157,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
                                   source.param("vectors_of_few_rows", wider), vectors);
     }
     const std::string width = fmt::format("{} * {}", vector, vectors);
-    const Directives registers = in_registers(matmul, vector);
+    const Directives registers = in_registers(matmul.column, matmul.row, vector);
     const std::string rows = source.param("rows", tile.rows);
     const std::string split_rows = has_versions ? fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)",
                                                               y, y_tile, KernelSource::tile_size)

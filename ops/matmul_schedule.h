@@ -23,7 +23,7 @@ struct MatmulLoops {
 Loops batch_loops(const MatmulLoops& matmul);
 
 /// A tile's loops, unrolled, of vectors of so many columns.
-Directives in_registers(const MatmulLoops& matmul, const std::string& vector);
+Directives in_registers(const std::string& column, const std::string& row, const std::string& vector);
 
 /// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` says where they are computed.
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,

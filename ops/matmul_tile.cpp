@@ -2,20 +2,11 @@
 
 #include <algorithm>
 
-#include "ops/conv_tile.h"
+#include "ops/cycles.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// Cycles of one step along the reduction: two multiply-adds and two loads start in each, B's vectors come from the
-/// second-level cache, and an accumulator waits four for its sum. Of tiles with as many sums the one with fewer loads
-/// is faster.
-double step_cycles(const MatmulTile& tile, const Target& target) {
-    const int loads = tile.rows + tile.vectors;
-    const double from_level2 = tile.vectors * target.vector_bytes / level2_rate;
-    return std::max({tile.rows * tile.vectors / 2.0, loads / 2.0, from_level2, 4.0}) + 0.02 * loads;
-}
 
 /// Tiles along an extent. One that is not known yet counts as large.
 double tiles(const Dim& extent, int64_t size) {
@@ -31,7 +22,10 @@ MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, c
     const int64_t most_vectors = columns.constant() ? 4 : 2;
     const int lanes = target.lanes(sum), block = column_block(sum);
     const auto cycles = [&](const MatmulTile& tile) {
-        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * step_cycles(tile, target);
+        constexpr double multiply_adds = 2;
+        const double from_level2 = tile.vectors * target.vector_bytes / level2_rate;
+        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) *
+               step_cycles(tile.rows * tile.vectors, tile.rows + tile.vectors, multiply_adds, from_level2);
     };
     MatmulTile best{least_rows, 1};
     for (int vectors = 1; vectors <= most_vectors; ++vectors) {

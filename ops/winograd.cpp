@@ -5,14 +5,12 @@
 #include <vector>
 
 #include "ops/conv_weights.h"
+#include "ops/cycles.h"
 
 namespace onnx2halide {
 
 namespace {
 
-// Bytes a cycle that one core reads from behind the second-level cache. They differ by some two times between
-// machines, the ratios less.
-constexpr double level3_rate = 12, memory_rate = 5;
 constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
 /// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
 constexpr double transform_cycles = 3;
@@ -133,9 +131,8 @@ double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& tar
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target) {
     if (algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
     if (algorithm == ConvAlgorithm::winograd) return choose_winograd_walk(loops, 4, target);
-    constexpr int64_t taps = 9;
     std::optional<WinogradWalk> best;
-    double least = direct_cycles(loops, taps, target);
+    double least = direct_cycles(loops, winograd_kernel, target);
     for (const int outputs : {2, 4}) {
         const WinogradWalk walk = choose_winograd_walk(loops, outputs, target);
         if (walk.cycles >= least) continue;

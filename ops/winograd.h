@@ -14,6 +14,9 @@ enum class ConvAlgorithm {
     winograd,   // Winograd's minimal filtering, wherever it is possible
 };
 
+/// Taps of the convolutions for which there is Winograd's algorithm.
+constexpr int64_t winograd_kernel = 3 * 3;
+
 /// A 3×3 convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs × outputs, of which each is
 /// transformed to (outputs + 2)² places, and one matrix product a place.
 struct WinogradLoops {

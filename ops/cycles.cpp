@@ -1,0 +1,18 @@
+#include "ops/cycles.h"
+
+#include <algorithm>
+
+namespace onnx2halide {
+
+double step_cycles(int sums, int loads, double multiply_adds, double fetch_cycles) {
+    return std::max({sums / multiply_adds, loads / 2.0, fetch_cycles, 4.0}) + 0.02 * loads;
+}
+
+double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on) {
+    constexpr struct { int threads, weight; } machines[] = {{1, 8}, {2, 8}, {4, 4}, {8, 3}, {16, 2}, {32, 1}, {64, 1}};
+    double use = 0;
+    for (const auto& [threads, weight] : machines) use += weight * cycles / threads / cycles_on(threads);
+    return use;
+}
+
+}  // namespace onnx2halide

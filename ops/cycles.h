@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+
+// What the estimates behind schedules share: times in cycles of one core.
+namespace onnx2halide {
+
+// Bytes a cycle that one core reads. They differ by some two times between machines, the ratios less.
+constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;
+
+constexpr double task_overhead = 300;           // cycles of handing a task to a thread
+constexpr double copy_cycles = 0.3;             // of an input element and its edges
+constexpr double least_parallel_cycles = 6000;  // below which tasks are not worth it
+
+/// Of one step of a tile's reduction: two loads start in a cycle, and a sum can be added to again after 4. Of tiles
+/// with as many sums the one with fewer loads is faster. Operands that take `fetch_cycles` on their way from a farther
+/// cache come meanwhile.
+double step_cycles(int sums, int loads, double multiply_adds, double fetch_cycles = 0);
+
+/// The sum of how well machines with few and with many threads are used: `cycles_on(threads)` is what takes them, of
+/// work that takes one thread `cycles` at best. A machine's share counts by how common it is.
+double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on);
+
+}  // namespace onnx2halide
