@@ -135,8 +135,8 @@ protected:
         const std::string lowest = has_input(1) ? operands[next++] : text(lowest_);
         const std::string highest = has_input(2) ? operands[next] : text(highest_);
         if (lowest.empty() && highest.empty()) return operands[0];
-        if (highest.empty()) return fmt::format("onnx::max({}, {})", operands[0], lowest);
-        if (lowest.empty()) return fmt::format("onnx::min({}, {})", operands[0], highest);
+        if (highest.empty()) return fmt::format("onnx::at_least({}, {})", operands[0], lowest);
+        if (lowest.empty()) return fmt::format("onnx::at_most({}, {})", operands[0], highest);
         return fmt::format("onnx::clip({}, {}, {})", operands[0], lowest, highest);
     }
 

@@ -59,10 +59,20 @@ inline Expr min(Expr a, Expr b) {
     return select(onnx::is_nan(a), a, onnx::is_nan(b), b, Halide::min(a, b));
 }
 
+// The larger of x and a bound that is a number; NaN where x is. In this order of operands a processor's maximum is what the selection says, and Halide,
+// whose own max may turn them round, leaves it as it is.
+inline Expr at_least(Expr x, Expr bound) {
+    return x.type().is_float() ? strict_float(select(x < bound, bound, x)) : Halide::max(x, bound);
+}
+
+// The smaller of x and a bound that is a number; NaN where x is.
+inline Expr at_most(Expr x, Expr bound) {
+    return x.type().is_float() ? strict_float(select(bound < x, bound, x)) : Halide::min(x, bound);
+}
+
 // `highest` where the interval is empty.
 inline Expr clip(Expr x, Expr lowest, Expr highest) {
-    Expr clipped = Halide::min(Halide::max(x, lowest), highest);
-    return x.type().is_float() ? select(onnx::is_nan(x), x, clipped) : clipped;
+    return onnx::at_most(onnx::at_least(x, lowest), highest);
 }
 
 // Halide's abs of an int is unsigned.
@@ -84,12 +94,12 @@ inline Expr exp(Expr x) {
 // e^x of a float32 held to [-88, 88], within 2 units in the last place, in fewer and simpler instructions than Halide's; 0 at -88. x = n ln 2 + r,
 // and e^r is a polynomial (its coefficients are those of the Cephes library).
 inline Expr bounded_exp(Expr x) {
-    x = clamp(x, -88.0f, 88.0f);
+    x = onnx::clip(x, -88.0f, 88.0f);
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, here with the bias of an exponent.
     const float magic = 12582912.0f + 127;
     Expr shifted = strict_float(x * 1.44269504f + magic), n = strict_float(shifted - magic);
     // The first part of ln 2 has so few bits that its product is exact.
-    Expr r = strict_float(x - n * 0.693359375f) + n * 2.12194440e-4f;
+    Expr r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     Expr p = ((((1.9875691500e-4f * r + 1.3981999507e-3f) * r + 8.3334519073e-3f) * r + 4.1665795894e-2f) * r + 1.6666665459e-1f) * r + 0.5f;
     Expr power = reinterpret<float>(reinterpret<int32_t>(shifted) << 23);
     return ((p * r + 1.0f) * r + 1.0f) * power;
@@ -97,7 +107,7 @@ inline Expr bounded_exp(Expr x) {
 
 // e^x of how far an element is from the largest of its row, which makes x 0 or less: 0 from -88 on, as of elements that a mask hides.
 inline Expr exp_from_largest(Expr x) {
-    return x.type().bits() == 64 ? Halide::exp(x) : select(onnx::is_nan(x), x, onnx::bounded_exp(x));
+    return x.type().bits() == 64 ? Halide::exp(x) : onnx::bounded_exp(x);
 }
 
 // Halide's vectorised log takes NaN and infinity for numbers.
@@ -115,19 +125,20 @@ inline Expr erf(Expr x) {
 // Halide's tanh does not vectorise. This quotient of polynomials is within 4e-7 of it up to 9 and exceeds 1 at 9.5.
 inline Expr tanh(Expr x) {
     if (x.type().bits() == 64) return Halide::tanh(x);
-    Expr y = clamp(x, -9.5f, 9.5f), z = y * y;
+    Expr y = onnx::clip(x, -9.5f, 9.5f), z = y * y;
     Expr p = (((1.3354479e-8f * z + 2.0608947e-5f) * z + 3.4955799e-3f) * z + 0.13381019f) * z + 1.0f;
     Expr q = (((7.7764825e-7f * z + 3.2856213e-4f) * z + 2.5876951e-2f) * z + 0.4671433f) * z + 1.0f;
-    return select(onnx::is_nan(x), x, clamp(y * p / q, -1.0f, 1.0f));
+    return onnx::clip(y * p / q, -1.0f, 1.0f);
 }
 
 inline Expr sigmoid(Expr x) {
     if (x.type().bits() == 64) return strict_float(1 / (1 + onnx::exp(-x)));
-    return select(onnx::is_nan(x), x, 1.0f / (1.0f + onnx::bounded_exp(-x)));
+    Expr e = onnx::bounded_exp(x);
+    return e / (1.0f + e);
 }
 
 inline Expr relu(Expr x) {
-    return onnx::max(x, cast(x.type(), 0));
+    return onnx::at_least(x, cast(x.type(), 0));
 }
 
 inline Expr leaky_relu(Expr x, Expr alpha) {
@@ -135,7 +146,7 @@ inline Expr leaky_relu(Expr x, Expr alpha) {
 }
 
 inline Expr thresholded_relu(Expr x, Expr alpha) {
-    return select(x > alpha || onnx::is_nan(x), x, cast(x.type(), 0));
+    return strict_float(select(x > alpha, x, cast(x.type(), 0)));
 }
 
 inline Expr elu(Expr x, Expr alpha) {
@@ -152,7 +163,7 @@ inline Expr celu(Expr x, Expr alpha) {
 
 // log(1 + exp(x)), without overflow.
 inline Expr softplus(Expr x) {
-    return strict_float(onnx::max(x, cast(x.type(), 0)) + Halide::log(1 + Halide::exp(-Halide::abs(x))));
+    return strict_float(onnx::at_least(x, cast(x.type(), 0)) + Halide::log(1 + Halide::exp(-Halide::abs(x))));
 }
 
 // x * tanh(log(1 + e)), which is x * ((1 + e)^2 - 1) / ((1 + e)^2 + 1).
@@ -171,7 +182,7 @@ inline Expr gelu_tanh(Expr x) {
 }
 
 inline Expr swish(Expr x, Expr alpha) {
-    return strict_float(x / (1 + onnx::exp(-alpha * x)));
+    return strict_float(x * onnx::sigmoid(alpha * x));
 }
 
 inline Expr hard_sigmoid(Expr x, Expr alpha, Expr beta) {

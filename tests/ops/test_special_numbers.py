@@ -1,0 +1,68 @@
+"""NaN, infinities and numbers near the ends of what functions compute with, against ONNX's reference: alone, and behind a convolution,
+whose results LLVM takes for finite numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnx2halide
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx2halide.references import OnnxReference
+
+NUMBERS = np.float32(
+    [np.nan, -np.nan, np.inf, -np.inf, 0, -0.0, 0.25, -0.25, 9.4, -9.4, 20, -20, 87, -87, 88.5, -88.5, 104, -104, 1e30, -1e30, 3e38, -3e38, 1e-30]
+)
+# Vectors of any machine, and what fills none.
+SHAPE = (1, 23, 5, 7)
+
+
+@dataclass
+class Special:
+    op: str
+    attributes: dict
+    bounds: tuple = ()  # operands behind the first
+    behind_conv: bool = False
+
+    def __str__(self):
+        texts = [f"{key}={value}" for key, value in self.attributes.items()] + [str(bound) for bound in self.bounds]
+        return " ".join([self.op, *texts, *(["behind Conv"] if self.behind_conv else [])])
+
+    def model(self) -> onnx.ModelProto:
+        channels = SHAPE[1]
+        named = [(f"bound{i}", bound) for i, bound in enumerate(self.bounds) if bound is not None]
+        constants = [numpy_helper.from_array(np.float32(bound), name) for name, bound in named]
+        operands = [f"bound{i}" if bound is not None else "" for i, bound in enumerate(self.bounds)]
+        only = helper.make_node(self.op, ["c" if self.behind_conv else "x", *operands], ["y"], **self.attributes)
+        nodes = [only]
+        if self.behind_conv:
+            constants.append(numpy_helper.from_array(np.ones((channels, 1, 1, 1), np.float32), "w"))
+            nodes.insert(0, helper.make_node("Conv", ["x", "w"], ["c"], group=channels))
+        ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in ("x", "y")]
+        graph = helper.make_graph(nodes, "special", ports[:1], ports[1:], constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+
+
+FUNCTIONS = (
+    [(op, {}) for op in ("Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Softplus", "Softsign", "Mish", "HardSigmoid", "HardSwish", "Abs", "Sign", "Swish")]
+    + [(op, {"alpha": 0.3}) for op in ("LeakyRelu", "Elu", "Celu", "ThresholdedRelu")]
+    + [("Selu", {}), ("Gelu", {}), ("Gelu", {"approximate": "tanh"})]
+)
+CASES = [
+    Special(op, attributes, bounds, behind_conv)
+    for behind_conv in (False, True)
+    for op, attributes, bounds in [
+        *[(op, attributes, ()) for op, attributes in FUNCTIONS],
+        *[("Clip", {}, bounds) for bounds in ((0, 6), (-1, None), (None, 2))],
+        *[(op, {}, (bound,)) for op in ("Max", "Min") for bound in (1, np.nan)],
+    ]
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_special_numbers(case):
+    model, x = case.model(), np.resize(NUMBERS, SHAPE)
+    with np.errstate(all="ignore"):
+        expected = OnnxReference(model).run({"x": x})["y"]
+    found = onnx2halide.compile(model).run_by_name({"x": x})["y"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
