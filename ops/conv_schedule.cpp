@@ -54,6 +54,7 @@ private:
     ConvWalk walk_;
     std::string c_, x_;
     std::string lanes_, vectors_, pixels_, rows_;  // of a tile
+    std::string waiting_pixels_, waiting_rows_;    // of the tiles whose sums wait in memory together
     // Loops outside of a tile, innermost first: over tiles in a strip, over tiles of channels, over strips.
     std::vector<std::string> tiles_, channels_, strips_;
     std::string task_;
@@ -80,11 +81,15 @@ private:
         return conv_.has_long_epilogue && sums + registers > source_.target().vector_registers;
     }
     bool waits_in_memory() const { return gathers_group() || lacks_registers(); }
+    /// Whether the sums of many tiles wait together, so that a processor goes from sums to what follows them, and finds
+    /// nothing to do meanwhile, once for all of them. Tiles of open rows have several sizes, each with loops of its
+    /// own.
+    bool gathers_tiles() const { return lacks_registers() && !gathers_group() && !has_versions(); }
     /// Channels for which the output's loops go on together.
     std::string walked_channels() const {
         return gathers_group() ? fmt::format("{} * {}", lanes_, all_vectors()) : tile_channels();
     }
-    std::string compute_at_tile() const { return fmt::format("compute_at({}, {})", conv_.output.func, tiles_.front()); }
+    std::string compute_at_tile() const { return compute_at(conv_.output.func, tiles_.front()); }
 
     /// A tile that is shifted inwards may not be larger than the output, and beyond the last vector of channels there
     /// are no weights.
@@ -94,6 +99,36 @@ private:
             vectors_ = held(source_.param("vectors", tile_.vectors), all_vectors());
         pixels_ = has_versions() ? KernelSource::tile_size : held(source_.param("pixels", tile_.pixels), loops.width);
         if (tile_.tile_rows > 1) rows_ = held(source_.param("tile_rows", tile_.tile_rows), loops.height);
+        if (gathers_tiles()) declare_waiting();
+    }
+
+    /// Whole rows, or equal parts of one, whose sums leave much of the nearest cache to what the next ones read.
+    void declare_waiting() {
+        constexpr int64_t most_bytes = 4096;
+        const int64_t most = most_bytes / (tile_.vectors * tile_.lanes * info(conv_.loops.element).bytes);
+        const int64_t width = conv_.loops.width, parts = ceil_div(width, std::max<int64_t>(most, tile_.pixels));
+        const int64_t pixels = std::min(width, ceil_div(ceil_div(width, parts), tile_.pixels) * tile_.pixels);
+        waiting_pixels_ = held(source_.param("waiting_pixels", static_cast<int>(pixels)), width);
+        const int rows =
+            parts > 1 || !strips_of_rows() || conv_.loops.open_height ? 1 : choose_waiting_rows(most / width);
+        if (rows > 1) waiting_rows_ = held(source_.param("waiting_rows", rows), conv_.loops.height);
+    }
+
+    /// Rows that wait together: few turns from sums to what follows, and few rows that the last ones, which are shifted
+    /// inwards, compute twice.
+    int choose_waiting_rows(int64_t most) const {
+        constexpr double turn_cycles = 60;
+        const double row_cycles =
+            static_cast<double>(tile_.cycles * ceil_div(conv_.loops.width, tile_.pixels)) / tile_.tile_rows;
+        int best = tile_.tile_rows;
+        const auto cycles = [&](int rows) {
+            const int64_t blocks = ceil_div(walk_.strip, rows);
+            return static_cast<double>(blocks) * (rows * row_cycles + turn_cycles);
+        };
+        for (int rows = best; rows <= std::min<int64_t>(most, walk_.strip); rows += tile_.tile_rows) {
+            if (cycles(rows) < cycles(best)) best = rows;
+        }
+        return best;
     }
 
     void explain_tile() {
@@ -130,20 +165,22 @@ private:
     }
 
     void split_pixels() {
+        std::string& pixels = gathers_tiles() ? waiting_pixels_ : pixels_;
+        std::string& rows = waiting_rows_.empty() ? rows_ : waiting_rows_;
         if (conv_.loops.open_height) {
             split_open_rows();
         } else if (strips_of_rows()) {
-            split_strip(conv_.output.vars[2], conv_.loops.height, "rows", rows_);
+            split_strip(conv_.output.vars[2], conv_.loops.height, "rows", rows);
         } else if (!conv_.loops.open_width) {
-            split_strip(x_, conv_.loops.width, "columns", pixels_);
+            split_strip(x_, conv_.loops.width, "columns", pixels);
         }
         tiles_.push_back(outer(x_));
-        split(x_, tiles_.back(), pixels_, "ShiftInwards");
+        split(x_, tiles_.back(), pixels, "ShiftInwards");
         if (!strips_of_rows() && conv_.loops.open_width) split_open_row();
         if (!has_rows()) return;
         const std::string& y = conv_.output.vars[2];
-        tiles_.push_back(rows_.empty() ? y : outer(y));
-        if (!rows_.empty()) split(y, tiles_.back(), rows_, "ShiftInwards");
+        tiles_.push_back(rows.empty() ? y : outer(y));
+        if (!rows.empty()) split(y, tiles_.back(), rows, "ShiftInwards");
     }
 
     /// Splits a loop into strips of so many tiles or, where it is not tiled, of so many turns.
@@ -239,8 +276,9 @@ private:
 
     void place_sum() {
         if (waits_in_memory()) place_copy();
-        Directives directives = {gathers_group() ? fmt::format("compute_at({}, {})", copy(), source_.var("part"))
-                                                 : compute_at_tile()};
+        Directives directives = {gathers_group()   ? compute_at(copy(), source_.var("part"))
+                                 : gathers_tiles() ? compute_at(copy(), x_tile())
+                                                   : compute_at_tile()};
         // Lanes behind the last channel are computed and not stored.
         if (rounds_channels_up()) directives.push_back(fmt::format("bound_extent({}, {})", c_, tile_channels()));
         append(directives, vectorised());
@@ -276,8 +314,24 @@ private:
                 fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", c_, part, tile_channels()));
             directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
         }
+        if (gathers_tiles()) split_tiles(directives);
         append(directives, vectorised());
         source_.schedule(copy(), directives);
+    }
+
+    std::string x_tile() { return source_.var(x_ + "_tile"); }
+
+    /// Splits what waits together into the tiles that registers hold.
+    void split_tiles(Directives& directives) {
+        std::vector<std::string> order = in_tile();
+        const auto split_tile = [&](const std::string& var, const std::string& tile, const std::string& waiting) {
+            order.push_back(source_.var(var + "_tile"));
+            directives.push_back(fmt::format("split({0}, {1}, {0}, std::min({2}, {3}), TailStrategy::ShiftInwards)",
+                                             var, order.back(), tile, waiting));
+        };
+        split_tile(x_, pixels_, waiting_pixels_);
+        if (!rows_.empty()) split_tile(conv_.output.vars[2], rows_, waiting_rows_);
+        directives.push_back(reorder(order));
     }
 
     /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers.
