@@ -19,7 +19,7 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;
     const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
     const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
-    double step = step_cycles(sums, loads, multiply_adds);
+    double step = step_cycles(target, sums, loads, multiply_adds);
     const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_rate);

@@ -4,8 +4,8 @@
 
 namespace onnx2halide {
 
-double step_cycles(int sums, int loads, double multiply_adds, double fetch_cycles) {
-    return std::max({sums / multiply_adds, loads / 2.0, fetch_cycles, 4.0}) + 0.02 * loads;
+double step_cycles(const Target& target, int sums, int loads, double multiply_adds, double fetch_cycles) {
+    return std::max({sums / multiply_adds, loads / target.loads, fetch_cycles, 4.0}) + 0.02 * loads;
 }
 
 double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on) {

@@ -25,7 +25,7 @@ MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, c
         constexpr double multiply_adds = 2;
         const double from_level2 = tile.vectors * target.vector_bytes / level2_rate;
         return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) *
-               step_cycles(tile.rows * tile.vectors, tile.rows + tile.vectors, multiply_adds, from_level2);
+               step_cycles(target, tile.rows * tile.vectors, tile.rows + tile.vectors, multiply_adds, from_level2);
     };
     MatmulTile best{least_rows, 1};
     for (int vectors = 1; vectors <= most_vectors; ++vectors) {
