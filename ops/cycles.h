@@ -14,8 +14,8 @@ constexpr double task_overhead = 300;           // cycles of handing a task to a
 constexpr double copy_cycles = 0.3;             // of an input element and its edges
 constexpr double least_parallel_cycles = 6000;  // below which tasks are not worth it
 
-/// Of one step of a tile's reduction, with so many multiply-adds a cycle: a sum can be added to again after 4 cycles. Of
-/// tiles with as many sums the one with fewer loads is faster. Operands that take `fetch_cycles` on their way from a
+/// Of one step of a tile's reduction, with so many multiply-adds a cycle: a sum can be added to again after 4 cycles.
+/// Of tiles with as many sums the one with fewer loads is faster. Operands that take `fetch_cycles` on their way from a
 /// farther cache come meanwhile.
 double step_cycles(const Target& target, int sums, int loads, double multiply_adds, double fetch_cycles = 0);
 

@@ -53,7 +53,7 @@ public:
         RowText row(source, *this);
         const std::string max = largest(row);
         const std::string exp =
-            row.elements("exp", fmt::format("onnx::exp_from_largest({} - {})", row.element(), row.of_result(max)));
+            row.elements("exp", fmt::format("onnx::bounded_exp({} - {})", row.element(), row.of_result(max)));
         const std::string sum = row.sum("sum", row.place(exp, row.step_at()));
         const std::string factor = row.number("factor", fmt::format("1 / {}", row.of_row(sum)));
         source.define(output(0), row.at(), fmt::format("{} * {}", row.place(exp, row.at()), row.of_result(factor)));
@@ -79,8 +79,7 @@ public:
     void algorithm(KernelSource& source) const override {
         RowText row(source, *this);
         const std::string max = largest(row);
-        const std::string sum =
-            row.sum("sum", fmt::format("onnx::exp_from_largest({} - {})", row.step(), row.of_row(max)));
+        const std::string sum = row.sum("sum", fmt::format("onnx::bounded_exp({} - {})", row.step(), row.of_row(max)));
         const std::string offset = row.number("log", fmt::format("onnx::log({})", row.of_row(sum)));
         source.define(output(0), row.at(),
                       fmt::format("{} - {} - {}", row.element(), row.of_result(max), row.of_result(offset)));

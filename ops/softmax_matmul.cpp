@@ -107,7 +107,7 @@ void SoftmaxMatMul::define_rows(KernelSource& source) const {
                       factor = of_row(func(factor_role), at);
     source.line(fmt::format("{} = {};", max, lowest));
     source.line(fmt::format("{0} = max({0}, {1});", max, score(in_vectors)));
-    source.line(fmt::format("{} = onnx::exp_from_largest({} - {});", of_element(exp, at), score(at), max));
+    source.line(fmt::format("{} = onnx::bounded_exp({} - {});", of_element(exp, at), score(at), max));
     source.line(fmt::format("{} = {};", total, KernelSource::literal(int64_t{0}, element)));
     source.line(fmt::format("{} += {};", total, of_element(exp, in_vectors)));
     source.line(fmt::format("{} = 1 / {};", factor, total));

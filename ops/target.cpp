@@ -98,8 +98,9 @@ Target Target::parse(const std::string& text) {
     target.vector_bytes = halide.natural_vector_size(Halide::UInt(8));
     const bool is_arm = halide.arch == Halide::Target::ARM;
     target.vector_registers = is_arm || halide.has_feature(Halide::Target::AVX512_Skylake) ? 32 : 16;
-    // What tiles read, the same place of neighbouring pixels or rows, often lies in one bank of the nearest cache, which
-    // processors without AVX-512 read one after another: of 14 loads they begin three in two cycles (measured on Zen 3).
+    // What tiles read, the same place of neighbouring pixels or rows, often lies in one bank of the nearest cache,
+    // which processors without AVX-512 read one after another: of 14 loads they begin three in two cycles (measured on
+    // Zen 3).
     if (!is_arm && target.vector_registers == 16) target.loads = 1.5;
     // On x86 a multiply-add reads memory itself. On ARM loads come first, and LLVM takes several ahead: with fewer
     // registers for them it spills sums.

@@ -291,7 +291,7 @@ public:
         k = RDom(0, 10);
         probabilities_max(y) = Expr(-std::numeric_limits<float>::infinity());
         probabilities_max(y) = max(probabilities_max(y), dense_2(k.x, y));
-        probabilities_exp(x, y) = onnx::exp_from_largest(dense_2(x, y) - probabilities_max(y));
+        probabilities_exp(x, y) = onnx::bounded_exp(dense_2(x, y) - probabilities_max(y));
         probabilities_sum(y) = Expr(0.0f);
         probabilities_sum(y) += probabilities_exp(k.x, y);
         probabilities_factor(y) = 1 / probabilities_sum(y);
