@@ -85,10 +85,23 @@ private:
     /// nothing to do meanwhile, once for all of them. Tiles of open rows have several sizes, each with loops of its
     /// own.
     bool gathers_tiles() const { return lacks_registers() && !gathers_group() && !has_versions(); }
+    /// Whether many tiles of channels are walked at each place of a depthwise output, so that memory is read in order.
+    /// A copied input has the channels of one tile.
+    bool walks_channels() const { return !conv_.loops.shares_inputs && conv_.input.vars.empty(); }
     /// Channels for which the output's loops go on together.
     std::string walked_channels() const {
+        if (walks_channels()) return std::to_string(channels_in_order());
         return gathers_group() ? fmt::format("{} * {}", lanes_, all_vectors()) : tile_channels();
     }
+    /// Depthwise channels that are walked together: whole tiles in equal parts, whose weights the nearest cache holds.
+    int64_t channels_in_order() const {
+        constexpr int64_t most_bytes = 16384;
+        const ConvLoops& loops = conv_.loops;
+        const int64_t parts = ceil_div(loops.channels * loops.products * info(loops.element).bytes, most_bytes);
+        return std::min(loops.channels, ceil_div(ceil_div(loops.channels, parts), tile_.lanes) * tile_.lanes);
+    }
+    /// Channels whose sums wait in memory together.
+    int64_t waiting_channels() const { return walks_channels() ? channels_in_order() : tile_.vectors * tile_.lanes; }
     std::string compute_at_tile() const { return compute_at(conv_.output.func, tiles_.front()); }
 
     /// A tile that is shifted inwards may not be larger than the output, and beyond the last vector of channels there
@@ -105,7 +118,7 @@ private:
     /// Whole rows, or equal parts of one, whose sums leave much of the nearest cache to what the next ones read.
     void declare_waiting() {
         constexpr int64_t most_bytes = 4096;
-        const int64_t most = most_bytes / (tile_.vectors * tile_.lanes * info(conv_.loops.element).bytes);
+        const int64_t most = most_bytes / (waiting_channels() * info(conv_.loops.element).bytes);
         const int64_t width = conv_.loops.width, parts = ceil_div(width, std::max<int64_t>(most, tile_.pixels));
         const int64_t pixels = std::min(width, ceil_div(ceil_div(width, parts), tile_.pixels) * tile_.pixels);
         waiting_pixels_ = held(source_.param("waiting_pixels", static_cast<int>(pixels)), width);
@@ -139,6 +152,8 @@ private:
         } else {
             source_.schedule(
                 "// Each channel has inputs of its own: a tile is one vector wide, its pixels share inputs.");
+            if (walks_channels())
+                source_.schedule("// All channels of a place come before the next, as they lie in memory.");
             if (loops.has_edges)
                 source_.schedule("// An input is used a few times, so that conditions cost less than a padded copy.");
         }
@@ -156,6 +171,7 @@ private:
     }
 
     void split_channels() {
+        if (walks_channels()) return split_walked_channels();
         channels_.push_back(outer(c_));
         if (conv_.loops.whole_group) {
             channels_.push_back(source_.var("group"));
@@ -163,6 +179,18 @@ private:
         }
         split(c_, channels_.front(), walked_channels(), rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
     }
+
+    void split_walked_channels() {
+        if (channels_in_order() < conv_.loops.channels) {
+            channels_.push_back(outer(c_));
+            split(c_, channels_.back(), walked_channels(), "ShiftInwards");
+        }
+        if (gathers_tiles()) return;
+        tiles_.push_back(channel_tile());
+        split(c_, tiles_.back(), tile_channels(), "ShiftInwards");
+    }
+
+    std::string channel_tile() { return source_.var(c_ + "_tile"); }
 
     void split_pixels() {
         std::string& pixels = gathers_tiles() ? waiting_pixels_ : pixels_;
@@ -272,12 +300,12 @@ private:
 
     /// A pixel at a time, in a single loop. Of unrolled pixels or of two loops LLVM takes the constants for more
     /// important than the sums, and spills these.
-    Directives vectorised_pixel() const { return vectorised({c_}); }
+    Directives vectorised_pixel() const { return vectorised(walks_channels() ? Directives{} : Directives{c_}); }
 
     void place_sum() {
         if (waits_in_memory()) place_copy();
         Directives directives = {gathers_group()   ? compute_at(copy(), source_.var("part"))
-                                 : gathers_tiles() ? compute_at(copy(), x_tile())
+                                 : gathers_tiles() ? compute_at(copy(), walks_channels() ? channel_tile() : x_tile())
                                                    : compute_at_tile()};
         // Lanes behind the last channel are computed and not stored.
         if (rounds_channels_up()) directives.push_back(fmt::format("bound_extent({}, {})", c_, tile_channels()));
@@ -324,6 +352,11 @@ private:
     /// Splits what waits together into the tiles that registers hold.
     void split_tiles(Directives& directives) {
         std::vector<std::string> order = in_tile();
+        if (walks_channels()) {
+            order.push_back(channel_tile());
+            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", c_, order.back(),
+                                             tile_channels()));
+        }
         const auto split_tile = [&](const std::string& var, const std::string& tile, const std::string& waiting) {
             order.push_back(source_.var(var + "_tile"));
             directives.push_back(fmt::format("split({0}, {1}, {0}, std::min({2}, {3}), TailStrategy::ShiftInwards)",
