@@ -103,6 +103,24 @@ ConvLoops PackedConv::loops(const Target& target) const {
     return loops;
 }
 
+bool PackedConv::gains_from_one_row(const Target& target) const {
+    constexpr double least_gain = 0.03;
+    const Window window = this->window();
+    const bool is_single_pixels = std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
+        return axis.kernel == 1 && axis.stride == 1 && !axis.reaches_outside() && axis.output.constant();
+    });
+    if (!is_single_pixels || form_ == WeightForm::depthwise || target.is_gpu() || has_input_func(target) ||
+        in(0).layout != channels_last(in(0).rank()) || out(0).layout != channels_last(out(0).rank()))
+        return false;
+    ConvLoops rows = loops_of_sums(), row = rows;
+    int64_t planes = 1;
+    for (size_t i = 0; i + 2 < window.size(); ++i) planes *= *window[i].output.constant();
+    row.width *= row.height * planes;
+    row.height = 1;
+    return row.width > rows.width &&
+           conv_cycles(row, target) < (1 - least_gain) * conv_cycles(rows, target) * static_cast<double>(planes);
+}
+
 Loops PackedConv::input_loops(KernelSource& source) const {
     const Coordinates names = source.vars(in(0).rank());
     Loops loops{source.kept(output(0), input_role), {}, in(0).extents(), in(0).element};

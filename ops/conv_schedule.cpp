@@ -117,10 +117,11 @@ private:
 
     /// Whole rows, or equal parts of one, whose sums leave much of the nearest cache to what the next ones read.
     void declare_waiting() {
-        constexpr int64_t most_bytes = 4096;
+        constexpr int64_t most_bytes = 6144;
         const int64_t most = most_bytes / (waiting_channels() * info(conv_.loops.element).bytes);
-        const int64_t width = conv_.loops.width, parts = ceil_div(width, std::max<int64_t>(most, tile_.pixels));
-        const int64_t pixels = std::min(width, ceil_div(ceil_div(width, parts), tile_.pixels) * tile_.pixels);
+        const int64_t width = conv_.loops.width, length = strips_of_rows() ? width : walk_.strip,
+                      parts = ceil_div(length, std::max<int64_t>(most, tile_.pixels)),
+                      pixels = std::min(length, ceil_div(ceil_div(length, parts), tile_.pixels) * tile_.pixels);
         waiting_pixels_ = held(source_.param("waiting_pixels", static_cast<int>(pixels)), width);
         const int rows =
             parts > 1 || !strips_of_rows() || conv_.loops.open_height ? 1 : choose_waiting_rows(most / width);

@@ -88,6 +88,22 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, int lanes,
     return best;
 }
 
+TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
+    const int lanes = choose_lanes(loops, target), half = lanes / 2;
+    const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
+    const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
+    const int most_vectors = loops.whole_group ? max_vectors : std::min(8, max_vectors);
+    const TileChoice best = fastest_tile(loops, target, lanes, 1, most_vectors);
+    // Where they fill no whole vectors, halves may fit. Weights lie in blocks of whole vectors, so that only a tile for
+    // all channels begins at a block.
+    const bool halves_fit = lanes == target.lanes(loops.element) && lanes > 1 && loops.shares_inputs &&
+                            loops.groups == 1 && loops.channels % lanes != 0 && loops.channels % half == 0;
+    if (!halves_fit) return best;
+    const auto vectors = static_cast<int>(loops.channels / half);
+    const TileChoice halved = fastest_tile(loops, target, half, vectors, vectors);
+    return halved.all_cycles < best.all_cycles ? halved : best;
+}
+
 }  // namespace
 
 bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
@@ -105,21 +121,9 @@ std::string register_text(const ConvTile& tile, const Target& target) {
 
 bool unrolls_taps(const ConvLoops& loops) { return !loops.shares_inputs && loops.products <= 9; }
 
-ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
-    const int lanes = choose_lanes(loops, target), half = lanes / 2;
-    const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
-    const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
-    const int most_vectors = loops.whole_group ? max_vectors : std::min(8, max_vectors);
-    const TileChoice best = fastest_tile(loops, target, lanes, 1, most_vectors);
-    // Where they fill no whole vectors, halves may fit. Weights lie in blocks of whole vectors, so that only a tile for
-    // all channels begins at a block.
-    const bool halves_fit = lanes == target.lanes(loops.element) && lanes > 1 && loops.shares_inputs &&
-                            loops.groups == 1 && loops.channels % lanes != 0 && loops.channels % half == 0;
-    if (!halves_fit) return best.tile;
-    const auto vectors = static_cast<int>(loops.channels / half);
-    const TileChoice halved = fastest_tile(loops, target, half, vectors, vectors);
-    return halved.all_cycles < best.all_cycles ? halved.tile : best.tile;
-}
+ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).tile; }
+
+double conv_cycles(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).all_cycles; }
 
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     const bool by_rows = loops.height > 1;

@@ -37,6 +37,9 @@ struct ConvTile {
 };
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
 
+/// Estimated cycles of all of these tiles, of one image or plane.
+double conv_cycles(const ConvLoops& loops, const Target& target);
+
 /// `28 sums, 2 weights and 1 input fit in 32`: why a tile is no larger.
 std::string register_text(const ConvTile& tile, const Target& target);
 

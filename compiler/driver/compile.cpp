@@ -19,6 +19,7 @@
 #include "compiler/load/load.h"
 #include "compiler/passes/pack.h"
 #include "compiler/passes/passes.h"
+#include "compiler/plan/groups.h"
 #include "compiler/plan/plan.h"
 #include "ops/control_flow.h"
 #include "ops/names.h"
@@ -126,6 +127,13 @@ void expose_all_values(Graph& graph) {
     for (const Value* output : graph.outputs) graph.output_names.push_back(output->name);
 }
 
+/// The nodes of each kernel.
+std::vector<std::vector<const Node*>> kernels_of(const Graph& graph) {
+    std::vector<std::vector<const Node*>> kernels;
+    for (const Group& group : cut_groups(graph, Grouping::fused)) kernels.push_back(group.nodes);
+    return kernels;
+}
+
 /// The passes from a typed graph up to the fold program. Of several targets the best decides how convolutions compute,
 /// for all of them share the packed weights.
 void transform(Graph& graph, const Target& target, const CompileOptions& options) {
@@ -147,6 +155,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);
             assign_layouts(each);
+            if (!options.whole) flatten_images(each, kernels_of(each), target);
         }
         prune(each);
     });

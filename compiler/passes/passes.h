@@ -58,6 +58,10 @@ void fuse_attention(Graph& graph);
 /// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
 void assign_layouts(Graph& graph);
 
+/// Lets convolutions of single pixels (1x1, stride 1), and what follows them in their kernels, take an image for one
+/// row where tiles fill that better than the image's rows. Of `kernels` each has the nodes of one.
+void flatten_images(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
+
 /// Lets 4-bit and 2-bit elements of the graph's inputs and outputs share bytes, as ONNX stores them: nodes unpack what
 /// comes and pack what goes, and ports tell the types that the model has.
 void pack_ports(Graph& graph);

@@ -58,6 +58,7 @@ CASES = [
     Convolution(16, 32, (52, 52)),
     Convolution(8, 16, (3, 600)),  # parts of a row wait
     Convolution(8, 24, (13, 13)),
+    Convolution(64, 48, (13, 11), batch=2),
     Convolution(8, 16, (1, 500)),
     Convolution(8, 16, (700,), (3,)),
     Convolution(8, 5, (17, 11)),  # channels that fill no vector
