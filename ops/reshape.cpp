@@ -181,6 +181,19 @@ protected:
     std::vector<Dim> shape() const override { return dims(1); }
 };
 
+/// ReshapeImage, the compiler's own: the spatial extents become those of the attribute `spatial`.
+class ReshapeImage : public ReshapeNode {
+public:
+    using ReshapeNode::ReshapeNode;
+
+protected:
+    std::vector<Dim> shape() const override {
+        std::vector<Dim> shape = {in(0).shape.at(0), in(0).shape.at(1)};
+        for (const int64_t extent : node_.integers("spatial")) shape.push_back(extent);
+        return shape;
+    }
+};
+
 /// Identity
 class Identity : public AxisMapNode {
 public:
@@ -249,6 +262,7 @@ std::vector<Operator> reshape_operators() {
     return {
         {"Reshape", 1, make<Reshape>},
         {"Flatten", 1, make<Flatten>},
+        {"ReshapeImage", 1, make<ReshapeImage>, "onnx2halide"},
         {"ReshapeTo", 1, make<ReshapeTo>, "onnx2halide"},
         {"Around", 1, make<Around>, "onnx2halide"},
         {"Unaround", 1, make<Unaround>, "onnx2halide"},

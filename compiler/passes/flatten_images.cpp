@@ -19,6 +19,13 @@ std::vector<Dim> one_row(std::vector<Dim> shape) {
     return shape;
 }
 
+/// The node that gives an image this shape in its own memory.
+NewNode view(Value* image, const std::vector<Dim>& shape) {
+    std::vector<int64_t> spatial;
+    for (size_t i = 2; i < shape.size(); ++i) spatial.push_back(shape[i].constant().value());
+    return {"ReshapeImage", 1, {image}, {{"spatial", spatial}}, "onnx2halide"};
+}
+
 class Flattener {
 public:
     Flattener(Graph& graph, const Target& target) : graph_(graph), target_(target) {
@@ -77,7 +84,7 @@ private:
         }
         for (Node* node : nodes) node->outputs[0]->type->shape = one_row(whole.shape);
         Value* last = nodes.back()->outputs[0];
-        Value* image = add_behind(graph_, *nodes.back(), view(nullptr, whole.shape, last->name), last->name + "_image");
+        Value* image = add_behind(graph_, *nodes.back(), view(nullptr, whole.shape), last->name + "_image");
         image->type->layout = whole.layout;
         flat_[image] = last;
     }
@@ -91,7 +98,7 @@ private:
         const auto [place, is_new] = flat_.try_emplace(image, nullptr);
         if (is_new) {
             const TensorType type = image->checked_type();
-            const NewNode row = view(image, one_row(type.shape), image->name);
+            const NewNode row = view(image, one_row(type.shape));
             place->second = add_node(graph_, row, image->name + "_row", first_behind(image->producer));
             place->second->type->layout = type.layout;
         }
@@ -105,15 +112,6 @@ private:
             at = std::next(
                 std::find_if(at, graph_.nodes().end(), [&](const auto& node) { return node.get() == producer; }));
         return at == graph_.nodes().end() ? nullptr : at->get();
-    }
-
-    NewNode view(Value* value, const std::vector<Dim>& shape, const std::string& name) {
-        std::vector<int64_t> numbers;
-        for (const Dim& extent : shape) numbers.push_back(*extent.constant());
-        Value* operand =
-            add_constant(graph_, make_constant(ElementType::int64, {static_cast<int64_t>(numbers.size())}, numbers),
-                         name + "_shape");
-        return {"ReshapeTo", 1, {value, operand}, {}, "onnx2halide"};
     }
 
     Graph& graph_;

@@ -43,6 +43,16 @@ TEST_CASE("images become one row where tiles fill that better") {
     CHECK(shapes("3,5,7", "64,64,1,1,1") == "1x64x1x1x105 1x64x3x5x7");
 }
 
+TEST_CASE("a batch of images becomes one of rows") {
+    const auto graph = flattened(R"(
+        x = input float32[n,64,13,13]
+        w = constant float32[64,64,1,1]
+        y = Conv(x, w)
+        output y)");
+    CHECK(shape_text(find_node(*graph, "y")->outputs[0]->type->shape) == "nx64x1x169");
+    CHECK(shape_text(graph->outputs[0]->type->shape) == "nx64x13x13");
+}
+
 TEST_CASE("images keep their rows where they are as good or needed") {
     CHECK(shapes("12,12") == "1x64x12x12 1x64x12x12");  // tiles fill rows
     CHECK(shapes("1,169") == "1x64x1x169 1x64x1x169");
