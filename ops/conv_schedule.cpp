@@ -61,8 +61,7 @@ private:
     Directives output_;  // of the output's Func
 
     bool has_rows() const { return conv_.output.vars.size() > 3; }
-    /// The strips are of rows, or of pixels where there is one row.
-    bool strips_of_rows() const { return conv_.loops.height > 1 || conv_.loops.open_height; }
+    bool strips_of_rows() const { return conv_.loops.has_rows(); }
     /// A run finds the best of several numbers of pixels for its width.
     bool has_versions() const { return conv_.loops.open_width; }
     /// Whether the last vector has lanes for which there are no channels; the weights have zeros there.
@@ -90,18 +89,9 @@ private:
     bool walks_channels() const { return !conv_.loops.shares_inputs && conv_.input.vars.empty(); }
     /// Channels for which the output's loops go on together.
     std::string walked_channels() const {
-        if (walks_channels()) return std::to_string(channels_in_order());
+        if (walks_channels()) return std::to_string(ordered_channels(conv_.loops, tile_));
         return gathers_group() ? fmt::format("{} * {}", lanes_, all_vectors()) : tile_channels();
     }
-    /// Depthwise channels that are walked together: whole tiles in equal parts, whose weights the nearest cache holds.
-    int64_t channels_in_order() const {
-        constexpr int64_t most_bytes = 16384;
-        const ConvLoops& loops = conv_.loops;
-        const int64_t parts = ceil_div(loops.channels * loops.products * info(loops.element).bytes, most_bytes);
-        return std::min(loops.channels, ceil_div(ceil_div(loops.channels, parts), tile_.lanes) * tile_.lanes);
-    }
-    /// Channels whose sums wait in memory together.
-    int64_t waiting_channels() const { return walks_channels() ? channels_in_order() : tile_.vectors * tile_.lanes; }
     std::string compute_at_tile() const { return compute_at(conv_.output.func, tiles_.front()); }
 
     /// A tile that is shifted inwards may not be larger than the output, and beyond the last vector of channels there
@@ -115,34 +105,11 @@ private:
         if (gathers_tiles()) declare_waiting();
     }
 
-    /// Whole rows, or equal parts of one, whose sums leave much of the nearest cache to what the next ones read.
     void declare_waiting() {
-        constexpr int64_t most_bytes = 6144;
-        const int64_t most = most_bytes / (waiting_channels() * info(conv_.loops.element).bytes);
-        const int64_t width = conv_.loops.width, length = strips_of_rows() ? width : walk_.strip,
-                      parts = ceil_div(length, std::max<int64_t>(most, tile_.pixels)),
-                      pixels = std::min(length, ceil_div(ceil_div(length, parts), tile_.pixels) * tile_.pixels);
-        waiting_pixels_ = held(source_.param("waiting_pixels", static_cast<int>(pixels)), width);
-        const int rows =
-            parts > 1 || !strips_of_rows() || conv_.loops.open_height ? 1 : choose_waiting_rows(most / width);
-        if (rows > 1) waiting_rows_ = held(source_.param("waiting_rows", rows), conv_.loops.height);
-    }
-
-    /// Rows that wait together: few turns from sums to what follows, and few rows that the last ones, which are shifted
-    /// inwards, compute twice.
-    int choose_waiting_rows(int64_t most) const {
-        constexpr double turn_cycles = 60;
-        const double row_cycles =
-            static_cast<double>(tile_.cycles * ceil_div(conv_.loops.width, tile_.pixels)) / tile_.tile_rows;
-        int best = tile_.tile_rows;
-        const auto cycles = [&](int rows) {
-            const int64_t blocks = ceil_div(walk_.strip, rows);
-            return static_cast<double>(blocks) * (rows * row_cycles + turn_cycles);
-        };
-        for (int rows = best; rows <= std::min<int64_t>(most, walk_.strip); rows += tile_.tile_rows) {
-            if (cycles(rows) < cycles(best)) best = rows;
-        }
-        return best;
+        const int64_t channels = walks_channels() ? ordered_channels(conv_.loops, tile_) : tile_.vectors * tile_.lanes;
+        const WaitingTiles waiting = choose_waiting_tiles(conv_.loops, tile_, walk_, channels);
+        waiting_pixels_ = held(source_.param("waiting_pixels", waiting.pixels), conv_.loops.width);
+        if (waiting.rows > 1) waiting_rows_ = held(source_.param("waiting_rows", waiting.rows), conv_.loops.height);
     }
 
     void explain_tile() {
@@ -182,7 +149,7 @@ private:
     }
 
     void split_walked_channels() {
-        if (channels_in_order() < conv_.loops.channels) {
+        if (ordered_channels(conv_.loops, tile_) < conv_.loops.channels) {
             channels_.push_back(outer(c_));
             split(c_, channels_.back(), walked_channels(), "ShiftInwards");
         }

@@ -126,7 +126,7 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) { return
 double conv_cycles(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).all_cycles; }
 
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
-    const bool by_rows = loops.height > 1;
+    const bool by_rows = loops.has_rows();
     const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
     const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
     // The tiles of a whole group are walked together.
@@ -160,6 +160,35 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
         }
     }
     return best;
+}
+
+int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile) {
+    constexpr int64_t most_bytes = 16384;
+    const int64_t parts = ceil_div(loops.channels * loops.products * info(loops.element).bytes, most_bytes);
+    return std::min(loops.channels, ceil_div(ceil_div(loops.channels, parts), tile.lanes) * tile.lanes);
+}
+
+WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, const ConvWalk& walk,
+                                  int64_t channels) {
+    // They leave much of the nearest cache to what the next sums read.
+    constexpr int64_t most_bytes = 6144;
+    const int64_t most = most_bytes / (channels * info(loops.element).bytes),
+                  length = loops.has_rows() ? loops.width : walk.strip,
+                  parts = ceil_div(length, std::max<int64_t>(most, tile.pixels)),
+                  pixels = std::min(length, ceil_div(ceil_div(length, parts), tile.pixels) * tile.pixels);
+    if (parts > 1 || !loops.has_rows() || loops.open_height) return {static_cast<int>(pixels), 1};
+
+    // Few turns from sums to what follows, and few rows that the last ones, which are shifted inwards, compute twice.
+    constexpr double turn_cycles = 60;
+    const double row_cycles = static_cast<double>(tile.cycles * ceil_div(loops.width, tile.pixels)) / tile.tile_rows;
+    const auto cycles = [&](int rows) {
+        return static_cast<double>(ceil_div(walk.strip, rows)) * (rows * row_cycles + turn_cycles);
+    };
+    int best = tile.tile_rows;
+    for (int rows = best; rows <= std::min<int64_t>(most / loops.width, walk.strip); rows += tile.tile_rows) {
+        if (cycles(rows) < cycles(best)) best = rows;
+    }
+    return {static_cast<int>(pixels), best};
 }
 
 int64_t estimate(const Dim& extent) {

@@ -27,6 +27,9 @@ struct ConvLoops {
     int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
     int64_t input_pixel_bytes;   // from the input of a pixel to that of the next
     int64_t input_elements, weight_elements;
+
+    /// Whether the output has several rows, of which strips are made; else these are of pixels.
+    bool has_rows() const { return height > 1 || open_height; }
 };
 
 /// A tile of sums that stays in registers.
@@ -53,6 +56,16 @@ struct ConvWalk {
     bool parallel;
 };
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
+
+/// Depthwise channels that are walked at a place before the next one, in the order of memory: whole tiles in equal
+/// parts, whose weights the nearest cache holds.
+int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile);
+
+/// Tiles whose sums wait in memory together: of so many channels whole rows, or an equal part of one.
+struct WaitingTiles {
+    int pixels, rows;
+};
+WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, const ConvWalk& walk, int64_t channels);
 
 /// Pixels of a depthwise tile: few, so that few tiles lie at the edges of the image.
 constexpr int depthwise_pixels = 8;
