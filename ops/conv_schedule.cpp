@@ -121,7 +121,7 @@ private:
             source_.schedule(
                 "// Each channel has inputs of its own: a tile is one vector wide, its pixels share inputs.");
             if (walks_channels())
-                source_.schedule("// All channels of a place come before the next, as they lie in memory.");
+                source_.schedule("// Channels of a place come before the next place, in the order of memory.");
             if (loops.has_edges)
                 source_.schedule("// An input is used a few times, so that conditions cost less than a padded copy.");
         }
