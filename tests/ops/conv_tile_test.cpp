@@ -1,0 +1,67 @@
+#include "ops/conv_tile.h"
+
+#include <catch2/catch.hpp>
+
+namespace onnx2halide {
+
+namespace {
+
+/// A convolution of single pixels over rows of 13.
+ConvLoops rows_of_13() {
+    ConvLoops loops{};
+    loops.element = ElementType::float32;
+    loops.channels = 256;
+    loops.max_lanes = 16;
+    loops.products = loops.inner_products = 96;
+    loops.width = loops.height = 13;
+    loops.input_pixel_bytes = 96 * 4;
+    loops.input_elements = 96 * 13 * 13;
+    loops.weight_elements = 96 * 256;
+    return loops;
+}
+
+}  // namespace
+
+TEST_CASE("where loads are slow a tile of many pixels and one vector gives way to a wider one") {
+    Target target = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
+    CHECK(target.loads == 1.5);
+    const ConvTile slow = choose_conv_tile(rows_of_13(), target);
+    CHECK(slow.vectors > 1);
+    CHECK(slow.pixels < 13);
+
+    target.loads = 2;
+    const ConvTile fast = choose_conv_tile(rows_of_13(), target);
+    CHECK(fast.vectors == 1);
+    CHECK(fast.pixels == 13);
+
+    CHECK(Target::parse("x86-64-linux-avx512_skylake").loads == 2);
+    CHECK(Target::parse("arm-64-linux").loads == 2);
+}
+
+TEST_CASE("depthwise channels come in the order of memory, in parts whose weights the nearest cache holds") {
+    ConvLoops loops = rows_of_13();
+    loops.shares_inputs = false;
+    loops.products = 9;
+    const ConvTile tile{8, 1, 8, 1, 100};
+    for (const auto& [channels, together] : {std::pair{64, 64}, {20, 20}, {455, 455}, {576, 288}, {1000, 336}}) {
+        loops.channels = channels;
+        CHECK(ordered_channels(loops, tile) == together);
+    }
+}
+
+TEST_CASE("tiles wait for each other in whole rows or in equal parts of one") {
+    const ConvTile tile{8, 2, 5, 1, 1000};
+    const auto waiting = [&](int64_t width, int64_t height, int strip) {
+        ConvLoops loops = rows_of_13();
+        loops.width = width;
+        loops.height = height;
+        const WaitingTiles tiles = choose_waiting_tiles(loops, tile, {strip, false, true}, 16);
+        return std::pair{tiles.pixels, tiles.rows};
+    };
+    CHECK(waiting(52, 52, 1) == std::pair{52, 1});
+    CHECK(waiting(600, 4, 2) == std::pair{90, 1});   // seven parts, in tiles of five
+    CHECK(waiting(13, 12, 12) == std::pair{13, 6});  // 13 rows would be too many
+    CHECK(waiting(169, 1, 85) == std::pair{85, 1});  // strips of pixels
+}
+
+}  // namespace onnx2halide
