@@ -68,14 +68,12 @@ private:
         const Loops batch = batch_loops(product_);
         if (has_versions_) {
             block_ = y_tile_;
-            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", y, y_tile_,
-                                             KernelSource::tile_size));
+            directives.push_back(shifted_split(y, y_tile_, KernelSource::tile_size));
             directives.push_back(reorder(joined({x, y, x_tile_, y_tile_}, batch.vars)));
         } else {
             block_ = source_.var(y + "_block");
             const int block_rows = tile.rows * choose_block(*product_.rows.constant(), tile.rows);
-            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", y, block_,
-                                             source_.param("block_rows", block_rows)));
+            directives.push_back(shifted_split(y, block_, source_.param("block_rows", block_rows)));
             directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
             directives.push_back(reorder(joined({x, y, y_tile_, x_tile_, block_}, batch.vars)));
         }

@@ -96,9 +96,9 @@ ConvLoops PackedConv::loops(const Target& target) const {
     loops.has_edges = has_input_func(target) && !copies_input(target);
     if (!copies_input(target)) return loops;
     const Window window = this->window();
-    const WindowAxis& strip_axis = loops.height > 1 ? window[window.size() - 2] : window.back();
+    const WindowAxis& strip_axis = loops.has_strips_of_rows() ? window[window.size() - 2] : window.back();
     loops.input_row_elements =
-        estimate(in(0).shape[1]) * strip_axis.stride * (loops.height > 1 ? estimate(window.back().input) : 1);
+        estimate(in(0).shape[1]) * strip_axis.stride * (loops.has_strips_of_rows() ? estimate(window.back().input) : 1);
     loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
     return loops;
 }

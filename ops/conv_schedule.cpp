@@ -61,7 +61,6 @@ private:
     Directives output_;  // of the output's Func
 
     bool has_rows() const { return conv_.output.vars.size() > 3; }
-    bool strips_of_rows() const { return conv_.loops.has_rows(); }
     /// A run finds the best of several numbers of pixels for its width.
     bool has_versions() const { return conv_.loops.open_width; }
     /// Whether the last vector has lanes for which there are no channels; the weights have zeros there.
@@ -154,25 +153,26 @@ private:
             split(c_, channels_.back(), walked_channels(), "ShiftInwards");
         }
         if (gathers_tiles()) return;
-        tiles_.push_back(channel_tile());
+        tiles_.push_back(tile_of(c_));
         split(c_, tiles_.back(), tile_channels(), "ShiftInwards");
     }
 
-    std::string channel_tile() { return source_.var(c_ + "_tile"); }
+    /// The loop over tiles along a dimension of what is walked or waits together.
+    std::string tile_of(const std::string& var) { return source_.var(var + "_tile"); }
 
     void split_pixels() {
         std::string& pixels = gathers_tiles() ? waiting_pixels_ : pixels_;
         std::string& rows = waiting_rows_.empty() ? rows_ : waiting_rows_;
         if (conv_.loops.open_height) {
             split_open_rows();
-        } else if (strips_of_rows()) {
+        } else if (conv_.loops.has_strips_of_rows()) {
             split_strip(conv_.output.vars[2], conv_.loops.height, "rows", rows);
         } else if (!conv_.loops.open_width) {
             split_strip(x_, conv_.loops.width, "columns", pixels);
         }
         tiles_.push_back(outer(x_));
         split(x_, tiles_.back(), pixels, "ShiftInwards");
-        if (!strips_of_rows() && conv_.loops.open_width) split_open_row();
+        if (!conv_.loops.has_strips_of_rows() && conv_.loops.open_width) split_open_row();
         if (!has_rows()) return;
         const std::string& y = conv_.output.vars[2];
         tiles_.push_back(rows.empty() ? y : outer(y));
@@ -273,7 +273,7 @@ private:
     void place_sum() {
         if (waits_in_memory()) place_copy();
         Directives directives = {gathers_group()   ? compute_at(copy(), source_.var("part"))
-                                 : gathers_tiles() ? compute_at(copy(), walks_channels() ? channel_tile() : x_tile())
+                                 : gathers_tiles() ? compute_at(copy(), tile_of(walks_channels() ? c_ : x_))
                                                    : compute_at_tile()};
         // Lanes behind the last channel are computed and not stored.
         if (rounds_channels_up()) directives.push_back(fmt::format("bound_extent({}, {})", c_, tile_channels()));
@@ -306,32 +306,24 @@ private:
             const std::string part = source_.var("part");
             std::vector<std::string> order = in_tile();
             order.push_back(part);
-            directives.push_back(
-                fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", c_, part, tile_channels()));
-            directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
+            directives.push_back(shifted_split(c_, part, tile_channels()));
+            directives.push_back(reorder(order));
         }
         if (gathers_tiles()) split_tiles(directives);
         append(directives, vectorised());
         source_.schedule(copy(), directives);
     }
 
-    std::string x_tile() { return source_.var(x_ + "_tile"); }
-
     /// Splits what waits together into the tiles that registers hold.
     void split_tiles(Directives& directives) {
         std::vector<std::string> order = in_tile();
-        if (walks_channels()) {
-            order.push_back(channel_tile());
-            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", c_, order.back(),
-                                             tile_channels()));
-        }
-        const auto split_tile = [&](const std::string& var, const std::string& tile, const std::string& waiting) {
-            order.push_back(source_.var(var + "_tile"));
-            directives.push_back(fmt::format("split({0}, {1}, {0}, std::min({2}, {3}), TailStrategy::ShiftInwards)",
-                                             var, order.back(), tile, waiting));
+        const auto split_tile = [&](const std::string& var, const std::string& size) {
+            order.push_back(tile_of(var));
+            directives.push_back(shifted_split(var, order.back(), size));
         };
-        split_tile(x_, pixels_, waiting_pixels_);
-        if (!rows_.empty()) split_tile(conv_.output.vars[2], rows_, waiting_rows_);
+        if (walks_channels()) split_tile(c_, tile_channels());
+        split_tile(x_, fmt::format("std::min({}, {})", pixels_, waiting_pixels_));
+        if (!rows_.empty()) split_tile(conv_.output.vars[2], fmt::format("std::min({}, {})", rows_, waiting_rows_));
         directives.push_back(reorder(order));
     }
 

@@ -126,7 +126,7 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) { return
 double conv_cycles(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).all_cycles; }
 
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
-    const bool by_rows = loops.has_rows();
+    const bool by_rows = loops.has_strips_of_rows();
     const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
     const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
     // The tiles of a whole group are walked together.
@@ -173,10 +173,10 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
     // They leave much of the nearest cache to what the next sums read.
     constexpr int64_t most_bytes = 6144;
     const int64_t most = most_bytes / (channels * info(loops.element).bytes),
-                  length = loops.has_rows() ? loops.width : walk.strip,
+                  length = loops.has_strips_of_rows() ? loops.width : walk.strip,
                   parts = ceil_div(length, std::max<int64_t>(most, tile.pixels)),
                   pixels = std::min(length, ceil_div(ceil_div(length, parts), tile.pixels) * tile.pixels);
-    if (parts > 1 || !loops.has_rows() || loops.open_height) return {static_cast<int>(pixels), 1};
+    if (parts > 1 || !loops.has_strips_of_rows() || loops.open_height) return {static_cast<int>(pixels), 1};
 
     // Few turns from sums to what follows, and few rows that the last ones, which are shifted inwards, compute twice.
     constexpr double turn_cycles = 60;

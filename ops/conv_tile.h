@@ -29,7 +29,7 @@ struct ConvLoops {
     int64_t input_elements, weight_elements;
 
     /// Whether the output has several rows, of which strips are made; else these are of pixels.
-    bool has_rows() const { return height > 1 || open_height; }
+    bool has_strips_of_rows() const { return height > 1 || open_height; }
 };
 
 /// A tile of sums that stays in registers.

@@ -9,6 +9,10 @@ std::string guarded_split(const std::string& var, const std::string& outer, cons
     return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", var, outer, factor);
 }
 
+std::string shifted_split(const std::string& var, const std::string& outer, const std::string& factor) {
+    return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", var, outer, factor);
+}
+
 std::string reorder(std::vector<std::string> loops) {
     std::erase(loops, "");
     return fmt::format("reorder({})", fmt::join(loops, ", "));

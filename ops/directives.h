@@ -12,6 +12,9 @@ using Directives = std::vector<std::string>;
 /// Splits a loop of any extent; what lies behind its end is left out.
 std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor);
 
+/// Splits a loop of `factor` turns or more; the last ones are shifted inwards, and compute some elements again.
+std::string shifted_split(const std::string& var, const std::string& outer, const std::string& factor);
+
 /// Loops innermost first; those without a name are none.
 std::string reorder(std::vector<std::string> loops);
 

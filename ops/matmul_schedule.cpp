@@ -159,9 +159,8 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const std::string width = fmt::format("{} * {}", vector, vectors);
     const Directives registers = in_registers(matmul.column, matmul.row, vector);
     const std::string rows = source.param("rows", tile.rows);
-    const std::string split_rows = has_versions ? fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)",
-                                                              y, y_tile, KernelSource::tile_size)
-                                                : guarded_split(y, y_tile, rows);
+    const std::string split_rows =
+        has_versions ? shifted_split(y, y_tile, KernelSource::tile_size) : guarded_split(y, y_tile, rows);
     const Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
                                             reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
                                            registers),

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -112,10 +113,7 @@ void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction,
         }
         source.schedule(stage, directives);
     };
-    schedule(loops.func,
-             fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", c, tile,
-                         source.lanes(element, lanes * vectors)),
-             false);
+    schedule(loops.func, shifted_split(c, tile, source.lanes(element, lanes * vectors)), false);
     schedule(sum, fmt::format("compute_at({}, {})", loops.func, tile), false);
     schedule(sum + ".update()", fmt::format("reorder({}, {})", c, fmt::join(reduction, ", ")), unrolled);
     if (!is_parallel_work(flops())) return;

@@ -195,6 +195,15 @@ void Graph::remove(Node* node) {
     nodes_.remove_if([&](const auto& other) { return other.get() == node; });
 }
 
+const Node* Graph::after(const Node* node) const {
+    auto place = nodes_.begin();
+    if (node) {
+        const auto is_node = [&](const auto& each) { return each.get() == node; };
+        place = std::next(std::find_if(place, nodes_.end(), is_node));
+    }
+    return place == nodes_.end() ? nullptr : place->get();
+}
+
 void Graph::replace_uses(Value* from, Value* to) {
     const std::vector<Node*> consumers = from->consumers;
     for (Node* consumer : consumers) {

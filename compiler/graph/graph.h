@@ -156,6 +156,8 @@ public:
     const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
     /// Adds a node before `before` (null: at the end) and links its values.
     Node* add(Node node, const Node* before = nullptr);
+    /// The node behind one, null behind the last; the first node where there is none.
+    const Node* after(const Node* node) const;
     /// Removes a node; its outputs, which nobody may use any more, lose their producer.
     void remove(Node* node);
     /// Lets every consumer of `from` and the graph's outputs read `to` instead. An output keeps its public name by

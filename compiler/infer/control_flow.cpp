@@ -55,13 +55,6 @@ bool uses_only(const Dim& dim, const std::set<std::string>& symbols) {
     return std::includes(symbols.begin(), symbols.end(), used.begin(), used.end());
 }
 
-const Node* after(const Graph& graph, const Node& node) {
-    const auto& nodes = graph.nodes();
-    const auto place = std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.get() == &node; });
-    const auto next = std::next(place);
-    return next == nodes.end() ? nullptr : next->get();
-}
-
 /// Lets what reads an output of a node read this value.
 void replace(Graph& graph, Value* output, Value* by) {
     if (!output) return;
@@ -92,7 +85,7 @@ std::optional<bool> known_condition(const Value* condition) {
 bool inline_branch(Graph& graph, Node& node, bool condition) {
     const Graph& branch = node.graph(condition ? "then_branch" : "else_branch");
     const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
-    const std::vector<Value*> results = inline_graph(graph, after(graph, node), branch, captures);
+    const std::vector<Value*> results = inline_graph(graph, graph.after(&node), branch, captures);
     for (size_t i = 0; i < node.outputs.size(); ++i) replace(graph, node.outputs[i], results.at(i));
     return true;
 }
@@ -216,7 +209,7 @@ void denormalise_result_axes(Graph& graph, Node& node) {
     const std::vector<int64_t> axes = node.integers("scan_output_axes", {});
     node.attributes.erase("scan_output_axes");
     const Repetition scan(node);
-    const Node* next = after(graph, node);
+    const Node* next = graph.after(&node);
     for (size_t i = 0; i < axes.size() && i < scan.slices.size(); ++i) {
         Value* result = scan.slice_results[i];
         if (axes[i] == 0 || !result) continue;
@@ -245,7 +238,7 @@ void denormalise_result_axes(Graph& graph, Node& node) {
 
 /// A Scan of one turn: its body, with slices that are views.
 bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
-    const Node* next = after(graph, node);
+    const Node* next = graph.after(&node);
     std::vector<Value*> inputs = scan.states;
     const std::vector<int64_t> axes = {0};
     for (Value* input : scan.scans)

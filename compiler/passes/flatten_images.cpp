@@ -28,20 +28,16 @@ NewNode view(Value* image, const std::vector<Dim>& shape) {
 
 class Flattener {
 public:
-    Flattener(Graph& graph, const Target& target) : graph_(graph), target_(target) {
-        for (const auto& node : graph.nodes()) nodes_[node.get()] = node.get();
-    }
+    Flattener(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
     void flatten(const std::vector<const Node*>& kernel) {
-        std::vector<Node*> nodes;
-        for (const Node* node : kernel) nodes.push_back(nodes_.at(node));
-        if (const Node* conv = gaining_conv(nodes)) flatten(nodes, conv);
+        if (const Node* conv = gaining_conv(kernel)) flatten(kernel, conv);
     }
 
 private:
     /// The convolution of a kernel that is faster over one row, where all else follows it element by element; else
     /// null.
-    const Node* gaining_conv(const std::vector<Node*>& nodes) const {
+    const Node* gaining_conv(const std::vector<const Node*>& nodes) const {
         const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const Node* node) {
             const auto generator = make_generator(*node);
             const auto* conv = dynamic_cast<const PackedConv*>(generator.get());
@@ -72,24 +68,24 @@ private:
                std::all_of(node.inputs.begin(), node.inputs.end(), fits);
     }
 
-    void flatten(const std::vector<Node*>& nodes, const Node* conv) {
+    void flatten(const std::vector<const Node*>& nodes, const Node* conv) {
         const TensorType whole = conv->outputs[0]->checked_type();
-        for (Node* node : nodes) {
+        for (const Node* node : nodes) {
             for (size_t i = 0; i < node->inputs.size(); ++i) {
                 Value* input = node->inputs[i];
                 if (!input || is_made_by(nodes, *input)) continue;
                 const bool is_image = node == conv ? i == 0 : is_whole(input->checked_type(), whole);
-                if (is_image) graph_.set_input(node, i, flat(input));
+                if (is_image) graph_.set_input(node->outputs[0]->producer, i, flat(input));
             }
         }
-        for (Node* node : nodes) node->outputs[0]->type->shape = one_row(whole.shape);
+        for (const Node* node : nodes) node->outputs[0]->type->shape = one_row(whole.shape);
         Value* last = nodes.back()->outputs[0];
-        Value* image = add_behind(graph_, *nodes.back(), view(nullptr, whole.shape), last->name + "_image");
+        Value* image = add_behind(graph_, *last->producer, view(nullptr, whole.shape), last->name + "_image");
         image->type->layout = whole.layout;
         flat_[image] = last;
     }
 
-    static bool is_made_by(const std::vector<Node*>& nodes, const Value& value) {
+    static bool is_made_by(const std::vector<const Node*>& nodes, const Value& value) {
         return std::find(nodes.begin(), nodes.end(), value.producer) != nodes.end();
     }
 
@@ -99,24 +95,14 @@ private:
         if (is_new) {
             const TensorType type = image->checked_type();
             const NewNode row = view(image, one_row(type.shape));
-            place->second = add_node(graph_, row, image->name + "_row", first_behind(image->producer));
+            place->second = add_node(graph_, row, image->name + "_row", graph_.after(image->producer));
             place->second->type->layout = type.layout;
         }
         return place->second;
     }
 
-    /// The first node of the graph that can read what a node makes.
-    const Node* first_behind(const Node* producer) const {
-        auto at = graph_.nodes().begin();
-        if (producer)
-            at = std::next(
-                std::find_if(at, graph_.nodes().end(), [&](const auto& node) { return node.get() == producer; }));
-        return at == graph_.nodes().end() ? nullptr : at->get();
-    }
-
     Graph& graph_;
     const Target& target_;
-    std::map<const Node*, Node*> nodes_;
     std::map<Value*, Value*> flat_;  // views as one row, by image
 };
 

@@ -26,10 +26,7 @@ Value* add_behind(Graph& graph, Node& node, NewNode reader, const std::string& h
     Value* output = node.outputs.at(0);
     const auto place = std::find(reader.inputs.begin(), reader.inputs.end(), nullptr) - reader.inputs.begin();
     reader.inputs.at(place) = output;
-    const auto at = std::find_if(graph.nodes().begin(), graph.nodes().end(),
-                                 [&](const auto& other) { return other.get() == &node; });
-    const auto next = std::next(at);
-    Value* result = add_node(graph, reader, hint, next == graph.nodes().end() ? nullptr : next->get());
+    Value* result = add_node(graph, reader, hint, graph.after(&node));
     graph.replace_uses(output, result);
     graph.set_input(result->producer, place, output);
     return result;
