@@ -98,7 +98,8 @@ private:
     void declare_tile() {
         const ConvLoops& loops = conv_.loops;
         if (!loops.whole_group || gathers_group())
-            vectors_ = held(source_.param("vectors", tile_.vectors), all_vectors());
+            vectors_ = held(source_.param("vectors", tile_.vectors),
+                            walks_channels() ? ordered_channels(conv_.loops, tile_) / tile_.lanes : all_vectors());
         pixels_ = has_versions() ? KernelSource::tile_size : held(source_.param("pixels", tile_.pixels), loops.width);
         if (tile_.tile_rows > 1) rows_ = held(source_.param("tile_rows", tile_.tile_rows), loops.height);
         if (gathers_tiles()) declare_waiting();

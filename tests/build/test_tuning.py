@@ -49,6 +49,26 @@ def defaults(folder, kernel: str) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"GeneratorParam<int> \w+{\"(\w+)\", (\d+)}", found)}
 
 
+def test_tiles_of_channels_are_held_to_those_that_are_walked_together(onnx2halide, kernels, tmp_path):
+    """Of depthwise channels in two parts, where a tile of all vectors would read beyond the weights."""
+    channels, vectors = 576, 72
+    constants = {"w": np.ones((channels, 1, 3, 3), np.float32), "b": np.ones(channels, np.float32)}
+    shape = [1, channels, 9, 9]
+    proto = make_models.model(
+        [make_models.node("Conv", "x w b", "y", group=channels, pads=[1] * 4)],
+        [("x", make_models.FLOAT, shape)],
+        [("y", make_models.FLOAT, shape)],
+        constants,
+    )
+    (tmp_path / "depthwise.onnx").write_bytes(proto.SerializeToString())
+    conv = next(kernel for kernel in kernels("depthwise.onnx").values() if "vectors" in own(kernel))
+    write(tmp_path / "t.json", {conv["key"]: {"vectors": vectors}})
+    done = onnx2halide("depthwise.onnx", "-o", "out", "--tuning", "t.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    manifest = json.loads((tmp_path / "out" / "depthwise.json").read_text())
+    assert next(kernel for kernel in manifest["kernels"] if kernel["name"] == conv["name"])["parameters"]["vectors"] == vectors
+
+
 def test_tuned_values_are_the_emitted_defaults(onnx2halide, kernels, image, tmp_path):
     """What one reads is what runs, and computes the same; kernels that nobody has tuned keep their own."""
     found = kernels(image)
