@@ -5,6 +5,7 @@
 
 #include "Halide.h"
 
+#include "onnx2halide_activations.h"
 #include "onnx2halide_operators.h"
 #include "onnx2halide_small_floats.h"
 #include "onnx2halide_tiles.h"

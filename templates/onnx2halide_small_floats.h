@@ -1,7 +1,7 @@
 // Floats of 8 bits and fewer, as ONNX has them, in Halide functions.
 #pragma once
 
-#include "onnx2halide_operators.h"
+#include "onnx2halide_math.h"
 
 namespace onnx {
 
