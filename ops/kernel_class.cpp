@@ -99,8 +99,8 @@ std::string KernelSource::text(Schedule schedule, const std::optional<std::strin
         if (!maybe_one_.empty() && !target_.is_gpu()) {
             text += fmt::format(
                 "\n        // Where nothing is broadcast, elements that follow each other are read as vectors.\n"
-                "        {}.specialize({} != 1);\n",
-                value_names_.at(outputs_.back()), fmt::join(maybe_one_, " != 1 && "));
+                "        {}.specialize({});\n",
+                value_names_.at(outputs_.back()), nothing_is_broadcast());
         }
     }
     text += "    }\n";

@@ -216,6 +216,11 @@ std::string KernelSource::broadcast_coordinate(const Dim& own, const Dim& result
     return fmt::format("select({} == 1, 0, {})", extent, at);
 }
 
+std::string KernelSource::nothing_is_broadcast() const {
+    // Of these comparisons Halide makes use in all of a kernel's Funcs, of `!= 1` in the last one alone.
+    return fmt::format("{} > 1", fmt::join(maybe_one_, " > 1 && "));
+}
+
 std::string KernelSource::element(const Value* value, const Coordinates& at) {
     const ElementType type = value->checked_type().element;
     if (is_literal(value))
@@ -248,9 +253,12 @@ void KernelSource::schedule(const std::string& stage, const std::vector<std::str
 
 void KernelSource::schedule_versions(const std::string& stage, const std::string& versions,
                                      const std::vector<std::string>& directives) {
+    // Where something is broadcast the last version serves, so that the others read vectors.
+    const bool has_condition = !maybe_one_.empty() && stage == value_names_.at(outputs_.back());
+    const std::string arguments = has_condition ? fmt::format("{}, {}", stage, nothing_is_broadcast()) : stage;
     schedule(fmt::format("for (const TileVersion& tile : {}) {{\n            tile.of({})\n"
                          "                .{};\n        }}",
-                         versions, stage, fmt::join(directives, "\n                .")));
+                         versions, arguments, fmt::join(directives, "\n                .")));
 }
 
 Loops KernelSource::output_loops(size_t i) {

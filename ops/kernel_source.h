@@ -151,6 +151,7 @@ private:
     std::string declare(std::vector<std::string>& declared, const std::string& role);
     void reserve_symbols();
     std::string estimates() const;
+    std::string nothing_is_broadcast() const;  // a condition of what may be, of which there is some
     Param* find_param(const std::string& role);
     std::string own_name(const std::string& hint);
 
@@ -172,7 +173,7 @@ private:
     };
     std::vector<Lanes> lanes_;  // constants of the schedule
     std::set<std::string> symbols_;
-    std::set<std::string> maybe_one_;  // extents that a run may find to be 1, and then broadcast
+    std::set<std::string> maybe_one_;  // extents that a run may find to be 1, and then broadcast; algorithms say so, before schedules
     std::vector<std::string> algorithm_, schedule_;
 };
 

@@ -14,9 +14,9 @@ struct TileVersion {
     int size;
     Expr is_best;  // where earlier versions are not; undefined for the last one, which fits every extent
 
-    /// The stage, for directives of this version alone.
-    Stage of(Stage stage) const {
-        return is_best.defined() ? stage.specialize(is_best) : stage;
+    /// The stage, for directives of this version alone. A run takes it where `holds`, too, is true.
+    Stage of(Stage stage, const Expr& holds = Internal::const_true()) const {
+        return is_best.defined() ? stage.specialize(is_best && holds) : stage;
     }
 };
 
