@@ -117,8 +117,7 @@ Coordinates AxisMapNode::coordinates(KernelSource& source, size_t i) const {
     for (size_t axis = 0; axis < map.size(); ++axis) {
         const Dim& own = in(0).shape[axis];
         const std::string text = own.is(1) ? "0" : coordinate_text(source, map[axis], at);
-        from.push_back(map[axis].may_repeat ? source.broadcast_coordinate(own, out(i).shape[*map[axis].axis], text)
-                                            : text);
+        from.push_back(map[axis].may_repeat ? source.broadcast_coordinate(own, out(i), *map[axis].axis, text) : text);
     }
     return from;
 }

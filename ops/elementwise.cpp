@@ -143,7 +143,7 @@ Coordinates Elementwise::coordinates(KernelSource& source, size_t operand, const
         const bool is_same = !is_missing && extents[i] == result[first + i];
         own.push_back(is_missing ? "0"
                       : is_same  ? at.at(first + i)
-                                 : source.broadcast_coordinate(extents[i], result[first + i], at.at(first + i)));
+                                 : source.broadcast_coordinate(extents[i], out(0), first + i, at.at(first + i)));
     }
     return own;
 }

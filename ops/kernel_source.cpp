@@ -207,12 +207,17 @@ std::string KernelSource::read_broadcast(const Value* value, const Coordinates& 
     return read(value, own);
 }
 
-std::string KernelSource::broadcast_coordinate(const Dim& own, const Dim& result, const std::string& at) {
+std::string KernelSource::broadcast_coordinate(const Dim& own, const TensorType& result, size_t axis,
+                                               const std::string& at) {
     if (own.is(1)) return "0";
-    const bool may_be_one = prove_less_equal(2, own) != Proof::yes && prove_equal(own, result) != Proof::yes;
+    const bool may_be_one =
+        prove_less_equal(2, own) != Proof::yes && prove_equal(own, result.shape.at(axis)) != Proof::yes;
     if (!may_be_one) return at;
     const std::string extent = dim(own);
-    maybe_one_.insert(extent);
+    const auto innermost =
+        std::find_if(result.layout.begin(), result.layout.end(), [&](int inner) { return !result.shape[inner].is(1); });
+    // Vectors run along it. Elsewhere the choice is made outside of them.
+    if (innermost != result.layout.end() && axis == static_cast<size_t>(*innermost)) maybe_one_.insert(extent);
     return fmt::format("select({} == 1, 0, {})", extent, at);
 }
 

@@ -84,9 +84,10 @@ public:
     std::string read(const Value* value, const Coordinates& at);
     /// The same where `at` are coordinates of a result that `value` is broadcast to (numpy's rules).
     std::string read_broadcast(const Value* value, const Coordinates& at);
-    /// The coordinate along an axis of extent `own` that is broadcast to `result`, where the result's is `at`. Where
-    /// only a run knows whether the extent is 1, the schedule's last line tells Halide apart what is not.
-    std::string broadcast_coordinate(const Dim& own, const Dim& result, const std::string& at);
+    /// The coordinate along an axis of extent `own` that is broadcast to that of `result`, where the result's is `at`.
+    /// Where only a run knows whether the extent is 1, and vectors run along it, schedules tell Halide apart what is
+    /// not.
+    std::string broadcast_coordinate(const Dim& own, const TensorType& result, size_t axis, const std::string& at);
     /// One element as it is stored (float16_t, uint8_t for bool and float8), for nodes that only move elements.
     std::string element(const Value* value, const Coordinates& at);
     /// `func(c, x, y, n)`: a Func whose dims are laid out as `type`'s.
@@ -173,7 +174,7 @@ private:
     };
     std::vector<Lanes> lanes_;  // constants of the schedule
     std::set<std::string> symbols_;
-    std::set<std::string> maybe_one_;  // extents that a run may find to be 1, and then broadcast; algorithms say so, before schedules
+    std::set<std::string> maybe_one_;  // extents that a run may find to be 1, and then broadcast: known to schedules
     std::vector<std::string> algorithm_, schedule_;
 };
 

@@ -83,7 +83,7 @@ Coordinates MatMul::batch_coordinates(KernelSource& source, const TensorType& op
     const size_t first = batch_rank() - own.size();
     Coordinates result;
     for (size_t i = 0; i < own.size(); ++i)
-        result.push_back(source.broadcast_coordinate(own[i], out(0).shape[first + i], at[first + i]));
+        result.push_back(source.broadcast_coordinate(own[i], out(0), first + i, at[first + i]));
     return result;
 }
 

@@ -1,6 +1,7 @@
 #include "ops/node_generator.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -106,7 +107,12 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
     const int lanes = source.target().lanes(loops.element);
     if (loops.vars.empty() || lanes == 1) return;
     const auto innermost = loops.extents[0].constant();
-    if (innermost && *innermost < lanes) return;
+    if (innermost && *innermost < lanes) {
+        // All of a short loop is a vector, where there are vectors of this size.
+        if (*innermost > 1 && std::has_single_bit(static_cast<uint64_t>(*innermost)))
+            source.schedule(fmt::format("{}.vectorize({});", loops.func, loops.vars[0]));
+        return;
+    }
     const std::string tail = is_update ? "TailStrategy::GuardWithIf" : tail_strategy(loops.extents[0], lanes, false);
     source.schedule(
         fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], source.lanes(loops.element, lanes), tail));

@@ -169,8 +169,8 @@ Loops turning_loops(const Loops& loops);
 /// Vectorises the innermost of a Func's loops and runs the outermost in parallel where there is enough to do; on a GPU
 /// makes blocks of them. Loops of one turn do not count.
 void schedule_loops(KernelSource& source, const Loops& loops);
-/// Vectorises the innermost loop where it fills a vector. An update's loop may be a reduction's, which is never rounded
-/// up.
+/// Vectorises the innermost loop where it fills a vector or is as long as a smaller one. An update's loop may be a
+/// reduction's, which is never rounded up.
 void vectorise(KernelSource& source, const Loops& loops, bool is_update = false);
 /// Whether an element of a kernel's output takes many instructions and registers (see NodeGenerator::is_long).
 bool has_long_nodes(const KernelSource& source);
