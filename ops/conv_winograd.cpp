@@ -24,15 +24,18 @@ int read_outputs(const Node& node) {
     return static_cast<int>(outputs);
 }
 
-/// `winograd::input<4>(i, [&](int tap) { return image(c, tap); })`
-std::string transform(std::string_view function, int outputs, const std::string& place, const std::string& element) {
-    return fmt::format("winograd::{}<{}>({}, [&](int tap) {{ return {}; }})", function, outputs, place, element);
+/// `winograd::input<6>(i, [&](int tap) { return image(c, tap); })`
+std::string transform(const std::string& function, const std::string& place, const std::string& element) {
+    return fmt::format("winograd::{}({}, [&](int tap) {{ return {}; }})", function, place, element);
 }
 
 }  // namespace
 
 WinogradConv::WinogradConv(const Node& node)
-    : Conv(node), outputs_(read_outputs(node)), output_channels_(node.integer("output_channels")) {}
+    : Conv(node), outputs_(read_outputs(node)), output_channels_(node.integer("output_channels")),
+      kernel_(node.integers("kernel_shape")) {}
+
+int WinogradConv::places() const { return outputs_ + static_cast<int>(kernel_.at(0)) - 1; }
 
 Window WinogradConv::tiles_window() const {
     Window window = this->window();
@@ -57,36 +60,37 @@ void WinogradConv::algorithm(KernelSource& source) const {
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             read_exterior(source, this->input(0), window, at, "0.0f")));
     source.comment(fmt::format("Tile t has {0} x {0} outputs, and {1} x {1} inputs; there are {2} in a row.", outputs_,
-                               outputs_ + 2, tiles_across));
+                               places(), tiles_across));
     const std::string tile_column = fmt::format("{} % {} * {} + tap", t, tiles_across, outputs_);
     const std::string tile_row = fmt::format("{} / {} * {} + {}", t, tiles_across, outputs_, y);
     const std::string element =
         fmt::format("{}({}, {}, {}, {})", input, c, shifted(source, tile_column, -columns.pad_begin),
                     shifted(source, tile_row, -rows.pad_begin), n);
     const std::string across = func(across_role, "_across"), tiles = func(tiles_role, "_tiles");
-    source.line(
-        fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n, transform("input", outputs_, i, element)));
-    source.line(
-        fmt::format("{}({}, {}, {}, {}, {}) = {};", tiles, c, t, i, j, n,
-                    transform("input", outputs_, j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
+    const std::string of_input = fmt::format("input<{}>", places());
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n, transform(of_input, i, element)));
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tiles, c, t, i, j, n,
+                            transform(of_input, j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
 
-    const std::string ci = source.name_axes(source.rdom("k", {in(0).shape[1]}), {"ci"}).front();
+    const std::string ci = source.name_axes(source.rdom("k", {inputs_per_group()}), {"ci"}).front();
+    const std::string channel = group_ == 1 ? ci
+                                            : fmt::format("{} / {} * {} + {}", c, source.dim(channels_per_group()),
+                                                          source.dim(inputs_per_group()), ci);
     const std::string block = in(1).shape.back().text();
     const std::string weight =
         source.read(this->input(1), {fmt::format("{} / {}", c, block), j, i, ci, fmt::format("{} % {}", c, block)});
     const std::string sum = func(products_role, "_sum"), product = func(product_role, "_product");
     const std::string place = fmt::format("({}, {}, {}, {}, {})", c, t, i, j, n);
     source.line(fmt::format("{}{} = 0.0f;", sum, place));
-    source.line(fmt::format("{}{} += {} * {}({}, {}, {}, {}, {});", sum, place, weight, tiles, ci, t, i, j, n));
+    source.line(fmt::format("{}{} += {} * {}({}, {}, {}, {}, {});", sum, place, weight, tiles, channel, t, i, j, n));
     source.line(fmt::format("{0}{1} = {2}{1};", product, place, sum));
 
     const std::string rows_of = func(rows_role, "_rows"), tile = func(tile_role, "_tile");
-    source.line(
-        fmt::format("{}({}, {}, {}, {}, {}) = {};", rows_of, c, t, x, j, n,
-                    transform("output", outputs_, x, fmt::format("{}({}, {}, tap, {}, {})", product, c, t, j, n))));
-    source.line(
-        fmt::format("{}({}, {}, {}, {}, {}) = {};", tile, c, t, x, y, n,
-                    transform("output", outputs_, y, fmt::format("{}({}, {}, {}, tap, {})", rows_of, c, t, x, n))));
+    const std::string of_output = fmt::format("output<{}, {}>", outputs_, places());
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", rows_of, c, t, x, j, n,
+                            transform(of_output, x, fmt::format("{}({}, {}, tap, {}, {})", product, c, t, j, n))));
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tile, c, t, x, y, n,
+                            transform(of_output, y, fmt::format("{}({}, {}, {}, tap, {})", rows_of, c, t, x, n))));
     std::string result = fmt::format("{0}({1}, {2} / {6} + {3} / {6} * {4}, {2} % {6}, {3} % {6}, {5})", tile, c, x, y,
                                      tiles_across, n, outputs_);
     if (has_input(2)) result += " + " + source.read(this->input(2), {c});
@@ -196,7 +200,8 @@ private:
         const std::string unrolled_channels = fmt::format("unroll({})", c_),
                           unrolled_tiles = fmt::format("unroll({})", t_);
         source_.schedule(fmt::format("// One matrix product for each of {0} x {0} places: {1} registers.",
-                                     walk_.outputs + 2, register_text(walk_.product, source_.target())));
+                                     walk_.outputs + loops_.kernel - 1,
+                                     register_text(walk_.product, source_.target())));
         const std::string sum = func_(products_role), values = func_(product_role);
         std::vector<std::string> directives = {at(channels_)};
         if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
@@ -228,8 +233,8 @@ private:
 
     void place_inputs() {
         const int natural = source_.target().lanes(ElementType::float32);
-        const auto narrow =
-            static_cast<int>(std::min<int64_t>(natural, std::bit_floor(static_cast<uint64_t>(loops_.inputs))));
+        const auto narrow = static_cast<int>(
+            std::min<int64_t>(natural, std::bit_floor(static_cast<uint64_t>(loops_.inputs * loops_.groups))));
         const std::string vector = fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", c_,
                                                source_.lanes(ElementType::float32, narrow));
         std::vector<std::string> directives = {at(task_), fmt::format("reorder({}, {}, {}, {})", i_, j_, c_, t_),
@@ -262,33 +267,37 @@ void WinogradConv::schedule(KernelSource& source) const {
 
 std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const TensorType &data = conv.inputs.at(0)->checked_type(), &weights = conv.inputs.at(1)->checked_type();
-    if (data.element != ElementType::float32 || data.rank() != 4 || conv.integer("group", 1) != 1) return {};
-    const bool is_packed = weights.rank() == 5;
-    std::vector<int64_t> kernel = {3, 3};
-    if (!is_packed) {
-        for (size_t axis : {2, 3}) kernel[axis - 2] = weights.shape[axis].constant().value_or(0);
-    }
-    if (kernel != std::vector<int64_t>{3, 3}) return {};
+    if (data.element != ElementType::float32 || data.rank() != 4) return {};
+    const bool is_packed = conv.op_type == "WinogradConv";
+    std::vector<int64_t> kernel;
+    for (const size_t axis : {0, 1})
+        kernel.push_back(is_packed ? conv.integers("kernel_shape").at(axis)
+                                   : weights.shape.at(2 + axis).constant().value_or(0));
+    if (kernel[0] != kernel[1] || !has_winograd(kernel[0])) return {};
     const std::vector<int64_t> ones = {1, 1};
     if (conv.integers("strides", ones) != ones || conv.integers("dilations", ones) != ones) return {};
     const Window window = read_window(conv, data.shape, kernel);
     const Dim &height = window[0].output, &width = window[1].output;
-    const auto inputs = data.shape[1].constant();
+    const int64_t groups = conv.integer("group", 1);
+    const auto inputs = floor_div(data.shape[1], groups).constant();
     const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
     if (!inputs || !channels || *inputs < 1 || *channels < 1 || height.is(0) || width.is(0)) return {};
-    WinogradLoops loops{*inputs, *channels, estimate(height), estimate(width)};
+    // Blocks of packed weights divide groups.
+    if (groups > 1 && *channels % (groups * weight_block) != 0) return {};
+    WinogradLoops loops{*inputs, *channels / groups, estimate(height), estimate(width), static_cast<int>(kernel[0])};
+    loops.groups = groups;
     loops.is_open = !height.constant() || !width.constant();
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
     return loops;
 }
 
-PackWinogradWeights::PackWinogradWeights(const Node& node) : NodeGenerator(node), outputs_(read_outputs(node)) {}
+PackWinogradWeights::PackWinogradWeights(const Node& node)
+    : NodeGenerator(node), taps_(static_cast<int>(node.integer("kernel"))), places_(read_outputs(node) + taps_ - 1) {}
 
 std::vector<TensorType> PackWinogradWeights::infer() const {
     const std::vector<Dim>& weights = in(0).shape;
-    const int64_t taps = outputs_ + 2;
-    return {
-        TensorType(in(0).element, {ceil_div(weights.at(0), weight_block), taps, taps, weights.at(1), weight_block})};
+    return {TensorType(in(0).element,
+                       {ceil_div(weights.at(0), weight_block), places_, places_, weights.at(1), weight_block})};
 }
 
 void PackWinogradWeights::algorithm(KernelSource& source) const {
@@ -297,13 +306,14 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     const std::string channels = source.dim(in(0).shape[0]), ky = source.var("ky");
     const std::string weight =
         source.read(input(0), {fmt::format("min({}, {} - 1)", channel, channels), at[3], ky, "tap"});
-    const std::string across = source.func(output(0)->name + "_across");
+    const std::string across = source.func(output(0)->name + "_across"),
+                      of_filter = fmt::format("filter<{}, {}>", taps_, places_);
     source.keep(output(0), across_role, across);
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, at[4], at[3], at[2], ky, at[0],
-                            transform("filter", outputs_, at[2], weight)));
-    const std::string taps = transform("filter", outputs_, at[1],
-                                       fmt::format("{}({}, {}, {}, tap, {})", across, at[4], at[3], at[2], at[0]));
-    source.define(output(0), at, fmt::format("select({} < {}, {}, 0.0f)", channel, channels, taps));
+                            transform(of_filter, at[2], weight)));
+    const std::string value =
+        transform(of_filter, at[1], fmt::format("{}({}, {}, {}, tap, {})", across, at[4], at[3], at[2], at[0]));
+    source.define(output(0), at, fmt::format("select({} < {}, {}, 0.0f)", channel, channels, value));
 }
 
 void PackWinogradWeights::schedule(KernelSource& source) const {
@@ -313,13 +323,12 @@ void PackWinogradWeights::schedule(KernelSource& source) const {
     const auto unroll = [](const std::string& var, int extent) {
         return fmt::format("bound({0}, 0, {1}).unroll({0})", var, extent);
     };
-    const int taps = outputs_ + 2;
     source.schedule(loops.func, {fmt::format("reorder({}, {}, {}, {}, {})", i, j, c, loops.vars[1], loops.vars[4]),
-                                 unroll(i, taps), unroll(j, taps)});
+                                 unroll(i, places_), unroll(j, places_)});
     const std::string ky = source.var("ky");
     source.schedule(source.kept(output(0), across_role),
                     {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
-                     unroll(i, taps), unroll(ky, 3)});
+                     unroll(i, places_), unroll(ky, taps_)});
 }
 
 }  // namespace onnx2halide

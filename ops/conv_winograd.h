@@ -5,13 +5,14 @@
 
 namespace onnx2halide {
 
-/// A 3×3 convolution of stride 1, with channels innermost, by Winograd's minimal filtering (Lavin and Gray, "Fast
-/// algorithms for convolutional neural networks"): tiles of inputs and weights are transformed so that each output
-/// takes (1 + 2 / outputs)² products instead of 9. Attributes: those of Conv, `outputs` (of a tile along each axis, 2
-/// or 4) and `output_channels`. Input 1 is what PackWinogradWeights makes.
+/// A 3×3 or 5×5 convolution of stride 1, with channels innermost, by Winograd's minimal filtering (Lavin and Gray,
+/// "Fast algorithms for convolutional neural networks"): tiles of inputs and weights are transformed so that each
+/// output takes (1 + (kernel - 1) / outputs)² products instead of kernel². Attributes: those of Conv, with
+/// `kernel_shape`, `outputs` (of a tile along each axis, 2 or 4) and `output_channels`. Input 1 is what
+/// PackWinogradWeights makes.
 ///
-/// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 4
-/// outputs, 1e-6 with 2 (tests/ops/test_winograd.py).
+/// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 6
+/// places along an axis, 1e-6 with 4 (tests/ops/test_winograd.py).
 class WinogradConv : public Conv {
 public:
     explicit WinogradConv(const Node& node);
@@ -21,11 +22,15 @@ public:
 
 protected:
     Dim channels() const override { return output_channels_; }
-    std::vector<int64_t> kernel() const override { return {3, 3}; }
+    std::vector<int64_t> kernel() const override { return kernel_; }
 
 private:
     int outputs_;
     int64_t output_channels_;
+    std::vector<int64_t> kernel_;
+
+    /// Of a tile, along each axis.
+    int places() const;
 
     /// The window of whole tiles, which may reach further beyond the input than the outputs do.
     Window tiles_window() const;
@@ -35,8 +40,9 @@ private:
 /// The loops of a convolution that WinogradConv can compute; nothing where it cannot.
 std::optional<WinogradLoops> winograd_loops(const Node& conv);
 
-/// A convolution's weights [channels, input channels, 3, 3], transformed, as [channels / block, taps, taps, input
-/// channels, block]; zeros where there are no more channels. Attribute: `outputs`.
+/// A convolution's weights [channels, input channels of a group, kernel, kernel], transformed, as [channels / block,
+/// places, places, input channels of a group, block]; zeros where there are no more channels. Attributes: `outputs` and
+/// `kernel`.
 class PackWinogradWeights : public NodeGenerator {
 public:
     explicit PackWinogradWeights(const Node& node);
@@ -45,7 +51,7 @@ public:
     void schedule(KernelSource& source) const override;
 
 private:
-    int outputs_;
+    int taps_, places_;  // of the kernel and of a tile, along each axis
 };
 
 }  // namespace onnx2halide

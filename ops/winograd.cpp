@@ -24,13 +24,18 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     ConvLoops product{};
     product.element = ElementType::float32;
     product.channels = loops.channels;
+    product.groups = loops.groups;
     product.max_lanes = weight_block;
     product.products = product.inner_products = loops.inputs;
     product.width = tiles;
     product.open_width = loops.is_open;
     product.height = 1;
-    product.input_pixel_bytes = loops.inputs * 4;
+    product.input_pixel_bytes = loops.inputs * loops.groups * 4;
     return choose_conv_tile(product, target);
+}
+
+int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& product) {
+    return ceil_div(loops.channels, product.lanes * product.vectors) * loops.groups;
 }
 
 /// Cycles of a strip of so many rows of tiles: of what is done once, and of what is done for each tile of channels.
@@ -40,38 +45,44 @@ struct StripCycles {
 };
 
 StripCycles strip_cycles(const WinogradLoops& loops, int outputs, int64_t rows, const Target& target) {
-    const int64_t taps = outputs + 2, places = taps * taps, tiles = rows * loops.tile_columns(outputs);
+    const int64_t places = loops.places(outputs), tiles = rows * loops.tile_columns(outputs),
+                  inputs = loops.inputs * loops.groups;
     const ConvTile product = choose_product_tile(loops, tiles, target);
-    const int64_t channel_tiles = ceil_div(loops.channels, product.lanes * product.vectors);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
     const double weight_bytes = static_cast<double>(loops.inputs * product.lanes * product.vectors * 4);
-    const int64_t input_bytes = places * tiles * loops.inputs * 4;
-    // Weights and transformed inputs stream by while the products are computed.
-    const double streamed = weight_bytes / bytes_per_cycle(places * loops.inputs * loops.channels * 4) +
-                            static_cast<double>(input_bytes / places) / bytes_per_cycle(input_bytes);
+    const int64_t input_bytes = places * tiles * inputs * 4;
+    // Weights and transformed inputs of a group stream by while the products are computed.
+    const double streamed = weight_bytes / bytes_per_cycle(places * inputs * loops.channels * 4) +
+                            static_cast<double>(tiles * loops.inputs * 4) / bytes_per_cycle(input_bytes);
     StripCycles cycles{product, 0, 0};
     const auto transformed = static_cast<double>(places * tiles) * transform_cycles;
-    cycles.once = transformed * static_cast<double>(ceil_div(loops.inputs, product.lanes)) +
-                  copy_cycles * static_cast<double>((rows * outputs + 2) * (loops.width + 2) * loops.inputs);
+    const int edge = loops.kernel - 1;
+    cycles.once = transformed * static_cast<double>(ceil_div(inputs, product.lanes)) +
+                  copy_cycles * static_cast<double>((rows * outputs + edge) * (loops.width + edge) * inputs);
     cycles.channels = (std::max(one, streamed) * static_cast<double>(places) + transformed * product.vectors) *
-                      static_cast<double>(channel_tiles);
+                      static_cast<double>(channel_tiles(loops, product));
     return cycles;
 }
 
 /// Cycles in which weights come from memory, for one image.
 double weight_cycles(const WinogradLoops& loops, int64_t places) {
     const int64_t packed_channels = ceil_div(loops.channels, weight_block) * weight_block;
-    return static_cast<double>(places * loops.inputs * packed_channels * 4) / memory_rate /
+    return static_cast<double>(places * loops.inputs * packed_channels * loops.groups * 4) / memory_rate /
            static_cast<double>(loops.images);
 }
 
 }  // namespace
 
+int64_t WinogradLoops::places(int outputs) const {
+    const int64_t along = outputs + kernel - 1;
+    return along * along;
+}
+
 int64_t WinogradLoops::tile_rows(int outputs) const { return ceil_div(height, outputs); }
 int64_t WinogradLoops::tile_columns(int outputs) const { return ceil_div(width, outputs); }
 
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const Target& target) {
-    const int64_t rows = loops.tile_rows(outputs), places = (outputs + 2) * (outputs + 2);
+    const int64_t rows = loops.tile_rows(outputs);
     struct Choice {
         WinogradWalk walk;
         double time;
@@ -83,7 +94,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
         if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
         const StripCycles cycles = strip_cycles(loops, outputs, strip, target);
         const double one = cycles.once + cycles.channels, all = one * static_cast<double>(strips);
-        const int64_t channel_tiles = ceil_div(loops.channels, cycles.product.lanes * cycles.product.vectors);
+        const int64_t channel_tiles = onnx2halide::channel_tiles(loops, cycles.product);
         const bool channels_outermost = strips == 1 && !loops.is_open;
         // Time that all machines take together, each measured by what it could do at best.
         const double used = use_of_threads(1, [&](int threads) {
@@ -106,7 +117,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
     WinogradWalk best = std::find_if(choices.rbegin(), choices.rend(), [&](const Choice& choice) {
                             return choice.time < least * hardly;
                         })->walk;
-    best.cycles += weight_cycles(loops, places);
+    best.cycles += weight_cycles(loops, loops.places(outputs));
     return best;
 }
 
@@ -114,26 +125,31 @@ double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& tar
     ConvLoops direct{};
     direct.element = ElementType::float32;
     direct.channels = loops.channels;
+    direct.groups = loops.groups;
     direct.max_lanes = weight_block;
     direct.inner_products = loops.inputs;
     direct.products = loops.inputs * taps;
     direct.width = loops.width;
     direct.height = loops.height;
     direct.open_width = direct.open_height = loops.is_open;
-    direct.input_pixel_bytes = loops.inputs * 4;
+    direct.input_pixel_bytes = loops.inputs * loops.groups * 4;
     const ConvTile tile = choose_conv_tile(direct, target);
     const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
-                          ceil_div(loops.channels, tile.lanes * tile.vectors);
+                          ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
     return static_cast<double>(tile.cycles * tiles) +
-           copy_cycles * static_cast<double>(loops.inputs * loops.height * loops.width) + weight_cycles(loops, taps);
+           copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width) +
+           weight_cycles(loops, taps);
 }
 
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target) {
     if (algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
-    if (algorithm == ConvAlgorithm::winograd) return choose_winograd_walk(loops, 4, target);
+    // Tiles of more places round more.
+    constexpr int most_places = 6;
+    const int most_outputs = most_places - (loops.kernel - 1);
+    if (algorithm == ConvAlgorithm::winograd) return choose_winograd_walk(loops, most_outputs, target);
     std::optional<WinogradWalk> best;
-    double least = direct_cycles(loops, winograd_kernel, target);
-    for (const int outputs : {2, 4}) {
+    double least = direct_cycles(loops, loops.taps(), target);
+    for (int outputs = 2; outputs <= most_outputs; outputs += 2) {
         const WinogradWalk walk = choose_winograd_walk(loops, outputs, target);
         if (walk.cycles >= least) continue;
         least = walk.cycles;

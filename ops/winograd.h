@@ -14,17 +14,21 @@ enum class ConvAlgorithm {
     winograd,   // Winograd's minimal filtering, wherever it is possible
 };
 
-/// Taps of the convolutions for which there is Winograd's algorithm.
-constexpr int64_t winograd_kernel = 3 * 3;
+/// The taps along each axis of a convolution for which there is Winograd's algorithm.
+constexpr bool has_winograd(int64_t kernel) { return kernel == 3 || kernel == 5; }
 
-/// A 3×3 convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs × outputs, of which each is
-/// transformed to (outputs + 2)² places, and one matrix product a place.
+/// A convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs × outputs, of which each is
+/// transformed to (outputs + kernel - 1)² places, and one matrix product a place.
 struct WinogradLoops {
-    int64_t inputs, channels;  // channels of the input and of the output
+    int64_t inputs, channels;  // channels of the input and of the output, of a group
     int64_t height, width;     // of the output; an estimate where it is open
-    int64_t images = 1;        // the batch
-    bool is_open = false;      // whether a run alone knows the height or the width
+    int kernel = 3;            // taps along each axis
+    int64_t groups = 1;
+    int64_t images = 1;    // the batch
+    bool is_open = false;  // whether a run alone knows the height or the width
 
+    int64_t taps() const { return int64_t{kernel} * kernel; }
+    int64_t places(int outputs) const;  // of a tile
     int64_t tile_rows(int outputs) const;
     int64_t tile_columns(int outputs) const;
 };

@@ -2,25 +2,27 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "Halide.h"
 
 using namespace Halide;
 
-/// Winograd's minimal filtering: M outputs of a filter of 3 taps from M + 2 products. Each function is a transform along one axis: its
-/// result at place `i` from the elements that `at` gives. Inputs and filter are polynomials that are multiplied by their values at 0, at
-/// pairs of points and at infinity. For M = 2 the pair is ±1. For M = 4 the pairs are ±1/√2 and ±√2: their products are as cheap as those
-/// of the usual ±1 and ±2, and half as far from the exact result.
+/// Winograd's minimal filtering: M outputs of a filter of K taps from M + K - 1 products, one for each of as many places. Each function is a
+/// transform along one axis: its result at place `i` from the elements that `at` gives. Inputs and filter are polynomials that are
+/// multiplied by their values at 0, at pairs of points and at infinity. For 4 places the pair is ±1. For 6 places the pairs are ±1/√2 and
+/// ±√2: their products are as cheap as those of the usual ±1 and ±2, and half as far from the exact result.
 namespace winograd {
 
 using Elements = std::function<Expr(int)>;
 
 constexpr float near_point = 0.70710678f, far_point = 1.41421356f;
+constexpr float near_square = 0.5f, far_square = 2.0f;
 
-template<int M>
+template<int places>
 Expr input(Expr i, const Elements &at) {
-    static_assert(M == 2 || M == 4);
-    if (M == 2) return mux(i, {at(0) - at(2), at(1) + at(2), at(2) - at(1), at(1) - at(3)});
+    static_assert(places == 4 || places == 6);
+    if (places == 4) return mux(i, {at(0) - at(2), at(1) + at(2), at(2) - at(1), at(1) - at(3)});
     Expr d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4);
     Expr near_even = d4 - 2.0f * d2, near_odd = near_point * (d3 - 2.0f * d1);
     Expr far_even = d4 - 0.5f * d2, far_odd = far_point * (d3 - 0.5f * d1);
@@ -28,25 +30,43 @@ Expr input(Expr i, const Elements &at) {
                    d1 + at(5) - 2.5f * d3});
 }
 
-template<int M>
-Expr filter(Expr i, const Elements &at) {
-    static_assert(M == 2 || M == 4);
-    Expr g0 = at(0), g1 = at(1), g2 = at(2);
-    if (M == 2) return mux(i, {g0, 0.5f * (g0 + g1 + g2), 0.5f * (g0 - g1 + g2), g2});
-    Expr near_even = (g0 + 0.5f * g2) / -1.5f, near_odd = near_point * g1 / -1.5f;
-    Expr far_even = (g0 + 2.0f * g2) / 6.0f, far_odd = far_point * g1 / 6.0f;
-    return mux(i, {g0, near_even + near_odd, near_even - near_odd, far_even + far_odd, far_even - far_odd, g2});
+/// Every second coefficient from the first on, times powers of the square of a point.
+template<int taps>
+Expr half(int first, float square, const Elements &at) {
+    Expr sum = at(first);
+    float power = square;
+    for (int tap = first + 2; tap < taps; tap += 2, power *= square) sum = sum + power * at(tap);
+    return sum;
 }
 
-template<int M>
+template<int taps, int places>
+Expr filter(Expr i, const Elements &at) {
+    static_assert((places == 4 && taps == 3) || places == 6);
+    Expr first = at(0), last = at(taps - 1);
+    if (places == 4) {
+        Expr even = first + last, odd = at(1);
+        return mux(i, {first, 0.5f * (even + odd), 0.5f * (even - odd), last});
+    }
+    Expr near_even = half<taps>(0, near_square, at) / -1.5f, near_odd = near_point * half<taps>(1, near_square, at) / -1.5f;
+    Expr far_even = half<taps>(0, far_square, at) / 6.0f, far_odd = far_point * half<taps>(1, far_square, at) / 6.0f;
+    return mux(i, {first, near_even + near_odd, near_even - near_odd, far_even + far_odd, far_even - far_odd, last});
+}
+
+template<int outputs, int places>
 Expr output(Expr i, const Elements &at) {
-    static_assert(M == 2 || M == 4);
+    static_assert((places == 4 && outputs == 2) || places == 6);
     Expr near_sum = at(1) + at(2), near_difference = at(1) - at(2);
-    if (M == 2) return mux(i, {at(0) + near_sum, near_difference - at(3)});
+    if (places == 4) return mux(i, {at(0) + near_sum, near_difference - at(3)});
     Expr far_sum = at(3) + at(4), far_difference = at(3) - at(4);
-    return mux(i, {at(0) + near_sum + far_sum, near_point * near_difference + far_point * far_difference,
-                   0.5f * near_sum + 2.0f * far_sum,
-                   0.5f * near_point * near_difference + 2.0f * far_point * far_difference + at(5)});
+    std::vector<Expr> results;
+    float near_power = 1, far_power = 1;
+    for (int power = 0; power < outputs; power += 2, near_power *= near_square, far_power *= far_square) {
+        Expr even = near_power * near_sum + far_power * far_sum;
+        results.push_back(power == 0 ? at(0) + even : even);
+        if (power + 1 < outputs) results.push_back(near_power * near_point * near_difference + far_power * far_point * far_difference);
+    }
+    results.back() = results.back() + at(places - 1);
+    return mux(i, results);
 }
 
 }  // namespace winograd

@@ -44,9 +44,13 @@ void become(Node& conv, const std::string& op_type, int64_t channels) {
 
 void pack_winograd(Graph& graph, Node& conv, int outputs) {
     Value* weights = conv.inputs.at(1);
-    graph.set_input(&conv, 1,
-                    add_packing(graph, &conv, "PackWinogradWeights", weights, {{"outputs", int64_t(outputs)}}));
-    become(conv, "WinogradConv", *weights->checked_type().shape[0].constant());
+    const TensorType& type = weights->checked_type();
+    const std::vector<int64_t> kernel = kernel_shape(type);
+    Value* packed = add_packing(graph, &conv, "PackWinogradWeights", weights,
+                                {{"outputs", int64_t(outputs)}, {"kernel", kernel[0]}});
+    graph.set_input(&conv, 1, packed);
+    become(conv, "WinogradConv", *type.shape[0].constant());
+    conv.attributes["kernel_shape"] = kernel;
     conv.attributes["outputs"] = int64_t(outputs);
 }
 

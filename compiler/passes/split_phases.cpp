@@ -80,8 +80,10 @@ double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgo
     WinogradLoops loops{*weights[0].constant() / group, *weights[1].constant() * phases_of(grid),
                         grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back())};
     double least = direct_cycles(loops, taps, target);
-    const bool suits_winograd = grid.size() == 2 && grid[0].window == 3 && grid[1].window == 3 && group == 1;
+    const bool suits_winograd =
+        grid.size() == 2 && grid[0].window == grid[1].window && has_winograd(grid[0].window) && group == 1;
     if (suits_winograd) {
+        loops.kernel = static_cast<int>(grid[0].window);
         if (const auto walk = choose_winograd(loops, algorithm, target)) least = walk->cycles;
     }
     return least * static_cast<double>(images);

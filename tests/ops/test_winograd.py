@@ -1,4 +1,4 @@
-"""3x3 convolutions by Winograd's algorithm against direct ones in float64."""
+"""3x3 and 5x5 convolutions by Winograd's algorithm against direct ones in float64."""
 
 import numpy as np
 import onnx
@@ -8,13 +8,16 @@ from onnx import TensorProto, helper, numpy_helper
 import onnx2halide
 
 
-def model(inputs, channels, height, width, *, batch=1, pads=(1, 1, 1, 1), bias=True, residual=False) -> onnx.ModelProto:
+def model(
+    inputs, channels, height, width, *, kernel=3, group=1, batch=1, pads=(1, 1, 1, 1), bias=True, residual=False
+) -> onnx.ModelProto:
     rng = np.random.default_rng(inputs * channels + height * width)
-    weights = rng.normal(0, np.sqrt(2 / (9 * inputs)), (channels, inputs, 3, 3)).astype(np.float32)
+    terms = inputs // group * kernel**2
+    weights = rng.normal(0, np.sqrt(2 / terms), (channels, inputs // group, kernel, kernel)).astype(np.float32)
     constants = {"w": weights} | ({"b": rng.normal(0, 0.1, channels).astype(np.float32)} if bias else {})
-    shape = [batch, channels, height + pads[0] + pads[2] - 2, width + pads[1] + pads[3] - 2]
+    shape = [batch, channels, height + pads[0] + pads[2] - kernel + 1, width + pads[1] + pads[3] - kernel + 1]
     values = {"x": [batch, inputs, height, width]} | ({"r": shape} if residual else {})
-    nodes = [helper.make_node("Conv", ["x", *constants], ["c"], pads=pads)]
+    nodes = [helper.make_node("Conv", ["x", *constants], ["c"], pads=pads, group=group)]
     if residual:
         nodes.append(helper.make_node("Add", ["c", "r"], ["sum"]))
     nodes.append(helper.make_node("Relu", [nodes[-1].output[0]], ["y"]))
@@ -31,15 +34,19 @@ def model(inputs, channels, height, width, *, batch=1, pads=(1, 1, 1, 1), bias=T
 def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:
     """The model's output in float64, by plain sums."""
     constants = {tensor.name: numpy_helper.to_array(tensor).astype(np.float64) for tensor in proto.graph.initializer}
-    top, left, bottom, right = helper.get_attribute_value(proto.graph.node[0].attribute[0])
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.graph.node[0].attribute}
+    top, left, bottom, right = attributes["pads"]
     padded = np.pad(values["x"].astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
-    height, width = padded.shape[2] - 2, padded.shape[3] - 2
+    kernel, group = constants["w"].shape[2], attributes["group"]
+    height, width = padded.shape[2] - kernel + 1, padded.shape[3] - kernel + 1
+    padded = padded.reshape(padded.shape[0], group, -1, *padded.shape[2:])
+    weights = constants["w"].reshape(group, -1, *constants["w"].shape[1:])
     result = sum(
-        np.einsum("nchw,kc->nkhw", padded[:, :, y : y + height, x : x + width], constants["w"][:, :, y, x], optimize=True)
-        for y in range(3)
-        for x in range(3)
+        np.einsum("ngchw,gkc->ngkhw", padded[..., y : y + height, x : x + width], weights[..., y, x], optimize=True)
+        for y in range(kernel)
+        for x in range(kernel)
     )
-    result += constants.get("b", np.zeros(1)).reshape(1, -1, 1, 1)
+    result = result.reshape(len(result), -1, height, width) + constants.get("b", np.zeros(1)).reshape(1, -1, 1, 1)
     return np.maximum(result + values.get("r", 0), 0)
 
 
@@ -69,6 +76,14 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((160, 96, 3, 40), {"batch": 2}),
         ((256, 256, 14, 14), {}),  # more weights than inputs: tiles of channels are outermost
         ((512, 512, 7, 7), {}),
+        ((32, 32, 9, 12), {"group": 2}),
+        ((12, 48, 14, 14), {"group": 3, "residual": True}),  # groups of other numbers of inputs than of channels
+        ((256, 256, 7, 7), {"group": 8, "batch": 2}),
+        ((16, 32, 12, 14), {"kernel": 5, "pads": (2, 2, 2, 2)}),
+        ((3, 5, 9, 8), {"kernel": 5}),
+        ((1, 8, 5, 5), {"kernel": 5, "pads": (0, 0, 0, 0)}),
+        ((96, 256, 27, 27), {"kernel": 5, "pads": (2, 2, 2, 2), "group": 2}),
+        ((64, 64, 14, 14), {"kernel": 5, "pads": (4, 0, 3, 1), "batch": 2, "residual": True}),
     ],
     ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else "-".join(value) or "plain",
 )
@@ -85,9 +100,12 @@ def test_direct_is_closer():
 
 @pytest.mark.parametrize("attributes, size", [({"strides": [2, 2]}, 6), ({"dilations": [2, 2]}, 10), ({"group": 2}, 12)], ids=str)
 def test_only_what_it_can_compute(attributes, size):
-    """Strides, dilations and groups stay direct whatever is asked for."""
+    """Strides, dilations and groups of few channels stay direct whatever is asked for."""
     proto = model(8, 8, 12, 12)
-    proto.graph.node[0].attribute.extend([helper.make_attribute(name, value) for name, value in attributes.items()])
+    given = {attribute.name: attribute for attribute in proto.graph.node[0].attribute}
+    for name, value in attributes.items():
+        attribute = given.get(name) or proto.graph.node[0].attribute.add()
+        attribute.CopyFrom(helper.make_attribute(name, value))
     if "group" in attributes:
         weights = proto.graph.initializer[0]
         weights.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weights)[:, :4], "w"))
