@@ -20,7 +20,8 @@ constexpr const char *across_role = "across", *tiles_role = "tiles", *products_r
 
 int read_outputs(const Node& node) {
     const int64_t outputs = node.integer("outputs");
-    if (outputs != 2 && outputs != 4) throw CompileError("outputs is {}, expected 2 or 4", outputs);
+    if (outputs < 2 || outputs >= winograd_places.back())
+        throw CompileError("outputs is {}, expected 2 to {}", outputs, winograd_places.back() - 1);
     return static_cast<int>(outputs);
 }
 

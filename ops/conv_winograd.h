@@ -5,10 +5,10 @@
 
 namespace onnx2halide {
 
-/// A 3×3 or 5×5 convolution of stride 1, with channels innermost, by Winograd's minimal filtering (Lavin and Gray,
-/// "Fast algorithms for convolutional neural networks"): tiles of inputs and weights are transformed so that each
-/// output takes (1 + (kernel - 1) / outputs)² products instead of kernel². Attributes: those of Conv, with
-/// `kernel_shape`, `outputs` (of a tile along each axis, 2 or 4) and `output_channels`. Input 1 is what
+/// A convolution of stride 1 with a kernel of 2×2 to 5×5, with channels innermost, by Winograd's minimal filtering
+/// (Lavin and Gray, "Fast algorithms for convolutional neural networks"): tiles of inputs and weights are transformed
+/// so that each output takes (1 + (kernel - 1) / outputs)² products instead of kernel². Attributes: those of Conv, with
+/// `kernel_shape`, `outputs` (of a tile along each axis) and `output_channels`. Input 1 is what
 /// PackWinogradWeights makes.
 ///
 /// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 6

@@ -143,14 +143,13 @@ double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& tar
 
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target) {
     if (algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
-    // Tiles of more places round more.
-    constexpr int most_places = 6;
-    const int most_outputs = most_places - (loops.kernel - 1);
-    if (algorithm == ConvAlgorithm::winograd) return choose_winograd_walk(loops, most_outputs, target);
+    if (algorithm == ConvAlgorithm::winograd)
+        return choose_winograd_walk(loops, loops.outputs(winograd_places.back()), target);
     std::optional<WinogradWalk> best;
     double least = direct_cycles(loops, loops.taps(), target);
-    for (int outputs = 2; outputs <= most_outputs; outputs += 2) {
-        const WinogradWalk walk = choose_winograd_walk(loops, outputs, target);
+    for (const int places : winograd_places) {
+        if (loops.outputs(places) < 2) continue;
+        const WinogradWalk walk = choose_winograd_walk(loops, loops.outputs(places), target);
         if (walk.cycles >= least) continue;
         least = walk.cycles;
         best = walk;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -14,8 +15,11 @@ enum class ConvAlgorithm {
     winograd,   // Winograd's minimal filtering, wherever it is possible
 };
 
-/// The taps along each axis of a convolution for which there is Winograd's algorithm.
-constexpr bool has_winograd(int64_t kernel) { return kernel == 3 || kernel == 5; }
+/// Places along each axis of the tiles for which there are transforms; the more, the more they round.
+constexpr std::array winograd_places = {4, 6};
+
+/// The taps along each axis of a convolution for which there is Winograd's algorithm: a tile has two outputs or more.
+constexpr bool has_winograd(int64_t kernel) { return kernel >= 2 && kernel + 1 < winograd_places.back(); }
 
 /// A convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs × outputs, of which each is
 /// transformed to (outputs + kernel - 1)² places, and one matrix product a place.
@@ -28,14 +32,15 @@ struct WinogradLoops {
     bool is_open = false;  // whether a run alone knows the height or the width
 
     int64_t taps() const { return int64_t{kernel} * kernel; }
-    int64_t places(int outputs) const;  // of a tile
+    int outputs(int places) const { return places - (kernel - 1); }  // of a tile, along each axis
+    int64_t places(int outputs) const;                               // of a tile
     int64_t tile_rows(int outputs) const;
     int64_t tile_columns(int outputs) const;
 };
 
 /// How the tiles are walked.
 struct WinogradWalk {
-    int outputs;              // along each axis of a tile: 2 or 4
+    int outputs;              // along each axis of a tile
     ConvTile product;         // of the matrix products: its pixels are tiles
     int strip;                // rows of tiles in a parallel task; of an open image, of one as large as estimated
     bool channels_outermost;  // one strip for the image: tasks are tiles of output channels

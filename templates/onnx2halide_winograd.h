@@ -22,7 +22,7 @@ constexpr float near_square = 0.5f, far_square = 2.0f;
 template<int places>
 Expr input(Expr i, const Elements &at) {
     static_assert(places == 4 || places == 6);
-    if (places == 4) return mux(i, {at(0) - at(2), at(1) + at(2), at(2) - at(1), at(1) - at(3)});
+    if (places == 4) return mux(i, {at(0) - at(2), at(1) + at(2), at(2) - at(1), at(3) - at(1)});
     Expr d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4);
     Expr near_even = d4 - 2.0f * d2, near_odd = near_point * (d3 - 2.0f * d1);
     Expr far_even = d4 - 0.5f * d2, far_odd = far_point * (d3 - 0.5f * d1);
@@ -30,7 +30,7 @@ Expr input(Expr i, const Elements &at) {
                    d1 + at(5) - 2.5f * d3});
 }
 
-/// Every second coefficient from the first on, times powers of the square of a point.
+/// Every second of a filter's taps from the first on, times powers of the square of a point.
 template<int taps>
 Expr half(int first, float square, const Elements &at) {
     Expr sum = at(first);
@@ -41,10 +41,10 @@ Expr half(int first, float square, const Elements &at) {
 
 template<int taps, int places>
 Expr filter(Expr i, const Elements &at) {
-    static_assert((places == 4 && taps == 3) || places == 6);
+    static_assert(taps >= 2 && taps < places && (places == 4 || places == 6));
     Expr first = at(0), last = at(taps - 1);
     if (places == 4) {
-        Expr even = first + last, odd = at(1);
+        Expr even = half<taps>(0, 1, at), odd = half<taps>(1, 1, at);
         return mux(i, {first, 0.5f * (even + odd), 0.5f * (even - odd), last});
     }
     Expr near_even = half<taps>(0, near_square, at) / -1.5f, near_odd = near_point * half<taps>(1, near_square, at) / -1.5f;
@@ -54,17 +54,21 @@ Expr filter(Expr i, const Elements &at) {
 
 template<int outputs, int places>
 Expr output(Expr i, const Elements &at) {
-    static_assert((places == 4 && outputs == 2) || places == 6);
+    static_assert(outputs >= 2 && outputs < places && (places == 4 || places == 6));
     Expr near_sum = at(1) + at(2), near_difference = at(1) - at(2);
-    if (places == 4) return mux(i, {at(0) + near_sum, near_difference - at(3)});
-    Expr far_sum = at(3) + at(4), far_difference = at(3) - at(4);
     std::vector<Expr> results;
-    float near_power = 1, far_power = 1;
-    for (int power = 0; power < outputs; power += 2, near_power *= near_square, far_power *= far_square) {
-        Expr even = near_power * near_sum + far_power * far_sum;
-        results.push_back(power == 0 ? at(0) + even : even);
-        if (power + 1 < outputs) results.push_back(near_power * near_point * near_difference + far_power * far_point * far_difference);
+    if (places == 4) {
+        for (int power = 0; power < outputs; ++power) results.push_back(power % 2 == 0 ? near_sum : near_difference);
+    } else {
+        Expr far_sum = at(3) + at(4), far_difference = at(3) - at(4);
+        float near_power = 1, far_power = 1;
+        for (int power = 0; power < outputs; power += 2, near_power *= near_square, far_power *= far_square) {
+            results.push_back(near_power * near_sum + far_power * far_sum);
+            results.push_back(near_power * near_point * near_difference + far_power * far_point * far_difference);
+        }
+        results.resize(outputs);
     }
+    results.front() = at(0) + results.front();
     results.back() = results.back() + at(places - 1);
     return mux(i, results);
 }

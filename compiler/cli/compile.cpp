@@ -117,7 +117,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     command
         ->add_option(
             "--convolution", options.convolution,
-            "how 3x3 and 5x5 convolutions of stride 1 compute: auto, direct, or winograd, whose transforms round more")
+            "how 2x2 to 5x5 convolutions of stride 1 compute: auto, direct, or winograd, whose transforms round more")
         ->option_text("KIND")
         ->transform(CLI::CheckedTransformer(convolution_names));
     command

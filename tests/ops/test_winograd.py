@@ -1,4 +1,4 @@
-"""3x3 and 5x5 convolutions by Winograd's algorithm against direct ones in float64."""
+"""2x2 to 5x5 convolutions by Winograd's algorithm against direct ones in float64."""
 
 import numpy as np
 import onnx
@@ -83,6 +83,11 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((3, 5, 9, 8), {"kernel": 5}),
         ((1, 8, 5, 5), {"kernel": 5, "pads": (0, 0, 0, 0)}),
         ((96, 256, 27, 27), {"kernel": 5, "pads": (2, 2, 2, 2), "group": 2}),
+        ((16, 32, 12, 11), {"kernel": 2, "pads": (1, 1, 0, 0)}),
+        ((24, 16, 7, 9), {"kernel": 2, "pads": (0, 0, 0, 0), "bias": False}),
+        ((256, 256, 8, 8), {"kernel": 2}),
+        ((32, 48, 13, 10), {"kernel": 4, "pads": (1, 1, 2, 2), "group": 1}),
+        ((5, 3, 9, 9), {"kernel": 4, "pads": (3, 3, 3, 3), "batch": 2}),
         ((64, 64, 14, 14), {"kernel": 5, "pads": (4, 0, 3, 1), "batch": 2, "residual": True}),
     ],
     ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else "-".join(value) or "plain",

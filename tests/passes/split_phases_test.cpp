@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "compiler/passes/passes.h"
 #include "tests/small_graph.h"
@@ -8,7 +9,7 @@ namespace onnx2halide {
 namespace {
 
 /// The nodes after split_phases but for those that make weights, and the shape of each.
-std::string split(const char* text, ConvAlgorithm algorithm = ConvAlgorithm::automatic) {
+std::string split(std::string_view text, ConvAlgorithm algorithm = ConvAlgorithm::automatic) {
     const auto graph = parse_graph(text);
     split_phases(*graph, Target::parse("x86-64-linux-avx2-fma"), algorithm);
     std::string result;
@@ -53,21 +54,20 @@ TEST_CASE("phases have convolutions of their own where that is faster") {
                        "Conv float32[1,48,5,6] of weights float32[48,64,2,2]\n"
                        "Concat float32[1,192,5,6]\n"
                        "PhasesToSpace float32[1,48,10,12]\n");
-    // Four phases of two by two taps each, in a window of three by three: as one they suit Winograd's algorithm, whose
-    // weights are too many for a small image.
-    const char* const small = R"(
-        x = input float32[1,512,4,4]
-        w = constant float32[512,256,4,4]
-        y = ConvTranspose(x, w) strides=2,2 pads=1,1,1,1
-        output y)";
-    const char* const large = R"(
+    // Four phases of two by two taps each, in a window of three by three. Each suits Winograd's algorithm, too; those
+    // of few channels fill vectors together.
+    const auto of_channels = [](int channels) {
+        return fmt::format(R"(
         x = input float32[1,128,32,32]
-        w = constant float32[128,64,4,4]
+        w = constant float32[128,{},4,4]
         y = ConvTranspose(x, w) strides=2,2 pads=1,1,1,1
-        output y)";
-    CHECK(split(small).find("weights float32[256,512,2,2]") != std::string::npos);
-    CHECK(split(large).find("weights float32[256,128,3,3]") != std::string::npos);
-    CHECK(split(large, ConvAlgorithm::direct).find("weights float32[64,128,2,2]") != std::string::npos);
+        output y)",
+                           channels);
+    };
+    for (const auto algorithm : {ConvAlgorithm::automatic, ConvAlgorithm::direct}) {
+        CHECK(split(of_channels(64), algorithm).find("weights float32[64,128,2,2]") != std::string::npos);
+        CHECK(split(of_channels(4), algorithm).find("weights float32[16,128,3,3]") != std::string::npos);
+    }
 }
 
 TEST_CASE("a transposed convolution of weights that come at run time, or with dilations, stays") {
