@@ -18,11 +18,17 @@ namespace {
 constexpr const char *across_role = "across", *tiles_role = "tiles", *products_role = "products",
                      *product_role = "product", *rows_role = "rows", *tile_role = "tile";
 
-int read_outputs(const Node& node) {
-    const int64_t outputs = node.integer("outputs");
-    if (outputs < 2 || outputs >= winograd_places.back())
-        throw CompileError("outputs is {}, expected 2 to {}", outputs, winograd_places.back() - 1);
-    return static_cast<int>(outputs);
+Plane read_plane(const Node& node, const std::string& attribute) {
+    const std::vector<int64_t> numbers = node.integers(attribute);
+    if (numbers.size() != 2 || std::min(numbers[0], numbers[1]) < 1)
+        throw CompileError("{} is {}, expected two numbers of 1 or more", attribute, fmt::join(numbers, "x"));
+    return {static_cast<int>(numbers[0]), static_cast<int>(numbers[1])};
+}
+
+/// Along the axes of a tile.
+Plane read_places(const Node& node) {
+    const Plane outputs = read_plane(node, "outputs"), kernel = read_plane(node, "kernel_shape");
+    return {outputs[0] + kernel[0] - 1, outputs[1] + kernel[1] - 1};
 }
 
 /// `winograd::input<6>(i, [&](int tap) { return image(c, tap); })`
@@ -33,14 +39,13 @@ std::string transform(const std::string& function, const std::string& place, con
 }  // namespace
 
 WinogradConv::WinogradConv(const Node& node)
-    : Conv(node), outputs_(read_outputs(node)), output_channels_(node.integer("output_channels")),
-      kernel_(node.integers("kernel_shape")) {}
-
-int WinogradConv::places() const { return outputs_ + static_cast<int>(kernel_.at(0)) - 1; }
+    : Conv(node), outputs_(read_plane(node, "outputs")), places_(read_places(node)),
+      output_channels_(node.integer("output_channels")) {}
 
 Window WinogradConv::tiles_window() const {
     Window window = this->window();
-    for (WindowAxis& axis : window) axis.output = ceil_div(axis.output, outputs_) * outputs_;
+    for (const size_t axis : {0, 1})
+        window[axis].output = ceil_div(window[axis].output, outputs_[axis]) * outputs_[axis];
     return window;
 }
 
@@ -50,7 +55,7 @@ void WinogradConv::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(4);
     const std::string &n = at[0], &c = at[1], &y = at[2], &x = at[3];
     const std::string t = source.var("t"), i = source.var("i"), j = source.var("j");
-    const std::string tiles_across = source.dim(floor_div(columns.output, outputs_));
+    const std::string tiles_across = source.dim(floor_div(columns.output, outputs_[1]));
     const auto func = [&](const char* role, const std::string& suffix) {
         const std::string name = source.func(output(0)->name + suffix);
         source.keep(output(0), role, name);
@@ -60,18 +65,18 @@ void WinogradConv::algorithm(KernelSource& source) const {
     const std::string input = func(input_role, "_input");
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             read_exterior(source, this->input(0), window, at, "0.0f")));
-    source.comment(fmt::format("Tile t has {0} x {0} outputs, and {1} x {1} inputs; there are {2} in a row.", outputs_,
-                               places(), tiles_across));
-    const std::string tile_column = fmt::format("{} % {} * {} + tap", t, tiles_across, outputs_);
-    const std::string tile_row = fmt::format("{} / {} * {} + {}", t, tiles_across, outputs_, y);
+    source.comment(fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.", outputs_[1],
+                               outputs_[0], places_[1], places_[0], tiles_across));
+    const std::string tile_column = fmt::format("{} % {} * {} + tap", t, tiles_across, outputs_[1]);
+    const std::string tile_row = fmt::format("{} / {} * {} + {}", t, tiles_across, outputs_[0], y);
     const std::string element =
         fmt::format("{}({}, {}, {}, {})", input, c, shifted(source, tile_column, -columns.pad_begin),
                     shifted(source, tile_row, -rows.pad_begin), n);
     const std::string across = func(across_role, "_across"), tiles = func(tiles_role, "_tiles");
-    const std::string of_input = fmt::format("input<{}>", places());
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n, transform(of_input, i, element)));
+    const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", places_[axis]); };
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n, transform(of_input(1), i, element)));
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tiles, c, t, i, j, n,
-                            transform(of_input, j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
+                            transform(of_input(0), j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
 
     const std::string ci = source.name_axes(source.rdom("k", {inputs_per_group()}), {"ci"}).front();
     const std::string channel = group_ == 1 ? ci
@@ -87,13 +92,13 @@ void WinogradConv::algorithm(KernelSource& source) const {
     source.line(fmt::format("{0}{1} = {2}{1};", product, place, sum));
 
     const std::string rows_of = func(rows_role, "_rows"), tile = func(tile_role, "_tile");
-    const std::string of_output = fmt::format("output<{}, {}>", outputs_, places());
+    const auto of_output = [&](size_t axis) { return fmt::format("output<{}, {}>", outputs_[axis], places_[axis]); };
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", rows_of, c, t, x, j, n,
-                            transform(of_output, x, fmt::format("{}({}, {}, tap, {}, {})", product, c, t, j, n))));
+                            transform(of_output(1), x, fmt::format("{}({}, {}, tap, {}, {})", product, c, t, j, n))));
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tile, c, t, x, y, n,
-                            transform(of_output, y, fmt::format("{}({}, {}, {}, tap, {})", rows_of, c, t, x, n))));
-    std::string result = fmt::format("{0}({1}, {2} / {6} + {3} / {6} * {4}, {2} % {6}, {3} % {6}, {5})", tile, c, x, y,
-                                     tiles_across, n, outputs_);
+                            transform(of_output(0), y, fmt::format("{}({}, {}, {}, tap, {})", rows_of, c, t, x, n))));
+    std::string result = fmt::format("{0}({1}, {2} / {6} + {3} / {7} * {4}, {2} % {6}, {3} % {7}, {5})", tile, c, x, y,
+                                     tiles_across, n, outputs_[1], outputs_[0]);
     if (has_input(2)) result += " + " + source.read(this->input(2), {c});
     source.define(output(0), at, result);
 }
@@ -110,7 +115,8 @@ namespace {
 /// products; then the outputs from them.
 class Writer {
 public:
-    Writer(KernelSource& source, const WinogradLoops& loops, int outputs, std::function<std::string(const char*)> func)
+    Writer(KernelSource& source, const WinogradLoops& loops, const Plane& outputs,
+           std::function<std::string(const char*)> func)
         : source_(source), loops_(loops), walk_(choose_winograd_walk(loops, outputs, source.target())),
           func_(std::move(func)), output_(source.output_loops()), c_(output_.vars[0]), x_(output_.vars[1]),
           y_(output_.vars[2]), n_(output_.vars[3]), t_(source.var("t")), i_(source.var("i")), j_(source.var("j")),
@@ -139,14 +145,14 @@ private:
     std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
     std::string at(const std::string& loop) const { return fmt::format("compute_at({}, {})", output_.func, loop); }
 
-    /// Tiles along an axis of the output.
-    std::string tiles_along(size_t axis) { return source_.dim(ceil_div(output_.extents[axis], walk_.outputs)); }
+    std::string tile_rows() { return source_.dim(ceil_div(output_.extents[2], walk_.outputs[0])); }
+    std::string tile_columns() { return source_.dim(ceil_div(output_.extents[1], walk_.outputs[1])); }
 
     /// Rows of tiles: a number, or what a run finds to be enough tiles.
     std::string rows_of_strip() {
         if (!loops_.is_open) return source_.param("rows", walk_.strip);
         const auto enough = static_cast<int>(walk_.strip * loops_.tile_columns(walk_.outputs));
-        return fmt::format("rows_of_task({}, {}, {}, 1)", tiles_along(2), tiles_along(1),
+        return fmt::format("rows_of_task({}, {}, {}, 1)", tile_rows(), tile_columns(),
                            source_.param("tiles_of_task", enough));
     }
 
@@ -161,16 +167,16 @@ private:
         split(c_, channels_, fmt::format("{} * {}", lanes_, vectors_),
               rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
         directives.push_back(fmt::format("split({}, {}, {}, {})", c_, vector_, c_, lanes_));
-        split(x_, xo, std::to_string(walk_.outputs), "GuardWithIf");
+        split(x_, xo, std::to_string(walk_.outputs[1]), "GuardWithIf");
         if (walk_.channels_outermost) {
             order.insert(order.end(), {channels_, n_});
         } else {
             const std::string strip = source_.var("strip");
-            split(y_, strip, fmt::format("{} * {}", walk_.outputs, rows_of_strip()), "GuardWithIf");
+            split(y_, strip, fmt::format("{} * {}", walk_.outputs[0], rows_of_strip()), "GuardWithIf");
             order.insert(order.end(), {channels_, strip, n_});
             task_ = strip;
         }
-        split(y_, yo, std::to_string(walk_.outputs), "GuardWithIf");
+        split(y_, yo, std::to_string(walk_.outputs[0]), "GuardWithIf");
         directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
         directives.push_back(fmt::format("vectorize({})", c_));
         directives.push_back(fmt::format("unroll({})", x_));
@@ -200,9 +206,9 @@ private:
         const std::string to = source_.var("to");
         const std::string unrolled_channels = fmt::format("unroll({})", c_),
                           unrolled_tiles = fmt::format("unroll({})", t_);
-        source_.schedule(fmt::format("// One matrix product for each of {0} x {0} places: {1} registers.",
-                                     walk_.outputs + loops_.kernel - 1,
-                                     register_text(walk_.product, source_.target())));
+        const Plane places = loops_.places(walk_.outputs);
+        source_.schedule(fmt::format("// One matrix product for each of {} x {} places: {} registers.", places[1],
+                                     places[0], register_text(walk_.product, source_.target())));
         const std::string sum = func_(products_role), values = func_(product_role);
         std::vector<std::string> directives = {at(channels_)};
         if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
@@ -215,7 +221,7 @@ private:
         if (loops_.is_open) {
             source_.schedule(values, directives);
             source_.schedule_versions(
-                values, fmt::format("tile_versions({} * {}, {})", rows_of_strip(), tiles_along(1), tiles_),
+                values, fmt::format("tile_versions({} * {}, {})", rows_of_strip(), tile_columns(), tiles_),
                 loops_over(KernelSource::tile_size, "ShiftInwards"));
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
@@ -274,7 +280,7 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     for (const size_t axis : {0, 1})
         kernel.push_back(is_packed ? conv.integers("kernel_shape").at(axis)
                                    : weights.shape.at(2 + axis).constant().value_or(0));
-    if (kernel[0] != kernel[1] || !has_winograd(kernel[0])) return {};
+    if (!has_winograd(kernel[0], kernel[1])) return {};
     const std::vector<int64_t> ones = {1, 1};
     if (conv.integers("strides", ones) != ones || conv.integers("dilations", ones) != ones) return {};
     const Window window = read_window(conv, data.shape, kernel);
@@ -285,7 +291,8 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     if (!inputs || !channels || *inputs < 1 || *channels < 1 || height.is(0) || width.is(0)) return {};
     // Blocks of packed weights divide groups.
     if (groups > 1 && *channels % (groups * weight_block) != 0) return {};
-    WinogradLoops loops{*inputs, *channels / groups, estimate(height), estimate(width), static_cast<int>(kernel[0])};
+    WinogradLoops loops{*inputs, *channels / groups, estimate(height), estimate(width),
+                        Plane{static_cast<int>(kernel[0]), static_cast<int>(kernel[1])}};
     loops.groups = groups;
     loops.is_open = !height.constant() || !width.constant();
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
@@ -293,12 +300,12 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
 }
 
 PackWinogradWeights::PackWinogradWeights(const Node& node)
-    : NodeGenerator(node), taps_(static_cast<int>(node.integer("kernel"))), places_(read_outputs(node) + taps_ - 1) {}
+    : NodeGenerator(node), kernel_(read_plane(node, "kernel_shape")), places_(read_places(node)) {}
 
 std::vector<TensorType> PackWinogradWeights::infer() const {
     const std::vector<Dim>& weights = in(0).shape;
     return {TensorType(in(0).element,
-                       {ceil_div(weights.at(0), weight_block), places_, places_, weights.at(1), weight_block})};
+                       {ceil_div(weights.at(0), weight_block), places_[0], places_[1], weights.at(1), weight_block})};
 }
 
 void PackWinogradWeights::algorithm(KernelSource& source) const {
@@ -307,13 +314,13 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     const std::string channels = source.dim(in(0).shape[0]), ky = source.var("ky");
     const std::string weight =
         source.read(input(0), {fmt::format("min({}, {} - 1)", channel, channels), at[3], ky, "tap"});
-    const std::string across = source.func(output(0)->name + "_across"),
-                      of_filter = fmt::format("filter<{}, {}>", taps_, places_);
+    const std::string across = source.func(output(0)->name + "_across");
+    const auto of_filter = [&](size_t axis) { return fmt::format("filter<{}, {}>", kernel_[axis], places_[axis]); };
     source.keep(output(0), across_role, across);
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, at[4], at[3], at[2], ky, at[0],
-                            transform(of_filter, at[2], weight)));
+                            transform(of_filter(1), at[2], weight)));
     const std::string value =
-        transform(of_filter, at[1], fmt::format("{}({}, {}, {}, tap, {})", across, at[4], at[3], at[2], at[0]));
+        transform(of_filter(0), at[1], fmt::format("{}({}, {}, {}, tap, {})", across, at[4], at[3], at[2], at[0]));
     source.define(output(0), at, fmt::format("select({} < {}, {}, 0.0f)", channel, channels, value));
 }
 
@@ -325,11 +332,11 @@ void PackWinogradWeights::schedule(KernelSource& source) const {
         return fmt::format("bound({0}, 0, {1}).unroll({0})", var, extent);
     };
     source.schedule(loops.func, {fmt::format("reorder({}, {}, {}, {}, {})", i, j, c, loops.vars[1], loops.vars[4]),
-                                 unroll(i, places_), unroll(j, places_)});
+                                 unroll(i, places_[1]), unroll(j, places_[0])});
     const std::string ky = source.var("ky");
     source.schedule(source.kept(output(0), across_role),
                     {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
-                     unroll(i, places_), unroll(ky, taps_)});
+                     unroll(i, places_[1]), unroll(ky, kernel_[0])});
 }
 
 }  // namespace onnx2halide

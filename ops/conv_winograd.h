@@ -5,10 +5,10 @@
 
 namespace onnx2halide {
 
-/// A convolution of stride 1 with a kernel of 2×2 to 5×5, with channels innermost, by Winograd's minimal filtering
+/// A convolution of stride 1 with up to 5 taps along an axis, with channels innermost, by Winograd's minimal filtering
 /// (Lavin and Gray, "Fast algorithms for convolutional neural networks"): tiles of inputs and weights are transformed
-/// so that each output takes (1 + (kernel - 1) / outputs)² products instead of kernel². Attributes: those of Conv, with
-/// `kernel_shape`, `outputs` (of a tile along each axis) and `output_channels`. Input 1 is what
+/// so that each output takes 1 + (kernel - 1) / outputs products along an axis instead of kernel. Attributes: those of
+/// Conv, with `kernel_shape`, `outputs` (of a tile: rows and columns) and `output_channels`. Input 1 is what
 /// PackWinogradWeights makes.
 ///
 /// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 6
@@ -22,15 +22,11 @@ public:
 
 protected:
     Dim channels() const override { return output_channels_; }
-    std::vector<int64_t> kernel() const override { return kernel_; }
+    std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
 
 private:
-    int outputs_;
+    Plane outputs_, places_;  // of a tile
     int64_t output_channels_;
-    std::vector<int64_t> kernel_;
-
-    /// Of a tile, along each axis.
-    int places() const;
 
     /// The window of whole tiles, which may reach further beyond the input than the outputs do.
     Window tiles_window() const;
@@ -42,7 +38,7 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv);
 
 /// A convolution's weights [channels, input channels of a group, kernel, kernel], transformed, as [channels / block,
 /// places, places, input channels of a group, block]; zeros where there are no more channels. Attributes: `outputs` and
-/// `kernel`.
+/// `kernel_shape`, as of WinogradConv.
 class PackWinogradWeights : public NodeGenerator {
 public:
     explicit PackWinogradWeights(const Node& node);
@@ -51,7 +47,7 @@ public:
     void schedule(KernelSource& source) const override;
 
 private:
-    int taps_, places_;  // of the kernel and of a tile, along each axis
+    Plane kernel_, places_;  // places of a tile
 };
 
 }  // namespace onnx2halide

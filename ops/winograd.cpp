@@ -15,6 +15,8 @@ constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
 /// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
 constexpr double transform_cycles = 3;
 
+int64_t area(const Plane& plane) { return int64_t{plane[0]} * plane[1]; }
+
 double bytes_per_cycle(int64_t bytes) {
     return bytes <= level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
 }
@@ -44,8 +46,8 @@ struct StripCycles {
     double once, channels;
 };
 
-StripCycles strip_cycles(const WinogradLoops& loops, int outputs, int64_t rows, const Target& target) {
-    const int64_t places = loops.places(outputs), tiles = rows * loops.tile_columns(outputs),
+StripCycles strip_cycles(const WinogradLoops& loops, const Plane& outputs, int64_t rows, const Target& target) {
+    const int64_t places = area(loops.places(outputs)), tiles = rows * loops.tile_columns(outputs),
                   inputs = loops.inputs * loops.groups;
     const ConvTile product = choose_product_tile(loops, tiles, target);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
@@ -56,9 +58,9 @@ StripCycles strip_cycles(const WinogradLoops& loops, int outputs, int64_t rows, 
                             static_cast<double>(tiles * loops.inputs * 4) / bytes_per_cycle(input_bytes);
     StripCycles cycles{product, 0, 0};
     const auto transformed = static_cast<double>(places * tiles) * transform_cycles;
-    const int edge = loops.kernel - 1;
     cycles.once = transformed * static_cast<double>(ceil_div(inputs, product.lanes)) +
-                  copy_cycles * static_cast<double>((rows * outputs + edge) * (loops.width + edge) * inputs);
+                  copy_cycles * static_cast<double>((rows * outputs[0] + loops.kernel[0] - 1) *
+                                                    (loops.width + loops.kernel[1] - 1) * inputs);
     cycles.channels = (std::max(one, streamed) * static_cast<double>(places) + transformed * product.vectors) *
                       static_cast<double>(channel_tiles(loops, product));
     return cycles;
@@ -73,15 +75,29 @@ double weight_cycles(const WinogradLoops& loops, int64_t places) {
 
 }  // namespace
 
-int64_t WinogradLoops::places(int outputs) const {
-    const int64_t along = outputs + kernel - 1;
-    return along * along;
+bool has_winograd(int64_t kernel_rows, int64_t kernel_columns) {
+    const auto fits = [](int64_t taps) { return taps >= 1 && taps < winograd_places.back(); };
+    return fits(kernel_rows) && fits(kernel_columns) && kernel_rows * kernel_columns > 1;
 }
 
-int64_t WinogradLoops::tile_rows(int outputs) const { return ceil_div(height, outputs); }
-int64_t WinogradLoops::tile_columns(int outputs) const { return ceil_div(width, outputs); }
+std::optional<Plane> WinogradLoops::outputs(int places) const {
+    Plane result{1, 1};
+    for (const size_t axis : {0, 1}) {
+        if (kernel[axis] == 1) continue;
+        result[axis] = places - (kernel[axis] - 1);
+        if (result[axis] < 2) return {};
+    }
+    return result;
+}
 
-WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const Target& target) {
+Plane WinogradLoops::places(const Plane& outputs) const {
+    return {outputs[0] + kernel[0] - 1, outputs[1] + kernel[1] - 1};
+}
+
+int64_t WinogradLoops::tile_rows(const Plane& outputs) const { return ceil_div(height, outputs[0]); }
+int64_t WinogradLoops::tile_columns(const Plane& outputs) const { return ceil_div(width, outputs[1]); }
+
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Plane& outputs, const Target& target) {
     const int64_t rows = loops.tile_rows(outputs);
     struct Choice {
         WinogradWalk walk;
@@ -117,7 +133,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const
     WinogradWalk best = std::find_if(choices.rbegin(), choices.rend(), [&](const Choice& choice) {
                             return choice.time < least * hardly;
                         })->walk;
-    best.cycles += weight_cycles(loops, loops.places(outputs));
+    best.cycles += weight_cycles(loops, area(loops.places(outputs)));
     return best;
 }
 
@@ -144,12 +160,13 @@ double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& tar
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target) {
     if (algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
     if (algorithm == ConvAlgorithm::winograd)
-        return choose_winograd_walk(loops, loops.outputs(winograd_places.back()), target);
+        return choose_winograd_walk(loops, loops.outputs(winograd_places.back()).value(), target);
     std::optional<WinogradWalk> best;
     double least = direct_cycles(loops, loops.taps(), target);
     for (const int places : winograd_places) {
-        if (loops.outputs(places) < 2) continue;
-        const WinogradWalk walk = choose_winograd_walk(loops, loops.outputs(places), target);
+        const auto outputs = loops.outputs(places);
+        if (!outputs) continue;
+        const WinogradWalk walk = choose_winograd_walk(loops, *outputs, target);
         if (walk.cycles >= least) continue;
         least = walk.cycles;
         best = walk;

@@ -16,31 +16,35 @@ enum class ConvAlgorithm {
 };
 
 /// Places along each axis of the tiles for which there are transforms; the more, the more they round.
-constexpr std::array winograd_places = {4, 6};
+inline constexpr std::array winograd_places = {4, 6};
 
-/// The taps along each axis of a convolution for which there is Winograd's algorithm: a tile has two outputs or more.
-constexpr bool has_winograd(int64_t kernel) { return kernel >= 2 && kernel + 1 < winograd_places.back(); }
+/// Numbers along the axis of rows and along that of columns.
+using Plane = std::array<int, 2>;
 
-/// A convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs × outputs, of which each is
-/// transformed to (outputs + kernel - 1)² places, and one matrix product a place.
+/// Whether there is Winograd's algorithm for a kernel: where an axis has several taps a tile has two outputs or more.
+bool has_winograd(int64_t kernel_rows, int64_t kernel_columns);
+
+/// A convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs, of which each is transformed to
+/// outputs + kernel - 1 places along each axis, and one matrix product a place.
 struct WinogradLoops {
     int64_t inputs, channels;  // channels of the input and of the output, of a group
     int64_t height, width;     // of the output; an estimate where it is open
-    int kernel = 3;            // taps along each axis
+    Plane kernel;              // taps
     int64_t groups = 1;
     int64_t images = 1;    // the batch
     bool is_open = false;  // whether a run alone knows the height or the width
 
-    int64_t taps() const { return int64_t{kernel} * kernel; }
-    int outputs(int places) const { return places - (kernel - 1); }  // of a tile, along each axis
-    int64_t places(int outputs) const;                               // of a tile
-    int64_t tile_rows(int outputs) const;
-    int64_t tile_columns(int outputs) const;
+    int64_t taps() const { return int64_t{kernel[0]} * kernel[1]; }
+    /// Of a tile with so many places along axes of several taps; nothing where that leaves fewer than two outputs.
+    std::optional<Plane> outputs(int places) const;
+    Plane places(const Plane& outputs) const;  // of a tile
+    int64_t tile_rows(const Plane& outputs) const;
+    int64_t tile_columns(const Plane& outputs) const;
 };
 
 /// How the tiles are walked.
 struct WinogradWalk {
-    int outputs;              // along each axis of a tile
+    Plane outputs;            // of a tile
     ConvTile product;         // of the matrix products: its pixels are tiles
     int strip;                // rows of tiles in a parallel task; of an open image, of one as large as estimated
     bool channels_outermost;  // one strip for the image: tasks are tiles of output channels
@@ -49,7 +53,7 @@ struct WinogradWalk {
 };
 
 /// The fastest walk for tiles of so many outputs.
-WinogradWalk choose_winograd_walk(const WinogradLoops& loops, int outputs, const Target& target);
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Plane& outputs, const Target& target);
 
 /// Cycles of the direct convolution of one image with a kernel of so many taps on one core, weights from memory
 /// included.

@@ -11,7 +11,8 @@ using namespace Halide;
 /// Winograd's minimal filtering: M outputs of a filter of K taps from M + K - 1 products, one for each of as many places. Each function is a
 /// transform along one axis: its result at place `i` from the elements that `at` gives. Inputs and filter are polynomials that are
 /// multiplied by their values at 0, at pairs of points and at infinity. For 4 places the pair is ±1. For 6 places the pairs are ±1/√2 and
-/// ±√2: their products are as cheap as those of the usual ±1 and ±2, and half as far from the exact result.
+/// ±√2: their products are as cheap as those of the usual ±1 and ±2, and half as far from the exact result. Along an axis of one tap there
+/// is one place, and nothing is transformed.
 namespace winograd {
 
 using Elements = std::function<Expr(int)>;
@@ -21,7 +22,8 @@ constexpr float near_square = 0.5f, far_square = 2.0f;
 
 template<int places>
 Expr input(Expr i, const Elements &at) {
-    static_assert(places == 4 || places == 6);
+    static_assert(places == 1 || places == 4 || places == 6);
+    if (places == 1) return at(0);
     if (places == 4) return mux(i, {at(0) - at(2), at(1) + at(2), at(2) - at(1), at(3) - at(1)});
     Expr d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4);
     Expr near_even = d4 - 2.0f * d2, near_odd = near_point * (d3 - 2.0f * d1);
@@ -41,7 +43,8 @@ Expr half(int first, float square, const Elements &at) {
 
 template<int taps, int places>
 Expr filter(Expr i, const Elements &at) {
-    static_assert(taps >= 2 && taps < places && (places == 4 || places == 6));
+    static_assert(places == 1 ? taps == 1 : taps >= 2 && taps < places && (places == 4 || places == 6));
+    if (places == 1) return at(0);
     Expr first = at(0), last = at(taps - 1);
     if (places == 4) {
         Expr even = half<taps>(0, 1, at), odd = half<taps>(1, 1, at);
@@ -54,7 +57,8 @@ Expr filter(Expr i, const Elements &at) {
 
 template<int outputs, int places>
 Expr output(Expr i, const Elements &at) {
-    static_assert(outputs >= 2 && outputs < places && (places == 4 || places == 6));
+    static_assert(places == 1 ? outputs == 1 : outputs >= 2 && outputs < places && (places == 4 || places == 6));
+    if (places == 1) return at(0);
     Expr near_sum = at(1) + at(2), near_difference = at(1) - at(2);
     std::vector<Expr> results;
     if (places == 4) {

@@ -115,9 +115,9 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
         ->option_text("KIND")
         ->check(CLI::IsMember({"kernels", "whole"}));
     command
-        ->add_option(
-            "--convolution", options.convolution,
-            "how 2x2 to 5x5 convolutions of stride 1 compute: auto, direct, or winograd, whose transforms round more")
+        ->add_option("--convolution", options.convolution,
+                     "how convolutions of stride 1 with 2 to 5 taps along an axis compute: auto, direct, or winograd, "
+                     "whose transforms round more")
         ->option_text("KIND")
         ->transform(CLI::CheckedTransformer(convolution_names));
     command

@@ -42,16 +42,16 @@ void become(Node& conv, const std::string& op_type, int64_t channels) {
     conv.attributes["output_channels"] = channels;
 }
 
-void pack_winograd(Graph& graph, Node& conv, int outputs) {
+void pack_winograd(Graph& graph, Node& conv, const Plane& outputs_of_tile) {
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
-    const std::vector<int64_t> kernel = kernel_shape(type);
-    Value* packed = add_packing(graph, &conv, "PackWinogradWeights", weights,
-                                {{"outputs", int64_t(outputs)}, {"kernel", kernel[0]}});
+    const std::vector<int64_t> kernel = kernel_shape(type), outputs(outputs_of_tile.begin(), outputs_of_tile.end());
+    Value* packed =
+        add_packing(graph, &conv, "PackWinogradWeights", weights, {{"outputs", outputs}, {"kernel_shape", kernel}});
     graph.set_input(&conv, 1, packed);
     become(conv, "WinogradConv", *type.shape[0].constant());
     conv.attributes["kernel_shape"] = kernel;
-    conv.attributes["outputs"] = int64_t(outputs);
+    conv.attributes["outputs"] = outputs;
 }
 
 void pack_direct(Graph& graph, Node& conv, const Target& target) {

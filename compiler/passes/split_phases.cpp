@@ -78,12 +78,11 @@ double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgo
     int64_t images = group;
     for (size_t i = 0; i + 2 < grid.size(); ++i) images *= estimate(shape[2 + i]);
     WinogradLoops loops{*weights[0].constant() / group, *weights[1].constant() * phases_of(grid),
-                        grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back())};
+                        grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back()), Plane{}};
     double least = direct_cycles(loops, taps, target);
-    const bool suits_winograd =
-        grid.size() == 2 && grid[0].window == grid[1].window && has_winograd(grid[0].window) && group == 1;
+    const bool suits_winograd = grid.size() == 2 && has_winograd(grid[0].window, grid[1].window) && group == 1;
     if (suits_winograd) {
-        loops.kernel = static_cast<int>(grid[0].window);
+        loops.kernel = {static_cast<int>(grid[0].window), static_cast<int>(grid[1].window)};
         if (const auto walk = choose_winograd(loops, algorithm, target)) least = walk->cycles;
     }
     return least * static_cast<double>(images);

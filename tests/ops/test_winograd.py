@@ -1,4 +1,4 @@
-"""2x2 to 5x5 convolutions by Winograd's algorithm against direct ones in float64."""
+"""Small convolutions by Winograd's algorithm against direct ones in float64."""
 
 import numpy as np
 import onnx
@@ -9,13 +9,12 @@ import onnx2halide
 
 
 def model(
-    inputs, channels, height, width, *, kernel=3, group=1, batch=1, pads=(1, 1, 1, 1), bias=True, residual=False
+    inputs, channels, height, width, *, kernel=(3, 3), group=1, batch=1, pads=(1, 1, 1, 1), bias=True, residual=False
 ) -> onnx.ModelProto:
     rng = np.random.default_rng(inputs * channels + height * width)
-    terms = inputs // group * kernel**2
-    weights = rng.normal(0, np.sqrt(2 / terms), (channels, inputs // group, kernel, kernel)).astype(np.float32)
+    weights = rng.normal(0, np.sqrt(2 * group / (inputs * np.prod(kernel))), (channels, inputs // group, *kernel)).astype(np.float32)
     constants = {"w": weights} | ({"b": rng.normal(0, 0.1, channels).astype(np.float32)} if bias else {})
-    shape = [batch, channels, height + pads[0] + pads[2] - kernel + 1, width + pads[1] + pads[3] - kernel + 1]
+    shape = [batch, channels, height + pads[0] + pads[2] - kernel[0] + 1, width + pads[1] + pads[3] - kernel[1] + 1]
     values = {"x": [batch, inputs, height, width]} | ({"r": shape} if residual else {})
     nodes = [helper.make_node("Conv", ["x", *constants], ["c"], pads=pads, group=group)]
     if residual:
@@ -37,14 +36,14 @@ def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.graph.node[0].attribute}
     top, left, bottom, right = attributes["pads"]
     padded = np.pad(values["x"].astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
-    kernel, group = constants["w"].shape[2], attributes["group"]
-    height, width = padded.shape[2] - kernel + 1, padded.shape[3] - kernel + 1
+    kernel, group = constants["w"].shape[2:], attributes["group"]
+    height, width = padded.shape[2] - kernel[0] + 1, padded.shape[3] - kernel[1] + 1
     padded = padded.reshape(padded.shape[0], group, -1, *padded.shape[2:])
     weights = constants["w"].reshape(group, -1, *constants["w"].shape[1:])
     result = sum(
         np.einsum("ngchw,gkc->ngkhw", padded[..., y : y + height, x : x + width], weights[..., y, x], optimize=True)
-        for y in range(kernel)
-        for x in range(kernel)
+        for y in range(kernel[0])
+        for x in range(kernel[1])
     )
     result = result.reshape(len(result), -1, height, width) + constants.get("b", np.zeros(1)).reshape(1, -1, 1, 1)
     return np.maximum(result + values.get("r", 0), 0)
@@ -79,16 +78,19 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((32, 32, 9, 12), {"group": 2}),
         ((12, 48, 14, 14), {"group": 3, "residual": True}),  # groups of other numbers of inputs than of channels
         ((256, 256, 7, 7), {"group": 8, "batch": 2}),
-        ((16, 32, 12, 14), {"kernel": 5, "pads": (2, 2, 2, 2)}),
-        ((3, 5, 9, 8), {"kernel": 5}),
-        ((1, 8, 5, 5), {"kernel": 5, "pads": (0, 0, 0, 0)}),
-        ((96, 256, 27, 27), {"kernel": 5, "pads": (2, 2, 2, 2), "group": 2}),
-        ((16, 32, 12, 11), {"kernel": 2, "pads": (1, 1, 0, 0)}),
-        ((24, 16, 7, 9), {"kernel": 2, "pads": (0, 0, 0, 0), "bias": False}),
-        ((256, 256, 8, 8), {"kernel": 2}),
-        ((32, 48, 13, 10), {"kernel": 4, "pads": (1, 1, 2, 2), "group": 1}),
-        ((5, 3, 9, 9), {"kernel": 4, "pads": (3, 3, 3, 3), "batch": 2}),
-        ((64, 64, 14, 14), {"kernel": 5, "pads": (4, 0, 3, 1), "batch": 2, "residual": True}),
+        ((16, 32, 12, 14), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
+        ((3, 5, 9, 8), {"kernel": (5, 5)}),
+        ((1, 8, 5, 5), {"kernel": (5, 5), "pads": (0, 0, 0, 0)}),
+        ((96, 256, 27, 27), {"kernel": (5, 5), "pads": (2, 2, 2, 2), "group": 2}),
+        ((16, 32, 12, 11), {"kernel": (2, 2), "pads": (1, 1, 0, 0)}),
+        ((24, 16, 7, 9), {"kernel": (2, 2), "pads": (0, 0, 0, 0), "bias": False}),
+        ((256, 256, 8, 8), {"kernel": (2, 2)}),
+        ((32, 48, 13, 10), {"kernel": (4, 4), "pads": (1, 1, 2, 2), "group": 1}),
+        ((5, 3, 9, 9), {"kernel": (4, 4), "pads": (3, 3, 3, 3), "batch": 2}),
+        ((32, 48, 12, 21), {"kernel": (1, 3), "pads": (0, 1, 0, 1)}),
+        ((24, 32, 18, 5), {"kernel": (5, 1), "pads": (2, 0, 2, 0), "batch": 2}),
+        ((16, 32, 9, 14), {"kernel": (2, 5), "pads": (0, 2, 1, 2)}),
+        ((64, 64, 14, 14), {"kernel": (5, 5), "pads": (4, 0, 3, 1), "batch": 2, "residual": True}),
     ],
     ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else "-".join(value) or "plain",
 )

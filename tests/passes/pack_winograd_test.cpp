@@ -1,0 +1,57 @@
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "compiler/passes/pack.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// What a convolution of 48 to 32 channels becomes: its operator, and the shape of its packed weights.
+std::string packed(const std::string& kernel, const std::string& attributes = "",
+                   ConvAlgorithm algorithm = ConvAlgorithm::winograd, int64_t group = 1) {
+    const auto graph = parse_graph(fmt::format(R"(
+        x = input float32[1,48,28,28]
+        w = constant float32[32,{},{}]
+        y = Conv(x, w) group={} {}
+        output y)",
+                                               48 / group, kernel, group, attributes));
+    pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), algorithm);
+    const Node& conv = *graph->nodes().back();
+    return conv.op_type + " " + shape_text(conv.inputs.at(1)->checked_type().shape);
+}
+
+}  // namespace
+
+TEST_CASE("what Winograd's algorithm can compute it does where it is asked for") {
+    CHECK(packed("3,3") == "WinogradConv 2x6x6x48x16");
+    CHECK(packed("2,2") == "WinogradConv 2x6x6x48x16");
+    CHECK(packed("5,5", "pads=2,2,2,2") == "WinogradConv 2x6x6x48x16");
+    CHECK(packed("4,3") == "WinogradConv 2x6x6x48x16");
+    CHECK(packed("1,3", "pads=0,1,0,1") == "WinogradConv 2x1x6x48x16");
+    CHECK(packed("5,1") == "WinogradConv 2x6x1x48x16");
+    CHECK(packed("3,3", "", ConvAlgorithm::winograd, 2) == "WinogradConv 2x6x6x24x16");
+}
+
+TEST_CASE("other convolutions stay direct whatever is asked for") {
+    CHECK(packed("1,1").starts_with("PackedConv"));
+    CHECK(packed("6,6").starts_with("PackedConv"));
+    CHECK(packed("6,1").starts_with("PackedConv"));
+    CHECK(packed("3,3", "strides=2,2").starts_with("PackedConv"));
+    CHECK(packed("3,3", "strides=1,2").starts_with("PackedConv"));
+    CHECK(packed("3,3", "dilations=2,2").starts_with("PackedConv"));
+    // Blocks of 16 packed channels do not divide groups of 8.
+    CHECK(packed("3,3", "", ConvAlgorithm::winograd, 4).starts_with("PackedConv"));
+}
+
+TEST_CASE("where it is not asked for, Winograd's algorithm is taken where it is estimated to be faster") {
+    for (const char* kernel : {"2,2", "3,3", "4,4", "5,5"}) {
+        INFO(kernel);
+        CHECK(packed(kernel, "", ConvAlgorithm::automatic).starts_with("WinogradConv"));
+        CHECK(packed(kernel, "", ConvAlgorithm::direct).starts_with("PackedConv"));
+    }
+    CHECK(packed("3,3", "", ConvAlgorithm::automatic, 2).starts_with("WinogradConv"));
+}
+
+}  // namespace onnx2halide
