@@ -1,6 +1,7 @@
 #include "ops/kernel_source.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -230,6 +231,44 @@ TEST_CASE("tails of split loops never write where they must not") {
         {many, true, "TailStrategy::ShiftInwards"}, {many, false, "TailStrategy::GuardWithIf"},
     };
     for (const auto& row : rows) CHECK(tail_strategy(row.extent, 8, row.may_recompute) == row.tail);
+}
+
+TEST_CASE("loops shorter than a vector that fill a smaller one are vectors") {
+    const auto relu = [](const char* row) {
+        return kernel_text(fmt::format("x = input float32[n,{}]\ny = Relu(x)\noutput y", row));
+    };
+    CHECK(relu("4").find(".vectorize(x);") != std::string::npos);
+    CHECK(relu("2").find(".vectorize(x);") != std::string::npos);
+    CHECK(relu("3").find("vectorize") == std::string::npos);
+    CHECK(relu("16").find(".vectorize(x, lanes, TailStrategy::RoundUp);") != std::string::npos);
+}
+
+TEST_CASE("what a run may broadcast has a version of its own along the axis of vectors alone") {
+    const auto specialised = [](const std::string& rows, const std::string& columns) {
+        const std::string text = kernel_text(
+            fmt::format("a = input float32[n,40]\nb = input float32[{},{}]\ny = Add(a, b)\noutput y", rows, columns));
+        const size_t at = text.find(".specialize(");
+        return at == std::string::npos ? "" : text.substr(at, text.find(';', at) - at);
+    };
+    CHECK(specialised("n", "m") == ".specialize(m > 1)");
+    CHECK(specialised("m", "40") == "");
+    CHECK(specialised("m", "k") == ".specialize(k > 1)");
+}
+
+TEST_CASE("versions of tiles are for what is not broadcast") {
+    const Dim rows = Dim::symbol("rows");
+    Loose result("result", {float32, {rows, Dim::symbol("n")}});
+    const auto versions = [&](const Dim& extent, const std::string& stage) {
+        KernelSource source(avx2, "kernel", {&result}, {&result});
+        source.broadcast_coordinate(extent, *result.type, 1, "x");
+        source.schedule_versions(stage, "tile_versions(rows, 8)", {"parallel(y)"});
+        const std::string text = source.text();
+        const size_t at = text.find("tile.of(");
+        return text.substr(at, text.find('\n', at) - at);
+    };
+    CHECK(versions(Dim::symbol("m"), "result") == "tile.of(result, m > 1)");
+    CHECK(versions(Dim::symbol("n"), "result") == "tile.of(result)");
+    CHECK(versions(Dim::symbol("m"), "sum.update()") == "tile.of(sum.update())");
 }
 
 }  // namespace onnx2halide

@@ -51,3 +51,24 @@ def test_open_dims(text):
         for name, array in compiled.run_by_name(inputs).items():
             found = difference(array, expected[name])
             assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())), f"{dims} {name}: {found.text()}"
+
+
+def test_mask_that_a_run_may_broadcast():
+    """Rows of every size take the version of the kernel that reads vectors of the mask, or the one that reads one element."""
+    model = onnx.parser.parse_model(
+        HEADER
+        + """
+        masked (float[heads, length, 8] q, float[heads, 8, keys] k, float[length, shown] mask, float[heads, keys, 8] v) => (float[heads, length, 8] y) {
+            products = MatMul(q, k)
+            scores = Add(products, mask)
+            rows = Softmax<axis = -1>(scores)
+            y = MatMul(rows, v)
+        }"""
+    )
+    compiled, engine = onnx2halide.compile(model), OnnxRuntime(model)
+    for heads, length, keys in [(2, 5, 10), (1, 9, 33), (3, 16, 7), (1, 1, 1)]:
+        for shown in (keys, 1):
+            inputs = {port.name: sample(port, {"heads": heads, "length": length, "keys": keys, "shown": shown}) for port in model.graph.input}
+            inputs["mask"] = np.random.default_rng(shown).normal(size=(length, shown)).astype(np.float32)
+            found = difference(compiled.run_by_name(inputs)["y"], engine.run(inputs)["y"])
+            assert not found.exceeds(default_tolerance(np.dtype(np.float32)), default_floor(np.dtype(np.float32), inputs.values())), f"{length}x{keys}, {shown}: {found.text()}"
