@@ -18,18 +18,32 @@ namespace {
 constexpr const char *across_role = "across", *tiles_role = "tiles", *products_role = "products",
                      *product_role = "product", *rows_role = "rows", *tile_role = "tile";
 
-Plane read_plane(const Node& node, const std::string& attribute) {
+PerAxis read_per_axis(const Node& node, const std::string& attribute) {
     const std::vector<int64_t> numbers = node.integers(attribute);
-    if (numbers.size() != 2 || std::min(numbers[0], numbers[1]) < 1)
-        throw CompileError("{} is {}, expected two numbers of 1 or more", attribute, fmt::join(numbers, "x"));
+    if (numbers.size() != 2 || std::min(numbers[0], numbers[1]) < 1 ||
+        std::max(numbers[0], numbers[1]) >= winograd_places.back())
+        throw CompileError("{} is {}, expected two numbers from 1 to {}", attribute, fmt::join(numbers, "x"),
+                           winograd_places.back() - 1);
     return {static_cast<int>(numbers[0]), static_cast<int>(numbers[1])};
 }
 
-/// Along the axes of a tile.
-Plane read_places(const Node& node) {
-    const Plane outputs = read_plane(node, "outputs"), kernel = read_plane(node, "kernel_shape");
-    return {outputs[0] + kernel[0] - 1, outputs[1] + kernel[1] - 1};
+/// The places of a tile, for which there have to be transforms.
+PerAxis read_places(const Node& node) {
+    const PerAxis outputs = read_per_axis(node, "outputs"), kernel = read_per_axis(node, "kernel_shape"),
+                  places = places_of_tile(outputs, kernel);
+    for (const size_t axis : {0, 1}) {
+        const bool is_plain = places[axis] == 1;
+        const bool is_transformed =
+            kernel[axis] > 1 && outputs[axis] > 1 &&
+            std::find(winograd_places.begin(), winograd_places.end(), places[axis]) != winograd_places.end();
+        if (!is_plain && !is_transformed)
+            throw CompileError("{} outputs of {} taps have no transforms", outputs[axis], kernel[axis]);
+    }
+    return places;
 }
+
+/// " * 4", and nothing for 1.
+std::string times(int factor) { return factor == 1 ? "" : fmt::format(" * {}", factor); }
 
 /// `winograd::input<6>(i, [&](int tap) { return image(c, tap); })`
 std::string transform(const std::string& function, const std::string& place, const std::string& element) {
@@ -39,7 +53,7 @@ std::string transform(const std::string& function, const std::string& place, con
 }  // namespace
 
 WinogradConv::WinogradConv(const Node& node)
-    : Conv(node), outputs_(read_plane(node, "outputs")), places_(read_places(node)),
+    : Conv(node), outputs_(read_per_axis(node, "outputs")), places_(read_places(node)),
       output_channels_(node.integer("output_channels")) {}
 
 Window WinogradConv::tiles_window() const {
@@ -51,55 +65,77 @@ Window WinogradConv::tiles_window() const {
 
 void WinogradConv::algorithm(KernelSource& source) const {
     const Window window = tiles_window();
-    const WindowAxis &rows = window[0], &columns = window[1];
-    const Coordinates at = source.vars(4);
-    const std::string &n = at[0], &c = at[1], &y = at[2], &x = at[3];
-    const std::string t = source.var("t"), i = source.var("i"), j = source.var("j");
-    const std::string tiles_across = source.dim(floor_div(columns.output, outputs_[1]));
-    const auto func = [&](const char* role, const std::string& suffix) {
-        const std::string name = source.func(output(0)->name + suffix);
-        source.keep(output(0), role, name);
-        return name;
-    };
+    const std::string tiles_across = source.dim(floor_div(window[1].output, outputs_[1]));
+    transform_inputs(source, window, tiles_across);
+    add_products(source);
+    transform_outputs(source, tiles_across);
+}
 
-    const std::string input = func(input_role, "_input");
+std::string WinogradConv::func(KernelSource& source, const char* role, const std::string& suffix) const {
+    const std::string name = source.func(output(0)->name + suffix);
+    source.keep(output(0), role, name);
+    return name;
+}
+
+void WinogradConv::transform_inputs(KernelSource& source, const Window& window, const std::string& tiles_across) const {
+    const Coordinates at = source.vars(4);
+    const std::string &n = at[0], &c = at[1], &y = at[2];
+    const std::string t = source.var("t"), i = source.var("i"), j = source.var("j");
+    const std::string input = func(source, input_role, "_input");
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             read_exterior(source, this->input(0), window, at, "0.0f")));
-    source.comment(fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.", outputs_[1],
-                               outputs_[0], places_[1], places_[0], tiles_across));
-    const std::string tile_column = fmt::format("{} % {} * {} + tap", t, tiles_across, outputs_[1]);
-    const std::string tile_row = fmt::format("{} / {} * {} + {}", t, tiles_across, outputs_[0], y);
+    source.comment(fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.", outputs_[0],
+                               outputs_[1], places_[0], places_[1], tiles_across));
+    const std::string column = fmt::format("{} % {}{} + tap", t, tiles_across, times(outputs_[1])),
+                      row = fmt::format("{} / {}{} + {}", t, tiles_across, times(outputs_[0]), y);
     const std::string element =
-        fmt::format("{}({}, {}, {}, {})", input, c, shifted(source, tile_column, -columns.pad_begin),
-                    shifted(source, tile_row, -rows.pad_begin), n);
-    const std::string across = func(across_role, "_across"), tiles = func(tiles_role, "_tiles");
+        fmt::format("{}({}, {}, {}, {})", input, c, shifted(source, column, -window[1].pad_begin),
+                    shifted(source, row, -window[0].pad_begin), n);
+    const std::string across = func(source, across_role, "_across"), tiles = func(source, tiles_role, "_tiles");
     const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", places_[axis]); };
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n, transform(of_input(1), i, element)));
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tiles, c, t, i, j, n,
                             transform(of_input(0), j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
+}
 
+void WinogradConv::add_products(KernelSource& source) const {
+    const Coordinates at = source.vars(4);
+    const std::string &n = at[0], &c = at[1];
+    const std::string t = source.var("t"), i = source.var("i"), j = source.var("j");
     const std::string ci = source.name_axes(source.rdom("k", {inputs_per_group()}), {"ci"}).front();
     const std::string channel = group_ == 1 ? ci
                                             : fmt::format("{} / {} * {} + {}", c, source.dim(channels_per_group()),
                                                           source.dim(inputs_per_group()), ci);
     const std::string block = in(1).shape.back().text();
     const std::string weight =
-        source.read(this->input(1), {fmt::format("{} / {}", c, block), j, i, ci, fmt::format("{} % {}", c, block)});
-    const std::string sum = func(products_role, "_sum"), product = func(product_role, "_product");
+        source.read(input(1), {fmt::format("{} / {}", c, block), j, i, ci, fmt::format("{} % {}", c, block)});
+    const std::string sum = func(source, products_role, "_sum"), product = func(source, product_role, "_product");
     const std::string place = fmt::format("({}, {}, {}, {}, {})", c, t, i, j, n);
     source.line(fmt::format("{}{} = 0.0f;", sum, place));
-    source.line(fmt::format("{}{} += {} * {}({}, {}, {}, {}, {});", sum, place, weight, tiles, channel, t, i, j, n));
+    source.line(fmt::format("{}{} += {} * {}({}, {}, {}, {}, {});", sum, place, weight,
+                            source.kept(output(0), tiles_role), channel, t, i, j, n));
     source.line(fmt::format("{0}{1} = {2}{1};", product, place, sum));
+}
 
-    const std::string rows_of = func(rows_role, "_rows"), tile = func(tile_role, "_tile");
+void WinogradConv::transform_outputs(KernelSource& source, const std::string& tiles_across) const {
+    const Coordinates at = source.vars(4);
+    const std::string &n = at[0], &c = at[1], &y = at[2], &x = at[3];
+    const std::string t = source.var("t"), j = source.var("j"), &product = source.kept(output(0), product_role);
+    const std::string rows = func(source, rows_role, "_rows"), tile = func(source, tile_role, "_tile");
     const auto of_output = [&](size_t axis) { return fmt::format("output<{}, {}>", outputs_[axis], places_[axis]); };
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", rows_of, c, t, x, j, n,
+    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", rows, c, t, x, j, n,
                             transform(of_output(1), x, fmt::format("{}({}, {}, tap, {}, {})", product, c, t, j, n))));
     source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tile, c, t, x, y, n,
-                            transform(of_output(0), y, fmt::format("{}({}, {}, {}, tap, {})", rows_of, c, t, x, n))));
-    std::string result = fmt::format("{0}({1}, {2} / {6} + {3} / {7} * {4}, {2} % {6}, {3} % {7}, {5})", tile, c, x, y,
-                                     tiles_across, n, outputs_[1], outputs_[0]);
-    if (has_input(2)) result += " + " + source.read(this->input(2), {c});
+                            transform(of_output(0), y, fmt::format("{}({}, {}, {}, tap, {})", rows, c, t, x, n))));
+    const auto number_of_tile = [&](const std::string& coordinate, size_t axis) {
+        return outputs_[axis] == 1 ? coordinate : fmt::format("{} / {}", coordinate, outputs_[axis]);
+    };
+    const auto place_in_tile = [&](const std::string& coordinate, size_t axis) {
+        return outputs_[axis] == 1 ? "0" : fmt::format("{} % {}", coordinate, outputs_[axis]);
+    };
+    std::string result = fmt::format("{}({}, {} + {} * {}, {}, {}, {})", tile, c, number_of_tile(x, 1),
+                                     number_of_tile(y, 0), tiles_across, place_in_tile(x, 1), place_in_tile(y, 0), n);
+    if (has_input(2)) result += " + " + source.read(input(2), {c});
     source.define(output(0), at, result);
 }
 
@@ -115,7 +151,7 @@ namespace {
 /// products; then the outputs from them.
 class Writer {
 public:
-    Writer(KernelSource& source, const WinogradLoops& loops, const Plane& outputs,
+    Writer(KernelSource& source, const WinogradLoops& loops, const PerAxis& outputs,
            std::function<std::string(const char*)> func)
         : source_(source), loops_(loops), walk_(choose_winograd_walk(loops, outputs, source.target())),
           func_(std::move(func)), output_(source.output_loops()), c_(output_.vars[0]), x_(output_.vars[1]),
@@ -206,9 +242,9 @@ private:
         const std::string to = source_.var("to");
         const std::string unrolled_channels = fmt::format("unroll({})", c_),
                           unrolled_tiles = fmt::format("unroll({})", t_);
-        const Plane places = loops_.places(walk_.outputs);
-        source_.schedule(fmt::format("// One matrix product for each of {} x {} places: {} registers.", places[1],
-                                     places[0], register_text(walk_.product, source_.target())));
+        const PerAxis places = places_of_tile(walk_.outputs, loops_.kernel);
+        source_.schedule(fmt::format("// One matrix product for each of {} x {} places: {} registers.", places[0],
+                                     places[1], register_text(walk_.product, source_.target())));
         const std::string sum = func_(products_role), values = func_(product_role);
         std::vector<std::string> directives = {at(channels_)};
         if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
@@ -280,7 +316,6 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     for (const size_t axis : {0, 1})
         kernel.push_back(is_packed ? conv.integers("kernel_shape").at(axis)
                                    : weights.shape.at(2 + axis).constant().value_or(0));
-    if (!has_winograd(kernel[0], kernel[1])) return {};
     const std::vector<int64_t> ones = {1, 1};
     if (conv.integers("strides", ones) != ones || conv.integers("dilations", ones) != ones) return {};
     const Window window = read_window(conv, data.shape, kernel);
@@ -289,10 +324,9 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const auto inputs = floor_div(data.shape[1], groups).constant();
     const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
     if (!inputs || !channels || *inputs < 1 || *channels < 1 || height.is(0) || width.is(0)) return {};
-    // Blocks of packed weights divide groups.
-    if (groups > 1 && *channels % (groups * weight_block) != 0) return {};
+    if (!has_winograd(kernel[0], kernel[1], groups, *channels / groups)) return {};
     WinogradLoops loops{*inputs, *channels / groups, estimate(height), estimate(width),
-                        Plane{static_cast<int>(kernel[0]), static_cast<int>(kernel[1])}};
+                        PerAxis{static_cast<int>(kernel[0]), static_cast<int>(kernel[1])}};
     loops.groups = groups;
     loops.is_open = !height.constant() || !width.constant();
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
@@ -300,10 +334,13 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
 }
 
 PackWinogradWeights::PackWinogradWeights(const Node& node)
-    : NodeGenerator(node), kernel_(read_plane(node, "kernel_shape")), places_(read_places(node)) {}
+    : NodeGenerator(node), kernel_(read_per_axis(node, "kernel_shape")), places_(read_places(node)) {}
 
 std::vector<TensorType> PackWinogradWeights::infer() const {
     const std::vector<Dim>& weights = in(0).shape;
+    if (weights.size() != 4 || !weights[2].is(kernel_[0]) || !weights[3].is(kernel_[1]))
+        throw CompileError("weights have shape {}, expected a kernel of {}", shape_text(weights),
+                           fmt::join(kernel_, "x"));
     return {TensorType(in(0).element,
                        {ceil_div(weights.at(0), weight_block), places_[0], places_[1], weights.at(1), weight_block})};
 }

@@ -25,12 +25,19 @@ protected:
     std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
 
 private:
-    Plane outputs_, places_;  // of a tile
+    PerAxis outputs_, places_;  // of a tile
     int64_t output_channels_;
 
     /// The window of whole tiles, which may reach further beyond the input than the outputs do.
     Window tiles_window() const;
     WinogradLoops loops() const;
+
+    // The steps of the algorithm.
+    void transform_inputs(KernelSource& source, const Window& window, const std::string& tiles_across) const;
+    void add_products(KernelSource& source) const;
+    void transform_outputs(KernelSource& source, const std::string& tiles_across) const;
+    /// A Func of this output, which the schedule finds under its role.
+    std::string func(KernelSource& source, const char* role, const std::string& suffix) const;
 };
 
 /// The loops of a convolution that WinogradConv can compute; nothing where it cannot.
@@ -47,7 +54,7 @@ public:
     void schedule(KernelSource& source) const override;
 
 private:
-    Plane kernel_, places_;  // places of a tile
+    PerAxis kernel_, places_;  // places of a tile
 };
 
 }  // namespace onnx2halide

@@ -152,7 +152,7 @@ private:
     std::string declare(std::vector<std::string>& declared, const std::string& role);
     void reserve_symbols();
     std::string estimates() const;
-    std::string nothing_is_broadcast() const;  // a condition of what may be, of which there is some
+    std::string nothing_is_broadcast() const;  // that none of maybe_one_, of which there are some, is 1
     Param* find_param(const std::string& role);
     std::string own_name(const std::string& hint);
 

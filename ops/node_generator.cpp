@@ -108,7 +108,7 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
     if (loops.vars.empty() || lanes == 1) return;
     const auto innermost = loops.extents[0].constant();
     if (innermost && *innermost < lanes) {
-        // All of a short loop is a vector, where there are vectors of this size.
+        // All of a short loop is a vector where its size is a power of two.
         if (*innermost > 1 && std::has_single_bit(static_cast<uint64_t>(*innermost)))
             source.schedule(fmt::format("{}.vectorize({});", loops.func, loops.vars[0]));
         return;

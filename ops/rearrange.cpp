@@ -15,7 +15,7 @@ Loops split_blocks(KernelSource& source, Loops loops, int64_t size) {
     source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x, block,
                                 inner, size, inner));
     loops.vars[0] = block;
-    loops.extents[0] = floor_div(loops.extents[0], size);
+    loops.extents[0] = ceil_div(loops.extents[0], size);
     return loops;
 }
 

@@ -232,9 +232,10 @@ void WalkTrees::schedule(KernelSource& source) const {
     if (source.target().is_gpu()) return schedule_loops(source, loops);
     const std::string row = source.vars(2)[0], task = source.var("task");
     // What is read of a tree stays in the cache for the rows of a task.
-    constexpr int most_rows = 64;
-    std::vector<std::string> directives = {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row,
-                                                       task, source.param("rows", most_rows))};
+    constexpr int64_t most_rows = 64;
+    const auto rows = static_cast<int>(std::min(most_rows, row_count().constant().value_or(most_rows)));
+    std::vector<std::string> directives = {
+        fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, task, source.param("rows", rows))};
     if (is_parallel_work(flops())) directives.push_back(fmt::format("parallel({})", task));
     source.schedule(loops.func, directives);
     const bool is_column = target_count_ == 1;

@@ -15,7 +15,7 @@ constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
 /// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
 constexpr double transform_cycles = 3;
 
-int64_t area(const Plane& plane) { return int64_t{plane[0]} * plane[1]; }
+int64_t product_of_axes(const PerAxis& plane) { return int64_t{plane[0]} * plane[1]; }
 
 double bytes_per_cycle(int64_t bytes) {
     return bytes <= level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
@@ -36,8 +36,8 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     return choose_conv_tile(product, target);
 }
 
-int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& product) {
-    return ceil_div(loops.channels, product.lanes * product.vectors) * loops.groups;
+int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& tile) {
+    return ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
 }
 
 /// Cycles of a strip of so many rows of tiles: of what is done once, and of what is done for each tile of channels.
@@ -46,9 +46,9 @@ struct StripCycles {
     double once, channels;
 };
 
-StripCycles strip_cycles(const WinogradLoops& loops, const Plane& outputs, int64_t rows, const Target& target) {
-    const int64_t places = area(loops.places(outputs)), tiles = rows * loops.tile_columns(outputs),
-                  inputs = loops.inputs * loops.groups;
+StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int64_t rows, const Target& target) {
+    const int64_t places = product_of_axes(places_of_tile(outputs, loops.kernel)),
+                  tiles = rows * loops.tile_columns(outputs), inputs = loops.inputs * loops.groups;
     const ConvTile product = choose_product_tile(loops, tiles, target);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
     const double weight_bytes = static_cast<double>(loops.inputs * product.lanes * product.vectors * 4);
@@ -75,13 +75,18 @@ double weight_cycles(const WinogradLoops& loops, int64_t places) {
 
 }  // namespace
 
-bool has_winograd(int64_t kernel_rows, int64_t kernel_columns) {
-    const auto fits = [](int64_t taps) { return taps >= 1 && taps < winograd_places.back(); };
-    return fits(kernel_rows) && fits(kernel_columns) && kernel_rows * kernel_columns > 1;
+PerAxis places_of_tile(const PerAxis& outputs, const PerAxis& kernel) {
+    return {outputs[0] + kernel[0] - 1, outputs[1] + kernel[1] - 1};
 }
 
-std::optional<Plane> WinogradLoops::outputs(int places) const {
-    Plane result{1, 1};
+bool has_winograd(int64_t kernel_rows, int64_t kernel_columns, int64_t groups, int64_t channels) {
+    const auto fits = [](int64_t taps) { return taps >= 1 && taps < winograd_places.back(); };
+    const bool has_kernel = fits(kernel_rows) && fits(kernel_columns) && kernel_rows * kernel_columns > 1;
+    return has_kernel && (groups == 1 || channels % weight_block == 0);
+}
+
+std::optional<PerAxis> WinogradLoops::outputs(int places) const {
+    PerAxis result{1, 1};
     for (const size_t axis : {0, 1}) {
         if (kernel[axis] == 1) continue;
         result[axis] = places - (kernel[axis] - 1);
@@ -90,14 +95,10 @@ std::optional<Plane> WinogradLoops::outputs(int places) const {
     return result;
 }
 
-Plane WinogradLoops::places(const Plane& outputs) const {
-    return {outputs[0] + kernel[0] - 1, outputs[1] + kernel[1] - 1};
-}
+int64_t WinogradLoops::tile_rows(const PerAxis& outputs) const { return ceil_div(height, outputs[0]); }
+int64_t WinogradLoops::tile_columns(const PerAxis& outputs) const { return ceil_div(width, outputs[1]); }
 
-int64_t WinogradLoops::tile_rows(const Plane& outputs) const { return ceil_div(height, outputs[0]); }
-int64_t WinogradLoops::tile_columns(const Plane& outputs) const { return ceil_div(width, outputs[1]); }
-
-WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Plane& outputs, const Target& target) {
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& outputs, const Target& target) {
     const int64_t rows = loops.tile_rows(outputs);
     struct Choice {
         WinogradWalk walk;
@@ -110,7 +111,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Plane& outpu
         if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
         const StripCycles cycles = strip_cycles(loops, outputs, strip, target);
         const double one = cycles.once + cycles.channels, all = one * static_cast<double>(strips);
-        const int64_t channel_tiles = onnx2halide::channel_tiles(loops, cycles.product);
+        const int64_t tiles_of_channels = channel_tiles(loops, cycles.product);
         const bool channels_outermost = strips == 1 && !loops.is_open;
         // Time that all machines take together, each measured by what it could do at best.
         const double used = use_of_threads(1, [&](int threads) {
@@ -118,8 +119,8 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Plane& outpu
                 return static_cast<double>(ceil_div(strips * loops.images, threads)) /
                        static_cast<double>(strips * loops.images) * (1 + task_overhead / one);
             const double once = cycles.once / std::min<double>(threads, static_cast<double>(rows));
-            const double tiles = static_cast<double>(ceil_div(channel_tiles, threads)) *
-                                 (cycles.channels / static_cast<double>(channel_tiles) + task_overhead);
+            const double tiles = static_cast<double>(ceil_div(tiles_of_channels, threads)) *
+                                 (cycles.channels / static_cast<double>(tiles_of_channels) + task_overhead);
             return (once + tiles) / one;
         });
         choices.push_back(
@@ -133,7 +134,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Plane& outpu
     WinogradWalk best = std::find_if(choices.rbegin(), choices.rend(), [&](const Choice& choice) {
                             return choice.time < least * hardly;
                         })->walk;
-    best.cycles += weight_cycles(loops, area(loops.places(outputs)));
+    best.cycles += weight_cycles(loops, product_of_axes(places_of_tile(outputs, loops.kernel)));
     return best;
 }
 
@@ -150,8 +151,8 @@ double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& tar
     direct.open_width = direct.open_height = loops.is_open;
     direct.input_pixel_bytes = loops.inputs * loops.groups * 4;
     const ConvTile tile = choose_conv_tile(direct, target);
-    const int64_t tiles = ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) *
-                          ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
+    const int64_t tiles =
+        ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) * channel_tiles(loops, tile);
     return static_cast<double>(tile.cycles * tiles) +
            copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width) +
            weight_cycles(loops, taps);

@@ -19,32 +19,35 @@ enum class ConvAlgorithm {
 inline constexpr std::array winograd_places = {4, 6};
 
 /// Numbers along the axis of rows and along that of columns.
-using Plane = std::array<int, 2>;
+using PerAxis = std::array<int, 2>;
 
-/// Whether there is Winograd's algorithm for a kernel: where an axis has several taps a tile has two outputs or more.
-bool has_winograd(int64_t kernel_rows, int64_t kernel_columns);
+/// Of a tile with so many outputs.
+PerAxis places_of_tile(const PerAxis& outputs, const PerAxis& kernel);
+
+/// Whether there is Winograd's algorithm for a kernel, where an axis has several taps a tile has two outputs or more,
+/// and for so many groups of so many channels of the output, of which blocks of packed weights divide each.
+bool has_winograd(int64_t kernel_rows, int64_t kernel_columns, int64_t groups, int64_t channels);
 
 /// A convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs, of which each is transformed to
 /// outputs + kernel - 1 places along each axis, and one matrix product a place.
 struct WinogradLoops {
     int64_t inputs, channels;  // channels of the input and of the output, of a group
     int64_t height, width;     // of the output; an estimate where it is open
-    Plane kernel;              // taps
+    PerAxis kernel;            // taps
     int64_t groups = 1;
     int64_t images = 1;    // the batch
     bool is_open = false;  // whether a run alone knows the height or the width
 
     int64_t taps() const { return int64_t{kernel[0]} * kernel[1]; }
     /// Of a tile with so many places along axes of several taps; nothing where that leaves fewer than two outputs.
-    std::optional<Plane> outputs(int places) const;
-    Plane places(const Plane& outputs) const;  // of a tile
-    int64_t tile_rows(const Plane& outputs) const;
-    int64_t tile_columns(const Plane& outputs) const;
+    std::optional<PerAxis> outputs(int places) const;
+    int64_t tile_rows(const PerAxis& outputs) const;
+    int64_t tile_columns(const PerAxis& outputs) const;
 };
 
 /// How the tiles are walked.
 struct WinogradWalk {
-    Plane outputs;            // of a tile
+    PerAxis outputs;          // of a tile
     ConvTile product;         // of the matrix products: its pixels are tiles
     int strip;                // rows of tiles in a parallel task; of an open image, of one as large as estimated
     bool channels_outermost;  // one strip for the image: tasks are tiles of output channels
@@ -53,7 +56,7 @@ struct WinogradWalk {
 };
 
 /// The fastest walk for tiles of so many outputs.
-WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Plane& outputs, const Target& target);
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& outputs, const Target& target);
 
 /// Cycles of the direct convolution of one image with a kernel of so many taps on one core, weights from memory
 /// included.

@@ -42,7 +42,7 @@ void become(Node& conv, const std::string& op_type, int64_t channels) {
     conv.attributes["output_channels"] = channels;
 }
 
-void pack_winograd(Graph& graph, Node& conv, const Plane& outputs_of_tile) {
+void pack_winograd(Graph& graph, Node& conv, const PerAxis& outputs_of_tile) {
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
     const std::vector<int64_t> kernel = kernel_shape(type), outputs(outputs_of_tile.begin(), outputs_of_tile.end());

@@ -73,14 +73,17 @@ int64_t phases_of(const Grid& grid) { return product_of(grid, &GridAxis::count);
 double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgorithm algorithm) {
     const std::vector<Dim>&shape = node.inputs[0]->checked_type().shape,
           &weights = node.inputs[1]->checked_type().shape;
-    const int64_t group = node.integer("group", 1), taps = product_of(grid, &GridAxis::window);
-    // Planes in front of rows and columns, where there are more axes than these two, are so many images.
-    int64_t images = group;
+    const int64_t group = node.integer("group", 1), taps = product_of(grid, &GridAxis::window),
+                  channels = *weights[1].constant() * phases_of(grid);
+    WinogradLoops loops{*weights[0].constant() / group, channels,
+                        grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back()), PerAxis{}};
+    const bool suits_winograd = grid.size() == 2 && has_winograd(grid[0].window, grid[1].window, group, channels);
+    if (suits_winograd) loops.groups = group;
+    // Groups that are computed one by one are so many images, as planes in front of rows and columns are, where there
+    // are more axes than these two.
+    int64_t images = group / loops.groups;
     for (size_t i = 0; i + 2 < grid.size(); ++i) images *= estimate(shape[2 + i]);
-    WinogradLoops loops{*weights[0].constant() / group, *weights[1].constant() * phases_of(grid),
-                        grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back()), Plane{}};
     double least = direct_cycles(loops, taps, target);
-    const bool suits_winograd = grid.size() == 2 && has_winograd(grid[0].window, grid[1].window) && group == 1;
     if (suits_winograd) {
         loops.kernel = {static_cast<int>(grid[0].window), static_cast<int>(grid[1].window)};
         if (const auto walk = choose_winograd(loops, algorithm, target)) least = walk->cycles;

@@ -85,10 +85,12 @@ def test_activations_that_need_the_registers(kernel, attributes):
         check(model(node, list(shape), weights(*kernel), activation=swish), [{"x": shape}])
 
 
+@pytest.mark.parametrize("kernel, group", [((3, 3), 1), ((3, 3), 2), ((5, 5), 1), ((1, 3), 1), ((5, 1), 1)], ids=str)
 @pytest.mark.parametrize("convolution", ["direct", "winograd"])
-def test_residuals(convolution):
-    node = helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1])
-    proto = model(node, ["n", 16, "h", "w_"], weights(32, 16, 3, 3), residual=["n", 32, "h", "w_"])
+def test_residuals(convolution, kernel, group):
+    pads = [taps // 2 for taps in kernel] * 2
+    node = helper.make_node("Conv", ["x", "w"], ["c"], pads=pads, group=group)
+    proto = model(node, ["n", 16, "h", "w_"], weights(32, 16 // group, *kernel), residual=["n", 32, "h", "w_"])
     check(proto, [{"x": (n, 16, h, w), "r": (n, 32, h, w)} for h, w, n in IMAGES], convolution=convolution)
 
 

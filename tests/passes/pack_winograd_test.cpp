@@ -52,6 +52,24 @@ TEST_CASE("where it is not asked for, Winograd's algorithm is taken where it is 
         CHECK(packed(kernel, "", ConvAlgorithm::direct).starts_with("PackedConv"));
     }
     CHECK(packed("3,3", "", ConvAlgorithm::automatic, 2).starts_with("WinogradConv"));
+    CHECK(packed("1,3", "", ConvAlgorithm::automatic).starts_with("WinogradConv"));
+}
+
+TEST_CASE("small images have tiles of few places or none") {
+    const auto of_image = [](int size, const char* target) {
+        const auto graph = parse_graph(fmt::format(R"(
+            x = input float32[1,256,{0},{0}]
+            w = constant float32[256,256,3,3]
+            y = Conv(x, w) pads=1,1,1,1
+            output y)",
+                                                   size));
+        pack_weights(*graph, Target::parse(target), ConvAlgorithm::automatic);
+        return shape_text(graph->nodes().back()->inputs.at(1)->checked_type().shape);
+    };
+    CHECK(of_image(28, "x86-64-linux-avx512_skylake") == "16x6x6x256x16");
+    CHECK(of_image(10, "x86-64-linux-avx512_skylake") == "16x4x4x256x16");
+    CHECK(of_image(2, "x86-64-linux-avx512_skylake") == "16x3x3x256x16");
+    CHECK(of_image(28, "x86-64-linux-opencl") == "16x3x3x256x16");
 }
 
 }  // namespace onnx2halide

@@ -68,6 +68,9 @@ TEST_CASE("phases have convolutions of their own where that is faster") {
         CHECK(split(of_channels(64), algorithm).find("weights float32[64,128,2,2]") != std::string::npos);
         CHECK(split(of_channels(4), algorithm).find("weights float32[16,128,3,3]") != std::string::npos);
     }
+    // What Winograd's algorithm transforms once for all phases, sums of products would multiply by zeros.
+    CHECK(split(of_channels(6)).find("weights float32[24,128,3,3]") != std::string::npos);
+    CHECK(split(of_channels(6), ConvAlgorithm::direct).find("weights float32[6,128,2,2]") != std::string::npos);
 }
 
 TEST_CASE("a transposed convolution of weights that come at run time, or with dilations, stays") {
