@@ -42,6 +42,9 @@ protected:
     Window window() const { return read_window(node_, in(0).shape, kernel()); }
     Dim channels_per_group() const { return floor_div(channels(), group_); }
     Dim inputs_per_group() const { return floor_div(in(0).shape.at(1), group_); }
+    Channel channel(KernelSource& source, const std::string& c) const;
+    /// Text of the number of the input channel that a tap reads for an output channel.
+    std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const;
     /// The tap that the variables of the node's RDom stand for, innermost first; there is none where each output has
     /// one product.
     Tap tap(const std::vector<std::string>& reduction) const;
@@ -61,10 +64,8 @@ protected:
     virtual bool is_outside_of_tiles(size_t axis, const Target&) const { return axis + 2 < in(0).rank() - 2; }
 
 private:
-    Channel channel(KernelSource& source, const std::string& c) const;
     std::vector<Dim> reduction_extents() const;
     std::string bias(KernelSource& source, const Channel& channel) const;
-    std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const;
     std::string input_element(KernelSource& source, const Channel& channel, const Tap& tap) const;
     /// The window, as if the input reached as far as its taps along axes where others are left out.
     Window padded_window(const Target& target) const;

@@ -28,9 +28,8 @@ PerAxis read_per_axis(const Node& node, const std::string& attribute) {
 }
 
 /// The places of a tile, for which there have to be transforms.
-PerAxis read_places(const Node& node) {
-    const PerAxis outputs = read_per_axis(node, "outputs"), kernel = read_per_axis(node, "kernel_shape"),
-                  places = places_of_tile(outputs, kernel);
+PerAxis transformed_places(const PerAxis& outputs, const PerAxis& kernel) {
+    const PerAxis places = places_of_tile(outputs, kernel);
     for (const size_t axis : {0, 1}) {
         const bool is_plain = places[axis] == 1;
         const bool is_transformed =
@@ -53,7 +52,8 @@ std::string transform(const std::string& function, const std::string& place, con
 }  // namespace
 
 WinogradConv::WinogradConv(const Node& node)
-    : Conv(node), outputs_(read_per_axis(node, "outputs")), places_(read_places(node)),
+    : Conv(node), outputs_(read_per_axis(node, "outputs")),
+      places_(transformed_places(outputs_, read_per_axis(node, "kernel_shape"))),
       output_channels_(node.integer("output_channels")) {}
 
 Window WinogradConv::tiles_window() const {
@@ -103,9 +103,8 @@ void WinogradConv::add_products(KernelSource& source) const {
     const std::string &n = at[0], &c = at[1];
     const std::string t = source.var("t"), i = source.var("i"), j = source.var("j");
     const std::string ci = source.name_axes(source.rdom("k", {inputs_per_group()}), {"ci"}).front();
-    const std::string channel = group_ == 1 ? ci
-                                            : fmt::format("{} / {} * {} + {}", c, source.dim(channels_per_group()),
-                                                          source.dim(inputs_per_group()), ci);
+    const std::string read_channel =
+        input_channel(source, channel(source, c), {.channel = ci, .place = "", .kernel = {}});
     const std::string block = in(1).shape.back().text();
     const std::string weight =
         source.read(input(1), {fmt::format("{} / {}", c, block), j, i, ci, fmt::format("{} % {}", c, block)});
@@ -113,7 +112,7 @@ void WinogradConv::add_products(KernelSource& source) const {
     const std::string place = fmt::format("({}, {}, {}, {}, {})", c, t, i, j, n);
     source.line(fmt::format("{}{} = 0.0f;", sum, place));
     source.line(fmt::format("{}{} += {} * {}({}, {}, {}, {}, {});", sum, place, weight,
-                            source.kept(output(0), tiles_role), channel, t, i, j, n));
+                            source.kept(output(0), tiles_role), read_channel, t, i, j, n));
     source.line(fmt::format("{0}{1} = {2}{1};", product, place, sum));
 }
 
@@ -334,7 +333,8 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
 }
 
 PackWinogradWeights::PackWinogradWeights(const Node& node)
-    : NodeGenerator(node), kernel_(read_per_axis(node, "kernel_shape")), places_(read_places(node)) {}
+    : NodeGenerator(node), kernel_(read_per_axis(node, "kernel_shape")),
+      places_(transformed_places(read_per_axis(node, "outputs"), kernel_)) {}
 
 std::vector<TensorType> PackWinogradWeights::infer() const {
     const std::vector<Dim>& weights = in(0).shape;

@@ -214,10 +214,8 @@ std::string KernelSource::broadcast_coordinate(const Dim& own, const TensorType&
         prove_less_equal(2, own) != Proof::yes && prove_equal(own, result.shape.at(axis)) != Proof::yes;
     if (!may_be_one) return at;
     const std::string extent = dim(own);
-    const auto innermost =
-        std::find_if(result.layout.begin(), result.layout.end(), [&](int inner) { return !result.shape[inner].is(1); });
-    // Vectors run along it. Elsewhere the choice is made outside of them.
-    if (innermost != result.layout.end() && axis == static_cast<size_t>(*innermost)) maybe_one_.insert(extent);
+    // Vectors run along the innermost axis. Elsewhere the choice is made outside of them.
+    if (axis == result.innermost_axis()) maybe_one_.insert(extent);
     return fmt::format("select({} == 1, 0, {})", extent, at);
 }
 

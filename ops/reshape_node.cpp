@@ -152,13 +152,10 @@ void ReshapeNode::schedule(KernelSource& source) const {
 
 std::optional<int64_t> ReshapeNode::interleaved() const {
     constexpr int64_t most = 16;
-    const auto is_turning = [](const TensorType& type) { return [&](int axis) { return !type.shape[axis].is(1); }; };
-    const auto read = std::find_if(in(0).layout.begin(), in(0).layout.end(), is_turning(in(0))),
-               written = std::find_if(out(0).layout.begin(), out(0).layout.end(), is_turning(out(0)));
+    const auto read = in(0).innermost_axis(), written = out(0).innermost_axis();
     for (const Segment& segment : segments(in(0).shape, out(0).shape)) {
-        const bool is_innermost = segment.out.size() == 1 && written != out(0).layout.end() &&
-                                  segment.out[0] == static_cast<size_t>(*written);
-        if (!is_innermost || segment.in.size() < 2 || segment.in[0] != static_cast<size_t>(*read)) continue;
+        const bool is_innermost = segment.out.size() == 1 && segment.out[0] == written;
+        if (!is_innermost || segment.in.size() < 2 || segment.in[0] != read) continue;
         const auto count = extent(in(0).shape, {segment.in.begin() + 1, segment.in.end()}).constant(),
                    whole = out(0).shape[segment.out[0]].constant();
         if (count && whole && *count <= most) return count;

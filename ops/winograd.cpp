@@ -15,7 +15,7 @@ constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
 /// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
 constexpr double transform_cycles = 3;
 
-int64_t product_of_axes(const PerAxis& plane) { return int64_t{plane[0]} * plane[1]; }
+int64_t product_of_axes(const PerAxis& numbers) { return int64_t{numbers[0]} * numbers[1]; }
 
 double bytes_per_cycle(int64_t bytes) {
     return bytes <= level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
@@ -84,6 +84,8 @@ bool has_winograd(int64_t kernel_rows, int64_t kernel_columns, int64_t groups, i
     const bool has_kernel = fits(kernel_rows) && fits(kernel_columns) && kernel_rows * kernel_columns > 1;
     return has_kernel && (groups == 1 || channels % weight_block == 0);
 }
+
+int64_t WinogradLoops::taps() const { return product_of_axes(kernel); }
 
 std::optional<PerAxis> WinogradLoops::outputs(int places) const {
     PerAxis result{1, 1};

@@ -38,7 +38,7 @@ struct WinogradLoops {
     int64_t images = 1;    // the batch
     bool is_open = false;  // whether a run alone knows the height or the width
 
-    int64_t taps() const { return int64_t{kernel[0]} * kernel[1]; }
+    int64_t taps() const;
     /// Of a tile with so many places along axes of several taps; nothing where that leaves fewer than two outputs.
     std::optional<PerAxis> outputs(int places) const;
     int64_t tile_rows(const PerAxis& outputs) const;

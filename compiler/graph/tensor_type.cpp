@@ -90,6 +90,11 @@ std::vector<Dim> TensorType::extents() const {
     return result;
 }
 
+std::optional<size_t> TensorType::innermost_axis() const {
+    const auto found = std::find_if(layout.begin(), layout.end(), [&](int axis) { return !shape[axis].is(1); });
+    return found == layout.end() ? std::nullopt : std::optional(static_cast<size_t>(*found));
+}
+
 std::string TensorType::text() const {
     return box ? box->text() : fmt::format("{} {}", info(element).name, shape_text(shape));
 }

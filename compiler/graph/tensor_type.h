@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,6 +91,9 @@ struct TensorType {
     bool is_row_major() const { return layout == row_major(rank()); }
     /// Extents in the order of memory, innermost first.
     std::vector<Dim> extents() const;
+    /// The axis along which elements follow each other in memory: the innermost that has not the extent 1; none where
+    /// all have.
+    std::optional<size_t> innermost_axis() const;
     /// `float32 1x3x224x224`
     std::string text() const;
     bool operator==(const TensorType& other) const;

@@ -78,17 +78,17 @@ double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgo
     WinogradLoops loops{*weights[0].constant() / group, channels,
                         grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back()), PerAxis{}};
     const bool suits_winograd = grid.size() == 2 && has_winograd(grid[0].window, grid[1].window, group, channels);
-    if (suits_winograd) loops.groups = group;
+    if (suits_winograd) {
+        loops.groups = group;
+        loops.kernel = {static_cast<int>(grid[0].window), static_cast<int>(grid[1].window)};
+    }
     // Groups that are computed one by one are so many images, as planes in front of rows and columns are, where there
     // are more axes than these two.
     int64_t images = group / loops.groups;
     for (size_t i = 0; i + 2 < grid.size(); ++i) images *= estimate(shape[2 + i]);
-    double least = direct_cycles(loops, taps, target);
-    if (suits_winograd) {
-        loops.kernel = {static_cast<int>(grid[0].window), static_cast<int>(grid[1].window)};
-        if (const auto walk = choose_winograd(loops, algorithm, target)) least = walk->cycles;
-    }
-    return least * static_cast<double>(images);
+    const auto walk = suits_winograd ? choose_winograd(loops, algorithm, target) : std::nullopt;
+    const double one = walk ? walk->cycles : direct_cycles(loops, taps, target);
+    return one * static_cast<double>(images);
 }
 
 /// A grid for each phase.

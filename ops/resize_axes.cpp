@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/axis_operand.h"
+#include "ops/resize.h"
+
+// What a Resize resizes: its axes, with the extents, scales and regions that its operands and attributes say.
+
+namespace onnx2halide {
+
+namespace {
+
+/// floor(extent · scale), in float as the standard's own inference has it.
+Dim scaled(const Dim& extent, double scale) {
+    if (const auto number = extent.constant())
+        return static_cast<int64_t>(std::floor(static_cast<float>(*number) * static_cast<float>(scale)));
+    // A fraction with a small denominator: 2, 1/2, 3/4
+    for (int64_t denominator = 1; denominator <= 16; ++denominator) {
+        const double numerator = scale * static_cast<double>(denominator);
+        if (std::abs(numerator - std::round(numerator)) < 1e-6)
+            return floor_div(extent * std::llround(numerator), denominator);
+    }
+    throw CompileError("dimension {} is scaled by {} and must be known at compile time", extent.text(), scale);
+}
+
+}  // namespace
+
+std::vector<double> Resize::scales() const {
+    if (has_open_scales()) return {};
+    if (node_.has("scales")) {
+        const std::vector<float> values = node_.reals("scales");
+        return {values.begin(), values.end()};
+    }
+    const size_t place = node_.version < 11 ? 1 : 2;
+    return has_input(place) && !in(place).elements().is(0) ? reals(place) : std::vector<double>();
+}
+
+std::vector<Dim> Resize::sizes() const {
+    return has_input(3) && !in(3).elements().is(0) ? dims(3) : std::vector<Dim>();
+}
+
+std::vector<size_t> Resize::resized_axes() const {
+    std::vector<size_t> result;
+    for (const int64_t axis : node_.integers("axes", {})) result.push_back(normalised_axis(axis, in(0).rank()));
+    for (size_t i = 0; result.size() < in(0).rank() && !node_.has("axes"); ++i) result.push_back(i);
+    return result;
+}
+
+std::vector<Resize::Axis> Resize::all_axes() const {
+    const std::vector<double> scales = this->scales();
+    const std::vector<Dim> sizes = scales.empty() ? this->sizes() : std::vector<Dim>();
+    const std::vector<size_t> numbers = resized_axes();
+    const size_t given = scales.empty() ? sizes.size() : scales.size();
+    if (given != numbers.size())
+        throw CompileError("{} has {} values, expected {}", scales.empty() ? "sizes" : "scales", given, numbers.size());
+    std::vector<Axis> axes;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+        const Dim& extent = in(0).shape[numbers[i]];
+        if (!scales.empty() && !(scales[i] > 0))
+            throw CompileError("scales has the value {}, expected one above 0", scales[i]);
+        axes.push_back(scales.empty() ? Axis{numbers[i], extent, sizes[i]}
+                                      : Axis{numbers[i], extent, scaled(extent, scales[i]), scales[i]});
+    }
+    for (size_t i = 0; i < axes.size() && has_open_scales(); ++i) axes[i].scale_at = i;
+    if (scales.empty() && !has_open_scales()) keep_aspect_ratio(axes);
+    if (crops()) read_roi(axes);
+    return axes;
+}
+
+void Resize::keep_aspect_ratio(std::vector<Axis>& axes) const {
+    const std::string policy = node_.string("keep_aspect_ratio_policy", "stretch");
+    if (policy == "stretch") return;
+    if (policy != "not_larger" && policy != "not_smaller")
+        throw CompileError("keep_aspect_ratio_policy is '{}'", policy);
+    std::optional<double> common;
+    for (const Axis& axis : axes) {
+        if (!axis.input.constant() || !axis.output.constant())
+            throw CompileError("keep_aspect_ratio_policy needs dimensions that are known at compile time");
+        const double scale = static_cast<double>(*axis.output.constant()) / static_cast<double>(*axis.input.constant());
+        common = !common ? scale : policy == "not_larger" ? std::min(*common, scale) : std::max(*common, scale);
+    }
+    for (Axis& axis : axes) {
+        axis.scale = common.value();
+        axis.output = static_cast<int64_t>(axis.scale * static_cast<double>(*axis.input.constant()) + 0.5);
+    }
+}
+
+void Resize::read_roi(std::vector<Axis>& axes) const {
+    if (is_known_at_run_time(node_, 1)) {
+        if (!in(1).elements().is(static_cast<int64_t>(axes.size() * 2)))
+            throw CompileError("roi has {} values, expected {}", in(1).elements().text(), axes.size() * 2);
+        for (size_t i = 0; i < axes.size(); ++i) {
+            axes[i].roi_at = i;
+            axes[i].axes = axes.size();
+        }
+        return;
+    }
+    const std::vector<double> roi = reals(1);
+    if (roi.size() != axes.size() * 2)
+        throw CompileError("roi has {} values, expected {}", roi.size(), axes.size() * 2);
+    for (size_t i = 0; i < axes.size(); ++i) {
+        axes[i].roi_begin = roi[i];
+        axes[i].roi_end = roi[axes.size() + i];
+    }
+}
+
+std::vector<Resize::Axis> Resize::axes() const {
+    std::vector<Axis> axes = all_axes();
+    std::erase_if(axes, [](const Axis& axis) {
+        const bool is_whole = axis.roi_begin == 0 && axis.roi_end == 1 && !axis.roi_at;
+        return axis.output == axis.input && !axis.scale_at && (axis.scale == 0 || axis.scale == 1) && is_whole;
+    });
+    return axes;
+}
+
+}  // namespace onnx2halide
