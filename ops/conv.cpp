@@ -131,8 +131,7 @@ bool Conv::leaves_out(size_t axis, const Target& target) const {
     return window[axis].kernel > 1 && window[axis].reaches_outside() && is_outside_of_tiles(axis, target);
 }
 
-Window Conv::padded_window(const Target& target) const {
-    Window window = this->window();
+Window Conv::with_input_for_taps(Window window, const Target& target) const {
     for (size_t i = 0; i < window.size(); ++i) {
         if (leaves_out(i, target)) window[i] = {1, 1, 1, 0, 0, window[i].input, window[i].input};
     }
@@ -162,14 +161,17 @@ std::string Conv::input_channel(KernelSource& source, const Channel& channel, co
     return fmt::format("{} * {} + {}", channel.group, source.dim(inputs_per_group()), tap.channel);
 }
 
+std::string Conv::input_coordinate(KernelSource& source, size_t axis, const Tap& tap) const {
+    const WindowAxis window = this->window()[axis];
+    const std::string at = window.tap(source, source.vars(in(0).rank())[axis + 2], tap.kernel[axis]);
+    return leaves_out(axis, source.target()) ? held_inside(source, window, at) : at;
+}
+
 std::string Conv::input_element(KernelSource& source, const Channel& channel, const Tap& tap) const {
-    const Window window = this->window();
-    Coordinates at = source.vars(in(0).rank());
+    Coordinates at(in(0).rank());
+    at[0] = source.vars(at.size())[0];
     at[1] = input_channel(source, channel, tap);
-    for (size_t i = 0; i < window.size(); ++i) {
-        at[i + 2] = window[i].tap(source, at[i + 2], tap.kernel[i]);
-        if (leaves_out(i, source.target())) at[i + 2] = held_inside(source, window[i], at[i + 2]);
-    }
+    for (size_t i = 0; i + 2 < at.size(); ++i) at[i + 2] = input_coordinate(source, i, tap);
     return has_input_func(source.target()) ? KernelSource::call(source.kept(output(0), input_role), in(0), at)
                                            : source.read(input(0), at);
 }

@@ -62,15 +62,19 @@ protected:
     bool leaves_out(size_t axis, const Target& target) const;
     /// Whether a tile of sums is one element wide along a spatial axis, as it is along planes.
     virtual bool is_outside_of_tiles(size_t axis, const Target&) const { return axis + 2 < in(0).rank() - 2; }
+    /// Leaves them out of an RDom.
+    void leave_out_taps(KernelSource& source, const std::string& rdom, const Tap& tap) const;
+    /// The input's coordinate along a spatial axis under a tap.
+    std::string input_coordinate(KernelSource& source, size_t axis, const Tap& tap) const;
+    /// A window as if the input reached as far as its taps along axes where others are left out.
+    Window with_input_for_taps(Window window, const Target& target) const;
 
 private:
     std::vector<Dim> reduction_extents() const;
     std::string bias(KernelSource& source, const Channel& channel) const;
     std::string input_element(KernelSource& source, const Channel& channel, const Tap& tap) const;
-    /// The window, as if the input reached as far as its taps along axes where others are left out.
-    Window padded_window(const Target& target) const;
+    Window padded_window(const Target& target) const { return with_input_for_taps(window(), target); }
     void define_input_func(KernelSource& source) const;
-    void leave_out_taps(KernelSource& source, const std::string& rdom, const Tap& tap) const;
 };
 
 }  // namespace onnx2halide

@@ -1,48 +1,21 @@
 #include "ops/conv_winograd.h"
 
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "ops/axis_map.h"
-#include "ops/conv_weights.h"
-#include "ops/directives.h"
+#include "ops/conv_winograd_schedule.h"
 
 namespace onnx2halide {
 
 namespace {
 
-// Names that the algorithm keeps for the schedule, all under output 0.
-constexpr const char *across_role = "across", *tiles_role = "tiles", *products_role = "products",
-                     *product_role = "product", *rows_role = "rows", *tile_role = "tile";
-
-PerAxis read_per_axis(const Node& node, const std::string& attribute) {
-    const std::vector<int64_t> numbers = node.integers(attribute);
-    if (numbers.size() != 2 || std::min(numbers[0], numbers[1]) < 1 ||
-        std::max(numbers[0], numbers[1]) >= winograd_places.back())
-        throw CompileError("{} is {}, expected two numbers from 1 to {}", attribute, fmt::join(numbers, "x"),
-                           winograd_places.back() - 1);
-    return {static_cast<int>(numbers[0]), static_cast<int>(numbers[1])};
-}
-
-/// The places of a tile, for which there have to be transforms.
-PerAxis transformed_places(const PerAxis& outputs, const PerAxis& kernel) {
-    const PerAxis places = places_of_tile(outputs, kernel);
-    for (const size_t axis : {0, 1}) {
-        const bool is_plain = places[axis] == 1;
-        const bool is_transformed =
-            kernel[axis] > 1 && outputs[axis] > 1 &&
-            std::find(winograd_places.begin(), winograd_places.end(), places[axis]) != winograd_places.end();
-        if (!is_plain && !is_transformed)
-            throw CompileError("{} outputs of {} taps have no transforms", outputs[axis], kernel[axis]);
-    }
-    return places;
-}
+constexpr size_t rows = 0, columns = 1;  // of PerAxis
 
 /// " * 4", and nothing for 1.
-std::string times(int factor) { return factor == 1 ? "" : fmt::format(" * {}", factor); }
+std::string times(int64_t factor) { return factor == 1 ? "" : fmt::format(" * {}", factor); }
 
 /// `winograd::input<6>(i, [&](int tap) { return image(c, tap); })`
 std::string transform(const std::string& function, const std::string& place, const std::string& element) {
@@ -51,24 +24,105 @@ std::string transform(const std::string& function, const std::string& place, con
 
 }  // namespace
 
+/// An axis along which there are tiles, as text. Where taps are d elements apart, elements that are so belong to one
+/// tile, and d tiles make a block.
+class WinogradConv::TiledAxis {
+public:
+    /// With the window of whole tiles, the output's coordinate, and the Var of a transformed tile's places.
+    TiledAxis(const WindowAxis& window, int outputs, std::string coordinate, std::string place)
+        : coordinate(std::move(coordinate)), place(std::move(place)), outputs(outputs),
+          places(outputs + static_cast<int>(window.kernel) - 1), window_(window),
+          dilation_(window.kernel == 1 ? 1 : window.dilation), block_(outputs * dilation_) {}
+
+    const std::string coordinate, place;
+    const int outputs, places;
+
+    /// Whether it takes transforms; else a tile is one output.
+    bool is_transformed() const { return places > 1; }
+    Dim tiles() const { return floor_div(window_.output, block_) * dilation_; }
+
+    /// Of the tile to which an output belongs, and its place in it.
+    std::string tile() const {
+        if (block_ == 1) return coordinate;
+        const std::string block = fmt::format("{} / {}", coordinate, block_);
+        return dilation_ == 1 ? block : fmt::format("({} * {} + {} % {})", block, dilation_, coordinate, dilation_);
+    }
+    std::string place_in_tile() const {
+        const std::string in_block = fmt::format("{} % {}", coordinate, block_);
+        return dilation_ == 1 ? in_block : fmt::format("{} / {}", in_block, dilation_);
+    }
+
+    /// The input's coordinate of a tile's element; `tap` is empty where a tile has one.
+    std::string input(KernelSource& source, const std::string& tile, const std::string& tap) const {
+        std::string at =
+            dilation_ == 1 ? tile + times(block_) : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, dilation_, block_);
+        if (!tap.empty()) at += " + " + tap + times(dilation_);
+        return shifted(source, at, -window_.pad_begin);
+    }
+
+private:
+    WindowAxis window_;
+    int64_t dilation_, block_;
+};
+
+PerAxis tiled_kernel(const std::vector<int64_t>& kernel_shape) {
+    if (kernel_shape.empty()) throw CompileError("kernel_shape is empty");
+    if (kernel_shape.size() == 1) return {static_cast<int>(kernel_shape[0]), 1};
+    return {static_cast<int>(kernel_shape[kernel_shape.size() - 2]), static_cast<int>(kernel_shape.back())};
+}
+
+PerAxis outputs_of_tile(const Node& node, const PerAxis& kernel) {
+    const std::vector<int64_t> numbers = node.integers("outputs");
+    if (numbers.size() != 2) throw CompileError("outputs has {} numbers, expected two", numbers.size());
+    const PerAxis outputs{static_cast<int>(numbers[rows]), static_cast<int>(numbers[columns])};
+    const PerAxis places = places_of_tile(outputs, kernel);
+    for (const size_t axis : {rows, columns}) {
+        const bool is_plain = outputs[axis] == 1 && kernel[axis] == 1;
+        const bool is_transformed =
+            kernel[axis] > 1 && outputs[axis] > 1 &&
+            std::find(winograd_places.begin(), winograd_places.end(), places[axis]) != winograd_places.end();
+        if (!is_plain && !is_transformed)
+            throw CompileError("{} outputs of {} taps have no transforms", outputs[axis], kernel[axis]);
+    }
+    return outputs;
+}
+
 WinogradConv::WinogradConv(const Node& node)
-    : Conv(node), outputs_(read_per_axis(node, "outputs")),
-      places_(transformed_places(outputs_, read_per_axis(node, "kernel_shape"))),
+    : Conv(node), outputs_(outputs_of_tile(node, tiled_kernel(node.integers("kernel_shape")))),
+      places_(places_of_tile(outputs_, tiled_kernel(node.integers("kernel_shape")))),
       output_channels_(node.integer("output_channels")) {}
 
 Window WinogradConv::tiles_window() const {
     Window window = this->window();
-    for (const size_t axis : {0, 1})
-        window[axis].output = ceil_div(window[axis].output, outputs_[axis]) * outputs_[axis];
+    const size_t first = window.size() > 1 ? window.size() - 2 : 0;
+    for (size_t i = first; i < window.size(); ++i) {
+        const int64_t block = outputs_[i - first] * (window[i].kernel == 1 ? 1 : window[i].dilation);
+        window[i].output = ceil_div(window[i].output, block) * block;
+    }
     return window;
 }
 
-void WinogradConv::algorithm(KernelSource& source) const {
+std::vector<WinogradConv::TiledAxis> WinogradConv::tiled_axes(KernelSource& source) const {
     const Window window = tiles_window();
-    const std::string tiles_across = source.dim(floor_div(window[1].output, outputs_[1]));
-    transform_inputs(source, window, tiles_across);
-    add_products(source);
-    transform_outputs(source, tiles_across);
+    const Coordinates at = source.vars(in(0).rank());
+    if (window.size() == 1) return {{window[0], outputs_[rows], at[2], source.var("j")}};
+    const size_t last = window.size() - 1;
+    return {{window[last - 1], outputs_[rows], at[last + 1], source.var("j")},
+            {window[last], outputs_[columns], at[last + 2], source.var("i")}};
+}
+
+Coordinates WinogradConv::planes(KernelSource& source) const {
+    Coordinates at = source.vars(in(0).rank());
+    at.resize(std::max<size_t>(4, at.size()) - 2);
+    at.erase(at.begin(), at.begin() + 2);
+    return at;
+}
+
+void WinogradConv::algorithm(KernelSource& source) const {
+    const std::vector<TiledAxis> axes = tiled_axes(source);
+    transform_inputs(source, axes);
+    add_products(source, axes);
+    transform_outputs(source, axes);
 }
 
 std::string WinogradConv::func(KernelSource& source, const char* role, const std::string& suffix) const {
@@ -77,303 +131,215 @@ std::string WinogradConv::func(KernelSource& source, const char* role, const std
     return name;
 }
 
-void WinogradConv::transform_inputs(KernelSource& source, const Window& window, const std::string& tiles_across) const {
-    const Coordinates at = source.vars(4);
-    const std::string &n = at[0], &c = at[1], &y = at[2];
-    const std::string t = source.var("t"), i = source.var("i"), j = source.var("j");
-    const std::string input = func(source, input_role, "_input");
-    source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
-                            read_exterior(source, this->input(0), window, at, "0.0f")));
-    source.comment(fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.", outputs_[0],
-                               outputs_[1], places_[0], places_[1], tiles_across));
-    const std::string column = fmt::format("{} % {}{} + tap", t, tiles_across, times(outputs_[1])),
-                      row = fmt::format("{} / {}{} + {}", t, tiles_across, times(outputs_[0]), y);
-    const std::string element =
-        fmt::format("{}({}, {}, {}, {})", input, c, shifted(source, column, -window[1].pad_begin),
-                    shifted(source, row, -window[0].pad_begin), n);
-    const std::string across = func(source, across_role, "_across"), tiles = func(source, tiles_role, "_tiles");
-    const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", places_[axis]); };
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, c, t, i, y, n, transform(of_input(1), i, element)));
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tiles, c, t, i, j, n,
-                            transform(of_input(0), j, fmt::format("{}({}, {}, {}, tap, {})", across, c, t, i, n))));
-}
-
-void WinogradConv::add_products(KernelSource& source) const {
-    const Coordinates at = source.vars(4);
-    const std::string &n = at[0], &c = at[1];
-    const std::string t = source.var("t"), i = source.var("i"), j = source.var("j");
-    const std::string ci = source.name_axes(source.rdom("k", {inputs_per_group()}), {"ci"}).front();
-    const std::string read_channel =
-        input_channel(source, channel(source, c), {.channel = ci, .place = "", .kernel = {}});
-    const std::string block = in(1).shape.back().text();
-    const std::string weight =
-        source.read(input(1), {fmt::format("{} / {}", c, block), j, i, ci, fmt::format("{} % {}", c, block)});
-    const std::string sum = func(source, products_role, "_sum"), product = func(source, product_role, "_product");
-    const std::string place = fmt::format("({}, {}, {}, {}, {})", c, t, i, j, n);
-    source.line(fmt::format("{}{} = 0.0f;", sum, place));
-    source.line(fmt::format("{}{} += {} * {}({}, {}, {}, {}, {});", sum, place, weight,
-                            source.kept(output(0), tiles_role), read_channel, t, i, j, n));
-    source.line(fmt::format("{0}{1} = {2}{1};", product, place, sum));
-}
-
-void WinogradConv::transform_outputs(KernelSource& source, const std::string& tiles_across) const {
-    const Coordinates at = source.vars(4);
-    const std::string &n = at[0], &c = at[1], &y = at[2], &x = at[3];
-    const std::string t = source.var("t"), j = source.var("j"), &product = source.kept(output(0), product_role);
-    const std::string rows = func(source, rows_role, "_rows"), tile = func(source, tile_role, "_tile");
-    const auto of_output = [&](size_t axis) { return fmt::format("output<{}, {}>", outputs_[axis], places_[axis]); };
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", rows, c, t, x, j, n,
-                            transform(of_output(1), x, fmt::format("{}({}, {}, tap, {}, {})", product, c, t, j, n))));
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", tile, c, t, x, y, n,
-                            transform(of_output(0), y, fmt::format("{}({}, {}, {}, tap, {})", rows, c, t, x, n))));
-    const auto number_of_tile = [&](const std::string& coordinate, size_t axis) {
-        return outputs_[axis] == 1 ? coordinate : fmt::format("{} / {}", coordinate, outputs_[axis]);
-    };
-    const auto place_in_tile = [&](const std::string& coordinate, size_t axis) {
-        return outputs_[axis] == 1 ? "0" : fmt::format("{} % {}", coordinate, outputs_[axis]);
-    };
-    std::string result = fmt::format("{}({}, {} + {} * {}, {}, {}, {})", tile, c, number_of_tile(x, 1),
-                                     number_of_tile(y, 0), tiles_across, place_in_tile(x, 1), place_in_tile(y, 0), n);
-    if (has_input(2)) result += " + " + source.read(input(2), {c});
-    source.define(output(0), at, result);
-}
-
-WinogradLoops WinogradConv::loops() const {
-    const auto loops = winograd_loops(node_);
-    if (!loops) throw CompileError("is no convolution for Winograd's algorithm");
-    return *loops;
+std::string WinogradConv::element(KernelSource& source, const std::string& func, const std::string& channel,
+                                  const std::string& tile, const Coordinates& place, const Coordinates& planes) const {
+    Coordinates at = {channel, tile};
+    at.insert(at.end(), place.begin(), place.end());
+    at.insert(at.end(), planes.rbegin(), planes.rend());
+    at.push_back(source.vars(in(0).rank())[0]);
+    return fmt::format("{}({})", func, fmt::join(at, ", "));
 }
 
 namespace {
 
-/// The schedule: strips of tiles, each with its transformed inputs; in a strip tiles of channels, each with all its
-/// products; then the outputs from them.
-class Writer {
-public:
-    Writer(KernelSource& source, const WinogradLoops& loops, const PerAxis& outputs,
-           std::function<std::string(const char*)> func)
-        : source_(source), loops_(loops), walk_(choose_winograd_walk(loops, outputs, source.target())),
-          func_(std::move(func)), output_(source.output_loops()), c_(output_.vars[0]), x_(output_.vars[1]),
-          y_(output_.vars[2]), n_(output_.vars[3]), t_(source.var("t")), i_(source.var("i")), j_(source.var("j")),
-          lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {}
-
-    void write() {
-        const int64_t vectors = ceil_div(loops_.channels, walk_.product.lanes);
-        vectors_ = held(source_.param("vectors", walk_.product.vectors), vectors);
-        tiles_ = source_.param("tiles", walk_.product.pixels);
-        walk_output();
-        place_outputs();
-        place_products();
-        place_inputs();
+/// The Vars of a transformed tile's places, innermost first.
+template <typename Axes>
+Coordinates places_of(const Axes& axes) {
+    Coordinates places;
+    for (size_t i = axes.size(); i-- > 0;) {
+        if (axes[i].is_transformed()) places.push_back(axes[i].place);
     }
-
-private:
-    KernelSource& source_;
-    const WinogradLoops& loops_;
-    WinogradWalk walk_;
-    std::function<std::string(const char*)> func_;  // by role
-    Loops output_;
-    std::string c_, x_, y_, n_, t_, i_, j_, lanes_, vectors_, tiles_;
-    std::string vector_, channels_, task_;  // loops of the output
-
-    bool rounds_channels_up() const { return loops_.channels % walk_.product.lanes != 0; }
-    std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
-    std::string at(const std::string& loop) const { return fmt::format("compute_at({}, {})", output_.func, loop); }
-
-    std::string tile_rows() { return source_.dim(ceil_div(output_.extents[2], walk_.outputs[0])); }
-    std::string tile_columns() { return source_.dim(ceil_div(output_.extents[1], walk_.outputs[1])); }
-
-    /// Rows of tiles: a number, or what a run finds to be enough tiles.
-    std::string rows_of_strip() {
-        if (!loops_.is_open) return source_.param("rows", walk_.strip);
-        const auto enough = static_cast<int>(walk_.strip * loops_.tile_columns(walk_.outputs));
-        return fmt::format("rows_of_task({}, {}, {}, 1)", tile_rows(), tile_columns(),
-                           source_.param("tiles_of_task", enough));
-    }
-
-    void walk_output() {
-        vector_ = source_.var("vector"), channels_ = source_.var("co");
-        const std::string xo = source_.var("xo"), yo = source_.var("yo");
-        std::vector<std::string> order = {c_, x_, y_, vector_, xo, yo}, directives;
-        const auto split = [&](const std::string& var, const std::string& to, const std::string& factor,
-                               std::string_view tail) {
-            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail));
-        };
-        split(c_, channels_, fmt::format("{} * {}", lanes_, vectors_),
-              rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
-        directives.push_back(fmt::format("split({}, {}, {}, {})", c_, vector_, c_, lanes_));
-        split(x_, xo, std::to_string(walk_.outputs[1]), "GuardWithIf");
-        if (walk_.channels_outermost) {
-            order.insert(order.end(), {channels_, n_});
-        } else {
-            const std::string strip = source_.var("strip");
-            split(y_, strip, fmt::format("{} * {}", walk_.outputs[0], rows_of_strip()), "GuardWithIf");
-            order.insert(order.end(), {channels_, strip, n_});
-            task_ = strip;
-        }
-        split(y_, yo, std::to_string(walk_.outputs[0]), "GuardWithIf");
-        directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
-        directives.push_back(fmt::format("vectorize({})", c_));
-        directives.push_back(fmt::format("unroll({})", x_));
-        if (loops_.is_open) directives.push_back(fmt::format("parallel({})", n_));
-        if (!walk_.channels_outermost && !loops_.is_open) task_ = fuse_all(source_, {task_, n_}, "task", directives);
-        if (walk_.parallel)
-            directives.push_back(fmt::format("parallel({})", walk_.channels_outermost ? channels_ : task_));
-        if (walk_.channels_outermost) task_ = n_;
-        source_.schedule(walk_.channels_outermost
-                             ? "// Weights are read once: tiles of channels are the outermost loop."
-                             : "// A strip of rows is a task, so that its transformed inputs stay in the cache.");
-        source_.schedule(output_.func, directives);
-    }
-
-    void place_outputs() {
-        // Of an open image Halide does not see that each is of one tile.
-        const std::string one_tile = fmt::format("bound_extent({}, 1)", t_);
-        source_.schedule(func_(tile_role),
-                         {at(vector_), one_tile, fmt::format("reorder({}, {}, {}, {})", c_, x_, y_, t_), vectorise(),
-                          fmt::format("unroll({})", x_), fmt::format("unroll({})", y_)});
-        source_.schedule(func_(rows_role),
-                         {at(vector_), one_tile, fmt::format("reorder({}, {}, {}, {})", x_, j_, c_, t_), vectorise(),
-                          fmt::format("unroll({})", x_), fmt::format("unroll({})", j_)});
-    }
-
-    void place_products() {
-        const std::string to = source_.var("to");
-        const std::string unrolled_channels = fmt::format("unroll({})", c_),
-                          unrolled_tiles = fmt::format("unroll({})", t_);
-        const PerAxis places = places_of_tile(walk_.outputs, loops_.kernel);
-        source_.schedule(fmt::format("// One matrix product for each of {} x {} places: {} registers.", places[0],
-                                     places[1], register_text(walk_.product, source_.target())));
-        const std::string sum = func_(products_role), values = func_(product_role);
-        std::vector<std::string> directives = {at(channels_)};
-        if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
-        const auto loops_over = [&](const std::string& tiles, std::string_view tail) {
-            return std::vector<std::string>{
-                fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", t_, to, tiles, tail),
-                fmt::format("reorder({}, {}, {}, {}, {})", c_, t_, to, i_, j_), vectorise(), unrolled_channels,
-                unrolled_tiles};
-        };
-        if (loops_.is_open) {
-            source_.schedule(values, directives);
-            source_.schedule_versions(
-                values, fmt::format("tile_versions({} * {}, {})", rows_of_strip(), tile_columns(), tiles_),
-                loops_over(KernelSource::tile_size, "ShiftInwards"));
-        } else {
-            directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
-            const auto loops = loops_over(tiles_, "RoundUp");
-            directives.insert(directives.end(), loops.begin(), loops.end());
-            source_.schedule(values, directives);
-        }
-        const std::string in_tile = fmt::format("compute_at({}, {})", values, to);
-        source_.schedule(sum, {in_tile, vectorise(), unrolled_channels, unrolled_tiles});
-        const std::string ci = source_.rvar("ci");
-        directives = {fmt::format("reorder({}, {}, {}, {}, {})", c_, t_, ci, i_, j_), vectorise(), unrolled_channels,
-                      unrolled_tiles};
-        if (loops_.inputs % 4 == 0) directives.push_back(fmt::format("unroll({}, 4)", ci));
-        source_.schedule(sum + ".update()", directives);
-    }
-
-    void place_inputs() {
-        const int natural = source_.target().lanes(ElementType::float32);
-        const auto narrow = static_cast<int>(
-            std::min<int64_t>(natural, std::bit_floor(static_cast<uint64_t>(loops_.inputs * loops_.groups))));
-        const std::string vector = fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", c_,
-                                               source_.lanes(ElementType::float32, narrow));
-        std::vector<std::string> directives = {at(task_), fmt::format("reorder({}, {}, {}, {})", i_, j_, c_, t_),
-                                               vector, fmt::format("unroll({})", i_), fmt::format("unroll({})", j_)};
-        // With all channels' weights ahead of it, transforming the inputs is a task of its own.
-        if (walk_.channels_outermost && walk_.parallel) {
-            const std::string to = source_.var("to");
-            directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", t_, to, tiles_));
-            directives.push_back(fmt::format("parallel({})", to));
-        }
-        const std::string tiles = func_(tiles_role);
-        source_.schedule(tiles, directives);
-        source_.schedule(func_(across_role), {fmt::format("compute_at({}, {})", tiles, c_),
-                                              fmt::format("reorder({}, {}, {}, {})", i_, y_, c_, t_), vector,
-                                              fmt::format("unroll({})", i_), fmt::format("unroll({})", y_)});
-        source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
-        source_.schedule(func_("input"), {at(task_), vector});
-    }
-};
+    return places;
+}
 
 }  // namespace
+
+void WinogradConv::transform_inputs(KernelSource& source, const std::vector<TiledAxis>& axes) const {
+    Coordinates at = source.vars(in(0).rank());
+    const std::string c = at[1], t = source.var("t");
+    const std::string input = func(source, input_role, "_input");
+    source.line(fmt::format(
+        "{} = {};", KernelSource::call(input, in(0), at),
+        read_exterior(source, this->input(0), with_input_for_taps(tiles_window(), source.target()), at, "0.0f")));
+    const bool is_signal = axes.size() == 1;
+    const std::string across = is_signal ? "" : source.dim(axes[columns].tiles());
+    source.comment(is_signal ? fmt::format("Tile t has {} outputs, and {} inputs.", outputs_[rows], places_[rows])
+                             : fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.",
+                                           outputs_[rows], outputs_[columns], places_[rows], places_[columns], across));
+    const auto element_of_input = [&](const std::string& row_tap, const std::string& column_tap) {
+        Coordinates from = at;
+        if (is_signal) {
+            from[2] = axes[rows].input(source, t, row_tap);
+        } else {
+            from[from.size() - 1] = axes[columns].input(source, fmt::format("{} % {}", t, across), column_tap);
+            from[from.size() - 2] = axes[rows].input(source, fmt::format("{} / {}", t, across), row_tap);
+        }
+        return KernelSource::call(input, in(0), from);
+    };
+    const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", places_[axis]); };
+    const Coordinates planes = this->planes(source), places = places_of(axes);
+    const std::string tiles_suffix = "_tiles";
+    std::string value;
+    if (places.size() == 2) {
+        const TiledAxis &row = axes[rows], &column = axes[columns];
+        const std::string func_across = func(source, across_role, "_across");
+        source.line(fmt::format("{} = {};", element(source, func_across, c, t, {column.place, row.coordinate}, planes),
+                                transform(of_input(columns), column.place, element_of_input(row.coordinate, "tap"))));
+        value = transform(of_input(rows), row.place, element(source, func_across, c, t, {column.place, "tap"}, planes));
+    } else if (axes[rows].is_transformed()) {
+        value = transform(of_input(rows), axes[rows].place, element_of_input("tap", ""));
+    } else {
+        value = transform(of_input(columns), axes[columns].place, element_of_input("", "tap"));
+    }
+    const std::string tiles = func(source, tiles_role, tiles_suffix);
+    source.line(fmt::format("{} = {};", element(source, tiles, c, t, places, planes), value));
+}
+
+std::vector<std::string> WinogradConv::term_roles(KernelSource& source) const {
+    const std::vector<int64_t> kernel = this->kernel();
+    const Coordinates planes = this->planes(source);
+    std::vector<std::string> roles = {"ci"};
+    for (size_t i = planes.size(); i-- > 0;) {
+        if (kernel[i] != 1) roles.push_back("k" + planes[i]);
+    }
+    return roles;
+}
+
+void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxis>& axes) const {
+    const Coordinates at = source.vars(in(0).rank()), planes = this->planes(source), places = places_of(axes);
+    const std::string &c = at[1], t = source.var("t");
+    const std::vector<int64_t> kernel = this->kernel();
+    std::vector<Dim> extents = {inputs_per_group()};
+    for (size_t i = planes.size(); i-- > 0;) {
+        if (kernel[i] != 1) extents.push_back(kernel[i]);
+    }
+    const std::string rdom = source.rdom("k", extents);
+    const std::vector<std::string> terms = source.name_axes(rdom, term_roles(source));
+    Tap tap{terms.front(), "", Coordinates(kernel.size())};
+    auto next = terms.begin() + 1;
+    for (size_t i = planes.size(); i-- > 0;) {
+        if (kernel[i] != 1) tap.kernel[i] = *next++;
+    }
+    leave_out_taps(source, rdom, tap);
+    Coordinates input_planes, weight_at;
+    const std::string block = in(1).shape.back().text();
+    weight_at.push_back(fmt::format("{} / {}", c, block));
+    for (const size_t axis : {rows, columns}) {
+        const bool has_places = axis < axes.size() && axes[axis].is_transformed();
+        weight_at.push_back(has_places ? axes[axis].place : "0");
+    }
+    for (size_t i = 0; i < planes.size(); ++i) {
+        input_planes.push_back(input_coordinate(source, i, tap));
+        weight_at.push_back(tap.kernel[i].empty() ? "0" : tap.kernel[i]);
+    }
+    weight_at.push_back(tap.channel);
+    weight_at.push_back(fmt::format("{} % {}", c, block));
+    const std::string read_channel = input_channel(source, channel(source, c), tap);
+    const std::string sum = func(source, products_role, "_sum"), product = func(source, product_role, "_product");
+    const std::string place_of_sum = element(source, sum, c, t, places, planes);
+    source.line(place_of_sum + " = 0.0f;");
+    source.line(
+        fmt::format("{} += {} * {};", place_of_sum, source.read(input(1), weight_at),
+                    element(source, source.kept(output(0), tiles_role), read_channel, t, places, input_planes)));
+    source.line(fmt::format("{} = {};", element(source, product, c, t, places, planes), place_of_sum));
+}
+
+void WinogradConv::transform_outputs(KernelSource& source, const std::vector<TiledAxis>& axes) const {
+    const Coordinates at = source.vars(in(0).rank()), planes = this->planes(source);
+    const std::string &c = at[1], t = source.var("t"), &product = source.kept(output(0), product_role);
+    const auto of_output = [&](size_t axis) { return fmt::format("output<{}, {}>", outputs_[axis], places_[axis]); };
+    const auto product_at = [&](const Coordinates& place) { return element(source, product, c, t, place, planes); };
+    Coordinates outputs, in_tile;  // of a tile's Func, and of the result's in it
+    for (size_t i = axes.size(); i-- > 0;) {
+        if (!axes[i].is_transformed()) continue;
+        outputs.push_back(axes[i].coordinate);
+        in_tile.push_back(axes[i].place_in_tile());
+    }
+    std::string value;
+    if (outputs.size() == 2) {
+        const TiledAxis &row = axes[rows], &column = axes[columns];
+        const std::string func_rows = func(source, rows_role, "_rows");
+        source.line(fmt::format("{} = {};", element(source, func_rows, c, t, {column.coordinate, row.place}, planes),
+                                transform(of_output(columns), column.coordinate, product_at({"tap", row.place}))));
+        value = transform(of_output(rows), row.coordinate,
+                          element(source, func_rows, c, t, {column.coordinate, "tap"}, planes));
+    } else {
+        const size_t axis = axes[rows].is_transformed() ? rows : columns;
+        value = transform(of_output(axis), axes[axis].coordinate, product_at({"tap"}));
+    }
+    const std::string tile = func(source, tile_role, "_tile");
+    source.line(fmt::format("{} = {};", element(source, tile, c, t, outputs, planes), value));
+    const std::string number = axes.size() == 1 ? axes[rows].tile()
+                                                : fmt::format("{} + {} * {}", axes[columns].tile(), axes[rows].tile(),
+                                                              source.dim(axes[columns].tiles()));
+    std::string result = element(source, tile, c, number, in_tile, planes);
+    if (has_input(2)) result += " + " + source.read(input(2), {c});
+    source.define(output(0), at, result);
+}
 
 void WinogradConv::schedule(KernelSource& source) const {
     const TensorType& result = out(0);
     const bool is_tiled =
         !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
     if (!is_tiled) return NodeGenerator::schedule(source);
-    Writer(source, loops(), outputs_, [&](const char* role) { return source.kept(output(0), role); }).write();
+    const auto loops = winograd_loops(node_);
+    if (!loops) throw CompileError("is no convolution for Winograd's algorithm");
+    std::vector<std::string> terms;
+    for (const std::string& role : term_roles(source)) terms.push_back(source.rvar(role));
+    schedule_winograd(source, *loops, outputs_, terms, [&](const char* role) { return source.kept(output(0), role); });
 }
+
+namespace {
+
+/// The share of taps that find a row of the image under them, over all rows of the output.
+double share_inside(const WindowAxis& axis) {
+    const auto input = axis.input.constant(), output = axis.output.constant(), pad = axis.pad_begin.constant();
+    if (!input || !output || !pad) return 1;
+    int64_t inside = 0;
+    for (int64_t tap = 0; tap < axis.kernel; ++tap) {
+        const int64_t shift = tap * axis.dilation - *pad;
+        inside += std::max<int64_t>(0, std::min(*output, *input - shift) - std::max<int64_t>(0, -shift));
+    }
+    return static_cast<double>(inside) / static_cast<double>(axis.kernel * *output);
+}
+
+}  // namespace
 
 std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const TensorType &data = conv.inputs.at(0)->checked_type(), &weights = conv.inputs.at(1)->checked_type();
-    if (data.element != ElementType::float32 || data.rank() != 4) return {};
+    if (data.element != ElementType::float32 || data.rank() < 3) return {};
     const bool is_packed = conv.op_type == "WinogradConv";
-    std::vector<int64_t> kernel;
-    for (const size_t axis : {0, 1})
-        kernel.push_back(is_packed ? conv.integers("kernel_shape").at(axis)
-                                   : weights.shape.at(2 + axis).constant().value_or(0));
-    const std::vector<int64_t> ones = {1, 1};
-    if (conv.integers("strides", ones) != ones || conv.integers("dilations", ones) != ones) return {};
-    const Window window = read_window(conv, data.shape, kernel);
-    const Dim &height = window[0].output, &width = window[1].output;
+    std::vector<int64_t> kernel_shape;
+    for (size_t i = 2; i < data.rank(); ++i)
+        kernel_shape.push_back(is_packed ? conv.integers("kernel_shape").at(i - 2)
+                                         : weights.shape.at(i).constant().value_or(0));
+    const PerAxis kernel = tiled_kernel(kernel_shape);
+    const Window window = read_window(conv, data.shape, kernel_shape);
+    const size_t planes = window.size() > 1 ? window.size() - 2 : 0;
+    const WindowAxis& row_axis = window[planes];
+    const WindowAxis column_axis = window.size() > 1 ? window.back() : WindowAxis{1, 1, 1, 0, 0, 1, 1};
     const int64_t groups = conv.integer("group", 1);
     const auto inputs = floor_div(data.shape[1], groups).constant();
     const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
-    if (!inputs || !channels || *inputs < 1 || *channels < 1 || height.is(0) || width.is(0)) return {};
-    if (!has_winograd(kernel[0], kernel[1], groups, *channels / groups)) return {};
-    WinogradLoops loops{*inputs, *channels / groups, estimate(height), estimate(width),
-                        PerAxis{static_cast<int>(kernel[0]), static_cast<int>(kernel[1])}};
+    if (!inputs || !channels || *inputs < 1 || *channels < 1) return {};
+    if (row_axis.stride != 1 || column_axis.stride != 1) return {};
+    if (!has_winograd(kernel[rows], kernel[columns], groups, *channels / groups)) return {};
+    WinogradLoops loops{*inputs, *channels / groups, estimate(row_axis.output), estimate(column_axis.output), kernel};
+    for (const size_t axis : {rows, columns}) {
+        const WindowAxis& own = axis == rows ? row_axis : column_axis;
+        if (own.output.is(0)) return {};
+        loops.dilations[axis] = own.kernel == 1 ? 1 : static_cast<int>(own.dilation);
+    }
+    for (size_t i = 0; i < planes; ++i) {
+        if (window[i].output.is(0)) return {};
+        loops.planes *= estimate(window[i].output);
+        loops.plane_taps *= window[i].kernel;
+    }
     loops.groups = groups;
-    loops.is_open = !height.constant() || !width.constant();
+    loops.is_open = !row_axis.output.constant() || !column_axis.output.constant();
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
+    loops.rows_inside = share_inside(row_axis);
     return loops;
-}
-
-PackWinogradWeights::PackWinogradWeights(const Node& node)
-    : NodeGenerator(node), kernel_(read_per_axis(node, "kernel_shape")),
-      places_(transformed_places(read_per_axis(node, "outputs"), kernel_)) {}
-
-std::vector<TensorType> PackWinogradWeights::infer() const {
-    const std::vector<Dim>& weights = in(0).shape;
-    if (weights.size() != 4 || !weights[2].is(kernel_[0]) || !weights[3].is(kernel_[1]))
-        throw CompileError("weights have shape {}, expected a kernel of {}", shape_text(weights),
-                           fmt::join(kernel_, "x"));
-    return {TensorType(in(0).element,
-                       {ceil_div(weights.at(0), weight_block), places_[0], places_[1], weights.at(1), weight_block})};
-}
-
-void PackWinogradWeights::algorithm(KernelSource& source) const {
-    const Coordinates at = source.vars(5);
-    const std::string channel = fmt::format("{} * {} + {}", at[0], weight_block, at[4]);
-    const std::string channels = source.dim(in(0).shape[0]), ky = source.var("ky");
-    const std::string weight =
-        source.read(input(0), {fmt::format("min({}, {} - 1)", channel, channels), at[3], ky, "tap"});
-    const std::string across = source.func(output(0)->name + "_across");
-    const auto of_filter = [&](size_t axis) { return fmt::format("filter<{}, {}>", kernel_[axis], places_[axis]); };
-    source.keep(output(0), across_role, across);
-    source.line(fmt::format("{}({}, {}, {}, {}, {}) = {};", across, at[4], at[3], at[2], ky, at[0],
-                            transform(of_filter(1), at[2], weight)));
-    const std::string value =
-        transform(of_filter(0), at[1], fmt::format("{}({}, {}, {}, tap, {})", across, at[4], at[3], at[2], at[0]));
-    source.define(output(0), at, fmt::format("select({} < {}, {}, 0.0f)", channel, channels, value));
-}
-
-void PackWinogradWeights::schedule(KernelSource& source) const {
-    const Loops loops = source.output_loops();
-    const std::string &c = loops.vars[0], &i = loops.vars[2], &j = loops.vars[3];
-    // The kernel may not know its extents, these it can: what stands at each place is chosen while it is compiled.
-    const auto unroll = [](const std::string& var, int extent) {
-        return fmt::format("bound({0}, 0, {1}).unroll({0})", var, extent);
-    };
-    source.schedule(loops.func, {fmt::format("reorder({}, {}, {}, {}, {})", i, j, c, loops.vars[1], loops.vars[4]),
-                                 unroll(i, places_[1]), unroll(j, places_[0])});
-    const std::string ky = source.var("ky");
-    source.schedule(source.kept(output(0), across_role),
-                    {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
-                     unroll(i, places_[1]), unroll(ky, kernel_[0])});
 }
 
 }  // namespace onnx2halide

@@ -7,9 +7,9 @@ namespace onnx2halide {
 
 /// A convolution of stride 1 with up to 5 taps along an axis, with channels innermost, by Winograd's minimal filtering
 /// (Lavin and Gray, "Fast algorithms for convolutional neural networks"): tiles of inputs and weights are transformed
-/// so that each output takes 1 + (kernel - 1) / outputs products along an axis instead of kernel. Attributes: those of
-/// Conv, with `kernel_shape`, `outputs` (of a tile: rows and columns) and `output_channels`. Input 1 is what
-/// PackWinogradWeights makes.
+/// so that each output takes 1 + (kernel - 1) / outputs products along an axis instead of kernel. See WinogradLoops for
+/// the axes of signals and volumes, and for dilated kernels. Attributes: those of Conv, with `kernel_shape`, `outputs`
+/// (of a tile: rows and columns) and `output_channels`. Input 1 is what PackWinogradWeights makes.
 ///
 /// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 6
 /// places along an axis, 1e-6 with 4 (tests/ops/test_winograd.py).
@@ -20,6 +20,11 @@ public:
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
 
+    // Names that the algorithm keeps for the schedule, all under output 0.
+    static constexpr const char *input_role = "input", *across_role = "across", *tiles_role = "tiles",
+                                *products_role = "products", *product_role = "product", *rows_role = "rows",
+                                *tile_role = "tile";
+
 protected:
     Dim channels() const override { return output_channels_; }
     std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
@@ -28,24 +33,33 @@ private:
     PerAxis outputs_, places_;  // of a tile
     int64_t output_channels_;
 
+    class TiledAxis;
     /// The window of whole tiles, which may reach further beyond the input than the outputs do.
     Window tiles_window() const;
-    WinogradLoops loops() const;
+    /// The axes of tiles: rows, and columns where the input is no signal.
+    std::vector<TiledAxis> tiled_axes(KernelSource& source) const;
+    /// The taps along a product's terms: input channels, and those of a volume's other axes.
+    std::vector<std::string> term_roles(KernelSource& source) const;
 
     // The steps of the algorithm.
-    void transform_inputs(KernelSource& source, const Window& window, const std::string& tiles_across) const;
-    void add_products(KernelSource& source) const;
-    void transform_outputs(KernelSource& source, const std::string& tiles_across) const;
+    void transform_inputs(KernelSource& source, const std::vector<TiledAxis>& axes) const;
+    void add_products(KernelSource& source, const std::vector<TiledAxis>& axes) const;
+    void transform_outputs(KernelSource& source, const std::vector<TiledAxis>& axes) const;
     /// A Func of this output, which the schedule finds under its role.
     std::string func(KernelSource& source, const char* role, const std::string& suffix) const;
+    /// `conv_tiles(c, t, i, j, n)`: an element of one of these Funcs, at a place of a tile.
+    std::string element(KernelSource& source, const std::string& func, const std::string& channel,
+                        const std::string& tile, const Coordinates& place, const Coordinates& planes) const;
+    /// The output's coordinates along axes outside of tiles.
+    Coordinates planes(KernelSource& source) const;
 };
 
 /// The loops of a convolution that WinogradConv can compute; nothing where it cannot.
 std::optional<WinogradLoops> winograd_loops(const Node& conv);
 
-/// A convolution's weights [channels, input channels of a group, kernel, kernel], transformed, as [channels / block,
-/// places, places, input channels of a group, block]; zeros where there are no more channels. Attributes: `outputs` and
-/// `kernel_shape`, as of WinogradConv.
+/// A convolution's weights [channels, input channels of a group, kernel…], transformed, as [channels / block, places of
+/// rows, places of columns, taps of a volume's other axes…, input channels of a group, block]; zeros where there are no
+/// more channels. Attributes: `outputs` and `kernel_shape`, as of WinogradConv.
 class PackWinogradWeights : public NodeGenerator {
 public:
     explicit PackWinogradWeights(const Node& node);
@@ -54,7 +68,14 @@ public:
     void schedule(KernelSource& source) const override;
 
 private:
-    PerAxis kernel_, places_;  // places of a tile
+    std::vector<int64_t> kernel_shape_;
+    PerAxis kernel_, places_;  // of rows and columns
 };
+
+/// The numbers of taps along rows and columns; a signal's one axis is that of rows.
+PerAxis tiled_kernel(const std::vector<int64_t>& kernel_shape);
+
+/// The outputs of a tile that a node's attribute says. Throws CompileError where there are no transforms for them.
+PerAxis outputs_of_tile(const Node& node, const PerAxis& kernel);
 
 }  // namespace onnx2halide

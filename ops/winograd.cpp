@@ -28,7 +28,8 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     product.channels = loops.channels;
     product.groups = loops.groups;
     product.max_lanes = weight_block;
-    product.products = product.inner_products = loops.inputs;
+    product.inner_products = loops.inputs;
+    product.products = loops.inputs * loops.plane_taps;
     product.width = tiles;
     product.open_width = loops.is_open;
     product.height = 1;
@@ -40,27 +41,34 @@ int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& tile) {
     return ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
 }
 
-/// Cycles of a strip of so many rows of tiles: of what is done once, and of what is done for each tile of channels.
+/// Cycles of a strip of so many rows of blocks: of what is done once, and of what is done for each tile of channels.
 struct StripCycles {
     ConvTile product;
     double once, channels;
 };
 
+/// Elements of a plane that a strip reads, of one channel.
+int64_t inputs_of_strip(const WinogradLoops& loops, const PerAxis& outputs, int64_t rows) {
+    const auto reach = [&](size_t axis) { return int64_t{loops.kernel[axis] - 1} * loops.dilations[axis]; };
+    return (rows * outputs[0] * loops.dilations[0] + reach(0)) * (loops.width + reach(1));
+}
+
 StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int64_t rows, const Target& target) {
     const int64_t places = product_of_axes(places_of_tile(outputs, loops.kernel)),
-                  tiles = rows * loops.tile_columns(outputs), inputs = loops.inputs * loops.groups;
+                  tiles = rows * loops.tiles_in_block_row(outputs), inputs = loops.inputs * loops.groups;
     const ConvTile product = choose_product_tile(loops, tiles, target);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
-    const double weight_bytes = static_cast<double>(loops.inputs * product.lanes * product.vectors * 4);
-    const int64_t input_bytes = places * tiles * inputs * 4;
+    const int64_t terms = loops.inputs * loops.plane_taps;
+    const double weight_bytes = static_cast<double>(terms * product.lanes * product.vectors * 4);
+    const int64_t input_bytes = places * tiles * inputs * loops.plane_taps * 4;
     // Weights and transformed inputs of a group stream by while the products are computed.
-    const double streamed = weight_bytes / bytes_per_cycle(places * inputs * loops.channels * 4) +
-                            static_cast<double>(tiles * loops.inputs * 4) / bytes_per_cycle(input_bytes);
+    const double streamed = weight_bytes / bytes_per_cycle(places * terms * loops.groups * loops.channels * 4) +
+                            static_cast<double>(tiles * terms * 4) / bytes_per_cycle(input_bytes);
     StripCycles cycles{product, 0, 0};
     const auto transformed = static_cast<double>(places * tiles) * transform_cycles;
-    cycles.once = transformed * static_cast<double>(ceil_div(inputs, product.lanes)) +
-                  copy_cycles * static_cast<double>((rows * outputs[0] + loops.kernel[0] - 1) *
-                                                    (loops.width + loops.kernel[1] - 1) * inputs);
+    cycles.once = (transformed * static_cast<double>(ceil_div(inputs, product.lanes)) +
+                   copy_cycles * static_cast<double>(inputs_of_strip(loops, outputs, rows) * inputs)) *
+                  static_cast<double>(loops.plane_taps);
     cycles.channels = (std::max(one, streamed) * static_cast<double>(places) + transformed * product.vectors) *
                       static_cast<double>(channel_tiles(loops, product));
     return cycles;
@@ -69,8 +77,8 @@ StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int
 /// Cycles in which weights come from memory, for one image.
 double weight_cycles(const WinogradLoops& loops, int64_t places) {
     const int64_t packed_channels = ceil_div(loops.channels, weight_block) * weight_block;
-    return static_cast<double>(places * loops.inputs * packed_channels * loops.groups * 4) / memory_rate /
-           static_cast<double>(loops.images);
+    return static_cast<double>(places * loops.inputs * loops.plane_taps * packed_channels * loops.groups * 4) /
+           memory_rate / static_cast<double>(loops.images);
 }
 
 }  // namespace
@@ -97,11 +105,16 @@ std::optional<PerAxis> WinogradLoops::outputs(int places) const {
     return result;
 }
 
-int64_t WinogradLoops::tile_rows(const PerAxis& outputs) const { return ceil_div(height, outputs[0]); }
-int64_t WinogradLoops::tile_columns(const PerAxis& outputs) const { return ceil_div(width, outputs[1]); }
+int64_t WinogradLoops::block_rows(const PerAxis& outputs) const {
+    return ceil_div(height, int64_t{outputs[0]} * dilations[0]);
+}
+
+int64_t WinogradLoops::tiles_in_block_row(const PerAxis& outputs) const {
+    return ceil_div(width, int64_t{outputs[1]} * dilations[1]) * dilations[1] * dilations[0];
+}
 
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& outputs, const Target& target) {
-    const int64_t rows = loops.tile_rows(outputs);
+    const int64_t rows = loops.block_rows(outputs), planes = loops.planes * loops.images;
     struct Choice {
         WinogradWalk walk;
         double time;
@@ -112,14 +125,14 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
         const int64_t strips = ceil_div(rows, strip);
         if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
         const StripCycles cycles = strip_cycles(loops, outputs, strip, target);
-        const double one = cycles.once + cycles.channels, all = one * static_cast<double>(strips);
+        const double one = cycles.once + cycles.channels, all = one * static_cast<double>(strips * loops.planes);
         const int64_t tiles_of_channels = channel_tiles(loops, cycles.product);
         const bool channels_outermost = strips == 1 && !loops.is_open;
         // Time that all machines take together, each measured by what it could do at best.
         const double used = use_of_threads(1, [&](int threads) {
             if (!channels_outermost)
-                return static_cast<double>(ceil_div(strips * loops.images, threads)) /
-                       static_cast<double>(strips * loops.images) * (1 + task_overhead / one);
+                return static_cast<double>(ceil_div(strips * planes, threads)) / static_cast<double>(strips * planes) *
+                       (1 + task_overhead / one);
             const double once = cycles.once / std::min<double>(threads, static_cast<double>(rows));
             const double tiles = static_cast<double>(ceil_div(tiles_of_channels, threads)) *
                                  (cycles.channels / static_cast<double>(tiles_of_channels) + task_overhead);
@@ -141,23 +154,27 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
 }
 
 double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& target) {
+    // A signal is one row.
+    const bool is_row = loops.width == 1 && loops.kernel[1] == 1 && !loops.is_open;
     ConvLoops direct{};
     direct.element = ElementType::float32;
     direct.channels = loops.channels;
     direct.groups = loops.groups;
     direct.max_lanes = weight_block;
     direct.inner_products = loops.inputs;
-    direct.products = loops.inputs * taps;
-    direct.width = loops.width;
-    direct.height = loops.height;
+    direct.products = loops.inputs * loops.plane_taps * taps;
+    direct.width = is_row ? loops.height : loops.width;
+    direct.height = is_row ? 1 : loops.height;
     direct.open_width = direct.open_height = loops.is_open;
     direct.input_pixel_bytes = loops.inputs * loops.groups * 4;
     const ConvTile tile = choose_conv_tile(direct, target);
     const int64_t tiles =
-        ceil_div(loops.width, tile.pixels) * ceil_div(loops.height, tile.tile_rows) * channel_tiles(loops, tile);
-    return static_cast<double>(tile.cycles * tiles) +
-           copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width) +
-           weight_cycles(loops, taps);
+        ceil_div(direct.width, tile.pixels) * ceil_div(direct.height, tile.tile_rows) * channel_tiles(loops, tile);
+    // Rows beyond an image's edges are left out where tiles are of one row.
+    const double share = !is_row && tile.tile_rows == 1 ? loops.rows_inside : 1;
+    const double plane = static_cast<double>(tile.cycles * tiles) * share +
+                         copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
+    return plane * static_cast<double>(loops.planes) + weight_cycles(loops, taps);
 }
 
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target) {

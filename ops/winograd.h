@@ -29,28 +29,35 @@ PerAxis places_of_tile(const PerAxis& outputs, const PerAxis& kernel);
 bool has_winograd(int64_t kernel_rows, int64_t kernel_columns, int64_t groups, int64_t channels);
 
 /// A convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs, of which each is transformed to
-/// outputs + kernel - 1 places along each axis, and one matrix product a place.
+/// outputs + kernel - 1 places along each axis, and one matrix product a place. Tiles have two axes, rows and columns;
+/// a signal's one axis is that of rows. Taps along a volume's other axes are added up like channels: a product's terms
+/// are a plane's inputs for each of these taps. Where taps are d elements apart, a tile's elements are so, too, and d
+/// tiles lie between each other along an axis: a block.
 struct WinogradLoops {
     int64_t inputs, channels;  // channels of the input and of the output, of a group
     int64_t height, width;     // of the output; an estimate where it is open
     PerAxis kernel;            // taps
+    PerAxis dilations = {1, 1};
+    int64_t planes = 1, plane_taps = 1;  // of the output and of the kernel, along the other axes of a volume
     int64_t groups = 1;
-    int64_t images = 1;    // the batch
-    bool is_open = false;  // whether a run alone knows the height or the width
+    int64_t images = 1;        // the batch
+    bool is_open = false;      // whether a run alone knows the height or the width
+    double rows_inside = 1.0;  // the share of all outputs' taps that lie between an image's first row and its last
 
     int64_t taps() const;
     /// Of a tile with so many places along axes of several taps; nothing where that leaves fewer than two outputs.
     std::optional<PerAxis> outputs(int places) const;
-    int64_t tile_rows(const PerAxis& outputs) const;
-    int64_t tile_columns(const PerAxis& outputs) const;
+    /// Rows of blocks, and the tiles of one such row.
+    int64_t block_rows(const PerAxis& outputs) const;
+    int64_t tiles_in_block_row(const PerAxis& outputs) const;
 };
 
 /// How the tiles are walked.
 struct WinogradWalk {
     PerAxis outputs;          // of a tile
     ConvTile product;         // of the matrix products: its pixels are tiles
-    int strip;                // rows of tiles in a parallel task; of an open image, of one as large as estimated
-    bool channels_outermost;  // one strip for the image: tasks are tiles of output channels
+    int strip;                // rows of blocks in a parallel task; of an open image, of one as large as estimated
+    bool channels_outermost;  // one strip for a plane: tasks are tiles of output channels
     bool parallel;
     double cycles;  // estimated, of one image on one core, weights from memory included
 };

@@ -9,14 +9,20 @@ import onnx2halide
 
 
 def model(
-    inputs, channels, height, width, *, kernel=(3, 3), group=1, batch=1, pads=(1, 1, 1, 1), bias=True, residual=False
+    inputs, channels, *spatial, kernel=None, strides=None, dilations=None, group=1, batch=1, pads=None, bias=True, residual=False
 ) -> onnx.ModelProto:
-    rng = np.random.default_rng(inputs * channels + height * width)
+    axes = len(spatial)
+    kernel, pads = kernel or (3,) * axes, pads or (1,) * 2 * axes
+    strides, dilations = strides or (1,) * axes, dilations or (1,) * axes
+    rng = np.random.default_rng(inputs * channels + int(np.prod(spatial)))
     weights = rng.normal(0, np.sqrt(2 * group / (inputs * np.prod(kernel))), (channels, inputs // group, *kernel)).astype(np.float32)
     constants = {"w": weights} | ({"b": rng.normal(0, 0.1, channels).astype(np.float32)} if bias else {})
-    shape = [batch, channels, height + pads[0] + pads[2] - kernel[0] + 1, width + pads[1] + pads[3] - kernel[1] + 1]
-    values = {"x": [batch, inputs, height, width]} | ({"r": shape} if residual else {})
-    nodes = [helper.make_node("Conv", ["x", *constants], ["c"], pads=pads, group=group)]
+    places = [
+        (spatial[i] + pads[i] + pads[axes + i] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i in range(axes)
+    ]
+    shape = [batch, channels, *places]
+    values = {"x": [batch, inputs, *spatial]} | ({"r": shape} if residual else {})
+    nodes = [helper.make_node("Conv", ["x", *constants], ["c"], pads=pads, strides=strides, dilations=dilations, group=group)]
     if residual:
         nodes.append(helper.make_node("Add", ["c", "r"], ["sum"]))
     nodes.append(helper.make_node("Relu", [nodes[-1].output[0]], ["y"]))
@@ -34,18 +40,22 @@ def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:
     """The model's output in float64, by plain sums."""
     constants = {tensor.name: numpy_helper.to_array(tensor).astype(np.float64) for tensor in proto.graph.initializer}
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.graph.node[0].attribute}
-    top, left, bottom, right = attributes["pads"]
-    padded = np.pad(values["x"].astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
-    kernel, group = constants["w"].shape[2:], attributes["group"]
-    height, width = padded.shape[2] - kernel[0] + 1, padded.shape[3] - kernel[1] + 1
+    pads, strides, dilations, group = (attributes[name] for name in ("pads", "strides", "dilations", "group"))
+    axes = len(strides)
+    padded = np.pad(values["x"].astype(np.float64), ((0, 0), (0, 0), *zip(pads[:axes], pads[axes:], strict=True)))
+    kernel = constants["w"].shape[2:]
+    shape = [dim.dim_value for dim in proto.graph.output[0].type.tensor_type.shape.dim]
     padded = padded.reshape(padded.shape[0], group, -1, *padded.shape[2:])
     weights = constants["w"].reshape(group, -1, *constants["w"].shape[1:])
-    result = sum(
-        np.einsum("ngchw,gkc->ngkhw", padded[..., y : y + height, x : x + width], weights[..., y, x], optimize=True)
-        for y in range(kernel[0])
-        for x in range(kernel[1])
-    )
-    result = result.reshape(len(result), -1, height, width) + constants.get("b", np.zeros(1)).reshape(1, -1, 1, 1)
+    result = np.zeros((shape[0], group, shape[1] // group, *shape[2:]))
+    for tap in np.ndindex(*kernel):
+        firsts = [place * dilation for place, dilation in zip(tap, dilations, strict=True)]
+        windows = tuple(
+            slice(first, first + stride * (extent - 1) + 1, stride)
+            for first, stride, extent in zip(firsts, strides, shape[2:], strict=True)
+        )
+        result += np.einsum("ngc...,gkc->ngk...", padded[(..., *windows)], weights[(..., *tap)], optimize=True)
+    result = result.reshape(shape) + constants.get("b", np.zeros(1)).reshape(1, -1, *[1] * axes)
     return np.maximum(result + values.get("r", 0), 0)
 
 
@@ -91,6 +101,27 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((24, 32, 18, 5), {"kernel": (5, 1), "pads": (2, 0, 2, 0), "batch": 2}),
         ((16, 32, 9, 14), {"kernel": (2, 5), "pads": (0, 2, 1, 2)}),
         ((64, 64, 14, 14), {"kernel": (5, 5), "pads": (4, 0, 3, 1), "batch": 2, "residual": True}),
+        # Signals.
+        ((16, 32, 50), {}),
+        ((24, 20, 37), {"kernel": (5,), "pads": (0, 3), "bias": False}),
+        ((64, 96, 1000), {"kernel": (4,), "batch": 2, "residual": True}),
+        ((48, 64, 30), {"group": 2, "pads": (0, 0)}),
+        # Volumes, whose taps along the first axis may be far apart.
+        ((16, 32, 5, 9, 8), {}),
+        ((24, 20, 4, 7, 11), {"kernel": (2, 3, 3), "pads": (1, 1, 0, 0, 1, 2), "batch": 2, "residual": True}),
+        ((32, 32, 9, 8, 8), {"kernel": (3, 5, 1), "pads": (0, 2, 0, 0, 2, 0), "strides": (2, 1, 1)}),
+        ((8, 16, 7, 6, 6), {"dilations": (3, 1, 1), "pads": (3, 1, 1, 3, 1, 1)}),
+        ((256, 256, 2, 7, 7), {}),
+        ((16, 48, 3, 4, 6, 7), {"kernel": (2, 3, 3, 3), "pads": (1, 1, 1, 1, 0, 1, 1, 1)}),
+        # Taps that are not neighbours.
+        ((16, 32, 20, 24), {"dilations": (2, 2), "pads": (2, 2, 2, 2)}),
+        ((24, 20, 13, 17), {"dilations": (3, 1), "pads": (3, 1, 2, 0), "bias": False, "residual": True}),
+        ((320, 256, 33, 33), {"dilations": (6, 6), "pads": (6, 6, 6, 6)}),
+        ((16, 16, 9, 9), {"dilations": (7, 5), "pads": (7, 5, 7, 5), "batch": 2}),
+        ((32, 32, 30, 14), {"kernel": (5, 1), "dilations": (4, 1), "pads": (8, 0, 8, 0), "group": 2}),
+        ((64, 64, 300), {"dilations": (8,), "pads": (8, 8)}),
+        ((32, 48, 31), {"kernel": (2,), "dilations": (5,), "pads": (5, 0), "batch": 3}),
+        ((16, 32, 5, 12, 12), {"dilations": (1, 2, 2), "pads": (1, 2, 2, 1, 2, 2)}),
     ],
     ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else "-".join(value) or "plain",
 )
@@ -129,19 +160,48 @@ def test_phases_of_a_transposed_convolution():
         assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5
 
 
-@pytest.mark.parametrize("attributes, size", [({"strides": [2, 2]}, 6), ({"dilations": [2, 2]}, 10), ({"group": 2}, 12)], ids=str)
-def test_only_what_it_can_compute(attributes, size):
-    """Strides, dilations and groups that blocks of channels do not fill stay direct whatever is asked for."""
-    proto = model(8, 8, 12, 12)
-    given = {attribute.name: attribute for attribute in proto.graph.node[0].attribute}
-    for name, value in attributes.items():
-        attribute = given.get(name) or proto.graph.node[0].attribute.add()
-        attribute.CopyFrom(helper.make_attribute(name, value))
-    if "group" in attributes:
-        weights = proto.graph.initializer[0]
-        weights.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weights)[:, :4], "w"))
-    for dim in proto.graph.output[0].type.tensor_type.shape.dim[2:]:
-        dim.dim_value = size
-    x = np.random.default_rng(0).normal(size=(1, 8, 12, 12)).astype(np.float32)
+@pytest.mark.parametrize("options", [{"strides": (2, 2)}, {"group": 2}, {"kernel": (6, 6)}], ids=str)
+def test_only_what_it_can_compute(options):
+    """Strides, groups that blocks of channels do not fill and kernels of many taps stay direct whatever is asked for."""
+    proto = model(8, 8, 12, 12, **options)
+    shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     results = [onnx2halide.compile(proto, convolution=name).run([x])[0] for name in ("winograd", "direct")]
     assert np.array_equal(*results)
+
+
+def resized(proto: onnx.ModelProto, spatial: list[int]) -> onnx.ModelProto:
+    """The same convolution, of outputs as large as its inputs."""
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(proto)
+    for value in (fixed.graph.input[0], fixed.graph.output[0]):
+        for dim, extent in zip(value.type.tensor_type.shape.dim[2:], spatial, strict=True):
+            dim.dim_value = extent
+    return fixed
+
+
+@pytest.mark.parametrize(
+    "dims, options",
+    [
+        (("length",), {"kernel": (3,), "pads": (1, 1)}),
+        (("length",), {"kernel": (3,), "dilations": (4,), "pads": (4, 4)}),
+        (("height", "width"), {"dilations": (2, 3), "pads": (2, 3, 2, 3)}),
+        (("planes", "height", "width"), {}),
+    ],
+    ids=str,
+)
+def test_open_sizes(dims, options):
+    """One library for all of them."""
+    proto = model(16, 32, *[12] * len(dims), **options)
+    for value in (proto.graph.input[0], proto.graph.output[0]):
+        for dim, name in zip(value.type.tensor_type.shape.dim[2:], dims, strict=True):
+            dim.dim_param = name
+    compiled = onnx2halide.compile(proto, convolution="winograd")
+    rng = np.random.default_rng(0)
+    for size in (1, 6, 17, 40 if len(dims) < 3 else 9):
+        spatial = [size + i for i in range(len(dims))]
+        x = rng.normal(size=(1, 16, *spatial)).astype(np.float32)
+        expected = exact(resized(proto, spatial), {"x": x})
+        got = compiled.run([x])[0]
+        assert got.shape == expected.shape
+        assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5

@@ -10,13 +10,14 @@ namespace {
 
 /// What a convolution of 48 to 32 channels becomes: its operator, and the shape of its packed weights.
 std::string packed(const std::string& kernel, const std::string& attributes = "",
-                   ConvAlgorithm algorithm = ConvAlgorithm::winograd, int64_t group = 1) {
+                   ConvAlgorithm algorithm = ConvAlgorithm::winograd, int64_t group = 1,
+                   const std::string& spatial = "28,28") {
     const auto graph = parse_graph(fmt::format(R"(
-        x = input float32[1,48,28,28]
+        x = input float32[1,48,{}]
         w = constant float32[32,{},{}]
         y = Conv(x, w) group={} {}
         output y)",
-                                               48 / group, kernel, group, attributes));
+                                               spatial, 48 / group, kernel, group, attributes));
     pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), algorithm);
     const Node& conv = *graph->nodes().back();
     return conv.op_type + " " + shape_text(conv.inputs.at(1)->checked_type().shape);
@@ -34,13 +35,32 @@ TEST_CASE("what Winograd's algorithm can compute it does where it is asked for")
     CHECK(packed("3,3", "", ConvAlgorithm::winograd, 2) == "WinogradConv 2x6x6x24x16");
 }
 
+TEST_CASE("signals have rows of tiles, and volumes add up the taps of their first axes like channels") {
+    const auto of = [](const char* spatial, const char* kernel, const char* attributes = "") {
+        return packed(kernel, attributes, ConvAlgorithm::winograd, 1, spatial);
+    };
+    CHECK(of("300", "3") == "WinogradConv 2x6x1x48x16");
+    CHECK(of("8,28,28", "2,3,3") == "WinogradConv 2x6x6x2x48x16");
+    CHECK(of("8,28,28", "2,3,3", "strides=2,1,1") == "WinogradConv 2x6x6x2x48x16");
+    CHECK(of("3,8,28,28", "2,4,1,5") == "WinogradConv 2x1x6x2x4x48x16");
+}
+
+TEST_CASE("tiles of dilated kernels lie between each other") {
+    CHECK(packed("3,3", "dilations=2,2") == "WinogradConv 2x6x6x48x16");
+    CHECK(packed("3,3", "dilations=2,2 pads=2,2,2,2", ConvAlgorithm::automatic) == "WinogradConv 2x6x6x48x16");
+    // Tiles of two outputs or more, of which an image of 28 has no two.
+    CHECK(packed("3,3", "dilations=27,27 pads=27,27,27,27", ConvAlgorithm::automatic).starts_with("PackedConv"));
+}
+
 TEST_CASE("other convolutions stay direct whatever is asked for") {
     CHECK(packed("1,1").starts_with("PackedConv"));
     CHECK(packed("6,6").starts_with("PackedConv"));
     CHECK(packed("6,1").starts_with("PackedConv"));
     CHECK(packed("3,3", "strides=2,2").starts_with("PackedConv"));
     CHECK(packed("3,3", "strides=1,2").starts_with("PackedConv"));
-    CHECK(packed("3,3", "dilations=2,2").starts_with("PackedConv"));
+    CHECK(packed("3,1,1", "", ConvAlgorithm::winograd, 1, "8,28,28").starts_with("PackedConv"));
+    CHECK(packed("3,3,3", "strides=1,2,2", ConvAlgorithm::winograd, 1, "8,28,28").starts_with("PackedConv"));
+    CHECK(packed("6", "", ConvAlgorithm::winograd, 1, "300").starts_with("PackedConv"));
     // Blocks of 16 packed channels do not divide groups of 8.
     CHECK(packed("3,3", "", ConvAlgorithm::winograd, 4).starts_with("PackedConv"));
 }
@@ -53,6 +73,9 @@ TEST_CASE("where it is not asked for, Winograd's algorithm is taken where it is 
     }
     CHECK(packed("3,3", "", ConvAlgorithm::automatic, 2).starts_with("WinogradConv"));
     CHECK(packed("1,3", "", ConvAlgorithm::automatic).starts_with("WinogradConv"));
+    CHECK(packed("3", "", ConvAlgorithm::automatic, 1, "300").starts_with("WinogradConv"));
+    CHECK(packed("3,3,3", "", ConvAlgorithm::automatic, 1, "8,28,28").starts_with("WinogradConv"));
+    CHECK(packed("3,3", "", ConvAlgorithm::automatic, 1, "3,3").starts_with("PackedConv"));
 }
 
 TEST_CASE("small images have tiles of few places or none") {

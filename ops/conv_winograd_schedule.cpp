@@ -1,0 +1,240 @@
+#include "ops/conv_winograd_schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/conv_winograd.h"
+#include "ops/directives.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+constexpr size_t rows = 0, columns = 1;  // of PerAxis
+
+class WinogradWriter {
+public:
+    WinogradWriter(KernelSource& source, const WinogradLoops& loops, const PerAxis& outputs,
+                   const std::vector<std::string>& terms, const std::function<std::string(const char*)>& func)
+        : source_(source), loops_(loops), walk_(choose_winograd_walk(loops, outputs, source.target())), terms_(terms),
+          func_(func), output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
+          lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
+        const bool is_signal = output_.vars.size() == 3;
+        if (!is_signal) axes_.push_back({columns, output_.vars[1], output_.extents[1], "i"});
+        const size_t row = is_signal ? 1 : 2;
+        axes_.push_back({rows, output_.vars[row], output_.extents[row], "j"});
+        planes_.assign(output_.vars.begin() + static_cast<std::ptrdiff_t>(row) + 1, output_.vars.end());
+        for (const Axis& axis : axes_) {
+            if (!is_transformed(axis)) continue;
+            outputs_.push_back(axis.var);
+            places_.push_back(source.var(axis.place));
+        }
+    }
+
+    void write() {
+        const int64_t vectors = ceil_div(loops_.channels, walk_.product.lanes);
+        vectors_ = held(source_.param("vectors", walk_.product.vectors), vectors);
+        tiles_ = source_.param("tiles", walk_.product.pixels);
+        walk_output();
+        place_outputs();
+        place_products();
+        place_inputs();
+    }
+
+private:
+    /// Of tiles: columns, if there are any, and rows.
+    struct Axis {
+        size_t number;  // of PerAxis
+        std::string var;
+        Dim extent;
+        std::string place;  // what the Var of a transformed tile's places is called
+    };
+
+    KernelSource& source_;
+    const WinogradLoops& loops_;
+    WinogradWalk walk_;
+    const std::vector<std::string>& terms_;
+    const std::function<std::string(const char*)>& func_;  // by role
+    Loops output_;
+    std::string c_, t_, lanes_, vectors_, tiles_;
+    std::vector<Axis> axes_;                // innermost first
+    std::vector<std::string> planes_;       // loops of the output outside of tiles, the batch last
+    Coordinates outputs_, places_;          // loops of a tile, before and after it is transformed, innermost first
+    std::string vector_, channels_, task_;  // loops of the output
+
+    bool rounds_channels_up() const { return loops_.channels % walk_.product.lanes != 0; }
+    bool is_transformed(const Axis& axis) const { return walk_.outputs[axis.number] > 1; }
+    /// Whether tiles lie between each other: an output's neighbours are of other tiles.
+    bool is_dilated() const { return std::max(loops_.dilations[rows], loops_.dilations[columns]) > 1; }
+    int64_t block(const Axis& axis) const {
+        return int64_t{walk_.outputs[axis.number]} * loops_.dilations[axis.number];
+    }
+
+    std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
+    std::string at(const std::string& loop) const { return fmt::format("compute_at({}, {})", output_.func, loop); }
+
+    static std::string split(const std::string& var, const std::string& to, const std::string& factor,
+                             std::string_view tail) {
+        return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail);
+    }
+
+    /// `reorder(c, t, i, j)`: these loops, innermost first.
+    static std::string reorder_all(std::initializer_list<std::vector<std::string>> loops) {
+        std::vector<std::string> all;
+        for (const auto& part : loops) all.insert(all.end(), part.begin(), part.end());
+        return reorder(all);
+    }
+
+    static void unroll_all(std::vector<std::string>& directives, const std::vector<std::string>& loops) {
+        for (const std::string& loop : loops) directives.push_back(unroll(loop));
+    }
+
+    /// Rows of blocks, and the tiles of one such row.
+    std::string block_rows() { return source_.dim(ceil_div(axes_.back().extent, block(axes_.back()))); }
+    std::string tiles_in_block_row() {
+        const Axis& inner = axes_.front();
+        const Dim across =
+            inner.number == columns ? ceil_div(inner.extent, block(inner)) * loops_.dilations[columns] : Dim(1);
+        return source_.dim(across * loops_.dilations[rows]);
+    }
+
+    /// Rows of blocks in a strip: a number, or what a run finds to be enough tiles.
+    std::string rows_of_strip() {
+        if (!loops_.is_open) return source_.param("rows", walk_.strip);
+        const auto enough = static_cast<int>(walk_.strip * loops_.tiles_in_block_row(walk_.outputs));
+        return fmt::format("rows_of_task({}, {}, {}, 1)", block_rows(), tiles_in_block_row(),
+                           source_.param("tiles_of_task", enough));
+    }
+
+    void walk_output() {
+        vector_ = source_.var("vector"), channels_ = source_.var("co");
+        std::vector<std::string> directives = {split(c_, channels_, fmt::format("{} * {}", lanes_, vectors_),
+                                                     rounds_channels_up() ? "GuardWithIf" : "ShiftInwards"),
+                                               fmt::format("split({}, {}, {}, {})", c_, vector_, c_, lanes_)};
+        std::vector<std::string> tiles, strips;
+        task_ = planes_.front();
+        for (const Axis& axis : axes_) {
+            if (axis.number == rows && !walk_.channels_outermost) {
+                task_ = source_.var("strip");
+                strips = {task_};
+                directives.push_back(
+                    split(axis.var, task_, fmt::format("{} * {}", block(axis), rows_of_strip()), "GuardWithIf"));
+            }
+            tiles.push_back(axis.var);
+            if (is_dilated() || !is_transformed(axis)) continue;
+            tiles.back() = source_.var(axis.var + "o");
+            directives.push_back(split(axis.var, tiles.back(), std::to_string(block(axis)), "GuardWithIf"));
+        }
+        const std::vector<std::string> in_tile = is_dilated() ? std::vector<std::string>{} : outputs_;
+        directives.push_back(reorder_all({{c_}, in_tile, {vector_}, tiles, {channels_}, strips, planes_}));
+        directives.push_back(fmt::format("vectorize({})", c_));
+        if (!is_dilated()) directives.push_back(unroll(in_tile.front()));
+        if (loops_.is_open) directives.push_back(fmt::format("parallel({})", planes_.back()));
+        if (!walk_.channels_outermost && !loops_.is_open) {
+            std::vector<std::string> tasks = strips;
+            tasks.insert(tasks.end(), planes_.begin(), planes_.end());
+            task_ = fuse_all(source_, tasks, "task", directives);
+        }
+        if (walk_.parallel)
+            directives.push_back(fmt::format("parallel({})", walk_.channels_outermost ? channels_ : task_));
+        source_.schedule(walk_.channels_outermost
+                             ? "// Weights are read once: tiles of channels are the outermost loop."
+                             : "// A strip of rows is a task, so that its transformed inputs stay in the cache.");
+        source_.schedule(output_.func, directives);
+    }
+
+    void place_outputs() {
+        const std::string tile = func_(WinogradConv::tile_role);
+        // Of an open image Halide does not see that each is of one tile.
+        const std::string one_tile = fmt::format("bound_extent({}, 1)", t_);
+        std::vector<std::string> directives = {reorder_all({{c_}, outputs_, {t_}}), vectorise()};
+        unroll_all(directives, outputs_);
+        if (is_dilated()) {
+            source_.schedule(
+                "// Tiles lie between each other: those of a strip are made before they are copied to their places.");
+            directives.insert(directives.begin(), at(channels_));
+        } else {
+            directives.insert(directives.begin(), {at(vector_), one_tile});
+        }
+        source_.schedule(tile, directives);
+        if (outputs_.size() == 1) return;
+        const std::vector<std::string> half_way = {outputs_[0], places_[1]};
+        directives = {reorder_all({half_way, {c_, t_}}), vectorise()};
+        unroll_all(directives, half_way);
+        if (is_dilated()) {
+            directives.insert(directives.begin(), compute_at(tile, t_));
+        } else {
+            directives.insert(directives.begin(), {at(vector_), one_tile});
+        }
+        source_.schedule(func_(WinogradConv::rows_role), directives);
+    }
+
+    void place_products() {
+        const std::string to = source_.var("to");
+        const std::string unrolled_channels = unroll(c_), unrolled_tiles = unroll(t_);
+        const PerAxis places = places_of_tile(walk_.outputs, loops_.kernel);
+        source_.schedule(fmt::format("// One matrix product for each of {} x {} places: {} registers.", places[rows],
+                                     places[columns], register_text(walk_.product, source_.target())));
+        const std::string sum = func_(WinogradConv::products_role), values = func_(WinogradConv::product_role);
+        std::vector<std::string> directives = {at(channels_)};
+        if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
+        const auto loops_over = [&](const std::string& tiles, std::string_view tail) {
+            return std::vector<std::string>{split(t_, to, tiles, tail), reorder_all({{c_, t_, to}, places_}),
+                                            vectorise(), unrolled_channels, unrolled_tiles};
+        };
+        if (loops_.is_open) {
+            source_.schedule(values, directives);
+            source_.schedule_versions(
+                values, fmt::format("tile_versions({} * {}, {})", rows_of_strip(), tiles_in_block_row(), tiles_),
+                loops_over(KernelSource::tile_size, "ShiftInwards"));
+        } else {
+            directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
+            const auto loops = loops_over(tiles_, "RoundUp");
+            directives.insert(directives.end(), loops.begin(), loops.end());
+            source_.schedule(values, directives);
+        }
+        source_.schedule(sum, {compute_at(values, to), vectorise(), unrolled_channels, unrolled_tiles});
+        directives = {reorder_all({{c_, t_}, terms_, places_}), vectorise(), unrolled_channels, unrolled_tiles};
+        if (loops_.inputs % 4 == 0) directives.push_back(fmt::format("unroll({}, 4)", terms_.front()));
+        source_.schedule(sum + ".update()", directives);
+    }
+
+    void place_inputs() {
+        const int natural = source_.target().lanes(ElementType::float32);
+        const auto narrow = static_cast<int>(
+            std::min<int64_t>(natural, std::bit_floor(static_cast<uint64_t>(loops_.inputs * loops_.groups))));
+        const std::string vector = fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", c_,
+                                               source_.lanes(ElementType::float32, narrow));
+        std::vector<std::string> directives = {at(task_), reorder_all({places_, {c_, t_}}), vector};
+        unroll_all(directives, places_);
+        // With all channels' weights ahead of it, transforming the inputs is a task of its own.
+        if (walk_.channels_outermost && walk_.parallel) {
+            const std::string to = source_.var("to");
+            directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
+            directives.push_back(fmt::format("parallel({})", to));
+        }
+        const std::string tiles = func_(WinogradConv::tiles_role);
+        source_.schedule(tiles, directives);
+        if (places_.size() == 2) {
+            const std::vector<std::string> half_way = {places_[0], outputs_[1]};
+            directives = {compute_at(tiles, c_), reorder_all({half_way, {c_, t_}}), vector};
+            unroll_all(directives, half_way);
+            source_.schedule(func_(WinogradConv::across_role), directives);
+        }
+        source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
+        source_.schedule(func_(WinogradConv::input_role), {at(task_), vector});
+    }
+};
+
+}  // namespace
+
+void schedule_winograd(KernelSource& source, const WinogradLoops& loops, const PerAxis& outputs,
+                       const std::vector<std::string>& terms, const std::function<std::string(const char*)>& func) {
+    WinogradWriter(source, loops, outputs, terms, func).write();
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/conv_weights.h"
+#include "ops/conv_winograd.h"
+
+namespace onnx2halide {
+
+namespace {
+
+constexpr size_t rows = 0, columns = 1;  // of PerAxis
+constexpr const char* across_role = "across";
+
+}  // namespace
+
+PackWinogradWeights::PackWinogradWeights(const Node& node)
+    : NodeGenerator(node), kernel_shape_(node.integers("kernel_shape")), kernel_(tiled_kernel(kernel_shape_)),
+      places_(places_of_tile(outputs_of_tile(node, kernel_), kernel_)) {}
+
+std::vector<TensorType> PackWinogradWeights::infer() const {
+    const std::vector<Dim>& weights = in(0).shape;
+    bool fits = weights.size() == kernel_shape_.size() + 2;
+    for (size_t i = 0; fits && i < kernel_shape_.size(); ++i) fits = weights[i + 2].is(kernel_shape_[i]);
+    if (!fits)
+        throw CompileError("weights have shape {}, expected a kernel of {}", shape_text(weights),
+                           fmt::join(kernel_shape_, "x"));
+    std::vector<Dim> packed = {ceil_div(weights[0], weight_block), places_[rows], places_[columns]};
+    for (size_t i = 0; i + 2 < kernel_shape_.size(); ++i) packed.push_back(kernel_shape_[i]);
+    packed.insert(packed.end(), {weights[1], weight_block});
+    return {TensorType(in(0).element, packed)};
+}
+
+void PackWinogradWeights::algorithm(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    const std::string &i = at[1 + columns], &j = at[1 + rows], &input = at[at.size() - 2];
+    const Coordinates planes(at.begin() + 3, at.end() - 2);
+    const std::string channel = fmt::format("{} * {} + {}", at[0], weight_block, at.back());
+    const std::string channels = source.dim(in(0).shape[0]), ky = source.var("ky");
+    Coordinates from = {fmt::format("min({}, {} - 1)", channel, channels), input};
+    from.insert(from.end(), planes.begin(), planes.end());
+    from.push_back(ky);
+    if (kernel_shape_.size() > 1) from.push_back("tap");
+    const std::string across = source.func(output(0)->name + "_across");
+    source.keep(output(0), across_role, across);
+    const auto transformed = [&](size_t axis, const std::string& place, const std::string& element) {
+        return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", kernel_[axis], places_[axis],
+                           place, element);
+    };
+    const auto of_across = [&](const std::string& row) {
+        Coordinates within = {at.back(), input, i, row, at[0]};
+        within.insert(within.end(), planes.begin(), planes.end());
+        return fmt::format("{}({})", across, fmt::join(within, ", "));
+    };
+    source.line(fmt::format("{} = {};", of_across(ky), transformed(columns, i, source.read(this->input(0), from))));
+    source.define(output(0), at,
+                  fmt::format("select({} < {}, {}, 0.0f)", channel, channels, transformed(rows, j, of_across("tap"))));
+}
+
+void PackWinogradWeights::schedule(KernelSource& source) const {
+    const Loops loops = source.output_loops();
+    const size_t last = loops.vars.size() - 1;  // of the blocks of channels
+    const std::string &c = loops.vars[0], &i = loops.vars[last - 2], &j = loops.vars[last - 1];
+    // The kernel may not know its extents, these it can: what stands at each place is chosen while it is compiled.
+    const auto unroll = [](const std::string& var, int extent) {
+        return fmt::format("bound({0}, 0, {1}).unroll({0})", var, extent);
+    };
+    std::vector<std::string> order = {i, j, c};
+    order.insert(order.end(), loops.vars.begin() + 1, loops.vars.end() - 3);
+    order.push_back(loops.vars[last]);
+    source.schedule(loops.func, {fmt::format("reorder({})", fmt::join(order, ", ")), unroll(i, places_[columns]),
+                                 unroll(j, places_[rows])});
+    const std::string ky = source.var("ky");
+    source.schedule(source.kept(output(0), across_role),
+                    {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
+                     unroll(i, places_[columns]), unroll(ky, kernel_[rows])});
+}
+
+}  // namespace onnx2halide
