@@ -28,17 +28,19 @@ std::string transform(const std::string& function, const std::string& place, con
 /// tile, and d tiles make a block.
 class WinogradConv::TiledAxis {
 public:
-    /// With the window of whole tiles, the output's coordinate, and the Var of a transformed tile's places.
-    TiledAxis(const WindowAxis& window, int outputs, std::string coordinate, std::string place)
-        : coordinate(std::move(coordinate)), place(std::move(place)), outputs(outputs),
-          places(outputs + static_cast<int>(window.kernel) - 1), window_(window),
+    /// With the window of whole tiles, the outputs of one, the taps of a part of the kernel, the output's coordinate,
+    /// and the Var of a transformed tile's places.
+    TiledAxis(const WindowAxis& window, int outputs, int taps, std::string coordinate, std::string place)
+        : coordinate(std::move(coordinate)), place(std::move(place)), window_(window), taps_(taps),
           dilation_(window.kernel == 1 ? 1 : window.dilation), block_(outputs * dilation_) {}
 
     const std::string coordinate, place;
-    const int outputs, places;
 
     /// Whether it takes transforms; else a tile is one output.
-    bool is_transformed() const { return places > 1; }
+    bool is_transformed() const { return window_.kernel > 1; }
+    int64_t parts() const { return ceil_div(window_.kernel, taps_); }
+    /// The Var of a part of the kernel.
+    std::string part() const { return coordinate + "_part"; }
     Dim tiles() const { return floor_div(window_.output, block_) * dilation_; }
 
     /// Of the tile to which an output belongs, and its place in it.
@@ -56,20 +58,15 @@ public:
     std::string input(KernelSource& source, const std::string& tile, const std::string& tap) const {
         std::string at =
             dilation_ == 1 ? tile + times(block_) : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, dilation_, block_);
+        if (parts() > 1) at += " + " + source.var(part()) + times(taps_ * dilation_);
         if (!tap.empty()) at += " + " + tap + times(dilation_);
         return shifted(source, at, -window_.pad_begin);
     }
 
 private:
     WindowAxis window_;
-    int64_t dilation_, block_;
+    int64_t taps_, dilation_, block_;
 };
-
-PerAxis tiled_kernel(const std::vector<int64_t>& kernel_shape) {
-    if (kernel_shape.empty()) throw CompileError("kernel_shape is empty");
-    if (kernel_shape.size() == 1) return {static_cast<int>(kernel_shape[0]), 1};
-    return {static_cast<int>(kernel_shape[kernel_shape.size() - 2]), static_cast<int>(kernel_shape.back())};
-}
 
 PerAxis outputs_of_tile(const Node& node, const PerAxis& kernel) {
     const std::vector<int64_t> numbers = node.integers("outputs");
@@ -94,28 +91,30 @@ WinogradConv::WinogradConv(const Node& node)
 
 Window WinogradConv::tiles_window() const {
     Window window = this->window();
-    const size_t first = window.size() > 1 ? window.size() - 2 : 0;
+    const PerAxis kernel = tiled_kernel(this->kernel()), taps = taps_of_part(kernel), parts = parts_of_kernel(kernel);
+    const size_t first = plane_axes(window.size());
     for (size_t i = first; i < window.size(); ++i) {
         const int64_t block = outputs_[i - first] * (window[i].kernel == 1 ? 1 : window[i].dilation);
         window[i].output = ceil_div(window[i].output, block) * block;
+        window[i].kernel = taps[i - first] * parts[i - first];
     }
     return window;
 }
 
 std::vector<WinogradConv::TiledAxis> WinogradConv::tiled_axes(KernelSource& source) const {
     const Window window = tiles_window();
+    const PerAxis taps = taps_of_part(tiled_kernel(kernel()));
     const Coordinates at = source.vars(in(0).rank());
-    if (window.size() == 1) return {{window[0], outputs_[rows], at[2], source.var("j")}};
+    if (window.size() == 1) return {{window[0], outputs_[rows], taps[rows], at[2], source.var("j")}};
     const size_t last = window.size() - 1;
-    return {{window[last - 1], outputs_[rows], at[last + 1], source.var("j")},
-            {window[last], outputs_[columns], at[last + 2], source.var("i")}};
+    return {{window[last - 1], outputs_[rows], taps[rows], at[last + 1], source.var("j")},
+            {window[last], outputs_[columns], taps[columns], at[last + 2], source.var("i")}};
 }
 
 Coordinates WinogradConv::planes(KernelSource& source) const {
-    Coordinates at = source.vars(in(0).rank());
-    at.resize(std::max<size_t>(4, at.size()) - 2);
-    at.erase(at.begin(), at.begin() + 2);
-    return at;
+    const Coordinates at = source.vars(in(0).rank());
+    const auto first = at.begin() + 2;
+    return Coordinates(first, first + static_cast<std::ptrdiff_t>(plane_axes(at.size() - 2)));
 }
 
 void WinogradConv::algorithm(KernelSource& source) const {
@@ -177,8 +176,11 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
         return KernelSource::call(input, in(0), from);
     };
     const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", places_[axis]); };
-    const Coordinates planes = this->planes(source), places = places_of(axes);
-    const std::string tiles_suffix = "_tiles";
+    Coordinates planes = this->planes(source);
+    for (const TiledAxis& axis : axes) {
+        if (axis.parts() > 1) planes.push_back(source.var(axis.part()));
+    }
+    const Coordinates places = places_of(axes);
     std::string value;
     if (places.size() == 2) {
         const TiledAxis &row = axes[rows], &column = axes[columns];
@@ -191,49 +193,55 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
     } else {
         value = transform(of_input(columns), axes[columns].place, element_of_input("", "tap"));
     }
-    const std::string tiles = func(source, tiles_role, tiles_suffix);
+    const std::string tiles = func(source, tiles_role, "_tiles");
     source.line(fmt::format("{} = {};", element(source, tiles, c, t, places, planes), value));
 }
 
-std::vector<std::string> WinogradConv::term_roles(KernelSource& source) const {
+std::vector<WinogradConv::Term> WinogradConv::terms(KernelSource& source) const {
     const std::vector<int64_t> kernel = this->kernel();
+    const std::vector<TiledAxis> axes = tiled_axes(source);
     const Coordinates planes = this->planes(source);
-    std::vector<std::string> roles = {"ci"};
-    for (size_t i = planes.size(); i-- > 0;) {
-        if (kernel[i] != 1) roles.push_back("k" + planes[i]);
+    std::vector<Term> terms = {{"ci", inputs_per_group()}};
+    for (size_t i = axes.size(); i-- > 0;) {
+        if (axes[i].parts() > 1) terms.push_back({"k" + axes[i].part(), axes[i].parts()});
     }
-    return roles;
+    for (size_t i = planes.size(); i-- > 0;) {
+        if (kernel[i] != 1) terms.push_back({"k" + planes[i], kernel[i]});
+    }
+    return terms;
 }
 
 void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxis>& axes) const {
     const Coordinates at = source.vars(in(0).rank()), planes = this->planes(source), places = places_of(axes);
     const std::string &c = at[1], t = source.var("t");
-    const std::vector<int64_t> kernel = this->kernel();
-    std::vector<Dim> extents = {inputs_per_group()};
-    for (size_t i = planes.size(); i-- > 0;) {
-        if (kernel[i] != 1) extents.push_back(kernel[i]);
+    std::vector<Dim> extents;
+    std::vector<std::string> roles;
+    for (const Term& term : terms(source)) {
+        extents.push_back(term.extent);
+        roles.push_back(term.role);
     }
     const std::string rdom = source.rdom("k", extents);
-    const std::vector<std::string> terms = source.name_axes(rdom, term_roles(source));
-    Tap tap{terms.front(), "", Coordinates(kernel.size())};
-    auto next = terms.begin() + 1;
-    for (size_t i = planes.size(); i-- > 0;) {
-        if (kernel[i] != 1) tap.kernel[i] = *next++;
-    }
-    leave_out_taps(source, rdom, tap);
-    Coordinates input_planes, weight_at;
+    source.name_axes(rdom, roles);
     const std::string block = in(1).shape.back().text();
-    weight_at.push_back(fmt::format("{} / {}", c, block));
+    Coordinates weight_at = {fmt::format("{} / {}", c, block)}, input_planes;
     for (const size_t axis : {rows, columns}) {
         const bool has_places = axis < axes.size() && axes[axis].is_transformed();
         weight_at.push_back(has_places ? axes[axis].place : "0");
     }
+    Tap tap{source.rvar("ci"), "", Coordinates(kernel().size())};
     for (size_t i = 0; i < planes.size(); ++i) {
+        const bool has_taps = kernel()[i] != 1;
+        if (has_taps) tap.kernel[i] = source.rvar("k" + planes[i]);
+        weight_at.push_back(has_taps ? tap.kernel[i] : "0");
         input_planes.push_back(input_coordinate(source, i, tap));
-        weight_at.push_back(tap.kernel[i].empty() ? "0" : tap.kernel[i]);
     }
-    weight_at.push_back(tap.channel);
-    weight_at.push_back(fmt::format("{} % {}", c, block));
+    leave_out_taps(source, rdom, tap);
+    for (const TiledAxis& axis : axes) {
+        if (axis.parts() == 1) continue;
+        weight_at.push_back(source.rvar("k" + axis.part()));
+        input_planes.push_back(weight_at.back());
+    }
+    weight_at.insert(weight_at.end(), {tap.channel, fmt::format("{} % {}", c, block)});
     const std::string read_channel = input_channel(source, channel(source, c), tap);
     const std::string sum = func(source, products_role, "_sum"), product = func(source, product_role, "_product");
     const std::string place_of_sum = element(source, sum, c, t, places, planes);
@@ -285,60 +293,25 @@ void WinogradConv::schedule(KernelSource& source) const {
     const auto loops = winograd_loops(node_);
     if (!loops) throw CompileError("is no convolution for Winograd's algorithm");
     std::vector<std::string> terms;
-    for (const std::string& role : term_roles(source)) terms.push_back(source.rvar(role));
+    for (const Term& term : this->terms(source)) terms.push_back(source.rvar(term.role));
     schedule_winograd(source, *loops, outputs_, terms, [&](const char* role) { return source.kept(output(0), role); });
 }
-
-namespace {
-
-/// The share of taps that find a row of the image under them, over all rows of the output.
-double share_inside(const WindowAxis& axis) {
-    const auto input = axis.input.constant(), output = axis.output.constant(), pad = axis.pad_begin.constant();
-    if (!input || !output || !pad) return 1;
-    int64_t inside = 0;
-    for (int64_t tap = 0; tap < axis.kernel; ++tap) {
-        const int64_t shift = tap * axis.dilation - *pad;
-        inside += std::max<int64_t>(0, std::min(*output, *input - shift) - std::max<int64_t>(0, -shift));
-    }
-    return static_cast<double>(inside) / static_cast<double>(axis.kernel * *output);
-}
-
-}  // namespace
 
 std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const TensorType &data = conv.inputs.at(0)->checked_type(), &weights = conv.inputs.at(1)->checked_type();
     if (data.element != ElementType::float32 || data.rank() < 3) return {};
     const bool is_packed = conv.op_type == "WinogradConv";
-    std::vector<int64_t> kernel_shape;
+    std::vector<int64_t> kernel;
     for (size_t i = 2; i < data.rank(); ++i)
-        kernel_shape.push_back(is_packed ? conv.integers("kernel_shape").at(i - 2)
-                                         : weights.shape.at(i).constant().value_or(0));
-    const PerAxis kernel = tiled_kernel(kernel_shape);
-    const Window window = read_window(conv, data.shape, kernel_shape);
-    const size_t planes = window.size() > 1 ? window.size() - 2 : 0;
-    const WindowAxis& row_axis = window[planes];
-    const WindowAxis column_axis = window.size() > 1 ? window.back() : WindowAxis{1, 1, 1, 0, 0, 1, 1};
+        kernel.push_back(is_packed ? conv.integers("kernel_shape").at(i - 2)
+                                   : weights.shape.at(i).constant().value_or(0));
+    const Window window = read_window(conv, data.shape, kernel);
     const int64_t groups = conv.integer("group", 1);
     const auto inputs = floor_div(data.shape[1], groups).constant();
     const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
-    if (!inputs || !channels || *inputs < 1 || *channels < 1) return {};
-    if (row_axis.stride != 1 || column_axis.stride != 1) return {};
-    if (!has_winograd(kernel[rows], kernel[columns], groups, *channels / groups)) return {};
-    WinogradLoops loops{*inputs, *channels / groups, estimate(row_axis.output), estimate(column_axis.output), kernel};
-    for (const size_t axis : {rows, columns}) {
-        const WindowAxis& own = axis == rows ? row_axis : column_axis;
-        if (own.output.is(0)) return {};
-        loops.dilations[axis] = own.kernel == 1 ? 1 : static_cast<int>(own.dilation);
-    }
-    for (size_t i = 0; i < planes; ++i) {
-        if (window[i].output.is(0)) return {};
-        loops.planes *= estimate(window[i].output);
-        loops.plane_taps *= window[i].kernel;
-    }
-    loops.groups = groups;
-    loops.is_open = !row_axis.output.constant() || !column_axis.output.constant();
+    if (!inputs || !channels || !has_winograd(window, groups, *channels / groups)) return {};
+    WinogradLoops loops(window, groups, *inputs, *channels / groups);
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
-    loops.rows_inside = share_inside(row_axis);
     return loops;
 }
 

@@ -5,11 +5,12 @@
 
 namespace onnx2halide {
 
-/// A convolution of stride 1 with up to 5 taps along an axis, with channels innermost, by Winograd's minimal filtering
-/// (Lavin and Gray, "Fast algorithms for convolutional neural networks"): tiles of inputs and weights are transformed
-/// so that each output takes 1 + (kernel - 1) / outputs products along an axis instead of kernel. See WinogradLoops for
-/// the axes of signals and volumes, and for dilated kernels. Attributes: those of Conv, with `kernel_shape`, `outputs`
-/// (of a tile: rows and columns) and `output_channels`. Input 1 is what PackWinogradWeights makes.
+/// A convolution of stride 1 with channels innermost, by Winograd's minimal filtering (Lavin and Gray, "Fast algorithms
+/// for convolutional neural networks"): tiles of inputs and weights are transformed so that each output takes
+/// 1 + (taps - 1) / outputs products along an axis instead of taps. Kernels of more than 5 taps along an axis are sums
+/// of smaller ones. See WinogradLoops for the axes of signals and volumes, and for dilated kernels. Attributes: those
+/// of Conv, with `kernel_shape`, `outputs` (of a tile: rows and columns) and `output_channels`. Input 1 is what
+/// PackWinogradWeights makes.
 ///
 /// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 6
 /// places along an axis, 1e-6 with 4 (tests/ops/test_winograd.py).
@@ -34,12 +35,17 @@ private:
     int64_t output_channels_;
 
     class TiledAxis;
-    /// The window of whole tiles, which may reach further beyond the input than the outputs do.
+    /// The window of whole tiles and parts of the kernel, which may reach further beyond the input than the outputs do.
     Window tiles_window() const;
     /// The axes of tiles: rows, and columns where the input is no signal.
     std::vector<TiledAxis> tiled_axes(KernelSource& source) const;
-    /// The taps along a product's terms: input channels, and those of a volume's other axes.
-    std::vector<std::string> term_roles(KernelSource& source) const;
+    /// An axis of a product's terms (see WinogradLoops), and the role of its RVar.
+    struct Term {
+        std::string role;
+        Dim extent;
+    };
+    /// Innermost first.
+    std::vector<Term> terms(KernelSource& source) const;
 
     // The steps of the algorithm.
     void transform_inputs(KernelSource& source, const std::vector<TiledAxis>& axes) const;
@@ -58,8 +64,9 @@ private:
 std::optional<WinogradLoops> winograd_loops(const Node& conv);
 
 /// A convolution's weights [channels, input channels of a group, kernel…], transformed, as [channels / block, places of
-/// rows, places of columns, taps of a volume's other axes…, input channels of a group, block]; zeros where there are no
-/// more channels. Attributes: `outputs` and `kernel_shape`, as of WinogradConv.
+/// rows, places of columns, taps of a volume's other axes…, parts of the kernel…, input channels of a group, block];
+/// zeros where there are no more channels. An axis that is one part has no number of parts. Attributes: `outputs` and
+/// `kernel_shape`, as of WinogradConv.
 class PackWinogradWeights : public NodeGenerator {
 public:
     explicit PackWinogradWeights(const Node& node);
@@ -69,11 +76,8 @@ public:
 
 private:
     std::vector<int64_t> kernel_shape_;
-    PerAxis kernel_, places_;  // of rows and columns
+    PerAxis kernel_, taps_, parts_, places_;  // of rows and columns
 };
-
-/// The numbers of taps along rows and columns; a signal's one axis is that of rows.
-PerAxis tiled_kernel(const std::vector<int64_t>& kernel_shape);
 
 /// The outputs of a tile that a node's attribute says. Throws CompileError where there are no transforms for them.
 PerAxis outputs_of_tile(const Node& node, const PerAxis& kernel);

@@ -15,6 +15,7 @@ constexpr const char* across_role = "across";
 
 PackWinogradWeights::PackWinogradWeights(const Node& node)
     : NodeGenerator(node), kernel_shape_(node.integers("kernel_shape")), kernel_(tiled_kernel(kernel_shape_)),
+      taps_(taps_of_part(kernel_)), parts_(parts_of_kernel(kernel_)),
       places_(places_of_tile(outputs_of_tile(node, kernel_), kernel_)) {}
 
 std::vector<TensorType> PackWinogradWeights::infer() const {
@@ -25,7 +26,10 @@ std::vector<TensorType> PackWinogradWeights::infer() const {
         throw CompileError("weights have shape {}, expected a kernel of {}", shape_text(weights),
                            fmt::join(kernel_shape_, "x"));
     std::vector<Dim> packed = {ceil_div(weights[0], weight_block), places_[rows], places_[columns]};
-    for (size_t i = 0; i + 2 < kernel_shape_.size(); ++i) packed.push_back(kernel_shape_[i]);
+    for (size_t i = 0; i < plane_axes(kernel_shape_.size()); ++i) packed.push_back(kernel_shape_[i]);
+    for (const int parts : parts_) {
+        if (parts > 1) packed.push_back(parts);
+    }
     packed.insert(packed.end(), {weights[1], weight_block});
     return {TensorType(in(0).element, packed)};
 }
@@ -33,25 +37,39 @@ std::vector<TensorType> PackWinogradWeights::infer() const {
 void PackWinogradWeights::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     const std::string &i = at[1 + columns], &j = at[1 + rows], &input = at[at.size() - 2];
-    const Coordinates planes(at.begin() + 3, at.end() - 2);
+    const Coordinates outside(at.begin() + 3, at.end() - 2);  // taps along other axes, and parts
     const std::string channel = fmt::format("{} * {} + {}", at[0], weight_block, at.back());
     const std::string channels = source.dim(in(0).shape[0]), ky = source.var("ky");
     Coordinates from = {fmt::format("min({}, {} - 1)", channel, channels), input};
-    from.insert(from.end(), planes.begin(), planes.end());
-    from.push_back(ky);
-    if (kernel_shape_.size() > 1) from.push_back("tap");
+    auto part = outside.begin() + static_cast<std::ptrdiff_t>(plane_axes(kernel_shape_.size()));
+    from.insert(from.end(), outside.begin(), part);
+    std::vector<std::string> beyond;  // conditions, where the last part reaches further than the kernel
+    for (const size_t axis : {rows, columns}) {
+        if (axis == columns && kernel_shape_.size() == 1) continue;
+        std::string tap = axis == rows ? ky : "tap";
+        if (parts_[axis] > 1) {
+            tap = fmt::format("{} * {} + {}", *part++, taps_[axis], tap);
+            if (kernel_[axis] % taps_[axis] != 0) {
+                beyond.push_back(fmt::format("{} >= {}", tap, kernel_[axis]));
+                tap = fmt::format("min({}, {})", tap, kernel_[axis] - 1);
+            }
+        }
+        from.push_back(tap);
+    }
+    std::string weight = source.read(this->input(0), from);
+    if (!beyond.empty()) weight = fmt::format("select({}, 0.0f, {})", fmt::join(beyond, " || "), weight);
     const std::string across = source.func(output(0)->name + "_across");
     source.keep(output(0), across_role, across);
     const auto transformed = [&](size_t axis, const std::string& place, const std::string& element) {
-        return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", kernel_[axis], places_[axis],
+        return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", taps_[axis], places_[axis],
                            place, element);
     };
     const auto of_across = [&](const std::string& row) {
         Coordinates within = {at.back(), input, i, row, at[0]};
-        within.insert(within.end(), planes.begin(), planes.end());
+        within.insert(within.end(), outside.begin(), outside.end());
         return fmt::format("{}({})", across, fmt::join(within, ", "));
     };
-    source.line(fmt::format("{} = {};", of_across(ky), transformed(columns, i, source.read(this->input(0), from))));
+    source.line(fmt::format("{} = {};", of_across(ky), transformed(columns, i, weight)));
     source.define(output(0), at,
                   fmt::format("select({} < {}, {}, 0.0f)", channel, channels, transformed(rows, j, of_across("tap"))));
 }
@@ -72,7 +90,7 @@ void PackWinogradWeights::schedule(KernelSource& source) const {
     const std::string ky = source.var("ky");
     source.schedule(source.kept(output(0), across_role),
                     {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
-                     unroll(i, places_[columns]), unroll(ky, kernel_[rows])});
+                     unroll(i, places_[columns]), unroll(ky, taps_[rows])});
 }
 
 }  // namespace onnx2halide

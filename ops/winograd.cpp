@@ -29,7 +29,7 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     product.groups = loops.groups;
     product.max_lanes = weight_block;
     product.inner_products = loops.inputs;
-    product.products = loops.inputs * loops.plane_taps;
+    product.products = loops.terms();
     product.width = tiles;
     product.open_width = loops.is_open;
     product.height = 1;
@@ -58,15 +58,16 @@ StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int
                   tiles = rows * loops.tiles_in_block_row(outputs), inputs = loops.inputs * loops.groups;
     const ConvTile product = choose_product_tile(loops, tiles, target);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
-    const int64_t terms = loops.inputs * loops.plane_taps;
+    const int64_t terms = loops.terms();
     const double weight_bytes = static_cast<double>(terms * product.lanes * product.vectors * 4);
-    const int64_t input_bytes = places * tiles * inputs * loops.plane_taps * 4;
+    const int64_t input_bytes = places * tiles * terms * loops.groups * 4;
     // Weights and transformed inputs of a group stream by while the products are computed.
     const double streamed = weight_bytes / bytes_per_cycle(places * terms * loops.groups * loops.channels * 4) +
                             static_cast<double>(tiles * terms * 4) / bytes_per_cycle(input_bytes);
     StripCycles cycles{product, 0, 0};
     const auto transformed = static_cast<double>(places * tiles) * transform_cycles;
-    cycles.once = (transformed * static_cast<double>(ceil_div(inputs, product.lanes)) +
+    const int64_t parts = product_of_axes(parts_of_kernel(loops.kernel));
+    cycles.once = (transformed * static_cast<double>(ceil_div(inputs, product.lanes) * parts) +
                    copy_cycles * static_cast<double>(inputs_of_strip(loops, outputs, rows) * inputs)) *
                   static_cast<double>(loops.plane_taps);
     cycles.channels = (std::max(one, streamed) * static_cast<double>(places) + transformed * product.vectors) *
@@ -74,32 +75,99 @@ StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int
     return cycles;
 }
 
-/// Cycles in which weights come from memory, for one image.
-double weight_cycles(const WinogradLoops& loops, int64_t places) {
+/// Cycles in which weights come from memory, for one image: so many for each channel of the output in a group.
+double weight_cycles(const WinogradLoops& loops, int64_t weights) {
     const int64_t packed_channels = ceil_div(loops.channels, weight_block) * weight_block;
-    return static_cast<double>(places * loops.inputs * loops.plane_taps * packed_channels * loops.groups * 4) /
-           memory_rate / static_cast<double>(loops.images);
+    return static_cast<double>(weights * packed_channels * loops.groups * 4) / memory_rate /
+           static_cast<double>(loops.images);
+}
+
+/// The share of taps that find a row of the image under them, over all rows of the output.
+double share_inside(const WindowAxis& axis) {
+    const auto input = axis.input.constant(), output = axis.output.constant(), pad = axis.pad_begin.constant();
+    if (!input || !output || !pad) return 1;
+    int64_t inside = 0;
+    for (int64_t tap = 0; tap < axis.kernel; ++tap) {
+        const int64_t shift = tap * axis.dilation - *pad;
+        inside += std::max<int64_t>(0, std::min(*output, *input - shift) - std::max<int64_t>(0, -shift));
+    }
+    return static_cast<double>(inside) / static_cast<double>(axis.kernel * *output);
 }
 
 }  // namespace
 
+PerAxis taps_of_part(const PerAxis& kernel) {
+    PerAxis taps = kernel;
+    for (int& own : taps) {
+        const int all = own, places = winograd_places.back();
+        if (all < places) continue;
+        double least = all;
+        for (int each = places - 1; each >= 2; --each) {
+            const double products = static_cast<double>(ceil_div(all, each) * places) / (places - each + 1);
+            if (products >= least) continue;
+            least = products;
+            own = each;
+        }
+    }
+    return taps;
+}
+
+PerAxis parts_of_kernel(const PerAxis& kernel) {
+    const PerAxis taps = taps_of_part(kernel);
+    return {static_cast<int>(ceil_div(kernel[0], taps[0])), static_cast<int>(ceil_div(kernel[1], taps[1]))};
+}
+
 PerAxis places_of_tile(const PerAxis& outputs, const PerAxis& kernel) {
-    return {outputs[0] + kernel[0] - 1, outputs[1] + kernel[1] - 1};
+    const PerAxis taps = taps_of_part(kernel);
+    return {outputs[0] + taps[0] - 1, outputs[1] + taps[1] - 1};
 }
 
-bool has_winograd(int64_t kernel_rows, int64_t kernel_columns, int64_t groups, int64_t channels) {
-    const auto fits = [](int64_t taps) { return taps >= 1 && taps < winograd_places.back(); };
-    const bool has_kernel = fits(kernel_rows) && fits(kernel_columns) && kernel_rows * kernel_columns > 1;
-    return has_kernel && (groups == 1 || channels % weight_block == 0);
+size_t plane_axes(size_t spatial_axes) { return std::max<size_t>(2, spatial_axes) - 2; }
+
+PerAxis tiled_kernel(const std::vector<int64_t>& kernel_shape) {
+    PerAxis kernel{1, 1};
+    const size_t planes = plane_axes(kernel_shape.size());
+    for (size_t i = planes; i < kernel_shape.size(); ++i) kernel[i - planes] = static_cast<int>(kernel_shape[i]);
+    return kernel;
 }
 
-int64_t WinogradLoops::taps() const { return product_of_axes(kernel); }
+bool has_winograd(const Window& window, int64_t groups, int64_t channels) {
+    int64_t taps = 1;
+    for (size_t i = 0; i < window.size(); ++i) {
+        if (window[i].kernel < 1 || window[i].output.is(0)) return false;
+        if (i < plane_axes(window.size())) continue;
+        if (window[i].stride != 1) return false;
+        taps *= window[i].kernel;
+    }
+    return taps > 1 && channels > 0 && (groups == 1 || channels % weight_block == 0);
+}
+
+WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t inputs, int64_t channels)
+    : inputs(inputs), channels(channels), groups(groups) {
+    std::vector<int64_t> kernel_shape;
+    for (const WindowAxis& axis : window) kernel_shape.push_back(axis.kernel);
+    kernel = tiled_kernel(kernel_shape);
+    const size_t row_axis = plane_axes(window.size());
+    for (size_t i = 0; i < row_axis; ++i) {
+        planes *= estimate(window[i].output);
+        plane_taps *= window[i].kernel;
+    }
+    for (size_t i = row_axis; i < window.size(); ++i) {
+        (i == row_axis ? height : width) = estimate(window[i].output);
+        if (window[i].kernel > 1) dilations[i - row_axis] = static_cast<int>(window[i].dilation);
+        is_open = is_open || !window[i].output.constant();
+    }
+    rows_inside = share_inside(window[row_axis]);
+}
+
+int64_t WinogradLoops::terms() const { return inputs * product_of_axes(parts_of_kernel(kernel)) * plane_taps; }
 
 std::optional<PerAxis> WinogradLoops::outputs(int places) const {
+    const PerAxis taps = taps_of_part(kernel);
     PerAxis result{1, 1};
     for (const size_t axis : {0, 1}) {
-        if (kernel[axis] == 1) continue;
-        result[axis] = places - (kernel[axis] - 1);
+        if (taps[axis] == 1) continue;
+        result[axis] = places - (taps[axis] - 1);
         if (result[axis] < 2) return {};
     }
     return result;
@@ -149,11 +217,11 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
     WinogradWalk best = std::find_if(choices.rbegin(), choices.rend(), [&](const Choice& choice) {
                             return choice.time < least * hardly;
                         })->walk;
-    best.cycles += weight_cycles(loops, product_of_axes(places_of_tile(outputs, loops.kernel)));
+    best.cycles += weight_cycles(loops, product_of_axes(places_of_tile(outputs, loops.kernel)) * loops.terms());
     return best;
 }
 
-double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& target) {
+double direct_cycles(const WinogradLoops& loops, const Target& target) {
     // A signal is one row.
     const bool is_row = loops.width == 1 && loops.kernel[1] == 1 && !loops.is_open;
     ConvLoops direct{};
@@ -162,7 +230,7 @@ double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& tar
     direct.groups = loops.groups;
     direct.max_lanes = weight_block;
     direct.inner_products = loops.inputs;
-    direct.products = loops.inputs * loops.plane_taps * taps;
+    direct.products = loops.inputs * loops.plane_taps * product_of_axes(loops.kernel);
     direct.width = is_row ? loops.height : loops.width;
     direct.height = is_row ? 1 : loops.height;
     direct.open_width = direct.open_height = loops.is_open;
@@ -174,7 +242,7 @@ double direct_cycles(const WinogradLoops& loops, int64_t taps, const Target& tar
     const double share = !is_row && tile.tile_rows == 1 ? loops.rows_inside : 1;
     const double plane = static_cast<double>(tile.cycles * tiles) * share +
                          copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
-    return plane * static_cast<double>(loops.planes) + weight_cycles(loops, taps);
+    return plane * static_cast<double>(loops.planes) + weight_cycles(loops, direct.products);
 }
 
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target) {
@@ -182,7 +250,7 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgo
     if (algorithm == ConvAlgorithm::winograd)
         return choose_winograd_walk(loops, loops.outputs(winograd_places.back()).value(), target);
     std::optional<WinogradWalk> best;
-    double least = direct_cycles(loops, loops.taps(), target);
+    double least = direct_cycles(loops, target);
     for (const int places : winograd_places) {
         const auto outputs = loops.outputs(places);
         if (!outputs) continue;

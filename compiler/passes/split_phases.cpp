@@ -73,22 +73,20 @@ int64_t phases_of(const Grid& grid) { return product_of(grid, &GridAxis::count);
 double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgorithm algorithm) {
     const std::vector<Dim>&shape = node.inputs[0]->checked_type().shape,
           &weights = node.inputs[1]->checked_type().shape;
-    const int64_t group = node.integer("group", 1), taps = product_of(grid, &GridAxis::window),
+    const int64_t groups = node.integer("group", 1), inputs = *weights[0].constant() / groups,
                   channels = *weights[1].constant() * phases_of(grid);
-    WinogradLoops loops{*weights[0].constant() / group, channels,
-                        grid.size() > 1 ? estimate(shape[shape.size() - 2]) : 1, estimate(shape.back()), PerAxis{}};
-    const bool suits_winograd = grid.size() == 2 && has_winograd(grid[0].window, grid[1].window, group, channels);
-    if (suits_winograd) {
-        loops.groups = group;
-        loops.kernel = {static_cast<int>(grid[0].window), static_cast<int>(grid[1].window)};
+    Window window;
+    for (const GridAxis& axis : grid) {
+        const Dim& input = shape[2 + window.size()];
+        const Dim output = input + axis.pad_begin + axis.pad_end - (axis.window - 1);
+        window.push_back({axis.window, 1, 1, axis.pad_begin, axis.pad_end, input, output});
     }
-    // Groups that are computed one by one are so many images, as planes in front of rows and columns are, where there
-    // are more axes than these two.
-    int64_t images = group / loops.groups;
-    for (size_t i = 0; i + 2 < grid.size(); ++i) images *= estimate(shape[2 + i]);
+    const bool suits_winograd = has_winograd(window, groups, channels);
+    // Groups that are computed one by one are so many images.
+    const WinogradLoops loops(window, suits_winograd ? groups : 1, inputs, channels);
     const auto walk = suits_winograd ? choose_winograd(loops, algorithm, target) : std::nullopt;
-    const double one = walk ? walk->cycles : direct_cycles(loops, taps, target);
-    return one * static_cast<double>(images);
+    const double one = walk ? walk->cycles : direct_cycles(loops, target);
+    return one * static_cast<double>(groups / loops.groups);
 }
 
 /// A grid for each phase.

@@ -74,7 +74,7 @@ bool is_plain(const Node& node) {
 bool prefers_winograd(const Node& node, const Target& target, ConvAlgorithm algorithm) {
     const auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, algorithm, target) : std::nullopt;
-    return walk && walk->cycles * target.pair_rate < direct_cycles(*loops, loops->taps(), target);
+    return walk && walk->cycles * target.pair_rate < direct_cycles(*loops, target);
 }
 
 std::optional<Product> product(Node& node, const Target& target, ConvAlgorithm algorithm) {

@@ -101,6 +101,13 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((24, 32, 18, 5), {"kernel": (5, 1), "pads": (2, 0, 2, 0), "batch": 2}),
         ((16, 32, 9, 14), {"kernel": (2, 5), "pads": (0, 2, 1, 2)}),
         ((64, 64, 14, 14), {"kernel": (5, 5), "pads": (4, 0, 3, 1), "batch": 2, "residual": True}),
+        # Sums of smaller kernels.
+        ((16, 32, 14, 15), {"kernel": (6, 6), "pads": (2, 2, 3, 3)}),
+        ((24, 20, 12, 17), {"kernel": (7, 7), "pads": (3, 3, 3, 3), "bias": False}),  # of 4 and 3 taps
+        ((1, 16, 29, 20), {"kernel": (8, 8), "pads": (3, 3, 4, 4)}),
+        ((32, 32, 13, 11), {"kernel": (3, 9), "pads": (0, 0, 0, 2), "group": 2, "residual": True}),
+        ((16, 48, 90), {"kernel": (11,), "pads": (25, 25), "dilations": (5,), "batch": 2}),
+        ((16, 16, 4, 13, 12), {"kernel": (2, 6, 7), "pads": (0, 3, 3, 1, 2, 3)}),
         # Signals.
         ((16, 32, 50), {}),
         ((24, 20, 37), {"kernel": (5,), "pads": (0, 3), "bias": False}),
@@ -160,9 +167,9 @@ def test_phases_of_a_transposed_convolution():
         assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5
 
 
-@pytest.mark.parametrize("options", [{"strides": (2, 2)}, {"group": 2}, {"kernel": (6, 6)}], ids=str)
+@pytest.mark.parametrize("options", [{"strides": (2, 2)}, {"group": 2}, {"dilations": (1, 2), "strides": (1, 3)}], ids=str)
 def test_only_what_it_can_compute(options):
-    """Strides, groups that blocks of channels do not fill and kernels of many taps stay direct whatever is asked for."""
+    """Strides and groups that blocks of channels do not fill stay direct whatever is asked for."""
     proto = model(8, 8, 12, 12, **options)
     shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
