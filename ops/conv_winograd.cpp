@@ -14,9 +14,6 @@ namespace {
 
 constexpr size_t rows = 0, columns = 1;  // of PerAxis
 
-/// " * 4", and nothing for 1.
-std::string times(int64_t factor) { return factor == 1 ? "" : fmt::format(" * {}", factor); }
-
 /// `winograd::input<6>(i, [&](int tap) { return image(c, tap); })`
 std::string transform(const std::string& function, const std::string& place, const std::string& element) {
     return fmt::format("winograd::{}({}, [&](int tap) {{ return {}; }})", function, place, element);
@@ -24,91 +21,116 @@ std::string transform(const std::string& function, const std::string& place, con
 
 }  // namespace
 
-/// An axis along which there are tiles, as text. Where taps are d elements apart, elements that are so belong to one
-/// tile, and d tiles make a block.
+/// An axis along which there are tiles, as text (see WinogradLoops).
 class WinogradConv::TiledAxis {
 public:
-    /// With the window of whole tiles, the outputs of one, the taps of a part of the kernel, the output's coordinate,
-    /// and the Var of a transformed tile's places.
-    TiledAxis(const WindowAxis& window, int outputs, int taps, std::string coordinate, std::string place)
-        : coordinate(std::move(coordinate)), place(std::move(place)), window_(window), taps_(taps),
-          dilation_(window.kernel == 1 ? 1 : window.dilation), block_(outputs * dilation_) {}
+    /// With the window of whole tiles, the outputs of one, the output's coordinate, and the Var of a transformed tile's
+    /// places.
+    TiledAxis(const WindowAxis& window, const KernelAxis& kernel, int outputs, std::string coordinate,
+              std::string place)
+        : coordinate(std::move(coordinate)), place(std::move(place)), kernel_(kernel), window_(window),
+          outputs_(outputs), block_(int64_t{outputs} * kernel.dilation) {}
 
     const std::string coordinate, place;
 
     /// Whether it takes transforms; else a tile is one output.
-    bool is_transformed() const { return window_.kernel > 1; }
-    int64_t parts() const { return ceil_div(window_.kernel, taps_); }
+    bool is_transformed() const { return kernel_.taps() > 1; }
+    int parts() const { return kernel_.parts(); }
     /// The Var of a part of the kernel.
     std::string part() const { return coordinate + "_part"; }
-    Dim tiles() const { return floor_div(window_.output, block_) * dilation_; }
+    Dim tiles() const { return floor_div(window_.output, block_) * kernel_.dilation; }
 
     /// Of the tile to which an output belongs, and its place in it.
     std::string tile() const {
         if (block_ == 1) return coordinate;
         const std::string block = fmt::format("{} / {}", coordinate, block_);
-        return dilation_ == 1 ? block : fmt::format("({} * {} + {} % {})", block, dilation_, coordinate, dilation_);
+        return kernel_.dilation == 1
+                   ? block
+                   : fmt::format("({} * {} + {} % {})", block, kernel_.dilation, coordinate, kernel_.dilation);
     }
     std::string place_in_tile() const {
         const std::string in_block = fmt::format("{} % {}", coordinate, block_);
-        return dilation_ == 1 ? in_block : fmt::format("{} / {}", in_block, dilation_);
+        return kernel_.dilation == 1 ? in_block : fmt::format("{} / {}", in_block, kernel_.dilation);
     }
 
-    /// The input's coordinate of a tile's element; `tap` is empty where a tile has one.
+    /// The input's coordinate of a tile's element under a part of the kernel; `tap` is empty where a tile has one.
     std::string input(KernelSource& source, const std::string& tile, const std::string& tap) const {
         std::string at =
-            dilation_ == 1 ? tile + times(block_) : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, dilation_, block_);
-        if (parts() > 1) at += " + " + source.var(part()) + times(taps_ * dilation_);
-        if (!tap.empty()) at += " + " + tap + times(dilation_);
+            kernel_.dilation == 1
+                ? tile + times(block_ * kernel_.stride)
+                : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, kernel_.dilation, block_);
+        if (parts() > 1) at += " + " + first_tap(source.var(part()), kernel_);
+        if (!tap.empty()) at += " + " + tap + times(kernel_.dilation * kernel_.stride);
         return shifted(source, at, -window_.pad_begin);
     }
 
 private:
+    KernelAxis kernel_;
     WindowAxis window_;
-    int64_t taps_, dilation_, block_;
+    int outputs_;
+    int64_t block_;
 };
 
-PerAxis outputs_of_tile(const Node& node, const PerAxis& kernel) {
+std::string times(int64_t factor) { return factor == 1 ? "" : fmt::format(" * {}", factor); }
+
+std::string first_tap(const std::string& part, const KernelAxis& kernel) {
+    const int phases = kernel.phases();
+    const std::string step = times(kernel.taps() * kernel.stride * kernel.dilation);
+    if (phases == 1) return part + step;
+    if (kernel.parts() == phases) return part;
+    return fmt::format("{0} / {1}{2} + {0} % {1}", part, phases, step);
+}
+
+TiledKernel tiled_kernel(const Node& node) {
+    const std::vector<int64_t> kernel = node.integers("kernel_shape");
+    const auto strides = spatial_attribute(node, "strides", kernel.size()),
+               dilations = spatial_attribute(node, "dilations", kernel.size());
+    Window window;
+    for (size_t i = 0; i < kernel.size(); ++i) window.push_back({kernel[i], strides[i], dilations[i], 0, 0, 1, 1});
+    return tiled_kernel(window);
+}
+
+PerAxis outputs_of_tile(const Node& node) {
     const std::vector<int64_t> numbers = node.integers("outputs");
     if (numbers.size() != 2) throw CompileError("outputs has {} numbers, expected two", numbers.size());
     const PerAxis outputs{static_cast<int>(numbers[rows]), static_cast<int>(numbers[columns])};
+    const TiledKernel kernel = tiled_kernel(node);
     const PerAxis places = places_of_tile(outputs, kernel);
     for (const size_t axis : {rows, columns}) {
-        const bool is_plain = outputs[axis] == 1 && kernel[axis] == 1;
+        const int taps = kernel[axis].taps();
+        const bool is_plain = outputs[axis] == 1 && taps == 1;
         const bool is_transformed =
-            kernel[axis] > 1 && outputs[axis] > 1 &&
+            taps > 1 && outputs[axis] > 1 &&
             std::find(winograd_places.begin(), winograd_places.end(), places[axis]) != winograd_places.end();
         if (!is_plain && !is_transformed)
-            throw CompileError("{} outputs of {} taps have no transforms", outputs[axis], kernel[axis]);
+            throw CompileError("{} outputs of {} taps have no transforms", outputs[axis], taps);
     }
     return outputs;
 }
 
 WinogradConv::WinogradConv(const Node& node)
-    : Conv(node), outputs_(outputs_of_tile(node, tiled_kernel(node.integers("kernel_shape")))),
-      places_(places_of_tile(outputs_, tiled_kernel(node.integers("kernel_shape")))),
-      output_channels_(node.integer("output_channels")) {}
+    : Conv(node), kernel_(tiled_kernel(node)), outputs_(outputs_of_tile(node)),
+      places_(places_of_tile(outputs_, kernel_)), output_channels_(node.integer("output_channels")) {}
 
 Window WinogradConv::tiles_window() const {
     Window window = this->window();
-    const PerAxis kernel = tiled_kernel(this->kernel()), taps = taps_of_part(kernel), parts = parts_of_kernel(kernel);
     const size_t first = plane_axes(window.size());
     for (size_t i = first; i < window.size(); ++i) {
-        const int64_t block = outputs_[i - first] * (window[i].kernel == 1 ? 1 : window[i].dilation);
+        const KernelAxis& kernel = kernel_[i - first];
+        const int64_t block = int64_t{outputs_[i - first]} * kernel.dilation;
         window[i].output = ceil_div(window[i].output, block) * block;
-        window[i].kernel = taps[i - first] * parts[i - first];
+        window[i].kernel = kernel.parts() * kernel.taps();
     }
     return window;
 }
 
 std::vector<WinogradConv::TiledAxis> WinogradConv::tiled_axes(KernelSource& source) const {
     const Window window = tiles_window();
-    const PerAxis taps = taps_of_part(tiled_kernel(kernel()));
     const Coordinates at = source.vars(in(0).rank());
-    if (window.size() == 1) return {{window[0], outputs_[rows], taps[rows], at[2], source.var("j")}};
+    if (window.size() == 1) return {{window[0], kernel_[rows], outputs_[rows], at[2], source.var("j")}};
     const size_t last = window.size() - 1;
-    return {{window[last - 1], outputs_[rows], taps[rows], at[last + 1], source.var("j")},
-            {window[last], outputs_[columns], taps[columns], at[last + 2], source.var("i")}};
+    return {{window[last - 1], kernel_[rows], outputs_[rows], at[last + 1], source.var("j")},
+            {window[last], kernel_[columns], outputs_[columns], at[last + 2], source.var("i")}};
 }
 
 Coordinates WinogradConv::planes(KernelSource& source) const {

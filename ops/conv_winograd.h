@@ -31,6 +31,7 @@ protected:
     std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
 
 private:
+    TiledKernel kernel_;
     PerAxis outputs_, places_;  // of a tile
     int64_t output_channels_;
 
@@ -65,8 +66,8 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv);
 
 /// A convolution's weights [channels, input channels of a group, kernel…], transformed, as [channels / block, places of
 /// rows, places of columns, taps of a volume's other axes…, parts of the kernel…, input channels of a group, block];
-/// zeros where there are no more channels. An axis that is one part has no number of parts. Attributes: `outputs` and
-/// `kernel_shape`, as of WinogradConv.
+/// zeros where there are no more channels. An axis that is one part has no number of parts. Attributes: `outputs`,
+/// `kernel_shape` and `strides`, as of WinogradConv.
 class PackWinogradWeights : public NodeGenerator {
 public:
     explicit PackWinogradWeights(const Node& node);
@@ -76,10 +77,19 @@ public:
 
 private:
     std::vector<int64_t> kernel_shape_;
-    PerAxis kernel_, taps_, parts_, places_;  // of rows and columns
+    TiledKernel kernel_;
+    PerAxis places_;  // of a tile
 };
 
-/// The outputs of a tile that a node's attribute says. Throws CompileError where there are no transforms for them.
-PerAxis outputs_of_tile(const Node& node, const PerAxis& kernel);
+/// What the attributes of either node say: the kernel, and the outputs of a tile. Throws CompileError where there are no
+/// transforms for these.
+TiledKernel tiled_kernel(const Node& node);
+PerAxis outputs_of_tile(const Node& node);
+
+/// " * 4", and nothing for 1.
+std::string times(int64_t factor);
+
+/// Text of the distance from a kernel's first tap to that of a part, in elements of the input: `y_part * 4`
+std::string first_tap(const std::string& part, const KernelAxis& kernel);
 
 }  // namespace onnx2halide

@@ -69,9 +69,9 @@ private:
     bool rounds_channels_up() const { return loops_.channels % walk_.product.lanes != 0; }
     bool is_transformed(const Axis& axis) const { return walk_.outputs[axis.number] > 1; }
     /// Whether tiles lie between each other: an output's neighbours are of other tiles.
-    bool is_dilated() const { return std::max(loops_.dilations[rows], loops_.dilations[columns]) > 1; }
+    bool is_dilated() const { return std::max(loops_.kernel[rows].dilation, loops_.kernel[columns].dilation) > 1; }
     int64_t block(const Axis& axis) const {
-        return int64_t{walk_.outputs[axis.number]} * loops_.dilations[axis.number];
+        return int64_t{walk_.outputs[axis.number]} * loops_.kernel[axis.number].dilation;
     }
 
     std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
@@ -98,8 +98,8 @@ private:
     std::string tiles_in_block_row() {
         const Axis& inner = axes_.front();
         const Dim across =
-            inner.number == columns ? ceil_div(inner.extent, block(inner)) * loops_.dilations[columns] : Dim(1);
-        return source_.dim(across * loops_.dilations[rows]);
+            inner.number == columns ? ceil_div(inner.extent, block(inner)) * loops_.kernel[columns].dilation : Dim(1);
+        return source_.dim(across * loops_.kernel[rows].dilation);
     }
 
     /// Rows of blocks in a strip: a number, or what a run finds to be enough tiles.

@@ -14,9 +14,8 @@ constexpr const char* across_role = "across";
 }  // namespace
 
 PackWinogradWeights::PackWinogradWeights(const Node& node)
-    : NodeGenerator(node), kernel_shape_(node.integers("kernel_shape")), kernel_(tiled_kernel(kernel_shape_)),
-      taps_(taps_of_part(kernel_)), parts_(parts_of_kernel(kernel_)),
-      places_(places_of_tile(outputs_of_tile(node, kernel_), kernel_)) {}
+    : NodeGenerator(node), kernel_shape_(node.integers("kernel_shape")), kernel_(tiled_kernel(node)),
+      places_(places_of_tile(outputs_of_tile(node), kernel_)) {}
 
 std::vector<TensorType> PackWinogradWeights::infer() const {
     const std::vector<Dim>& weights = in(0).shape;
@@ -27,8 +26,8 @@ std::vector<TensorType> PackWinogradWeights::infer() const {
                            fmt::join(kernel_shape_, "x"));
     std::vector<Dim> packed = {ceil_div(weights[0], weight_block), places_[rows], places_[columns]};
     for (size_t i = 0; i < plane_axes(kernel_shape_.size()); ++i) packed.push_back(kernel_shape_[i]);
-    for (const int parts : parts_) {
-        if (parts > 1) packed.push_back(parts);
+    for (const KernelAxis& axis : kernel_) {
+        if (axis.parts() > 1) packed.push_back(axis.parts());
     }
     packed.insert(packed.end(), {weights[1], weight_block});
     return {TensorType(in(0).element, packed)};
@@ -46,12 +45,15 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     std::vector<std::string> beyond;  // conditions, where the last part reaches further than the kernel
     for (const size_t axis : {rows, columns}) {
         if (axis == columns && kernel_shape_.size() == 1) continue;
+        const KernelAxis& kernel = kernel_[axis];
         std::string tap = axis == rows ? ky : "tap";
-        if (parts_[axis] > 1) {
-            tap = fmt::format("{} * {} + {}", *part++, taps_[axis], tap);
-            if (kernel_[axis] % taps_[axis] != 0) {
-                beyond.push_back(fmt::format("{} >= {}", tap, kernel_[axis]));
-                tap = fmt::format("min({}, {})", tap, kernel_[axis] - 1);
+        if (kernel.taps() == 1) tap = "0";
+        if (kernel.parts() > 1) {
+            tap = fmt::format("{} + {}{}", first_tap(*part++, kernel), tap, times(kernel.stride));
+            const int reach = kernel.parts() * kernel.taps();
+            if (reach > kernel.kernel) {
+                beyond.push_back(fmt::format("{} >= {}", tap, kernel.kernel));
+                tap = fmt::format("min({}, {})", tap, kernel.kernel - 1);
             }
         }
         from.push_back(tap);
@@ -61,7 +63,7 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     const std::string across = source.func(output(0)->name + "_across");
     source.keep(output(0), across_role, across);
     const auto transformed = [&](size_t axis, const std::string& place, const std::string& element) {
-        return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", taps_[axis], places_[axis],
+        return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", kernel_[axis].taps(), places_[axis],
                            place, element);
     };
     const auto of_across = [&](const std::string& row) {
@@ -90,7 +92,7 @@ void PackWinogradWeights::schedule(KernelSource& source) const {
     const std::string ky = source.var("ky");
     source.schedule(source.kept(output(0), across_role),
                     {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
-                     unroll(i, places_[columns]), unroll(ky, taps_[rows])});
+                     unroll(i, places_[columns]), unroll(ky, kernel_[rows].taps())});
 }
 
 }  // namespace onnx2halide

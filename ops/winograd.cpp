@@ -49,8 +49,11 @@ struct StripCycles {
 
 /// Elements of a plane that a strip reads, of one channel.
 int64_t inputs_of_strip(const WinogradLoops& loops, const PerAxis& outputs, int64_t rows) {
-    const auto reach = [&](size_t axis) { return int64_t{loops.kernel[axis] - 1} * loops.dilations[axis]; };
-    return (rows * outputs[0] * loops.dilations[0] + reach(0)) * (loops.width + reach(1));
+    const auto inputs_under = [&](size_t axis, int64_t outputs) {
+        const KernelAxis& kernel = loops.kernel[axis];
+        return (outputs - 1) * kernel.stride + (kernel.kernel - 1) * kernel.dilation + 1;
+    };
+    return inputs_under(0, rows * outputs[0] * loops.kernel[0].dilation) * inputs_under(1, loops.width);
 }
 
 StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int64_t rows, const Target& target) {
@@ -66,7 +69,7 @@ StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int
                             static_cast<double>(tiles * terms * 4) / bytes_per_cycle(input_bytes);
     StripCycles cycles{product, 0, 0};
     const auto transformed = static_cast<double>(places * tiles) * transform_cycles;
-    const int64_t parts = product_of_axes(parts_of_kernel(loops.kernel));
+    const int64_t parts = loops.kernel[0].parts() * loops.kernel[1].parts();
     cycles.once = (transformed * static_cast<double>(ceil_div(inputs, product.lanes) * parts) +
                    copy_cycles * static_cast<double>(inputs_of_strip(loops, outputs, rows) * inputs)) *
                   static_cast<double>(loops.plane_taps);
@@ -88,65 +91,65 @@ double share_inside(const WindowAxis& axis) {
     if (!input || !output || !pad) return 1;
     int64_t inside = 0;
     for (int64_t tap = 0; tap < axis.kernel; ++tap) {
-        const int64_t shift = tap * axis.dilation - *pad;
-        inside += std::max<int64_t>(0, std::min(*output, *input - shift) - std::max<int64_t>(0, -shift));
+        // Of the row at `first` + stride * y for each output y.
+        const int64_t first = tap * axis.dilation - *pad;
+        const int64_t before = ceil_div(std::max<int64_t>(0, -first), axis.stride),
+                      end = ceil_div(std::max<int64_t>(0, *input - first), axis.stride);
+        inside += std::max<int64_t>(0, std::min(*output, end) - before);
     }
     return static_cast<double>(inside) / static_cast<double>(axis.kernel * *output);
 }
 
 }  // namespace
 
-PerAxis taps_of_part(const PerAxis& kernel) {
-    PerAxis taps = kernel;
-    for (int& own : taps) {
-        const int all = own, places = winograd_places.back();
-        if (all < places) continue;
-        double least = all;
-        for (int each = places - 1; each >= 2; --each) {
-            const double products = static_cast<double>(ceil_div(all, each) * places) / (places - each + 1);
-            if (products >= least) continue;
-            least = products;
-            own = each;
-        }
+int KernelAxis::taps() const {
+    const int all = static_cast<int>(ceil_div(kernel, stride)), places = winograd_places.back();
+    if (all < places) return all;
+    int best = 1;
+    double least = all;
+    for (int taps = places - 1; taps >= 2; --taps) {
+        const double products = static_cast<double>(ceil_div(all, taps) * places) / (places - taps + 1);
+        if (products >= least) continue;
+        least = products;
+        best = taps;
     }
-    return taps;
+    return best;
 }
 
-PerAxis parts_of_kernel(const PerAxis& kernel) {
-    const PerAxis taps = taps_of_part(kernel);
-    return {static_cast<int>(ceil_div(kernel[0], taps[0])), static_cast<int>(ceil_div(kernel[1], taps[1]))};
-}
+int KernelAxis::parts() const { return phases() * static_cast<int>(ceil_div(ceil_div(kernel, stride), taps())); }
 
-PerAxis places_of_tile(const PerAxis& outputs, const PerAxis& kernel) {
-    const PerAxis taps = taps_of_part(kernel);
-    return {outputs[0] + taps[0] - 1, outputs[1] + taps[1] - 1};
+PerAxis places_of_tile(const PerAxis& outputs, const TiledKernel& kernel) {
+    return {kernel[0].places(outputs[0]), kernel[1].places(outputs[1])};
 }
 
 size_t plane_axes(size_t spatial_axes) { return std::max<size_t>(2, spatial_axes) - 2; }
 
-PerAxis tiled_kernel(const std::vector<int64_t>& kernel_shape) {
-    PerAxis kernel{1, 1};
-    const size_t planes = plane_axes(kernel_shape.size());
-    for (size_t i = planes; i < kernel_shape.size(); ++i) kernel[i - planes] = static_cast<int>(kernel_shape[i]);
+TiledKernel tiled_kernel(const Window& window) {
+    TiledKernel kernel;
+    const size_t planes = plane_axes(window.size());
+    for (size_t i = planes; i < window.size(); ++i) {
+        const WindowAxis& axis = window[i];
+        kernel[i - planes] = {static_cast<int>(axis.kernel), static_cast<int>(axis.stride),
+                              axis.kernel == 1 ? 1 : static_cast<int>(axis.dilation)};
+    }
     return kernel;
 }
 
 bool has_winograd(const Window& window, int64_t groups, int64_t channels) {
-    int64_t taps = 1;
-    for (size_t i = 0; i < window.size(); ++i) {
-        if (window[i].kernel < 1 || window[i].output.is(0)) return false;
-        if (i < plane_axes(window.size())) continue;
-        if (window[i].stride != 1) return false;
-        taps *= window[i].kernel;
-    }
-    return taps > 1 && channels > 0 && (groups == 1 || channels % weight_block == 0);
+    const bool is_empty = std::any_of(window.begin(), window.end(), [](const WindowAxis& axis) {
+        return axis.kernel < 1 || axis.output.is(0);
+    });
+    if (is_empty || channels < 1) return false;
+    const TiledKernel kernel = tiled_kernel(window);
+    const bool is_possible = std::all_of(kernel.begin(), kernel.end(), [](const KernelAxis& axis) {
+        return axis.stride == 1 || axis.dilation == 1;
+    });
+    return is_possible && std::max(kernel[0].taps(), kernel[1].taps()) > 1 &&
+           (groups == 1 || channels % weight_block == 0);
 }
 
 WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t inputs, int64_t channels)
-    : inputs(inputs), channels(channels), groups(groups) {
-    std::vector<int64_t> kernel_shape;
-    for (const WindowAxis& axis : window) kernel_shape.push_back(axis.kernel);
-    kernel = tiled_kernel(kernel_shape);
+    : inputs(inputs), channels(channels), kernel(tiled_kernel(window)), groups(groups) {
     const size_t row_axis = plane_axes(window.size());
     for (size_t i = 0; i < row_axis; ++i) {
         planes *= estimate(window[i].output);
@@ -154,31 +157,28 @@ WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t input
     }
     for (size_t i = row_axis; i < window.size(); ++i) {
         (i == row_axis ? height : width) = estimate(window[i].output);
-        if (window[i].kernel > 1) dilations[i - row_axis] = static_cast<int>(window[i].dilation);
         is_open = is_open || !window[i].output.constant();
     }
     rows_inside = share_inside(window[row_axis]);
 }
 
-int64_t WinogradLoops::terms() const { return inputs * product_of_axes(parts_of_kernel(kernel)) * plane_taps; }
+int64_t WinogradLoops::terms() const { return inputs * kernel[0].parts() * kernel[1].parts() * plane_taps; }
 
 std::optional<PerAxis> WinogradLoops::outputs(int places) const {
-    const PerAxis taps = taps_of_part(kernel);
-    PerAxis result{1, 1};
+    PerAxis result{};
     for (const size_t axis : {0, 1}) {
-        if (taps[axis] == 1) continue;
-        result[axis] = places - (taps[axis] - 1);
-        if (result[axis] < 2) return {};
+        result[axis] = kernel[axis].outputs(places);
+        if (kernel[axis].taps() > 1 && result[axis] < 2) return {};
     }
     return result;
 }
 
 int64_t WinogradLoops::block_rows(const PerAxis& outputs) const {
-    return ceil_div(height, int64_t{outputs[0]} * dilations[0]);
+    return ceil_div(height, int64_t{outputs[0]} * kernel[0].dilation);
 }
 
 int64_t WinogradLoops::tiles_in_block_row(const PerAxis& outputs) const {
-    return ceil_div(width, int64_t{outputs[1]} * dilations[1]) * dilations[1] * dilations[0];
+    return ceil_div(width, int64_t{outputs[1]} * kernel[1].dilation) * kernel[1].dilation * kernel[0].dilation;
 }
 
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& outputs, const Target& target) {
@@ -223,18 +223,18 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
 
 double direct_cycles(const WinogradLoops& loops, const Target& target) {
     // A signal is one row.
-    const bool is_row = loops.width == 1 && loops.kernel[1] == 1 && !loops.is_open;
+    const bool is_row = loops.width == 1 && loops.kernel[1].kernel == 1 && !loops.is_open;
     ConvLoops direct{};
     direct.element = ElementType::float32;
     direct.channels = loops.channels;
     direct.groups = loops.groups;
     direct.max_lanes = weight_block;
     direct.inner_products = loops.inputs;
-    direct.products = loops.inputs * loops.plane_taps * product_of_axes(loops.kernel);
+    direct.products = loops.inputs * loops.plane_taps * loops.kernel[0].kernel * loops.kernel[1].kernel;
     direct.width = is_row ? loops.height : loops.width;
     direct.height = is_row ? 1 : loops.height;
     direct.open_width = direct.open_height = loops.is_open;
-    direct.input_pixel_bytes = loops.inputs * loops.groups * 4;
+    direct.input_pixel_bytes = loops.inputs * loops.groups * 4 * loops.kernel[is_row ? 0 : 1].stride;
     const ConvTile tile = choose_conv_tile(direct, target);
     const int64_t tiles =
         ceil_div(direct.width, tile.pixels) * ceil_div(direct.height, tile.tile_rows) * channel_tiles(loops, tile);

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "ops/conv_tile.h"
 #include "ops/window.h"
@@ -23,34 +23,44 @@ inline constexpr std::array winograd_places = {4, 6};
 /// Numbers along the axis of rows and along that of columns.
 using PerAxis = std::array<int, 2>;
 
-/// The taps along each axis of the parts in which a kernel is transformed: its own where it has up to 5, else those of
-/// which the fewest products make up for it. Their results are added up; the last part may reach beyond the kernel.
-PerAxis taps_of_part(const PerAxis& kernel);
-/// How many parts there are along each axis.
-PerAxis parts_of_kernel(const PerAxis& kernel);
+/// The taps of a kernel along one axis. Of stride s each s-th tap from one of the first s on makes a kernel of stride 1
+/// over every s-th element, a phase; phases of more than 5 taps are cut into as many taps as make up for it with the
+/// fewest products. The results of these parts are added up; the last ones may reach beyond the kernel.
+struct KernelAxis {
+    int kernel = 1, stride = 1, dilation = 1;
 
-/// Of a tile with so many outputs of a kernel.
-PerAxis places_of_tile(const PerAxis& outputs, const PerAxis& kernel);
+    int phases() const { return std::min(stride, kernel); }
+    /// Of a part.
+    int taps() const;
+    int parts() const;
+    /// Places of a tile with so many outputs, and outputs of one with so many places: 1 of a part of one tap.
+    int places(int outputs) const { return outputs + taps() - 1; }
+    int outputs(int places) const { return taps() == 1 ? 1 : places - (taps() - 1); }
+};
+
+/// A kernel along rows and along columns; a signal's one axis is that of rows.
+using TiledKernel = std::array<KernelAxis, 2>;
+/// The places of a tile with so many outputs.
+PerAxis places_of_tile(const PerAxis& outputs, const TiledKernel& kernel);
 
 /// Of so many spatial axes those in front of rows and columns, along which there are no tiles.
 size_t plane_axes(size_t spatial_axes);
-/// The numbers of taps along rows and columns; a signal's one axis is that of rows.
-PerAxis tiled_kernel(const std::vector<int64_t>& kernel_shape);
+TiledKernel tiled_kernel(const Window& window);
 
-/// Whether there is Winograd's algorithm for a convolution: of stride 1 and several taps along rows or columns, and of
-/// groups with so many channels of the output, of which blocks of packed weights divide each.
+/// Whether there is Winograd's algorithm for a convolution: of a kernel whose parts have several taps along rows or
+/// columns, no stride together with a dilation, and groups with so many channels of the output, of which blocks of
+/// packed weights divide each.
 bool has_winograd(const Window& window, int64_t groups, int64_t channels);
 
-/// A convolution of stride 1 as Winograd's minimal filtering sees it: tiles of outputs, of which each is transformed to
-/// outputs + taps - 1 places along each axis, and one matrix product a place. Tiles have two axes, rows and columns; a
-/// signal's one axis is that of rows. Parts of a large kernel and taps along a volume's other axes are added up like
-/// channels: a product's terms are a plane's inputs for each of them. Where taps are d elements apart, a tile's
-/// elements are so, too, and d tiles lie between each other along an axis: a block.
+/// A convolution as Winograd's minimal filtering sees it: tiles of outputs, of which each is transformed to
+/// outputs + taps - 1 places along each axis, and one matrix product a place. Tiles have two axes, rows and columns.
+/// Parts of the kernel and taps along a volume's other axes are added up like channels: a product's terms are a plane's
+/// inputs for each of them. Where taps are d elements apart, a tile's elements are so, too, and d tiles lie between each
+/// other along an axis: a block.
 struct WinogradLoops {
     int64_t inputs, channels;       // channels of the input and of the output, of a group
     int64_t height = 1, width = 1;  // of the output; an estimate where it is open
-    PerAxis kernel;                 // along rows and columns
-    PerAxis dilations = {1, 1};
+    TiledKernel kernel;
     int64_t planes = 1, plane_taps = 1;  // of the output and of the kernel, along the other axes of a volume
     int64_t groups;
     int64_t images = 1;        // the batch

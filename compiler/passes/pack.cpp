@@ -46,8 +46,9 @@ void pack_winograd(Graph& graph, Node& conv, const PerAxis& outputs_of_tile) {
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
     const std::vector<int64_t> kernel = kernel_shape(type), outputs(outputs_of_tile.begin(), outputs_of_tile.end());
-    Value* packed =
-        add_packing(graph, &conv, "PackWinogradWeights", weights, {{"outputs", outputs}, {"kernel_shape", kernel}});
+    const std::vector<int64_t> strides = spatial_attribute(conv, "strides", kernel.size());
+    Value* packed = add_packing(graph, &conv, "PackWinogradWeights", weights,
+                                {{"outputs", outputs}, {"kernel_shape", kernel}, {"strides", strides}});
     graph.set_input(&conv, 1, packed);
     become(conv, "WinogradConv", *type.shape[0].constant());
     conv.attributes["kernel_shape"] = kernel;

@@ -108,6 +108,13 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((32, 32, 13, 11), {"kernel": (3, 9), "pads": (0, 0, 0, 2), "group": 2, "residual": True}),
         ((16, 48, 90), {"kernel": (11,), "pads": (25, 25), "dilations": (5,), "batch": 2}),
         ((16, 16, 4, 13, 12), {"kernel": (2, 6, 7), "pads": (0, 3, 3, 1, 2, 3)}),
+        # Strides: a part for each phase.
+        ((16, 32, 15, 18), {"strides": (2, 2)}),
+        ((3, 20, 33, 30), {"kernel": (7, 7), "strides": (2, 2), "pads": (3, 3, 3, 3)}),
+        ((24, 16, 31, 29), {"kernel": (11, 5), "strides": (4, 3), "pads": (5, 2, 5, 2), "batch": 2, "residual": True}),
+        ((16, 48, 14, 13), {"kernel": (3, 2), "strides": (1, 2), "pads": (1, 0, 1, 1)}),
+        ((16, 16, 20, 21), {"kernel": (14, 3), "strides": (2, 2), "bias": False}),  # of phases that are cut
+        ((32, 32, 12, 17), {"kernel": (1, 3), "strides": (2, 2), "pads": (0, 0, 0, 0), "group": 2}),
         # Signals.
         ((16, 32, 50), {}),
         ((24, 20, 37), {"kernel": (5,), "pads": (0, 3), "bias": False}),
@@ -119,6 +126,8 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((32, 32, 9, 8, 8), {"kernel": (3, 5, 1), "pads": (0, 2, 0, 0, 2, 0), "strides": (2, 1, 1)}),
         ((8, 16, 7, 6, 6), {"dilations": (3, 1, 1), "pads": (3, 1, 1, 3, 1, 1)}),
         ((256, 256, 2, 7, 7), {}),
+        ((16, 32, 5, 11, 12), {"strides": (2, 2, 2)}),
+        ((48, 32, 61), {"kernel": (5,), "strides": (2,), "pads": (2, 2)}),
         ((16, 48, 3, 4, 6, 7), {"kernel": (2, 3, 3, 3), "pads": (1, 1, 1, 1, 0, 1, 1, 1)}),
         # Taps that are not neighbours.
         ((16, 32, 20, 24), {"dilations": (2, 2), "pads": (2, 2, 2, 2)}),
@@ -167,9 +176,9 @@ def test_phases_of_a_transposed_convolution():
         assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5
 
 
-@pytest.mark.parametrize("options", [{"strides": (2, 2)}, {"group": 2}, {"dilations": (1, 2), "strides": (1, 3)}], ids=str)
+@pytest.mark.parametrize("options", [{"strides": (2, 2), "kernel": (2, 2)}, {"group": 2}, {"dilations": (1, 2), "strides": (1, 3)}], ids=str)
 def test_only_what_it_can_compute(options):
-    """Strides and groups that blocks of channels do not fill stay direct whatever is asked for."""
+    """Kernels without two taps in a phase, dilated strides and groups that blocks of channels do not fill stay direct whatever is asked for."""
     proto = model(8, 8, 12, 12, **options)
     shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)

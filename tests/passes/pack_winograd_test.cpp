@@ -46,14 +46,28 @@ TEST_CASE("signals have rows of tiles, and volumes add up the taps of their firs
 }
 
 TEST_CASE("kernels of more than five taps along an axis are sums of smaller ones") {
-    CHECK(taps_of_part({5, 6}) == PerAxis{5, 3});
-    CHECK(taps_of_part({7, 8}) == PerAxis{4, 4});
-    CHECK(taps_of_part({9, 1}) == PerAxis{3, 1});
-    CHECK(parts_of_kernel({5, 6}) == PerAxis{1, 2});
-    CHECK(parts_of_kernel({7, 9}) == PerAxis{2, 3});
+    const auto taps_and_parts = [](int kernel, int stride = 1) {
+        const KernelAxis axis{kernel, stride};
+        return PerAxis{axis.taps(), axis.parts()};
+    };
+    CHECK(taps_and_parts(5) == PerAxis{5, 1});
+    CHECK(taps_and_parts(6) == PerAxis{3, 2});
+    CHECK(taps_and_parts(7) == PerAxis{4, 2});
+    CHECK(taps_and_parts(8) == PerAxis{4, 2});
+    CHECK(taps_and_parts(9) == PerAxis{3, 3});
+    // One of each s-th tap.
+    CHECK(taps_and_parts(3, 2) == PerAxis{2, 2});
+    CHECK(taps_and_parts(7, 2) == PerAxis{4, 2});
+    CHECK(taps_and_parts(11, 4) == PerAxis{3, 4});
+    CHECK(taps_and_parts(16, 2) == PerAxis{4, 4});
+    CHECK(taps_and_parts(2, 3) == PerAxis{1, 2});
     CHECK(packed("6,6") == "WinogradConv 2x6x6x2x2x48x16");
     CHECK(packed("3,7") == "WinogradConv 2x6x6x2x48x16");
     CHECK(packed("11", "", ConvAlgorithm::winograd, 1, "300") == "WinogradConv 2x6x1x3x48x16");
+    CHECK(packed("3,3", "strides=2,2") == "WinogradConv 2x6x6x2x2x48x16");
+    CHECK(packed("3,2", "strides=1,2") == "WinogradConv 2x6x1x2x48x16");
+    CHECK(packed("3,3,3", "strides=1,2,2", ConvAlgorithm::winograd, 1, "8,28,28") ==
+          "WinogradConv 2x6x6x3x2x2x48x16");
 }
 
 TEST_CASE("tiles of dilated kernels lie between each other") {
@@ -65,10 +79,9 @@ TEST_CASE("tiles of dilated kernels lie between each other") {
 
 TEST_CASE("other convolutions stay direct whatever is asked for") {
     CHECK(packed("1,1").starts_with("PackedConv"));
-    CHECK(packed("3,3", "strides=2,2").starts_with("PackedConv"));
-    CHECK(packed("3,3", "strides=1,2").starts_with("PackedConv"));
+    CHECK(packed("2,2", "strides=2,2").starts_with("PackedConv"));
+    CHECK(packed("3,3", "strides=2,1 dilations=2,1").starts_with("PackedConv"));
     CHECK(packed("3,1,1", "", ConvAlgorithm::winograd, 1, "8,28,28").starts_with("PackedConv"));
-    CHECK(packed("3,3,3", "strides=1,2,2", ConvAlgorithm::winograd, 1, "8,28,28").starts_with("PackedConv"));
     // Blocks of 16 packed channels do not divide groups of 8.
     CHECK(packed("3,3", "", ConvAlgorithm::winograd, 4).starts_with("PackedConv"));
 }
