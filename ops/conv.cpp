@@ -149,8 +149,9 @@ void Conv::define_input_func(KernelSource& source) const {
     source.keep(output(0), input_role, func);
     const Coordinates at = source.vars(in(0).rank());
     const std::string zero = KernelSource::literal(int64_t{0}, in(0).element);
-    const auto read = is_narrow_float(in(0).element) ? read_padded : read_exterior;
-    const std::string element = read(source, input(0), padded_window(source.target()), at, zero);
+    const Window window = padded_window(source.target());
+    const std::string element = is_narrow_float(in(0).element) ? read_padded(source, input(0), window, at, zero)
+                                                               : read_exterior(source, input(0), window, at, zero);
     source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), at), element));
 }
 

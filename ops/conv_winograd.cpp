@@ -37,7 +37,7 @@ public:
     bool is_transformed() const { return kernel_.taps() > 1; }
     int parts() const { return kernel_.parts(); }
     /// The Var of a part of the kernel.
-    std::string part() const { return coordinate + "_part"; }
+    std::string part() const { return part_var(coordinate); }
     Dim tiles() const { return floor_div(window_.output, block_) * kernel_.dilation; }
 
     /// Of the tile to which an output belongs, and its place in it.
@@ -55,10 +55,9 @@ public:
 
     /// The input's coordinate of a tile's element under a part of the kernel; `tap` is empty where a tile has one.
     std::string input(KernelSource& source, const std::string& tile, const std::string& tap) const {
-        std::string at =
-            kernel_.dilation == 1
-                ? tile + times(block_ * kernel_.stride)
-                : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, kernel_.dilation, block_);
+        std::string at = kernel_.dilation == 1
+                             ? tile + times(block_ * kernel_.stride)
+                             : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, kernel_.dilation, block_);
         if (parts() > 1) at += " + " + first_tap(source.var(part()), kernel_);
         if (!tap.empty()) at += " + " + tap + times(kernel_.dilation * kernel_.stride);
         return shifted(source, at, -window_.pad_begin);
@@ -70,6 +69,8 @@ private:
     int outputs_;
     int64_t block_;
 };
+
+std::string part_var(const std::string& coordinate) { return coordinate + "_part"; }
 
 std::string times(int64_t factor) { return factor == 1 ? "" : fmt::format(" * {}", factor); }
 
@@ -152,9 +153,9 @@ std::string WinogradConv::func(KernelSource& source, const char* role, const std
     return name;
 }
 
-std::string WinogradConv::element(KernelSource& source, const std::string& func, const std::string& channel,
-                                  const std::string& tile, const Coordinates& place, const Coordinates& planes) const {
-    Coordinates at = {channel, tile};
+std::string WinogradConv::element(KernelSource& source, const std::string& func, const Coordinates& front,
+                                  const Coordinates& place, const Coordinates& planes) const {
+    Coordinates at = front;
     at.insert(at.end(), place.begin(), place.end());
     at.insert(at.end(), planes.rbegin(), planes.rend());
     at.push_back(source.vars(in(0).rank())[0]);
@@ -179,9 +180,11 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
     Coordinates at = source.vars(in(0).rank());
     const std::string c = at[1], t = source.var("t");
     const std::string input = func(source, input_role, "_input");
-    source.line(fmt::format(
-        "{} = {};", KernelSource::call(input, in(0), at),
-        read_exterior(source, this->input(0), with_input_for_taps(tiles_window(), source.target()), at, "0.0f")));
+    const WinogradLoops loops(window(), group_, *inputs_per_group().constant(), *channels_per_group().constant());
+    const bool has_more_channels = loops.transformed_inputs(source.target()) > loops.inputs * group_;
+    source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
+                            read_exterior(source, this->input(0), with_input_for_taps(tiles_window(), source.target()),
+                                          at, "0.0f", has_more_channels)));
     const bool is_signal = axes.size() == 1;
     const std::string across = is_signal ? "" : source.dim(axes[columns].tiles());
     source.comment(is_signal ? fmt::format("Tile t has {} outputs, and {} inputs.", outputs_[rows], places_[rows])
@@ -198,25 +201,27 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
         return KernelSource::call(input, in(0), from);
     };
     const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", places_[axis]); };
-    Coordinates planes = this->planes(source);
+    Coordinates front = {c}, planes = this->planes(source);
     for (const TiledAxis& axis : axes) {
-        if (axis.parts() > 1) planes.push_back(source.var(axis.part()));
+        if (axis.parts() > 1) (&axis == &axes[rows] ? planes : front).push_back(source.var(axis.part()));
     }
+    front.push_back(t);
     const Coordinates places = places_of(axes);
     std::string value;
     if (places.size() == 2) {
         const TiledAxis &row = axes[rows], &column = axes[columns];
         const std::string func_across = func(source, across_role, "_across");
-        source.line(fmt::format("{} = {};", element(source, func_across, c, t, {column.place, row.coordinate}, planes),
+        source.line(fmt::format("{} = {};", element(source, func_across, front, {column.place, row.coordinate}, planes),
                                 transform(of_input(columns), column.place, element_of_input(row.coordinate, "tap"))));
-        value = transform(of_input(rows), row.place, element(source, func_across, c, t, {column.place, "tap"}, planes));
+        value =
+            transform(of_input(rows), row.place, element(source, func_across, front, {column.place, "tap"}, planes));
     } else if (axes[rows].is_transformed()) {
         value = transform(of_input(rows), axes[rows].place, element_of_input("tap", ""));
     } else {
         value = transform(of_input(columns), axes[columns].place, element_of_input("", "tap"));
     }
     const std::string tiles = func(source, tiles_role, "_tiles");
-    source.line(fmt::format("{} = {};", element(source, tiles, c, t, places, planes), value));
+    source.line(fmt::format("{} = {};", element(source, tiles, front, places, planes), value));
 }
 
 std::vector<WinogradConv::Term> WinogradConv::terms(KernelSource& source) const {
@@ -258,27 +263,27 @@ void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxi
         input_planes.push_back(input_coordinate(source, i, tap));
     }
     leave_out_taps(source, rdom, tap);
+    Coordinates front = {input_channel(source, channel(source, c), tap)};
     for (const TiledAxis& axis : axes) {
         if (axis.parts() == 1) continue;
         weight_at.push_back(source.rvar("k" + axis.part()));
-        input_planes.push_back(weight_at.back());
+        (&axis == &axes[rows] ? input_planes : front).push_back(weight_at.back());
     }
+    front.push_back(t);
     weight_at.insert(weight_at.end(), {tap.channel, fmt::format("{} % {}", c, block)});
-    const std::string read_channel = input_channel(source, channel(source, c), tap);
     const std::string sum = func(source, products_role, "_sum"), product = func(source, product_role, "_product");
-    const std::string place_of_sum = element(source, sum, c, t, places, planes);
+    const std::string place_of_sum = element(source, sum, {c, t}, places, planes);
     source.line(place_of_sum + " = 0.0f;");
-    source.line(
-        fmt::format("{} += {} * {};", place_of_sum, source.read(input(1), weight_at),
-                    element(source, source.kept(output(0), tiles_role), read_channel, t, places, input_planes)));
-    source.line(fmt::format("{} = {};", element(source, product, c, t, places, planes), place_of_sum));
+    source.line(fmt::format("{} += {} * {};", place_of_sum, source.read(input(1), weight_at),
+                            element(source, source.kept(output(0), tiles_role), front, places, input_planes)));
+    source.line(fmt::format("{} = {};", element(source, product, {c, t}, places, planes), place_of_sum));
 }
 
 void WinogradConv::transform_outputs(KernelSource& source, const std::vector<TiledAxis>& axes) const {
     const Coordinates at = source.vars(in(0).rank()), planes = this->planes(source);
     const std::string &c = at[1], t = source.var("t"), &product = source.kept(output(0), product_role);
     const auto of_output = [&](size_t axis) { return fmt::format("output<{}, {}>", outputs_[axis], places_[axis]); };
-    const auto product_at = [&](const Coordinates& place) { return element(source, product, c, t, place, planes); };
+    const auto product_at = [&](const Coordinates& place) { return element(source, product, {c, t}, place, planes); };
     Coordinates outputs, in_tile;  // of a tile's Func, and of the result's in it
     for (size_t i = axes.size(); i-- > 0;) {
         if (!axes[i].is_transformed()) continue;
@@ -289,20 +294,20 @@ void WinogradConv::transform_outputs(KernelSource& source, const std::vector<Til
     if (outputs.size() == 2) {
         const TiledAxis &row = axes[rows], &column = axes[columns];
         const std::string func_rows = func(source, rows_role, "_rows");
-        source.line(fmt::format("{} = {};", element(source, func_rows, c, t, {column.coordinate, row.place}, planes),
+        source.line(fmt::format("{} = {};", element(source, func_rows, {c, t}, {column.coordinate, row.place}, planes),
                                 transform(of_output(columns), column.coordinate, product_at({"tap", row.place}))));
         value = transform(of_output(rows), row.coordinate,
-                          element(source, func_rows, c, t, {column.coordinate, "tap"}, planes));
+                          element(source, func_rows, {c, t}, {column.coordinate, "tap"}, planes));
     } else {
         const size_t axis = axes[rows].is_transformed() ? rows : columns;
         value = transform(of_output(axis), axes[axis].coordinate, product_at({"tap"}));
     }
     const std::string tile = func(source, tile_role, "_tile");
-    source.line(fmt::format("{} = {};", element(source, tile, c, t, outputs, planes), value));
+    source.line(fmt::format("{} = {};", element(source, tile, {c, t}, outputs, planes), value));
     const std::string number = axes.size() == 1 ? axes[rows].tile()
                                                 : fmt::format("{} + {} * {}", axes[columns].tile(), axes[rows].tile(),
                                                               source.dim(axes[columns].tiles()));
-    std::string result = element(source, tile, c, number, in_tile, planes);
+    std::string result = element(source, tile, {c, number}, in_tile, planes);
     if (has_input(2)) result += " + " + source.read(input(2), {c});
     source.define(output(0), at, result);
 }

@@ -54,9 +54,10 @@ private:
     void transform_outputs(KernelSource& source, const std::vector<TiledAxis>& axes) const;
     /// A Func of this output, which the schedule finds under its role.
     std::string func(KernelSource& source, const char* role, const std::string& suffix) const;
-    /// `conv_tiles(c, t, i, j, n)`: an element of one of these Funcs, at a place of a tile.
-    std::string element(KernelSource& source, const std::string& func, const std::string& channel,
-                        const std::string& tile, const Coordinates& place, const Coordinates& planes) const;
+    /// `conv_tiles(c, t, i, j, n)`: an element of one of these Funcs. In front there are the channel, a part of the
+    /// kernel along columns, whose phases' inputs lie behind each other, and the tile.
+    std::string element(KernelSource& source, const std::string& func, const Coordinates& front,
+                        const Coordinates& place, const Coordinates& planes) const;
     /// The output's coordinates along axes outside of tiles.
     Coordinates planes(KernelSource& source) const;
 };
@@ -81,10 +82,13 @@ private:
     PerAxis places_;  // of a tile
 };
 
-/// What the attributes of either node say: the kernel, and the outputs of a tile. Throws CompileError where there are no
-/// transforms for these.
+/// What the attributes of either node say: the kernel, and the outputs of a tile. Throws CompileError where there are
+/// no transforms for these.
 TiledKernel tiled_kernel(const Node& node);
 PerAxis outputs_of_tile(const Node& node);
+
+/// The Var of a part of the kernel along an axis with this coordinate.
+std::string part_var(const std::string& coordinate);
 
 /// " * 4", and nothing for 1.
 std::string times(int64_t factor);

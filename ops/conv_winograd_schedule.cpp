@@ -1,7 +1,6 @@
 #include "ops/conv_winograd_schedule.h"
 
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -204,12 +203,33 @@ private:
     }
 
     void place_inputs() {
-        const int natural = source_.target().lanes(ElementType::float32);
-        const auto narrow = static_cast<int>(
-            std::min<int64_t>(natural, std::bit_floor(static_cast<uint64_t>(loops_.inputs * loops_.groups))));
-        const std::string vector = fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", c_,
-                                               source_.lanes(ElementType::float32, narrow));
-        std::vector<std::string> directives = {at(task_), reorder_all({places_, {c_, t_}}), vector};
+        const Target& target = source_.target();
+        const auto natural = target.lanes(ElementType::float32);
+        const auto inputs = loops_.transformed_inputs(target);
+        const bool are_few = inputs <= natural && natural % inputs == 0;
+        const int phases = loops_.phases_in_vector(target);
+        // Loops over channels, and what makes vectors of them.
+        std::string c = c_;
+        Directives bounds, vectors;
+        if (are_few) {
+            bounds.push_back(fmt::format("bound({}, 0, {})", c_, inputs));
+            vectors = bounds;
+            if (phases > 1) {
+                const std::string part = source_.var(part_var(axes_.front().var));
+                c = source_.var("c_part");
+                vectors.push_back(fmt::format("bound({}, 0, {})", part, phases));
+                vectors.push_back(fmt::format("fuse({}, {}, {})", c_, part, c));
+            }
+        }
+        const auto vectorised = [&](const std::string& loop, int64_t extent) {
+            const auto lanes = static_cast<int>(std::min<int64_t>(extent, natural));
+            return fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", loop,
+                               source_.lanes(ElementType::float32, lanes));
+        };
+        const std::string vector = vectorised(c, inputs * phases);
+        Directives directives = {at(task_)};
+        directives.insert(directives.end(), vectors.begin(), vectors.end());
+        directives.insert(directives.end(), {reorder_all({places_, {c, t_}}), vector});
         unroll_all(directives, places_);
         // With all channels' weights ahead of it, transforming the inputs is a task of its own.
         if (walk_.channels_outermost && walk_.parallel) {
@@ -221,12 +241,17 @@ private:
         source_.schedule(tiles, directives);
         if (places_.size() == 2) {
             const std::vector<std::string> half_way = {places_[0], outputs_[1]};
-            directives = {compute_at(tiles, c_), reorder_all({half_way, {c_, t_}}), vector};
+            directives = {compute_at(tiles, c)};
+            directives.insert(directives.end(), vectors.begin(), vectors.end());
+            directives.insert(directives.end(), {reorder_all({half_way, {c, t_}}), vector});
             unroll_all(directives, half_way);
             source_.schedule(func_(WinogradConv::across_role), directives);
         }
         source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
-        source_.schedule(func_(WinogradConv::input_role), {at(task_), vector});
+        directives = {at(task_)};
+        directives.insert(directives.end(), bounds.begin(), bounds.end());
+        directives.push_back(vectorised(c_, inputs));
+        source_.schedule(func_(WinogradConv::input_role), directives);
     }
 };
 

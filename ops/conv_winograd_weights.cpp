@@ -63,8 +63,8 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     const std::string across = source.func(output(0)->name + "_across");
     source.keep(output(0), across_role, across);
     const auto transformed = [&](size_t axis, const std::string& place, const std::string& element) {
-        return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", kernel_[axis].taps(), places_[axis],
-                           place, element);
+        return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", kernel_[axis].taps(),
+                           places_[axis], place, element);
     };
     const auto of_across = [&](const std::string& row) {
         Coordinates within = {at.back(), input, i, row, at[0]};

@@ -159,16 +159,16 @@ std::string read_padded(KernelSource& source, const Value* value, const Window& 
 }
 
 std::string read_exterior(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
-                          const std::string& fill) {
+                          const std::string& fill, bool beyond_channels) {
+    const TensorType& type = value->checked_type();
     std::vector<std::string> ranges;
-    for (const int axis : value->checked_type().layout) {
-        const bool is_bounded = axis >= 2 && window[axis - 2].reaches_outside();
-        ranges.push_back(is_bounded ? fmt::format("{{0, {}}}", source.dim(window[axis - 2].input))
-                                    : "{Expr(), Expr()}");
+    for (const int axis : type.layout) {
+        const bool is_bounded = axis >= 2 ? window[axis - 2].reaches_outside() : axis == 1 && beyond_channels;
+        ranges.push_back(is_bounded ? fmt::format("{{0, {}}}", source.dim(type.shape[axis])) : "{Expr(), Expr()}");
     }
     const std::string padded = fmt::format("BoundaryConditions::constant_exterior({}, {}, {{{}}})", source.name(value),
                                            fill, fmt::join(ranges, ", "));
-    return KernelSource::call(padded, value->checked_type(), at);
+    return KernelSource::call(padded, type, at);
 }
 
 }  // namespace onnx2halide

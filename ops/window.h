@@ -55,8 +55,9 @@ std::string read_padded(KernelSource& source, const Value* value, const Window& 
 
 /// The same with Halide's own boundary condition, for elements that need no conversion:
 /// `BoundaryConditions::constant_exterior(image, 0.0f, {{Expr(), Expr()}, {0, 56}, …})(c, x, y, n)`
+/// With `beyond_channels` there are more channels than the value has, too.
 std::string read_exterior(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
-                          const std::string& fill);
+                          const std::string& fill, bool beyond_channels = false);
 
 /// `x < 0 || x >= 56` for every axis along which taps reach outside, empty where none does.
 std::string outside(KernelSource& source, const Window& window, const Coordinates& at);

@@ -1,6 +1,7 @@
 #include "ops/winograd.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -69,8 +70,9 @@ StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int
                             static_cast<double>(tiles * terms * 4) / bytes_per_cycle(input_bytes);
     StripCycles cycles{product, 0, 0};
     const auto transformed = static_cast<double>(places * tiles) * transform_cycles;
-    const int64_t parts = loops.kernel[0].parts() * loops.kernel[1].parts();
-    cycles.once = (transformed * static_cast<double>(ceil_div(inputs, product.lanes) * parts) +
+    const int64_t parts = loops.kernel[0].parts() * loops.kernel[1].parts(), in_vector = loops.phases_in_vector(target),
+                  vectors = ceil_div(loops.transformed_inputs(target) * in_vector, product.lanes) * parts / in_vector;
+    cycles.once = (transformed * static_cast<double>(vectors) +
                    copy_cycles * static_cast<double>(inputs_of_strip(loops, outputs, rows) * inputs)) *
                   static_cast<double>(loops.plane_taps);
     cycles.channels = (std::max(one, streamed) * static_cast<double>(places) + transformed * product.vectors) *
@@ -136,14 +138,12 @@ TiledKernel tiled_kernel(const Window& window) {
 }
 
 bool has_winograd(const Window& window, int64_t groups, int64_t channels) {
-    const bool is_empty = std::any_of(window.begin(), window.end(), [](const WindowAxis& axis) {
-        return axis.kernel < 1 || axis.output.is(0);
-    });
+    const bool is_empty = std::any_of(window.begin(), window.end(),
+                                      [](const WindowAxis& axis) { return axis.kernel < 1 || axis.output.is(0); });
     if (is_empty || channels < 1) return false;
     const TiledKernel kernel = tiled_kernel(window);
-    const bool is_possible = std::all_of(kernel.begin(), kernel.end(), [](const KernelAxis& axis) {
-        return axis.stride == 1 || axis.dilation == 1;
-    });
+    const bool is_possible = std::all_of(kernel.begin(), kernel.end(),
+                                         [](const KernelAxis& axis) { return axis.stride == 1 || axis.dilation == 1; });
     return is_possible && std::max(kernel[0].taps(), kernel[1].taps()) > 1 &&
            (groups == 1 || channels % weight_block == 0);
 }
@@ -163,6 +163,16 @@ WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t input
 }
 
 int64_t WinogradLoops::terms() const { return inputs * kernel[0].parts() * kernel[1].parts() * plane_taps; }
+
+int64_t WinogradLoops::transformed_inputs(const Target& target) const {
+    const int64_t all = inputs * groups;
+    return all < target.lanes(ElementType::float32) ? std::bit_ceil(static_cast<uint64_t>(all)) : all;
+}
+
+int WinogradLoops::phases_in_vector(const Target& target) const {
+    const bool are_few = inputs * groups < target.lanes(ElementType::float32);
+    return are_few && kernel[1].parts() == kernel[1].phases() ? kernel[1].phases() : 1;
+}
 
 std::optional<PerAxis> WinogradLoops::outputs(int places) const {
     PerAxis result{};

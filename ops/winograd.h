@@ -55,8 +55,8 @@ bool has_winograd(const Window& window, int64_t groups, int64_t channels);
 /// A convolution as Winograd's minimal filtering sees it: tiles of outputs, of which each is transformed to
 /// outputs + taps - 1 places along each axis, and one matrix product a place. Tiles have two axes, rows and columns.
 /// Parts of the kernel and taps along a volume's other axes are added up like channels: a product's terms are a plane's
-/// inputs for each of them. Where taps are d elements apart, a tile's elements are so, too, and d tiles lie between each
-/// other along an axis: a block.
+/// inputs for each of them. Where taps are d elements apart, a tile's elements are so, too, and d tiles lie between
+/// each other along an axis: a block.
 struct WinogradLoops {
     int64_t inputs, channels;       // channels of the input and of the output, of a group
     int64_t height = 1, width = 1;  // of the output; an estimate where it is open
@@ -72,6 +72,11 @@ struct WinogradLoops {
 
     /// Input channels of a group, for each part of the kernel and each tap along a volume's other axes.
     int64_t terms() const;
+    /// The channels of inputs that are transformed: of fewer than a vector holds as many, a power of two, that they
+    /// fill a smaller one.
+    int64_t transformed_inputs(const Target& target) const;
+    /// How many phases along columns share vectors with so few channels, in memory behind each other; else 1.
+    int phases_in_vector(const Target& target) const;
     /// Of a tile with so many places along axes of several taps; nothing where that leaves fewer than two outputs.
     std::optional<PerAxis> outputs(int places) const;
     /// Rows of blocks, and the tiles of one such row.

@@ -66,8 +66,7 @@ TEST_CASE("kernels of more than five taps along an axis are sums of smaller ones
     CHECK(packed("11", "", ConvAlgorithm::winograd, 1, "300") == "WinogradConv 2x6x1x3x48x16");
     CHECK(packed("3,3", "strides=2,2") == "WinogradConv 2x6x6x2x2x48x16");
     CHECK(packed("3,2", "strides=1,2") == "WinogradConv 2x6x1x2x48x16");
-    CHECK(packed("3,3,3", "strides=1,2,2", ConvAlgorithm::winograd, 1, "8,28,28") ==
-          "WinogradConv 2x6x6x3x2x2x48x16");
+    CHECK(packed("3,3,3", "strides=1,2,2", ConvAlgorithm::winograd, 1, "8,28,28") == "WinogradConv 2x6x6x3x2x2x48x16");
 }
 
 TEST_CASE("tiles of dilated kernels lie between each other") {
