@@ -17,33 +17,24 @@ typedef struct piece {
     unsigned char padding[ONNX2HALIDE_ALIGNMENT - 2 * sizeof(size_t) - 2 * sizeof(int)];
 } piece;
 
-/* The region that this thread uses, and the session to which it belongs, while any piece is alive. */
+/* The session whose region this thread uses while any piece is alive, that of the thread's number in its team. */
 static _Thread_local struct {
     onnx2halide_session* session;
-    int region;
     size_t top; /* offset of the topmost piece, SIZE_MAX: none */
     size_t used, heap_bytes;
-} mine = {NULL, 0, SIZE_MAX, 0, 0};
+} mine = {NULL, SIZE_MAX, 0, 0};
 
-static unsigned char* region(void) { return mine.session->scratch + mine.session->scratch_bytes * (size_t)mine.region; }
-
-static int take_region(onnx2halide_session* session) {
-    for (int i = 0; i < session->threads; ++i) {
-        if (!__atomic_exchange_n(&session->scratch_taken[i], 1, __ATOMIC_ACQUIRE)) {
-            mine.session = session;
-            mine.region = i;
-            mine.top = SIZE_MAX;
-            mine.used = mine.heap_bytes = 0;
-            return 1;
-        }
-    }
-    return 0;
+static unsigned char* region(void) {
+    return mine.session->scratch + mine.session->scratch_bytes * (size_t)onnx2halide_thread_index();
 }
 
-static void leave_region_if_empty(void) {
-    if (!mine.session || mine.top != SIZE_MAX || mine.heap_bytes > 0) return;
-    __atomic_store_n(&mine.session->scratch_taken[mine.region], 0, __ATOMIC_RELEASE);
-    mine.session = NULL;
+/* A run that begins while another session's pieces are alive, as in a callback of a kernel, has none. */
+static int has_region(onnx2halide_session* session) {
+    if (mine.session != session && mine.top == SIZE_MAX && mine.heap_bytes == 0) {
+        mine.session = session;
+        mine.used = 0;
+    }
+    return session && mine.session == session;
 }
 
 static piece* heap_piece(size_t bytes) {
@@ -65,26 +56,23 @@ static void want_scratch(onnx2halide_session* session, size_t bytes) {
 void* halide_malloc(void* user_context, size_t bytes) {
     onnx2halide_session* session = user_context;
     bytes = sizeof(piece) + (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
-    const int has_region = session && (mine.session == session || (!mine.session && take_region(session)));
-    piece* made;
-    if (has_region && mine.used + bytes <= session->scratch_bytes) {
-        made = (piece*)(region() + mine.used);
-        *made = (piece){.below = mine.top};
+    const int is_in_region = has_region(session);
+    if (is_in_region && mine.used + bytes <= session->scratch_bytes) {
+        piece* made = (piece*)(region() + mine.used);
+        made->below = mine.top;
+        made->is_free = made->is_heap = 0;
         mine.top = mine.used;
         mine.used += bytes;
         return made + 1;
     }
-    made = heap_piece(bytes);
-    if (has_region) {
-        if (!made) {
-            leave_region_if_empty();
-            return NULL;
-        }
+    piece* made = heap_piece(bytes);
+    if (!made) return NULL;
+    if (is_in_region) {
         made->heap_bytes = bytes;
         mine.heap_bytes += bytes;
         want_scratch(session, mine.used + mine.heap_bytes);
     }
-    return made ? made + 1 : NULL;
+    return made + 1;
 }
 
 void halide_free(void* user_context, void* memory) {
@@ -93,17 +81,15 @@ void halide_free(void* user_context, void* memory) {
     piece* freed = (piece*)memory - 1;
     if (freed->is_heap) {
         mine.heap_bytes -= freed->heap_bytes;
-        const int is_counted = freed->heap_bytes > 0;
         free(freed);
-        if (is_counted) leave_region_if_empty();
         return;
     }
     freed->is_free = 1;
-    while (mine.top != SIZE_MAX && ((piece*)(region() + mine.top))->is_free) {
+    unsigned char* first = region();
+    while (mine.top != SIZE_MAX && ((piece*)(first + mine.top))->is_free) {
         mine.used = mine.top;
-        mine.top = ((piece*)(region() + mine.top))->below;
+        mine.top = ((piece*)(first + mine.top))->below;
     }
-    leave_region_if_empty();
 }
 
 /* ---- Messages ---- */

@@ -91,7 +91,7 @@ static onnx2halide_session* allocate_session(const onnx2halide_model* model, int
     const size_t bytes = aligned(model->session_bytes) + aligned(model->tensor_count * sizeof(halide_buffer_t)) +
                          aligned(model->dim_count * sizeof(halide_dimension_t)) + aligned(ports * sizeof(void*)) +
                          aligned(model->output_count * (sizeof(void*) + sizeof(size_t))) +
-                         aligned(threads * sizeof(int)) + aligned(sizeof(int64_t) * 16 * ports) +
+                         aligned(sizeof(int64_t) * 16 * ports) +
                          aligned((model->symbol_count + model->open_count) * sizeof(int64_t)) +
                          aligned(model->heap_count * sizeof(onnx2halide_heap));
     unsigned char* memory = calloc(1, bytes);
@@ -108,8 +108,6 @@ static onnx2halide_session* allocate_session(const onnx2halide_model* model, int
     session->output_storage = (void**)memory;
     session->output_storage_bytes = (size_t*)(memory + model->output_count * sizeof(void*));
     memory += aligned(model->output_count * (sizeof(void*) + sizeof(size_t)));
-    session->scratch_taken = (volatile int*)memory;
-    memory += aligned(threads * sizeof(int));
     session->port_dims = (int64_t*)memory;
     memory += aligned(sizeof(int64_t) * 16 * ports);
     session->symbols = (int64_t*)memory;

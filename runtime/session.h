@@ -86,10 +86,10 @@ struct onnx2halide_session {
     unsigned char* arena; /* tensors, then one scratch region a thread */
     size_t arena_bytes, tensor_bytes;
     int owns_arena;
-    unsigned char* scratch; /* threads regions of scratch_bytes, in the arena or, once more was wanted, own_scratch */
+    unsigned char*
+        scratch; /* regions of scratch_bytes, one a thread, in the arena or, once more was wanted, own_scratch */
     size_t scratch_bytes, scratch_wanted;
     unsigned char* own_scratch;
-    volatile int* scratch_taken; /* one flag a region */
     const unsigned char* weights;
     void* mapping; /* of the weights file */
     size_t mapping_bytes;

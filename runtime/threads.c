@@ -51,6 +51,10 @@ typedef struct worker {
 /* Whether this thread runs a task: loops inside of it are not shared out again. */
 static _Thread_local int is_at_work;
 
+static _Thread_local int thread_index;
+
+int onnx2halide_thread_index(void) { return thread_index; }
+
 static void pause_briefly(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -169,6 +173,7 @@ static void* work(void* argument) {
     const worker self = *(worker*)argument;
     free(argument);
     onnx2halide_team* team = self.team;
+    thread_index = self.index;
     uint32_t last = 0;
     while (wait_for_job(team, self.index, last)) {
         uint64_t state = __atomic_load_n(&team->state, __ATOMIC_RELAXED);

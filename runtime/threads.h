@@ -16,6 +16,9 @@ onnx2halide_team* onnx2halide_start_team(int threads);
 /* Waits until its threads have ended. NULL is no team. */
 void onnx2halide_stop_team(onnx2halide_team* team);
 
+/* The number of the calling thread in the team that it was started for; 0 for all other threads, the caller's. */
+int onnx2halide_thread_index(void);
+
 /* Runs task(context, i, closure) for each i in [min, min + size) and returns 0, or what a task returned that failed.
  * Without a team, and inside of a task, the calling thread does all. One thread at a time may call it. */
 int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t task, int min, int size,

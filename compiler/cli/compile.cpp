@@ -116,7 +116,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
         ->check(CLI::IsMember({"kernels", "whole"}));
     command
         ->add_option("--convolution", options.convolution,
-                     "how convolutions of stride 1 compute: auto, direct, or winograd, "
+                     "how convolutions compute: auto, direct, or winograd, "
                      "whose transforms round more")
         ->option_text("KIND")
         ->transform(CLI::CheckedTransformer(convolution_names));

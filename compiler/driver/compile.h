@@ -26,7 +26,7 @@ struct CompileOptions {
     std::filesystem::path schedule_file;  // --schedule FILE: of one model; see read_schedules
     std::filesystem::path tuning_file;    // --tuning: see apply_tuning
     std::filesystem::path trials;         // --trials: of one model; see write_trials
-    ConvAlgorithm convolution = ConvAlgorithm::automatic;  // --convolution: of stride 1
+    ConvAlgorithm convolution = ConvAlgorithm::automatic;  // --convolution
     bool weights_in_file = false;                          // --weights file
     bool sources_only = false;                             // leave out what needs the kernels built
     bool all_values = false;                               // every value becomes an output, for `verify`

@@ -41,7 +41,7 @@ def parser(command: str, description: str, examples: str, chooses_schedule: bool
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
     result.add_argument("--dim", metavar="NAME=N", action="append", type=dim, default=[], help="number for a dim that the model leaves open")
     result.add_argument("--target", default="host", help="Halide target; default: host")
-    result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how ones of stride 1 compute; default: auto")
+    result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how convolutions compute; default: auto")
     result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
     result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")
     if chooses_schedule:
