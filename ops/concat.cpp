@@ -11,7 +11,7 @@ namespace onnx2halide {
 namespace {
 
 /// Concat: an undefined Func that one update an input fills, so that each element is copied once, whatever the number
-/// of inputs.
+/// of inputs; those that are in their place are not.
 class Concat : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -62,6 +62,10 @@ public:
 
     bool reads_as_it_lies(size_t) const override { return true; }
 
+    std::vector<int64_t> inputs_in_place() const override { return node_.integers("in_place", {}); }
+
+    bool is_done() const override { return pieces().empty(); }
+
     bool is_view() const override { return node_.inputs.size() == 1 && in(0).layout == out(0).layout; }
 
     void algorithm(KernelSource& source) const override {
@@ -111,11 +115,14 @@ private:
 
     std::vector<Piece> pieces() const {
         std::vector<Piece> pieces;
+        const std::vector<int64_t> in_place = inputs_in_place();
         Dim offset;
         for (size_t i = 0; i < node_.inputs.size(); ++i) {
             const Dim& extent = in(i).shape[axis()];
             const size_t number = pieces.size();
-            if (!extent.is(0)) pieces.push_back({input(i), offset, extent, number, fmt::format("piece {}", number)});
+            const bool is_there = std::find(in_place.begin(), in_place.end(), i) != in_place.end();
+            if (!extent.is(0) && !is_there)
+                pieces.push_back({input(i), offset, extent, number, fmt::format("piece {}", number)});
             offset += extent;
         }
         return pieces;

@@ -81,8 +81,9 @@ std::string KernelSource::text(Schedule schedule, const std::optional<std::strin
     for (const auto* values : {&inputs_, &outputs_}) {
         for (const Value* value : *values) {
             if (value->checked_type().rank() > 0) {
-                text += fmt::format("        dense({}, {{{}}});\n", value_names_.at(value),
-                                    extents_text(value->checked_type()));
+                const auto pitch = value->pitch();
+                text += fmt::format("        {}({}, {{{}}}{});\n", pitch ? "pitched" : "dense", value_names_.at(value),
+                                    extents_text(value->checked_type()), pitch ? fmt::format(", {}", *pitch) : "");
             }
         }
     }

@@ -120,6 +120,10 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
 
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
     Loops fused = loops;
+    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
+    if (std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
+        std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched))
+        return fused;
     const int lanes = source.target().lanes(loops.element);
     while (count-- > 1 && fused.extents[0].constant() && *fused.extents[0].constant() % lanes != 0) {
         const std::string both = source.var(fused.vars[0] + fused.vars[1]);

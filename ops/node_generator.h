@@ -108,6 +108,11 @@ public:
     /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.
     virtual bool is_view() const { return false; }
 
+    /// Inputs that lie in output 0 already (see Part), and that the node leaves out.
+    virtual std::vector<int64_t> inputs_in_place() const { return {}; }
+    /// Whether its outputs are complete without it.
+    virtual bool is_done() const { return false; }
+
     virtual LayoutNeed layout_need() const { return LayoutNeed::any; }
 
     /// Whether input `i` is read as it lies, at no cost, whatever layout the node wants for its tensors.
@@ -175,7 +180,8 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update = false)
 /// Whether an element of a kernel's output takes many instructions and registers (see NodeGenerator::is_long).
 bool has_long_nodes(const KernelSource& source);
 /// Makes one loop of up to `count` innermost ones where the innermost alone leaves vectors unfilled. Their elements
-/// must follow each other in all that the stage reads and writes.
+/// must follow each other in all that the stage reads and writes, as far as layouts tell; nothing is done to a kernel
+/// of which an input or output is a part of another tensor.
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count);
 /// Elements below which a task costs more than it saves.
 constexpr int64_t elements_of_a_task = 1 << 12;

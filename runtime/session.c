@@ -269,6 +269,14 @@ int onnx2halide_tensor(onnx2halide_session* session, int index, const char* name
     return onnx2halide_set_shape(session, index, name, (void*)(uintptr_t)data, rank, extents);
 }
 
+void onnx2halide_set_pitch(halide_buffer_t* tensor, int64_t pitch) {
+    int64_t stride = pitch;
+    for (int i = 1; i < tensor->dimensions; ++i) {
+        tensor->dim[i].stride = (int32_t)stride;
+        stride *= tensor->dim[i].extent;
+    }
+}
+
 void onnx2halide_late_tensor(onnx2halide_session* session, int index, struct halide_type_t type, int rank) {
     session->tensors[index] =
         (halide_buffer_t){.type = type, .dimensions = rank, .dim = session->dims + session->next_dim};

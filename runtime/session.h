@@ -130,6 +130,8 @@ int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value
  * they can number: it returns a code for others. */
 int onnx2halide_tensor(onnx2halide_session* session, int tensor, const char* name, const void* data,
                        struct halide_type_t type, int rank, const int64_t* extents);
+/* Lets a tensor be a part of another: its runs of elements along the innermost dimension lie `pitch` elements apart. */
+void onnx2halide_set_pitch(halide_buffer_t* tensor, int64_t pitch);
 /* Keeps room for the shape of a tensor that the steps set up. */
 void onnx2halide_late_tensor(onnx2halide_session* session, int tensor, struct halide_type_t type, int rank);
 /* Frees what tensors have on devices. */

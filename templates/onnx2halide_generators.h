@@ -11,26 +11,38 @@
 #include "onnx2halide_tiles.h"
 #include "onnx2halide_winograd.h"
 
-/// Fixes the extents of a buffer that lies densely in memory, innermost first.
+/// Fixes the extents of a buffer, innermost first. Its runs of elements along the innermost dimension lie `pitch` apart.
 template <typename B, typename Extent>
-void fix_dense(B& buffer, std::initializer_list<Extent> extents) {
+void fix_extents(B& buffer, std::initializer_list<Extent> extents, Extent pitch) {
     Extent stride = 1;
     int i = 0;
     for (const Extent& extent : extents) {
-        buffer.dim(i++).set_bounds(0, extent).set_stride(stride);
-        stride = stride * extent;
+        buffer.dim(i).set_bounds(0, extent).set_stride(stride);
+        stride = i++ == 0 ? pitch : stride * extent;
     }
 }
 
+/// A buffer that lies densely in memory.
 template <typename B>
 void dense(B& buffer, std::initializer_list<int> extents) {
-    fix_dense(buffer, extents);
+    fix_extents(buffer, extents, *extents.begin());
 }
 
 /// The same where some of the extents are known to a run only.
 template <typename B>
 void dense(B& buffer, std::initializer_list<Expr> extents) {
-    fix_dense(buffer, extents);
+    fix_extents(buffer, extents, *extents.begin());
+}
+
+/// A buffer that is a part of another.
+template <typename B>
+void pitched(B& buffer, std::initializer_list<int> extents, int pitch) {
+    fix_extents(buffer, extents, pitch);
+}
+
+template <typename B>
+void pitched(B& buffer, std::initializer_list<Expr> extents, int pitch) {
+    fix_extents(buffer, extents, Expr(pitch));
 }
 
 /// Tells autoschedulers the extents of a buffer, innermost first.

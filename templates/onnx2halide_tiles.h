@@ -14,7 +14,8 @@ struct TileVersion {
     int size;
     Expr is_best;  // where earlier versions are not; undefined for the last one, which fits every extent
 
-    /// The stage, for directives of this version alone. A run takes it where `holds`, too, is true.
+    /// The stage, for directives of this version alone. A run takes it where `holds`, too, is true; the last one whatever holds, as it
+    /// serves what no other does.
     Stage of(Stage stage, const Expr& holds = Internal::const_true()) const {
         return is_best.defined() ? stage.specialize(is_best && holds) : stage;
     }

@@ -34,7 +34,7 @@ Expr input(Expr i, const Elements &at) {
 
 /// Every second of a filter's taps from the first on, times powers of the square of a point.
 template<int taps>
-Expr half(int first, float square, const Elements &at) {
+Expr every_second(int first, float square, const Elements &at) {
     Expr sum = at(first);
     float power = square;
     for (int tap = first + 2; tap < taps; tap += 2, power *= square) sum = sum + power * at(tap);
@@ -47,11 +47,11 @@ Expr filter(Expr i, const Elements &at) {
     if (places == 1) return at(0);
     Expr first = at(0), last = at(taps - 1);
     if (places == 4) {
-        Expr even = half<taps>(0, 1, at), odd = half<taps>(1, 1, at);
+        Expr even = every_second<taps>(0, 1, at), odd = every_second<taps>(1, 1, at);
         return mux(i, {first, 0.5f * (even + odd), 0.5f * (even - odd), last});
     }
-    Expr near_even = half<taps>(0, near_square, at) / -1.5f, near_odd = near_point * half<taps>(1, near_square, at) / -1.5f;
-    Expr far_even = half<taps>(0, far_square, at) / 6.0f, far_odd = far_point * half<taps>(1, far_square, at) / 6.0f;
+    Expr near_even = every_second<taps>(0, near_square, at) / -1.5f, near_odd = near_point * every_second<taps>(1, near_square, at) / -1.5f;
+    Expr far_even = every_second<taps>(0, far_square, at) / 6.0f, far_odd = far_point * every_second<taps>(1, far_square, at) / 6.0f;
     return mux(i, {first, near_even + near_odd, near_even - near_odd, far_even + far_odd, far_even - far_odd, last});
 }
 

@@ -64,8 +64,8 @@ private:
     void fix(In& in, Out& out, std::initializer_list<int> extents) {
         dense(in, extents);
         dense(out, extents);
-        fix_dense<In, Expr>(in, {extent, extent * 2});
-        fix_dense<Out, Expr>(out, {extent, extent * 2});
+        fix_extents<In, Expr>(in, {extent, extent * 2}, extent);
+        fix_extents<Out, Expr>(out, {extent, extent * 2}, extent);
         estimate(in, extents);
         estimate(out, extents);
     }

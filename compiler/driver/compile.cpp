@@ -161,6 +161,11 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
     });
 }
 
+/// The pass behind all others. On a device each tensor has a handle of its own.
+void place_results(Graph& graph, const Target& target, const CompileOptions& options) {
+    if (!options.naive && !options.whole && !target.is_gpu()) place_parts(graph, kernels_of(graph));
+}
+
 /// Cuts out, builds and runs what depends on constants only, for all models together.
 void fold_constants(std::vector<Unit>& units, int parallel, const CompileOptions& options) {
     std::vector<FoldJob> jobs;
@@ -257,6 +262,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
         pack_ports(*unit.model.graph);
         for_each_graph(*unit.model.graph, [&](Graph& graph) { copy_outputs(graph, options.whole); });
         allow_empty(*unit.model.graph);
+        place_results(*unit.model.graph, targets.front(), options);
     });
     std::vector<ProgramBuild> builds;
     std::vector<Unit*> owners;
@@ -305,6 +311,7 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     pack_ports(graph);
     for_each_graph(graph, [](Graph& each) { copy_outputs(each); });
     allow_empty(graph);
+    place_results(graph, targets.front(), options);
     const Program program = plan_unit({path, "inspected", {}, ""}, graph, targets, options).program;
     result.kernels = program.kernels.size();
     result.arena_bytes = program.arena_bytes;

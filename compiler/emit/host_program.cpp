@@ -226,10 +226,20 @@ private:
         const Storage& storage = program_.storage(tensor);
         if (storage.place == Place::weight) return fmt::format("session->weights + {}", storage.offset);
         if (storage.place != Place::arena) return "NULL";
-        if (!is_placed_at_run_time()) return fmt::format("session->arena + {}", storage.offset);
+        if (!is_placed_at_run_time())
+            return fmt::format("session->arena + {}", storage.offset + offset_in_whole(tensor));
         const auto index = std::find(program_.arena.begin(), program_.arena.end(), program_.storage_of.at(tensor)) -
                            program_.arena.begin();
-        return fmt::format("session->arena + arena[{}].offset", index);
+        return fmt::format("session->arena + arena[{}].offset{}", index, offset_text(tensor));
+    }
+
+    /// Bytes from the start of a tensor's storage to the tensor.
+    static int64_t offset_in_whole(const Value* tensor) {
+        return tensor->part ? tensor->part->offset * info(tensor->checked_type().element).bytes : 0;
+    }
+    static std::string offset_text(const Value* tensor) {
+        const int64_t offset = offset_in_whole(tensor);
+        return offset == 0 ? "" : fmt::format(" + {}", offset);
     }
 
     bool is_open() const { return !graph_.symbols.empty(); }
@@ -261,6 +271,8 @@ private:
             }
             text += fmt::format("    TENSOR({}, {}, {}, {});\n", tensor_names_.at(tensor), address(tensor),
                                 halide_type_text(type.element), extents_text(type));
+            if (const auto pitch = tensor->pitch())
+                text += fmt::format("    onnx2halide_set_pitch(T({}), {});\n", tensor_names_.at(tensor), *pitch);
             if (program_.is_gpu() && program_.storage(tensor).place == Place::weight) {
                 text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             }
@@ -279,8 +291,11 @@ private:
                     text +=
                         fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
             } else if (storage.place == Place::output) {
-                text += fmt::format("    T({})->host = session->output_data[{}];\n", tensor_names_.at(tensor),
-                                    storage.index);
+                const std::string offset = offset_text(tensor);
+                text += offset.empty() ? fmt::format("    T({})->host = session->output_data[{}];\n",
+                                                     tensor_names_.at(tensor), storage.index)
+                                       : fmt::format("    T({})->host = (uint8_t *)session->output_data[{}]{};\n",
+                                                     tensor_names_.at(tensor), storage.index, offset);
             }
         }
         return text;

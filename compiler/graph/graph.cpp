@@ -96,6 +96,11 @@ const TensorType& Value::checked_type() const {
     return *type;
 }
 
+std::optional<int64_t> Value::pitch() const {
+    if (!part || checked_type().rank() < 2 || checked_type().extents()[0].is(part->pitch)) return {};
+    return part->pitch;
+}
+
 int64_t Node::integer(const std::string& attribute) const { return required<int64_t>(*this, attribute); }
 
 int64_t Node::integer(const std::string& attribute, int64_t otherwise) const {

@@ -72,6 +72,16 @@ struct Binding {
     size_t index;  // the axis, or the element's place in row-major order
 };
 
+struct Value;
+
+/// Where a tensor lies in another one's memory. Its runs of elements along its innermost axis lie there as far apart as
+/// those of the whole, which has more, and otherwise follow each other as ever.
+struct Part {
+    const Value* whole;  // that is no part itself
+    int64_t offset;      // of the first element, in elements
+    int64_t pitch;       // from one run to the next; the length of one where it is dense
+};
+
 /// A tensor that flows along an edge of the graph. Its type is set once, by inference.
 struct Value {
     std::string name;                    // ONNX's name, unique in its graph
@@ -80,11 +90,14 @@ struct Value {
     std::optional<TensorType> port;      // of an input or output of the graph whose type outside is another
     std::optional<Constant> constant;    // of an initialiser or a folded value
     std::optional<KnownElements> known;  // see KnownElements
+    std::optional<Part> part;            // of a value that is made in its place in another
     std::vector<Binding> bindings;       // symbols that a run reads off this value
     Node* producer = nullptr;            // null for inputs and constants
     std::vector<Node*> consumers;        // once for each use
 
     bool is_constant() const { return constant.has_value(); }
+    /// From one run along the innermost axis to the next, where these do not follow each other.
+    std::optional<int64_t> pitch() const;
     const TensorType& checked_type() const;  // throws std::logic_error before inference
     /// The type of an input or output of the graph as the model has it.
     const TensorType& port_type() const { return port ? *port : checked_type(); }

@@ -62,6 +62,11 @@ void assign_layouts(Graph& graph);
 /// row where tiles fill that better than the image's rows. Of `kernels` each has the nodes of one.
 void flatten_images(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
 
+/// Lets what Concat nodes of their own kernels join be made in its place in their results (see Part): the nodes copy
+/// the rest, if there is one. Of `kernels` each has the nodes of one. The last pass: later ones would have to keep
+/// parts.
+void place_parts(Graph& graph, const std::vector<std::vector<const Node*>>& kernels);
+
 /// Lets 4-bit and 2-bit elements of the graph's inputs and outputs share bytes, as ONNX stores them: nodes unpack what
 /// comes and pack what goes, and ports tell the types that the model has.
 void pack_ports(Graph& graph);

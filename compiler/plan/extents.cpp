@@ -49,6 +49,7 @@ Value* SymbolicCopy::copy(const Value* value) {
     own->known = value->known;
     own->constant = value->constant;
     own->bindings = value->bindings;
+    own->part = value->part;
     kind_ == Extents::all ? name_all(*own, copies_.size()) : name_compound(*own);
     originals_[own.get()] = value;
     return own.get();

@@ -32,7 +32,7 @@ public:
 private:
     void add(const Node& node, bool fuse) {
         const auto generator = make_generator(node);
-        if (generator->is_view()) return;
+        if (generator->is_view() || generator->is_done()) return;
         const bool can_grow = node.outputs.size() == 1 && generator->is_kernel();
         OpenGroup open{{{}, &node}, can_grow ? node.outputs[0] : nullptr, generator->is_pointwise()};
         open.group.nodes.push_back(&node);

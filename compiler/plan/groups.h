@@ -23,8 +23,8 @@ enum class Grouping {
     whole,  // the graph
 };
 
-/// Cuts the graph into groups, in the order in which they can run. Nodes that only rename memory (views) belong to
-/// none, but to the whole graph.
+/// Cuts the graph into groups, in the order in which they can run. Nodes that only rename memory (views), and those for
+/// which nothing is left to do, belong to none, but to the whole graph.
 std::vector<Group> cut_groups(const Graph& graph, Grouping grouping);
 
 /// Values of a group that others read, in the order of their nodes.

@@ -67,6 +67,10 @@ void LiveValues::need(const Value* value) {
         for (const Dim& dim : value->checked_type().shape) symbols_.merge(dim.symbols());
         const Node* view = view_of(value);
         if (view) add_check_symbols(*view, symbols_);
+        if (!view && value->producer) {
+            for (const int64_t i : make_generator(*value->producer)->inputs_in_place())
+                need(value->producer->inputs[i]);
+        }
         value = view ? view->inputs[0] : nullptr;
     }
 }

@@ -83,12 +83,25 @@ private:
         for (size_t i = 0; i < step.outputs.size(); ++i) {
             const Value* output = step.outputs[i];
             if (!output) continue;
-            if (const Value* dying = i == 0 ? reusable_input(step) : nullptr) {
+            if (output->part) {
+                lay_in_whole(output, step.first);
+            } else if (const auto whole = program_.storage_of.find(output); whole != program_.storage_of.end()) {
+                extend(output, step.first);  // parts of it are made
+            } else if (const Value* dying = i == 0 ? reusable_input(step) : nullptr) {
                 share(output, dying);
             } else {
                 new_storage(output, Place::arena, 0, step.first, step.first);
             }
         }
+    }
+
+    /// Lets a part share the storage of its whole, which lives from its first part on.
+    void lay_in_whole(const Value* part, int step) {
+        const Value* whole = part->part->whole;
+        if (!program_.storage_of.contains(whole)) new_storage(whole, Place::arena, 0, step, step);
+        extend(whole, step);
+        share(part, whole);
+        has_parts_.insert(program_.storage_of.at(whole));
     }
 
     /// Each branch writes its results where those of the node are read.
@@ -169,6 +182,7 @@ private:
                 info(from.element).bytes != info(to.element).bytes)
                 continue;
             const Storage& storage = program_.storage(input);
+            if (has_parts_.contains(program_.storage_of.at(input))) continue;
             // What goes from turn to turn gives way to what the next turn takes, and to nothing else.
             const auto next = next_.find(storage.root);
             if (next != next_.end() && next->second != output) continue;
@@ -200,6 +214,11 @@ private:
         const Value* root = viewed(value);
         if (root == value) {
             if (value->constant) return new_storage(value, Place::weight, 0);
+            // What is joined in its place no step makes, but its parts.
+            if (value->part && program_.storage_of.contains(value->part->whole)) {
+                share(value, value->part->whole);
+                return program_.storages[program_.storage_of.at(value)];
+            }
             // No step makes what has no elements.
             if (!value->checked_type().elements().is(0))
                 throw std::logic_error("value '" + value->name + "' is read before it is made");
@@ -250,6 +269,7 @@ private:
     Program& program_;
     std::unordered_map<const Value*, const Value*> viewed_;
     std::set<const Value*> computed_;                  // outputs of steps
+    std::set<size_t> has_parts_;                       // storages that several tensors have parts of
     std::unordered_map<const Value*, int> last_uses_;  // of what `viewed` gives
     std::map<const Value*, const Value*> next_;        // what a turn makes of what it takes from the last one
 };

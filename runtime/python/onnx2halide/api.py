@@ -30,7 +30,7 @@ def compile(
     threads   how many threads a run may use; 0: one a core
     schedule  "default", "naive", one of Halide's autoschedulers ("auto:mullapudi2016", "auto:adams2019", "auto:li2018"), or a file of
               schedules as the compiler's --schedule takes it
-    convolution  how ones compute: "auto", "direct", or "winograd", whose transforms round more
+    convolution  how convolutions compute: "auto", "direct", or "winograd", whose transforms round more
     pipeline  "kernels", or "whole" for one kernel that is the whole model, which must be small and of fixed shapes
     tuning    a file of parameters of schedules, as `onnx2halide tune` writes it
     until     the name of a node or value: the model ends there, and what it makes is the output

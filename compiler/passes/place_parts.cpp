@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "compiler/passes/passes.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Bytes that follow each other without a gap, at least: what the widest vectors hold.
+constexpr int64_t least_run_bytes = 64;
+
+const Node* view_that_makes(const Value& value) {
+    return value.producer && make_generator(*value.producer)->is_view() ? value.producer : nullptr;
+}
+
+/// Places what is read by Concat nodes in their results, from the last node to the first: what becomes a part of a
+/// result that is one itself lies in the same whole.
+class PartPlacer {
+public:
+    explicit PartPlacer(Graph& graph) : graph_(graph) {}
+
+    void place(const std::vector<std::vector<const Node*>>& kernels) {
+        std::set<const Node*> alone;  // nodes that are a kernel of their own
+        for (const std::vector<const Node*>& kernel : kernels) {
+            if (kernel.size() == 1) alone.insert(kernel.front());
+        }
+        std::vector<Node*> nodes;
+        for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
+        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+            if ((*node)->op_type == "Concat" && (*node)->domain.empty() && alone.contains(*node)) place_inputs(**node);
+        }
+    }
+
+private:
+    void place_inputs(Node& concat) {
+        std::vector<int64_t> in_place;
+        const Value* result = concat.outputs[0];
+        const size_t axis = concat_axis(concat);
+        Dim start = 0;
+        for (size_t i = 0; i < concat.inputs.size(); ++i) {
+            Value& input = *concat.inputs[i];
+            const auto part = input.checked_type().layout == result->checked_type().layout
+                                  ? part_of(*result, axis, start, input)
+                                  : std::nullopt;
+            if (part && place_value(input, *part, concat)) in_place.push_back(static_cast<int64_t>(i));
+            start += input.checked_type().shape[axis];
+        }
+        if (!in_place.empty()) concat.attributes["in_place"] = in_place;
+    }
+
+    /// Where an operand that starts there along the axis lies in a result, if it can.
+    static std::optional<Part> part_of(const Value& result, size_t axis, const Dim& start, const Value& input) {
+        const TensorType &whole = result.checked_type(), &own = input.checked_type();
+        const auto first = start.constant(), run = own.extents()[0].constant();
+        const auto pitch = result.part ? result.part->pitch : whole.extents()[0].constant();
+        if (!first || !run || !pitch || own.elements().is(0)) return {};
+        const auto along = std::find(whole.layout.begin(), whole.layout.end(), static_cast<int>(axis));
+        const bool is_last = std::all_of(along + 1, whole.layout.end(), [&](int i) { return whole.shape[i].is(1); });
+        const int64_t offset = result.part ? result.part->offset : 0;
+        const Value* root = result.part ? result.part->whole : &result;
+        if (along == whole.layout.begin()) return Part{root, offset + *first, is_last ? *run : *pitch};
+        if (!is_last) return {};
+        Dim stride = *pitch;  // of the axis
+        for (auto inner = whole.layout.begin() + 1; inner != along; ++inner) stride *= whole.shape[*inner];
+        if (!stride.constant()) return {};
+        return Part{root, offset + *first * *stride.constant(), *pitch};
+    }
+
+    bool place_value(Value& input, const Part& part, const Node& concat) {
+        if (std::count(concat.inputs.begin(), concat.inputs.end(), &input) > 1) return false;
+        Value* made = &input;
+        while (const Node* view = view_that_makes(*made)) made = view->inputs[0];
+        if (!made->producer || !make_generator(*made->producer)->is_kernel()) return false;
+        std::vector<Value*> same_memory;
+        if (!add_views(*made, same_memory)) return false;
+        const auto fits = [&](const Value* value) { return can_be(*value, part, input); };
+        if (!std::all_of(same_memory.begin(), same_memory.end(), fits)) return false;
+        const bool is_dense = part.pitch == *input.checked_type().extents()[0].constant();
+        for (Value* value : same_memory) {
+            value->part = part;
+            if (is_dense) value->part->pitch = *value->checked_type().extents()[0].constant();
+        }
+        return true;
+    }
+
+    /// A value and all its views; false where one is read by what counts on a memory of its own.
+    bool add_views(Value& value, std::vector<Value*>& same_memory) const {
+        same_memory.push_back(&value);
+        return std::all_of(value.consumers.begin(), value.consumers.end(), [&](Node* consumer) {
+            const auto generator = make_generator(*consumer);
+            if (!generator->is_kernel() || !generator->index_checks().empty()) return false;
+            if (!generator->is_view()) return true;
+            return consumer->inputs[0] == &value && add_views(*consumer->outputs[0], same_memory);
+        });
+    }
+
+    bool can_be(const Value& value, const Part& part, const Value& input) const {
+        if (value.part || value.port || !value.bindings.empty() || value.is_constant() || graph_.is_output(&value))
+            return false;
+        const auto run = value.checked_type().extents()[0].constant(),
+                   own = input.checked_type().extents()[0].constant();
+        if (!run || !own) return false;
+        return part.pitch == *own ||
+               (*run == *own && *run * info(value.checked_type().element).bytes >= least_run_bytes);
+    }
+
+    static size_t concat_axis(const Node& concat) {
+        const int64_t axis = concat.integer("axis", 1);
+        return axis < 0 ? axis + concat.outputs[0]->checked_type().rank() : axis;
+    }
+
+    Graph& graph_;
+};
+
+}  // namespace
+
+void place_parts(Graph& graph, const std::vector<std::vector<const Node*>>& kernels) {
+    PartPlacer(graph).place(kernels);
+}
+
+}  // namespace onnx2halide
