@@ -1,0 +1,120 @@
+"""Networks whose Concat operands are made in their places, against onnxruntime."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnx2halide
+
+
+class Network:
+    """Convolutions of 3x3 and 1x1 and what joins them, over images of `spatial`."""
+
+    def __init__(self, channels: int, spatial: tuple, batch=1):
+        self.rng = np.random.default_rng(0)
+        self.nodes, self.weights, self.outputs = [], [], []
+        self.input = helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, channels, *spatial])
+
+    def node(self, op: str, name: str, *inputs: str, **attributes) -> str:
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def conv(self, name: str, x: str, inputs: int, outputs: int, kernel=1) -> str:
+        weights = self.rng.normal(0, (inputs * kernel**2) ** -0.5, (outputs, inputs, kernel, kernel)).astype(np.float32)
+        self.weights.append(numpy_helper.from_array(weights, f"{name}_w"))
+        return self.node("Relu", name, self.node("Conv", f"{name}_sum", x, f"{name}_w", pads=[kernel // 2] * 4))
+
+    def join(self, name: str, *inputs: str, axis=1) -> str:
+        return self.node("Concat", name, *inputs, axis=axis)
+
+    def model(self, *outputs: str) -> onnx.ModelProto:
+        values = [helper.make_empty_tensor_value_info(name) for name in outputs]
+        graph = helper.make_graph(self.nodes, "joined", [self.input], values, self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return onnx.shape_inference.infer_shapes(model)
+
+
+def branches(spatial=(13, 13), batch=1) -> Network:
+    """An image, and three results of it."""
+    net = Network(16, spatial, batch)
+    net.conv("a", "x", 16, 32, kernel=3)
+    net.conv("b", "x", 16, 24)
+    net.node("MaxPool", "c", "x", kernel_shape=[3, 3], pads=[1] * 4, strides=[1, 1])
+    return net
+
+
+def joined(**options) -> onnx.ModelProto:
+    net = branches(**options)
+    net.join("abc", "a", "b", "c")
+    return net.model(net.conv("y", "abc", 72, 16, kernel=3))
+
+
+def nested() -> onnx.ModelProto:
+    """As in a DenseNet, whose layers read all that was joined before them."""
+    net = branches()
+    net.join("ab", "a", "b")
+    net.conv("d", "ab", 56, 32, kernel=3)
+    net.join("abd", "ab", "d")
+    net.conv("e", "abd", 88, 16)
+    net.join("all", "abd", "e", "c")
+    return net.model(net.conv("y", "all", 120, 16), net.conv("z", "ab", 56, 8))
+
+
+def partly() -> onnx.ModelProto:
+    """The image itself is copied, and what is an output of its own."""
+    net = branches()
+    net.join("all", "x", "a", "b", "a")
+    return net.model(net.conv("y", "all", 104, 16), net.node("Sigmoid", "s", "b"), "c")
+
+
+def result_is_output() -> onnx.ModelProto:
+    net = branches()
+    net.join("abc", "a", "b", "c")
+    return net.model("abc", net.node("Sigmoid", "s", "b"))
+
+
+def heads() -> onnx.ModelProto:
+    """Rows of boxes from images of several sizes, as detectors end."""
+    net = branches()
+    net.node("AveragePool", "small", "a", kernel_shape=[2, 2], strides=[2, 2])
+    rows = []
+    for name, channels in (("a", 32), ("small", 32)):
+        net.conv(f"{name}_boxes", name, channels, 20)
+        net.node("Transpose", f"{name}_last", f"{name}_boxes", perm=[0, 2, 3, 1])
+        net.weights.append(numpy_helper.from_array(np.array([1, -1, 20], np.int64), f"{name}_shape"))
+        rows.append(net.node("Reshape", f"{name}_rows", f"{name}_last", f"{name}_shape"))
+    return net.model(net.node("Sigmoid", "y", net.join("rows", *rows)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "proto",
+    [
+        joined(),
+        joined(spatial=(12, 20), batch=3),  # tiles that fill images, which keep their rows
+        nested(),
+        partly(),
+        result_is_output(),
+        heads(),
+    ],
+    ids=["joined", "batch", "nested", "partly", "output", "heads"],
+)
+def test_against_onnxruntime(proto, threads):
+    shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
+    compare(onnx2halide.compile(proto, threads=threads), proto, [shape, shape])
+
+
+def test_open_sizes():
+    proto = joined(spatial=("height", "width"), batch="n")
+    compare(onnx2halide.compile(proto, threads=2), proto, [(1, 16, 13, 13), (2, 16, 9, 30), (1, 16, 1, 5), (3, 16, 40, 2)])
+
+
+def compare(compiled, proto: onnx.ModelProto, shapes) -> None:
+    peer = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(1)
+    for shape in shapes:
+        x = rng.normal(size=shape).astype(np.float32)
+        for got, expected in zip(compiled.run([x]), peer.run(None, {"x": x}), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)

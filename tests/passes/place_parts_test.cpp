@@ -1,0 +1,178 @@
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "compiler/passes/passes.h"
+#include "compiler/plan/groups.h"
+#include "compiler/plan/plan.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+std::unique_ptr<Graph> placed(const std::string& text) {
+    auto graph = parse_graph(text);
+    std::vector<std::vector<const Node*>> kernels;
+    for (const Group& group : cut_groups(*graph, Grouping::fused)) kernels.push_back(group.nodes);
+    place_parts(*graph, kernels);
+    return graph;
+}
+
+/// `y + 32, pitch 48`: where a value lies in another's memory, in elements; nothing where it has its own.
+std::string place(const Graph& graph, const char* name) {
+    const Value* value = graph.find(name);
+    if (!value->part) return "";
+    const auto pitch = value->pitch();
+    return fmt::format("{} + {}{}", value->part->whole->name, value->part->offset,
+                       pitch ? fmt::format(", pitch {}", *pitch) : "");
+}
+
+std::vector<std::string> steps(const Graph& graph) {
+    std::vector<std::string> names;
+    const Program program = make_program(graph, {Target::parse("x86-64-linux-avx2-fma")}, {.name = "model"});
+    for (const Step& step : program.main.steps) names.push_back(step.node().name);
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("operands of a Concat are made in their places in its result") {
+    const auto graph = placed(R"(
+        x = input float32[2,16]
+        z = input float32[2,32]
+        a = Relu(x)
+        b = Sigmoid(z)
+        y = Concat(a, b) axis=1
+        output y)");
+    CHECK(place(*graph, "a") == "y + 0, pitch 48");
+    CHECK(place(*graph, "b") == "y + 16, pitch 48");
+    CHECK(steps(*graph) == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("parts along an outermost axis are dense") {
+    const auto graph = placed(R"(
+        x = input float32[1,3,4]
+        a = Relu(x)
+        b = Sigmoid(x)
+        y = Concat(a, b) axis=1
+        output y)");
+    CHECK(place(*graph, "a") == "y + 0");
+    CHECK(place(*graph, "b") == "y + 12");
+}
+
+TEST_CASE("what is joined twice lies in the last result") {
+    const auto graph = placed(R"(
+        x = input float32[2,16]
+        a = Relu(x)
+        b = Sigmoid(x)
+        c = Tanh(x)
+        ab = Concat(a, b) axis=1
+        y = Concat(c, ab) axis=1
+        z = Neg(ab)
+        output y, z)");
+    CHECK(place(*graph, "ab") == "y + 16, pitch 48");
+    CHECK(place(*graph, "a") == "y + 16, pitch 48");
+    CHECK(place(*graph, "b") == "y + 32, pitch 48");
+    CHECK(place(*graph, "c") == "y + 0, pitch 48");
+    CHECK(steps(*graph) == std::vector<std::string>{"a", "b", "c", "z"});
+}
+
+TEST_CASE("a Concat copies what has another place") {
+    const auto graph = placed(R"(
+        x = input float32[2,16]
+        k = constant float32[2,16]
+        a = Relu(x)
+        b = Sigmoid(x)
+        c = Tanh(x)
+        y = Concat(x, a, b, b, k, c) axis=1
+        output y, c)");
+    CHECK(place(*graph, "x") == "");  // the caller's
+    CHECK(place(*graph, "a") == "y + 16, pitch 96");
+    CHECK(place(*graph, "b") == "");  // there are two of it
+    CHECK(place(*graph, "k") == "");
+    CHECK(place(*graph, "c") == "");  // the caller's, too
+    CHECK(find_node(*graph, "y")->integers("in_place") == std::vector<int64_t>{1});
+    CHECK(steps(*graph) == std::vector<std::string>{"a", "b", "c", "y"});
+}
+
+TEST_CASE("parts keep vectors whole, and runs along the innermost axis") {
+    const auto graph = placed(R"(
+        x = input float32[2,8]
+        z = input float32[2,3,16]
+        a = Relu(x)
+        b = Sigmoid(x)
+        short = Concat(a, b) axis=1
+        c = Relu(z)
+        d = Sigmoid(z)
+        middle = Concat(c, d) axis=1
+        output short, middle)");
+    for (const char* name : {"a", "b", "c", "d"}) CHECK(place(*graph, name) == "");
+}
+
+TEST_CASE("a part is seen through views of the same runs only") {
+    const auto graph = placed(R"(
+        x = input float32[1,6,32]
+        s = constant int64[3] 2 3 32
+        f = constant int64[1] 192
+        a = Relu(x)
+        v = Reshape(a, s)
+        b = Sigmoid(v)
+        w = Neg(v)
+        y = Concat(v, b) axis=2
+        c = Tanh(x)
+        d = Exp(x)
+        flat = Reshape(d, f)
+        e = Abs(flat)
+        z = Concat(c, d) axis=2
+        output y, w, z, e)");
+    CHECK(place(*graph, "a") == "y + 0, pitch 64");
+    CHECK(place(*graph, "v") == "y + 0, pitch 64");
+    CHECK(place(*graph, "b") == "y + 32, pitch 64");
+    CHECK(place(*graph, "c") == "z + 0, pitch 64");
+    CHECK(place(*graph, "d") == "");  // whose view has other runs
+}
+
+TEST_CASE("a Concat within a kernel has no memory to make parts in") {
+    const auto graph = placed(R"(
+        x = input float32[2,16]
+        a = Relu(x)
+        b = Sigmoid(x)
+        c = Concat(a, b) axis=1
+        y = Exp(c)
+        output y)");
+    CHECK(place(*graph, "a") == "");
+}
+
+TEST_CASE("rows of an open number have parts") {
+    const auto graph = placed(R"(
+        x = input float32[n,16]
+        a = Relu(x)
+        b = Sigmoid(x)
+        y = Concat(a, b) axis=1
+        c = Tanh(x)
+        d = Neg(x)
+        z = Concat(c, d) axis=0
+        output y, z)");
+    CHECK(place(*graph, "b") == "y + 16, pitch 32");
+    CHECK(place(*graph, "c") == "z + 0");
+    CHECK(place(*graph, "d") == "");  // which begins where only a run knows
+}
+
+TEST_CASE("a part's memory is no other's while its whole lives") {
+    const auto graph = placed(R"(
+        x = input float32[2,16]
+        a = Relu(x)
+        t = Exp(x)
+        b = Sigmoid(t)
+        y = Concat(a, b) axis=1
+        z = ReduceSum-11(y) axes=0,1
+        output z)");
+    const Program program = make_program(*graph, {Target::parse("x86-64-linux-avx2-fma")}, {.name = "model"});
+    const auto storage = [&](const char* name) { return &program.storage(graph->find(name)); };
+    CHECK(storage("a") == storage("y"));
+    CHECK(storage("b") == storage("y"));
+    CHECK(*storage("y")->bytes.constant() == 2 * 32 * 4);
+    CHECK(storage("y")->first_step == 0);
+}
+
+}  // namespace onnx2halide
