@@ -110,6 +110,42 @@ std::optional<KnownElements> AxisMapNode::known_output(size_t i) const {
     });
 }
 
+std::optional<NodeGenerator::Span> AxisMapNode::span_in_input(size_t i) const {
+    const TensorType &from = in(0), &to = out(i);
+    const AxisMap map = this->map(i);
+    std::vector<Dim> strides(to.rank());  // of the output's axes in the input's memory
+    Dim offset = 0, stride = 1;
+    for (size_t k = 0; k < from.layout.size(); ++k) {
+        const AxisSource& source = map[from.layout[k]];
+        const Dim& extent = from.shape[from.layout[k]];
+        if (!extent.is(1)) {
+            if (source.step != 1 || source.period || source.may_repeat) return {};
+            offset += source.offset * stride;
+            if (source.axis) strides[*source.axis] = stride;
+        }
+        stride = k == 0 && input(0)->part ? Dim(input(0)->part->pitch) : stride * extent;
+    }
+    const auto lie_apart = [&](const Dim& pitch) {
+        Dim expected = 1;
+        for (size_t k = 0; k < to.rank(); ++k) {
+            const int axis = to.layout[k];
+            if (!to.shape[axis].is(1) && prove_equal(strides[axis], expected) != Proof::yes) return false;
+            expected = k == 0 ? pitch : expected * to.shape[axis];
+        }
+        return true;
+    };
+    Dim pitch = to.rank() == 0 ? Dim(1) : to.extents()[0];
+    if (!lie_apart(pitch)) {
+        if (pitch.is(1)) return {};
+        const auto next =
+            std::find_if(to.layout.begin() + 1, to.layout.end(), [&](int i) { return !to.shape[i].is(1); });
+        if (next == to.layout.end() || !lie_apart(strides[*next])) return {};
+        pitch = strides[*next];
+    }
+    const auto first = offset.constant(), apart = pitch.constant();
+    return first && apart ? std::optional(Span{*first, *apart}) : std::nullopt;
+}
+
 Coordinates AxisMapNode::coordinates(KernelSource& source, size_t i) const {
     const Coordinates at = source.vars(out(i).rank());
     const AxisMap map = this->map(i);

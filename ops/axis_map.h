@@ -51,6 +51,9 @@ public:
     bool is_pointwise() const override;
     bool is_view() const override;
     std::optional<Layout> memory_order() const override;
+    std::optional<Span> span_in_input(size_t i) const override;
+    std::vector<int64_t> inputs_in_place() const override { return node_.integers("in_place", {}); }
+    bool is_done() const override { return node_.has("in_place"); }
 
 protected:
     /// Where the elements of output i come from.

@@ -108,7 +108,14 @@ public:
     /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.
     virtual bool is_view() const { return false; }
 
-    /// Inputs that lie in output 0 already (see Part), and that the node leaves out.
+    /// Where output i lies in input 0's memory, in elements: a part of it that needs no copy (see Part). Nothing where
+    /// there is none. Asked after layouts are set.
+    struct Span {
+        int64_t offset, pitch;
+    };
+    virtual std::optional<Span> span_in_input(size_t) const { return std::nullopt; }
+
+    /// Inputs that lie in the same memory as outputs (see Part), and that the node leaves out.
     virtual std::vector<int64_t> inputs_in_place() const { return {}; }
     /// Whether its outputs are complete without it.
     virtual bool is_done() const { return false; }

@@ -284,18 +284,14 @@ private:
         std::string text;
         for (const Value* tensor : program_.tensors) {
             const Storage& storage = program_.storage(tensor);
+            const std::string name = tensor_names_.at(tensor), offset = offset_text(tensor);
             if (storage.place == Place::input) {
-                text += fmt::format("    T({})->host = (uint8_t *)(uintptr_t)session->input_data[{}];\n",
-                                    tensor_names_.at(tensor), storage.index);
-                if (program_.is_gpu())
-                    text +=
-                        fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
+                text += fmt::format("    T({})->host = (uint8_t *)(uintptr_t)session->input_data[{}]{};\n", name,
+                                    storage.index, offset);
+                if (program_.is_gpu()) text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", name);
             } else if (storage.place == Place::output) {
-                const std::string offset = offset_text(tensor);
-                text += offset.empty() ? fmt::format("    T({})->host = session->output_data[{}];\n",
-                                                     tensor_names_.at(tensor), storage.index)
-                                       : fmt::format("    T({})->host = (uint8_t *)session->output_data[{}]{};\n",
-                                                     tensor_names_.at(tensor), storage.index, offset);
+                text += fmt::format("    T({})->host = {}session->output_data[{}]{};\n", name,
+                                    offset.empty() ? "" : "(uint8_t *)", storage.index, offset);
             }
         }
         return text;

@@ -63,8 +63,8 @@ void assign_layouts(Graph& graph);
 void flatten_images(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
 
 /// Lets what Concat nodes of their own kernels join be made in its place in their results (see Part): the nodes copy
-/// the rest, if there is one. Of `kernels` each has the nodes of one. The last pass: later ones would have to keep
-/// parts.
+/// the rest, if there is one. Lets what nodes of their own kernels take out of a tensor, as Split and Slice do, be
+/// parts of that. Of `kernels` each has the nodes of one. The last pass: later ones would have to keep parts.
 void place_parts(Graph& graph, const std::vector<std::vector<const Node*>>& kernels);
 
 /// Lets 4-bit and 2-bit elements of the graph's inputs and outputs share bytes, as ONNX stores them: nodes unpack what

@@ -16,8 +16,6 @@ const Node* view_that_makes(const Value& value) {
     return value.producer && make_generator(*value.producer)->is_view() ? value.producer : nullptr;
 }
 
-/// Places what is read by Concat nodes in their results, from the last node to the first: what becomes a part of a
-/// result that is one itself lies in the same whole.
 class PartPlacer {
 public:
     explicit PartPlacer(Graph& graph) : graph_(graph) {}
@@ -28,13 +26,56 @@ public:
             if (kernel.size() == 1) alone.insert(kernel.front());
         }
         std::vector<Node*> nodes;
-        for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
-        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-            if ((*node)->op_type == "Concat" && (*node)->domain.empty() && alone.contains(*node)) place_inputs(**node);
+        for (const auto& node : graph_.nodes()) {
+            if (alone.contains(node.get()) && make_generator(*node)->checks().empty()) nodes.push_back(node.get());
         }
+        // From the last to the first: what becomes a part of a result that is one itself lies in the same whole.
+        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+            if ((*node)->op_type == "Concat" && (*node)->domain.empty()) place_inputs(**node);
+        }
+        for (Node* node : nodes) place_outputs(*node);
     }
 
 private:
+    /// The value whose memory a value has.
+    static Value* memory_of(Value& value) {
+        Value* made = &value;
+        while (const Node* view = view_that_makes(*made)) made = view->inputs[0];
+        return made;
+    }
+
+    /// Whether nothing but a kernel or the caller makes a value, of a size that is known before the first step.
+    bool is_placed_early(const Value& value) const {
+        const bool is_input = std::find(graph_.inputs.begin(), graph_.inputs.end(), &value) != graph_.inputs.end();
+        if (value.port || (value.producer ? !make_generator(*value.producer)->is_kernel() : !is_input)) return false;
+        const std::set<std::string> symbols = value.checked_type().elements().symbols();
+        return std::all_of(symbols.begin(), symbols.end(),
+                           [&](const std::string& symbol) { return graph_.symbols.contains(symbol); });
+    }
+
+    /// Lets the outputs of a node that takes its input apart be parts of the input, if all can.
+    void place_outputs(Node& node) {
+        const auto generator = make_generator(node);
+        if (node.inputs.empty() || !node.inputs[0]) return;
+        Value& input = *node.inputs[0];
+        const Value& whole = input.part ? *input.part->whole : *memory_of(input);
+        if (!is_placed_early(whole)) return;
+        std::vector<std::pair<Part, std::vector<Value*>>> parts;  // and what has their memory
+        for (size_t i = 0; i < node.outputs.size(); ++i) {
+            Value* output = node.outputs[i];
+            if (!output) continue;
+            const auto span = generator->span_in_input(i);
+            if (!span || output->checked_type().elements().is(0)) return;
+            const int64_t offset = (input.part ? input.part->offset : 0) + span->offset;
+            Part part{&whole, offset, span->pitch};
+            std::vector<Value*> same_memory;
+            if (!add_views(*output, same_memory) || !can_all_be(same_memory, part, *output)) return;
+            parts.emplace_back(part, std::move(same_memory));
+        }
+        for (const auto& [part, same_memory] : parts) make_parts(same_memory, part);
+        node.attributes["in_place"] = std::vector<int64_t>{0};
+    }
+
     void place_inputs(Node& concat) {
         std::vector<int64_t> in_place;
         const Value* result = concat.outputs[0];
@@ -71,19 +112,22 @@ private:
 
     bool place_value(Value& input, const Part& part, const Node& concat) {
         if (std::count(concat.inputs.begin(), concat.inputs.end(), &input) > 1) return false;
-        Value* made = &input;
-        while (const Node* view = view_that_makes(*made)) made = view->inputs[0];
-        if (!made->producer || !make_generator(*made->producer)->is_kernel()) return false;
+        Value* made = memory_of(input);
         std::vector<Value*> same_memory;
-        if (!add_views(*made, same_memory)) return false;
-        const auto fits = [&](const Value* value) { return can_be(*value, part, input); };
-        if (!std::all_of(same_memory.begin(), same_memory.end(), fits)) return false;
-        const bool is_dense = part.pitch == *input.checked_type().extents()[0].constant();
+        if (!made->producer || !is_placed_early(*made) || !add_views(*made, same_memory) ||
+            !can_all_be(same_memory, part, input))
+            return false;
+        make_parts(same_memory, part);
+        return true;
+    }
+
+    /// A part of one value is one of all that has its memory; where it is dense, of other runs as well.
+    static void make_parts(const std::vector<Value*>& same_memory, const Part& part) {
+        const bool is_dense = same_memory.front()->checked_type().extents()[0].is(part.pitch);
         for (Value* value : same_memory) {
             value->part = part;
             if (is_dense) value->part->pitch = *value->checked_type().extents()[0].constant();
         }
-        return true;
     }
 
     /// A value and all its views; false where one is read by what counts on a memory of its own.
@@ -97,11 +141,17 @@ private:
         });
     }
 
-    bool can_be(const Value& value, const Part& part, const Value& input) const {
+    bool can_all_be(const std::vector<Value*>& same_memory, const Part& part, const Value& named) const {
+        return std::all_of(same_memory.begin(), same_memory.end(),
+                           [&](const Value* value) { return can_be(*value, part, named); });
+    }
+
+    /// Whether a value that has the memory of `named` can be a part.
+    bool can_be(const Value& value, const Part& part, const Value& named) const {
         if (value.part || value.port || !value.bindings.empty() || value.is_constant() || graph_.is_output(&value))
             return false;
         const auto run = value.checked_type().extents()[0].constant(),
-                   own = input.checked_type().extents()[0].constant();
+                   own = named.checked_type().extents()[0].constant();
         if (!run || !own) return false;
         return part.pitch == *own ||
                (*run == *own && *run * info(value.checked_type().element).bytes >= least_run_bytes);

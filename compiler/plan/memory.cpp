@@ -21,6 +21,11 @@ public:
                       [&](const Step& step) { computed_.insert(step.outputs.begin(), step.outputs.end()); });
         for_each_step(program_.main, [&](const Step& step) { note_uses(step); });
         const Graph& graph = *program_.graph;
+        for (const auto& node : graph.nodes()) {
+            for (const Value* output : node->outputs) {
+                if (output && output->part) wholes_.insert(output->part->whole);
+            }
+        }
         for (const Value* output : graph.outputs) last_uses_[viewed(output)] = INT_MAX;
         for (size_t i = 0; i < graph.inputs.size(); ++i) new_storage(graph.inputs[i], Place::input, i);
         plan_block(program_.main);
@@ -101,7 +106,6 @@ private:
         if (!program_.storage_of.contains(whole)) new_storage(whole, Place::arena, 0, step, step);
         extend(whole, step);
         share(part, whole);
-        has_parts_.insert(program_.storage_of.at(whole));
     }
 
     /// Each branch writes its results where those of the node are read.
@@ -206,6 +210,7 @@ private:
     void share(const Value* value, const Value* owner) {
         program_.storage_of[value] = program_.storage_of.at(owner);
         program_.tensors.push_back(value);
+        note_parts(value);
     }
 
     Storage& storage_of(const Value* value) {
@@ -214,7 +219,7 @@ private:
         const Value* root = viewed(value);
         if (root == value) {
             if (value->constant) return new_storage(value, Place::weight, 0);
-            // What is joined in its place no step makes, but its parts.
+            // What its parts make, or what is a part of it, no step makes.
             if (value->part && program_.storage_of.contains(value->part->whole)) {
                 share(value, value->part->whole);
                 return program_.storages[program_.storage_of.at(value)];
@@ -233,7 +238,12 @@ private:
         program_.storage_of[value] = program_.storages.size();
         program_.storages.push_back({place, value, index, nullptr, value->checked_type().bytes(), first, last, 0});
         program_.tensors.push_back(value);
+        note_parts(value);
         return program_.storages.back();
+    }
+
+    void note_parts(const Value* value) {
+        if (wholes_.contains(value)) has_parts_.insert(program_.storage_of.at(value));
     }
 
     void place_weights() {
@@ -269,6 +279,7 @@ private:
     Program& program_;
     std::unordered_map<const Value*, const Value*> viewed_;
     std::set<const Value*> computed_;                  // outputs of steps
+    std::set<const Value*> wholes_;                    // that others are parts of
     std::set<size_t> has_parts_;                       // storages that several tensors have parts of
     std::unordered_map<const Value*, int> last_uses_;  // of what `viewed` gives
     std::map<const Value*, const Value*> next_;        // what a turn makes of what it takes from the last one

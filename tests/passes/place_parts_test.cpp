@@ -158,6 +158,76 @@ TEST_CASE("rows of an open number have parts") {
     CHECK(place(*graph, "d") == "");  // which begins where only a run knows
 }
 
+TEST_CASE("what is taken out of a tensor is a part of it") {
+    const auto graph = placed(R"(
+        x = input float32[2,48]
+        s = constant int64[2] 16 32
+        b = constant int64[1] 0
+        e = constant int64[1] 16
+        i = constant int64[1] 1
+        r = Relu(x)
+        p, q = Split(r, s) axis=1
+        u = Sigmoid(p)
+        v = Tanh(q)
+        w = Slice(q, b, e, i)
+        t = Exp(w)
+        z = Neg(w)
+        output u, v, t, z)");
+    CHECK(place(*graph, "p") == "r + 0, pitch 48");
+    CHECK(place(*graph, "q") == "r + 16, pitch 48");
+    CHECK(place(*graph, "w") == "r + 16, pitch 48");
+    CHECK(steps(*graph) == std::vector<std::string>{"r", "u", "v", "t", "z"});
+}
+
+TEST_CASE("one of several along an outermost axis is dense, and the caller's memory has parts, too") {
+    const auto graph = placed(R"(
+        x = input float32[3,2,5,8]
+        i = constant int64[] 2
+        q = Gather(x, i) axis=0
+        u = Sigmoid(q)
+        v = Tanh(q)
+        output u, v)");
+    CHECK(place(*graph, "q") == "x + 160");
+    CHECK(steps(*graph) == std::vector<std::string>{"u", "v"});
+}
+
+TEST_CASE("what is taken out in steps, or goes to the caller, is copied") {
+    const auto graph = placed(R"(
+        x = input float32[4,32]
+        b = constant int64[2] 0 0
+        e = constant int64[2] 4 32
+        i = constant int64[2] 0 1
+        d = constant int64[2] 2 2
+        s = constant int64[2] 16 16
+        w = Slice(x, b, e, i, d)
+        u = Sigmoid(w)
+        v = Tanh(w)
+        p, q = Split(x, s) axis=1
+        r = Relu(p)
+        output u, v, q, r)");
+    CHECK(place(*graph, "w") == "");
+    CHECK(place(*graph, "p") == "");
+    CHECK(place(*graph, "q") == "");
+}
+
+TEST_CASE("nothing overwrites a tensor whose parts are read later") {
+    const auto graph = placed(R"(
+        x = input float32[2,32]
+        s = constant int64[2] 16 16
+        r = Exp(x)
+        p, q = Split(r, s) axis=1
+        a = Sigmoid(r)
+        b = Add(p, q)
+        c = Neg(a)
+        d = Abs(a)
+        output b, c, d)");
+    const Program program = make_program(*graph, {Target::parse("x86-64-linux-avx2-fma")}, {.name = "model"});
+    const auto storage = [&](const char* name) { return &program.storage(graph->find(name)); };
+    CHECK(storage("p") == storage("r"));
+    CHECK(storage("a") != storage("r"));
+    CHECK(storage("r")->last_step == 2);  // of b
+}
+
 TEST_CASE("a part's memory is no other's while its whole lives") {
     const auto graph = placed(R"(
         x = input float32[2,16]

@@ -1,4 +1,4 @@
-"""Networks whose Concat operands are made in their places, against onnxruntime."""
+"""Networks whose tensors are made in their places in others, or taken out of them without a copy, against onnxruntime."""
 
 import numpy as np
 import onnx
@@ -88,6 +88,34 @@ def heads() -> onnx.ModelProto:
     return net.model(net.node("Sigmoid", "y", net.join("rows", *rows)))
 
 
+def split(spatial=(13, 13), batch=1) -> onnx.ModelProto:
+    """Halves of a result's channels, of which one goes on as it is, and of the caller's image."""
+    net = Network(32, spatial, batch)
+    net.weights.append(numpy_helper.from_array(np.array([16, 16], np.int64), "halves"))
+    net.conv("a", "x", 32, 32, kernel=3)
+    for whole in ("x", "a"):
+        net.nodes.append(helper.make_node("Split", [whole, "halves"], [f"{whole}1", f"{whole}2"], axis=1))
+    net.conv("b", "a1", 16, 16, kernel=3)
+    net.node("Sigmoid", "c", "x2")
+    net.join("all", "a2", "b", "c", "a1")
+    return net.model(net.conv("y", "all", 64, 16), net.node("Neg", "z", "a"))
+
+
+def slices() -> onnx.ModelProto:
+    """Rows that move up, as in a network of shifted windows, and a plane of several."""
+    net = Network(16, (12, 20))
+    for name, number in (("zero", 0), ("three", 3), ("end", 1000), ("rows", 2)):
+        net.weights.append(numpy_helper.from_array(np.array([number], np.int64), name))
+    net.weights.append(numpy_helper.from_array(np.array(5, np.int64), "five"))
+    net.node("Relu", "a", "x")
+    net.node("Slice", "top", "a", "zero", "three", "rows")
+    net.node("Slice", "rest", "a", "three", "end", "rows")
+    net.node("Gather", "plane", "a", "five", axis=1)
+    return net.model(
+        net.node("Exp", "moved", net.join("both", "rest", "top", axis=2)), net.node("Sigmoid", "y", "plane"), net.node("Tanh", "z", "plane")
+    )
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "proto",
@@ -98,17 +126,22 @@ def heads() -> onnx.ModelProto:
         partly(),
         result_is_output(),
         heads(),
+        split(),
+        split(spatial=(12, 20), batch=2),
+        slices(),
     ],
-    ids=["joined", "batch", "nested", "partly", "output", "heads"],
+    ids=["joined", "batch", "nested", "partly", "output", "heads", "split", "split-batch", "slices"],
 )
 def test_against_onnxruntime(proto, threads):
     shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
     compare(onnx2halide.compile(proto, threads=threads), proto, [shape, shape])
 
 
-def test_open_sizes():
-    proto = joined(spatial=("height", "width"), batch="n")
-    compare(onnx2halide.compile(proto, threads=2), proto, [(1, 16, 13, 13), (2, 16, 9, 30), (1, 16, 1, 5), (3, 16, 40, 2)])
+@pytest.mark.parametrize("make", [joined, split])
+def test_open_sizes(make):
+    proto = make(spatial=("height", "width"), batch="n")
+    channels = proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value
+    compare(onnx2halide.compile(proto, threads=2), proto, [(n, channels, y, x) for n, y, x in ((1, 13, 13), (2, 9, 30), (1, 1, 5), (3, 40, 2))])
 
 
 def compare(compiled, proto: onnx.ModelProto, shapes) -> None:
