@@ -29,7 +29,7 @@ public:
     TiledAxis(const WindowAxis& window, const KernelAxis& kernel, int outputs, std::string coordinate,
               std::string place)
         : coordinate(std::move(coordinate)), place(std::move(place)), kernel_(kernel), window_(window),
-          outputs_(outputs), block_(int64_t{outputs} * kernel.dilation) {}
+          block_(int64_t{outputs} * kernel.dilation) {}
 
     const std::string coordinate, place;
 
@@ -66,8 +66,7 @@ public:
 private:
     KernelAxis kernel_;
     WindowAxis window_;
-    int outputs_;
-    int64_t block_;
+    int64_t block_;  // outputs of a block
 };
 
 std::string part_var(const std::string& coordinate) { return coordinate + "_part"; }
@@ -176,49 +175,60 @@ Coordinates places_of(const Axes& axes) {
 
 }  // namespace
 
-void WinogradConv::transform_inputs(KernelSource& source, const std::vector<TiledAxis>& axes) const {
+void WinogradConv::add_parts(const std::vector<TiledAxis>& axes,
+                             const std::function<std::string(const TiledAxis&)>& part, Coordinates& front,
+                             Coordinates& planes) {
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+        if (axes[axis].parts() > 1) (axis == rows ? planes : front).push_back(part(axes[axis]));
+    }
+}
+
+std::string WinogradConv::tile_element(KernelSource& source, const std::vector<TiledAxis>& axes,
+                                       const std::string& row_tap, const std::string& column_tap) const {
     Coordinates at = source.vars(in(0).rank());
-    const std::string c = at[1], t = source.var("t");
-    const std::string input = func(source, input_role, "_input");
+    const std::string t = source.var("t");
+    if (axes.size() == 1) {
+        at[2] = axes[rows].input(source, t, row_tap);
+    } else {
+        const std::string across = source.dim(axes[columns].tiles());
+        at[at.size() - 1] = axes[columns].input(source, fmt::format("{} % {}", t, across), column_tap);
+        at[at.size() - 2] = axes[rows].input(source, fmt::format("{} / {}", t, across), row_tap);
+    }
+    return KernelSource::call(source.kept(output(0), input_role), in(0), at);
+}
+
+void WinogradConv::transform_inputs(KernelSource& source, const std::vector<TiledAxis>& axes) const {
+    const Coordinates at = source.vars(in(0).rank());
+    const std::string t = source.var("t"), input = func(source, input_role, "_input");
     const WinogradLoops loops(window(), group_, *inputs_per_group().constant(), *channels_per_group().constant());
     const bool has_more_channels = loops.transformed_inputs(source.target()) > loops.inputs * group_;
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             read_exterior(source, this->input(0), with_input_for_taps(tiles_window(), source.target()),
                                           at, "0.0f", has_more_channels)));
-    const bool is_signal = axes.size() == 1;
-    const std::string across = is_signal ? "" : source.dim(axes[columns].tiles());
-    source.comment(is_signal ? fmt::format("Tile t has {} outputs, and {} inputs.", outputs_[rows], places_[rows])
-                             : fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.",
-                                           outputs_[rows], outputs_[columns], places_[rows], places_[columns], across));
-    const auto element_of_input = [&](const std::string& row_tap, const std::string& column_tap) {
-        Coordinates from = at;
-        if (is_signal) {
-            from[2] = axes[rows].input(source, t, row_tap);
-        } else {
-            from[from.size() - 1] = axes[columns].input(source, fmt::format("{} % {}", t, across), column_tap);
-            from[from.size() - 2] = axes[rows].input(source, fmt::format("{} / {}", t, across), row_tap);
-        }
-        return KernelSource::call(input, in(0), from);
-    };
+    source.comment(axes.size() == 1
+                       ? fmt::format("Tile t has {} outputs, and {} inputs.", outputs_[rows], places_[rows])
+                       : fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.",
+                                     outputs_[rows], outputs_[columns], places_[rows], places_[columns],
+                                     source.dim(axes[columns].tiles())));
     const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", places_[axis]); };
-    Coordinates front = {c}, planes = this->planes(source);
-    for (const TiledAxis& axis : axes) {
-        if (axis.parts() > 1) (&axis == &axes[rows] ? planes : front).push_back(source.var(axis.part()));
-    }
+    Coordinates front = {at[1]}, planes = this->planes(source);
+    add_parts(
+        axes, [&](const TiledAxis& axis) { return source.var(axis.part()); }, front, planes);
     front.push_back(t);
     const Coordinates places = places_of(axes);
     std::string value;
     if (places.size() == 2) {
         const TiledAxis &row = axes[rows], &column = axes[columns];
         const std::string func_across = func(source, across_role, "_across");
-        source.line(fmt::format("{} = {};", element(source, func_across, front, {column.place, row.coordinate}, planes),
-                                transform(of_input(columns), column.place, element_of_input(row.coordinate, "tap"))));
+        source.line(
+            fmt::format("{} = {};", element(source, func_across, front, {column.place, row.coordinate}, planes),
+                        transform(of_input(columns), column.place, tile_element(source, axes, row.coordinate, "tap"))));
         value =
             transform(of_input(rows), row.place, element(source, func_across, front, {column.place, "tap"}, planes));
     } else if (axes[rows].is_transformed()) {
-        value = transform(of_input(rows), axes[rows].place, element_of_input("tap", ""));
+        value = transform(of_input(rows), axes[rows].place, tile_element(source, axes, "tap", ""));
     } else {
-        value = transform(of_input(columns), axes[columns].place, element_of_input("", "tap"));
+        value = transform(of_input(columns), axes[columns].place, tile_element(source, axes, "", "tap"));
     }
     const std::string tiles = func(source, tiles_role, "_tiles");
     source.line(fmt::format("{} = {};", element(source, tiles, front, places, planes), value));
@@ -264,11 +274,11 @@ void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxi
     }
     leave_out_taps(source, rdom, tap);
     Coordinates front = {input_channel(source, channel(source, c), tap)};
-    for (const TiledAxis& axis : axes) {
-        if (axis.parts() == 1) continue;
+    const auto part = [&](const TiledAxis& axis) {
         weight_at.push_back(source.rvar("k" + axis.part()));
-        (&axis == &axes[rows] ? input_planes : front).push_back(weight_at.back());
-    }
+        return weight_at.back();
+    };
+    add_parts(axes, part, front, input_planes);
     front.push_back(t);
     weight_at.insert(weight_at.end(), {tap.channel, fmt::format("{} % {}", c, block)});
     const std::string sum = func(source, products_role, "_sum"), product = func(source, product_role, "_product");

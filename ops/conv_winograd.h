@@ -48,6 +48,14 @@ private:
     /// Innermost first.
     std::vector<Term> terms(KernelSource& source) const;
 
+    /// Adds coordinates for parts of the kernel: behind the channel those along columns, whose phases' inputs follow
+    /// each other in memory; those along rows outside of tiles.
+    static void add_parts(const std::vector<TiledAxis>& axes, const std::function<std::string(const TiledAxis&)>& part,
+                          Coordinates& front, Coordinates& planes);
+    /// An element of the input under a part of the kernel, of tile t; a tap is empty along an axis without transforms.
+    std::string tile_element(KernelSource& source, const std::vector<TiledAxis>& axes, const std::string& row_tap,
+                             const std::string& column_tap) const;
+
     // The steps of the algorithm.
     void transform_inputs(KernelSource& source, const std::vector<TiledAxis>& axes) const;
     void add_products(KernelSource& source, const std::vector<TiledAxis>& axes) const;
@@ -55,7 +63,7 @@ private:
     /// A Func of this output, which the schedule finds under its role.
     std::string func(KernelSource& source, const char* role, const std::string& suffix) const;
     /// `conv_tiles(c, t, i, j, n)`: an element of one of these Funcs. In front there are the channel, a part of the
-    /// kernel along columns, whose phases' inputs lie behind each other, and the tile.
+    /// kernel along columns, where there are several, and the tile.
     std::string element(KernelSource& source, const std::string& func, const Coordinates& front,
                         const Coordinates& place, const Coordinates& planes) const;
     /// The output's coordinates along axes outside of tiles.

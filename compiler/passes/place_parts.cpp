@@ -16,6 +16,19 @@ const Node* view_that_makes(const Value& value) {
     return value.producer && make_generator(*value.producer)->is_view() ? value.producer : nullptr;
 }
 
+/// The value whose memory a value has.
+Value* memory_of(Value& value) {
+    Value* made = &value;
+    while (const Node* view = view_that_makes(*made)) made = view->inputs[0];
+    return made;
+}
+
+/// The elements of a tensor along its innermost axis; nothing where only a run knows.
+std::optional<int64_t> run_of(const Value& value) {
+    const TensorType& type = value.checked_type();
+    return type.rank() == 0 ? 1 : type.extents()[0].constant();
+}
+
 class PartPlacer {
 public:
     explicit PartPlacer(Graph& graph) : graph_(graph) {}
@@ -37,20 +50,19 @@ public:
     }
 
 private:
-    /// The value whose memory a value has.
-    static Value* memory_of(Value& value) {
-        Value* made = &value;
-        while (const Node* view = view_that_makes(*made)) made = view->inputs[0];
-        return made;
+    /// Whether the size of a tensor is known before the first step, and its memory holds the elements themselves.
+    bool has_early_size(const Value& value) const {
+        const TensorType& type = value.checked_type();
+        const std::set<std::string> symbols = type.elements().symbols();
+        return type.element != ElementType::string && !type.box &&
+               std::all_of(symbols.begin(), symbols.end(),
+                           [&](const std::string& symbol) { return graph_.symbols.contains(symbol); });
     }
 
-    /// Whether nothing but a kernel or the caller makes a value, of a size that is known before the first step.
-    bool is_placed_early(const Value& value) const {
+    /// Whether a kernel makes a value, or the caller.
+    bool has_memory(const Value& value) const {
         const bool is_input = std::find(graph_.inputs.begin(), graph_.inputs.end(), &value) != graph_.inputs.end();
-        if (value.port || (value.producer ? !make_generator(*value.producer)->is_kernel() : !is_input)) return false;
-        const std::set<std::string> symbols = value.checked_type().elements().symbols();
-        return std::all_of(symbols.begin(), symbols.end(),
-                           [&](const std::string& symbol) { return graph_.symbols.contains(symbol); });
+        return !value.port && (value.producer ? make_generator(*value.producer)->is_kernel() : is_input);
     }
 
     /// Lets the outputs of a node that takes its input apart be parts of the input, if all can.
@@ -59,26 +71,31 @@ private:
         if (node.inputs.empty() || !node.inputs[0]) return;
         Value& input = *node.inputs[0];
         const Value& whole = input.part ? *input.part->whole : *memory_of(input);
-        if (!is_placed_early(whole)) return;
-        std::vector<std::pair<Part, std::vector<Value*>>> parts;  // and what has their memory
+        if (!has_memory(whole) || !has_early_size(whole)) return;
+        struct Place {
+            Part part;
+            std::vector<Value*> same_memory;
+            const Value* output;
+        };
+        std::vector<Place> places;
         for (size_t i = 0; i < node.outputs.size(); ++i) {
             Value* output = node.outputs[i];
             if (!output) continue;
             const auto span = generator->span_in_input(i);
             if (!span || output->checked_type().elements().is(0)) return;
             const int64_t offset = (input.part ? input.part->offset : 0) + span->offset;
-            Part part{&whole, offset, span->pitch};
-            std::vector<Value*> same_memory;
-            if (!add_views(*output, same_memory) || !can_all_be(same_memory, part, *output)) return;
-            parts.emplace_back(part, std::move(same_memory));
+            Place place{{&whole, offset, span->pitch}, {}, output};
+            if (!add_views(*output, place.same_memory) || !can_all_be(place.same_memory, place.part, *output)) return;
+            places.push_back(std::move(place));
         }
-        for (const auto& [part, same_memory] : parts) make_parts(same_memory, part);
+        for (const Place& place : places) make_parts(place.same_memory, place.part, *place.output);
         node.attributes["in_place"] = std::vector<int64_t>{0};
     }
 
     void place_inputs(Node& concat) {
         std::vector<int64_t> in_place;
         const Value* result = concat.outputs[0];
+        if (!has_early_size(*result)) return;
         const size_t axis = concat_axis(concat);
         Dim start = 0;
         for (size_t i = 0; i < concat.inputs.size(); ++i) {
@@ -95,8 +112,8 @@ private:
     /// Where an operand that starts there along the axis lies in a result, if it can.
     static std::optional<Part> part_of(const Value& result, size_t axis, const Dim& start, const Value& input) {
         const TensorType &whole = result.checked_type(), &own = input.checked_type();
-        const auto first = start.constant(), run = own.extents()[0].constant();
-        const auto pitch = result.part ? result.part->pitch : whole.extents()[0].constant();
+        const auto first = start.constant(), run = run_of(input),
+                   pitch = result.part ? result.part->pitch : run_of(result);
         if (!first || !run || !pitch || own.elements().is(0)) return {};
         const auto along = std::find(whole.layout.begin(), whole.layout.end(), static_cast<int>(axis));
         const bool is_last = std::all_of(along + 1, whole.layout.end(), [&](int i) { return whole.shape[i].is(1); });
@@ -114,19 +131,20 @@ private:
         if (std::count(concat.inputs.begin(), concat.inputs.end(), &input) > 1) return false;
         Value* made = memory_of(input);
         std::vector<Value*> same_memory;
-        if (!made->producer || !is_placed_early(*made) || !add_views(*made, same_memory) ||
+        if (!made->producer || !has_memory(*made) || !add_views(*made, same_memory) ||
             !can_all_be(same_memory, part, input))
             return false;
-        make_parts(same_memory, part);
+        make_parts(same_memory, part, input);
         return true;
     }
 
-    /// A part of one value is one of all that has its memory; where it is dense, of other runs as well.
-    static void make_parts(const std::vector<Value*>& same_memory, const Part& part) {
-        const bool is_dense = same_memory.front()->checked_type().extents()[0].is(part.pitch);
+    /// Makes parts of a value, which lies as `part` says, and of all others with its memory: where it is dense, these
+    /// are, whatever their runs.
+    static void make_parts(const std::vector<Value*>& same_memory, const Part& part, const Value& named) {
+        const bool is_dense = part.pitch == run_of(named);
         for (Value* value : same_memory) {
             value->part = part;
-            if (is_dense) value->part->pitch = *value->checked_type().extents()[0].constant();
+            if (is_dense) value->part->pitch = *run_of(*value);
         }
     }
 
@@ -150,11 +168,9 @@ private:
     bool can_be(const Value& value, const Part& part, const Value& named) const {
         if (value.part || value.port || !value.bindings.empty() || value.is_constant() || graph_.is_output(&value))
             return false;
-        const auto run = value.checked_type().extents()[0].constant(),
-                   own = named.checked_type().extents()[0].constant();
-        if (!run || !own) return false;
-        return part.pitch == *own ||
-               (*run == *own && *run * info(value.checked_type().element).bytes >= least_run_bytes);
+        const auto run = run_of(value);
+        return run && (part.pitch == run_of(named) ||
+                       (run == run_of(named) && *run * info(value.checked_type().element).bytes >= least_run_bytes));
     }
 
     static size_t concat_axis(const Node& concat) {

@@ -132,6 +132,50 @@ TEST_CASE("a part is seen through views of the same runs only") {
     CHECK(place(*graph, "d") == "");  // whose view has other runs
 }
 
+TEST_CASE("a dense part is dense in every view") {
+    const auto graph = placed(R"(
+        x = input float32[6,32]
+        s = constant int64[1] 192
+        a = Relu(x)
+        b = Exp(x)
+        v = Reshape(a, s)
+        w = Reshape(b, s)
+        c = Neg(b)
+        y = Concat(v, w) axis=0
+        output y, c)");
+    CHECK(place(*graph, "a") == "y + 0");
+    CHECK(place(*graph, "b") == "y + 192");
+    CHECK(place(*graph, "w") == "y + 192");
+    CHECK(graph->find("b")->part->pitch == 32);
+}
+
+TEST_CASE("a tensor of a size that only a run knows has no parts") {
+    const auto graph = placed(R"(
+        x = input float32[2,32]
+        m = input bool[2]
+        a = Relu(x)
+        f = Compress(x, m) axis=0
+        y = Concat(a, f) axis=0
+        s = constant int64[2] 16 16
+        p, q = Split(f, s) axis=1
+        b = Neg(p)
+        c = Exp(q)
+        output y, b, c)");
+    for (const char* name : {"a", "f", "p", "q"}) CHECK(place(*graph, name) == "");
+}
+
+TEST_CASE("a scalar is a part of a row") {
+    const auto graph = placed(R"(
+        x = input float32[8]
+        i = constant int64[] 3
+        a = Gather(x, i) axis=0
+        b = Neg(a)
+        c = Exp(a)
+        output b, c)");
+    CHECK(place(*graph, "a") == "x + 3");
+    CHECK(steps(*graph) == std::vector<std::string>{"b", "c"});
+}
+
 TEST_CASE("a Concat within a kernel has no memory to make parts in") {
     const auto graph = placed(R"(
         x = input float32[2,16]
