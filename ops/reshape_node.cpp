@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -131,7 +132,13 @@ void ReshapeNode::algorithm(KernelSource& source) const {
 void ReshapeNode::schedule(KernelSource& source) const {
     const auto stretches = interleaved();
     const Loops loops = turning_loops(source.output_loops());
-    if (!stretches || source.target().is_gpu() || source.output_count() != 1) return MovementNode::schedule(source);
+    if (source.target().is_gpu() || source.output_count() != 1) return MovementNode::schedule(source);
+    if (const auto width = width_within_runs(source.target().lanes(loops.element))) {
+        source.schedule(loops.func, {fmt::format("vectorize({}, {}, {})", loops.vars[0], *width,
+                                                 tail_strategy(loops.extents[0], *width, false))});
+        return parallelise(source, loops);
+    }
+    if (!stretches) return MovementNode::schedule(source);
     const std::string &c = loops.vars[0], from = source.var(c + "_from"), place = source.var(c + "_place"),
                       vector = source.var(c + "_vector");
     const int64_t length = *loops.extents[0].constant() / *stretches;
@@ -148,6 +155,21 @@ void ReshapeNode::schedule(KernelSource& source) const {
                                  fmt::format("reorder({})", fmt::join(tiled.vars, ", ")),
                                  fmt::format("vectorize({})", place), fmt::format("unroll({})", from)});
     parallelise(source, tiled, 2);
+}
+
+std::optional<int> ReshapeNode::width_within_runs(int lanes) const {
+    constexpr int64_t least = 4;
+    const auto read = in(0).innermost_axis(), written = out(0).innermost_axis();
+    for (const Segment& segment : segments(in(0).shape, out(0).shape)) {
+        const bool joins_runs =
+            segment.in.size() > 1 && segment.in.back() == read && !segment.out.empty() && segment.out.back() == written;
+        if (!joins_runs) continue;
+        const auto run = in(0).shape[*read].constant(), whole = out(0).shape[*written].constant();
+        if (!run || !whole || *whole <= *run || *run % lanes == 0) return {};
+        const int64_t both = std::gcd(*run, *whole), width = std::min<int64_t>(both & -both, lanes);
+        return width >= least ? std::optional(static_cast<int>(width)) : std::nullopt;
+    }
+    return {};
 }
 
 std::optional<int64_t> ReshapeNode::interleaved() const {

@@ -21,7 +21,8 @@ public:
     std::optional<Layout> memory_order() const override;
     void algorithm(KernelSource& source) const override;
     /// Where the output's innermost axis takes turns through several stretches of memory, as a shuffle of channels
-    /// does, each is read in vectors and these are interleaved in registers.
+    /// does, each is read in vectors and these are interleaved in registers. Where it joins short runs, as of an
+    /// attention's heads, vectors end where runs do.
     void schedule(KernelSource& source) const override;
 
 protected:
@@ -31,6 +32,9 @@ private:
     /// How many stretches of memory the output's innermost axis goes through in turns; nothing where it goes along one,
     /// or through many.
     std::optional<int64_t> interleaved() const;
+    /// The elements of vectors that fit into the input's runs, of which the output's innermost axis has several;
+    /// nothing where vectors of so many lanes do, or none of several.
+    std::optional<int> width_within_runs(int lanes) const;
 };
 
 }  // namespace onnx2halide

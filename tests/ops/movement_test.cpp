@@ -1,5 +1,8 @@
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
+#include "compiler/passes/passes.h"
+#include "compiler/plan/plan.h"
 #include "ops/node_generator.h"
 #include "tests/small_graph.h"
 
@@ -258,6 +261,26 @@ TEST_CASE("what cannot be moved so") {
     for (const auto& row : rows) {
         CHECK_THROWS_WITH(parse_graph(std::string(row.graph) + "\n output y"), row.expected);
     }
+}
+
+TEST_CASE("vectors end where the short runs that a reshape joins do") {
+    const auto schedule = [](int head) {
+        const auto graph = parse_graph(fmt::format(R"(
+            x = input float32[2,4,5,{}]
+            t = Transpose(x) perm=0,2,1,3
+            s = constant int64[3] 2 5 {}
+            y = Reshape(t, s)
+            output y)",
+                                                   head, 4 * head));
+        assign_layouts(*graph);
+        const Program program = make_program(*graph, {Target::parse("x86-64-linux-avx512_skylake")}, {.name = "test"});
+        return program.kernels.back().source().text();
+    };
+    CHECK_THAT(schedule(8), Catch::Contains("vectorize(x, 8, "));
+    CHECK_THAT(schedule(24), Catch::Contains("vectorize(x, 8, "));
+    CHECK_THAT(schedule(20), Catch::Contains("vectorize(x, 4, "));
+    CHECK_THAT(schedule(64), Catch::Contains("vectorize(x, lanes, "));
+    CHECK_THAT(schedule(6), Catch::Contains("vectorize(x, lanes, "));
 }
 
 }  // namespace onnx2halide
