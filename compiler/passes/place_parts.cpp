@@ -95,7 +95,8 @@ private:
     void place_inputs(Node& concat) {
         std::vector<int64_t> in_place;
         const Value* result = concat.outputs[0];
-        if (!has_early_size(*result)) return;
+        // What a run reads off a result it reads when its node is computed.
+        if (!has_early_size(*result) || !result->bindings.empty()) return;
         const size_t axis = concat_axis(concat);
         Dim start = 0;
         for (size_t i = 0; i < concat.inputs.size(); ++i) {

@@ -187,11 +187,17 @@ def test_only_what_it_can_compute(options):
 
 
 def resized(proto: onnx.ModelProto, spatial: list[int]) -> onnx.ModelProto:
-    """The same convolution, of outputs as large as its inputs."""
+    """The same convolution of an input of this size."""
     fixed = onnx.ModelProto()
     fixed.CopyFrom(proto)
-    for value in (fixed.graph.input[0], fixed.graph.output[0]):
-        for dim, extent in zip(value.type.tensor_type.shape.dim[2:], spatial, strict=True):
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.graph.node[0].attribute}
+    kernel = proto.graph.initializer[0].dims[2:]
+    places = [
+        (extent + sum(attributes["pads"][i :: len(spatial)]) - attributes["dilations"][i] * (kernel[i] - 1) - 1) // attributes["strides"][i] + 1
+        for i, extent in enumerate(spatial)
+    ]
+    for value, extents in ((fixed.graph.input[0], spatial), (fixed.graph.output[0], places)):
+        for dim, extent in zip(value.type.tensor_type.shape.dim[2:], extents, strict=True):
             dim.dim_value = extent
     return fixed
 
@@ -203,15 +209,18 @@ def resized(proto: onnx.ModelProto, spatial: list[int]) -> onnx.ModelProto:
         (("length",), {"kernel": (3,), "dilations": (4,), "pads": (4, 4)}),
         (("height", "width"), {"dilations": (2, 3), "pads": (2, 3, 2, 3)}),
         (("planes", "height", "width"), {}),
+        (("height", "width"), {"strides": (2, 2)}),
+        (("length",), {"kernel": (7,), "strides": (2,), "pads": (3, 3)}),
     ],
     ids=str,
 )
 def test_open_sizes(dims, options):
     """One library for all of them."""
     proto = model(16, 32, *[12] * len(dims), **options)
-    for value in (proto.graph.input[0], proto.graph.output[0]):
-        for dim, name in zip(value.type.tensor_type.shape.dim[2:], dims, strict=True):
-            dim.dim_param = name
+    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim[2:], dims, strict=True):
+        dim.dim_param = name
+    for dim in proto.graph.output[0].type.tensor_type.shape.dim[2:]:
+        dim.Clear()
     compiled = onnx2halide.compile(proto, convolution="winograd")
     rng = np.random.default_rng(0)
     for size in (1, 6, 17, 40 if len(dims) < 3 else 9):
