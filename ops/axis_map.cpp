@@ -37,14 +37,6 @@ std::optional<std::vector<int>> permutation(const AxisMap& map, const TensorType
     return axes;
 }
 
-/// The innermost axis that has more than one element, nothing if there is none.
-std::optional<int> innermost_axis(const TensorType& type) {
-    for (const int axis : type.layout) {
-        if (!type.shape[axis].is(1)) return axis;
-    }
-    return std::nullopt;
-}
-
 /// How many of the output's innermost loops that turn read elements of the input that follow each other.
 size_t contiguous_loops(const AxisMap& map, const TensorType& in, const TensorType& out) {
     const auto turning = [](const TensorType& type) {
@@ -166,7 +158,7 @@ void AxisMapNode::algorithm(KernelSource& source) const {
 }
 
 void AxisMapNode::schedule(KernelSource& source) const {
-    const auto read = innermost_axis(in(0));
+    const auto read = in(0).innermost_axis();
     for (size_t i = 0; i < source.output_count(); ++i) {
         const Loops loops = turning_loops(source.output_loops(i));
         const auto own = std::find(node_.outputs.begin(), node_.outputs.end(), source.outputs()[i]);

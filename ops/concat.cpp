@@ -62,6 +62,23 @@ public:
 
     bool reads_as_it_lies(size_t) const override { return true; }
 
+    std::optional<Span> span_in_output(size_t i) const override {
+        const TensorType &whole = out(0), &own = in(i);
+        Dim start = 0;
+        for (size_t before = 0; before < i; ++before) start += in(before).shape[axis()];
+        const auto first = start.constant(), run = own.extents()[0].constant(),
+                   pitch = output(0)->part ? output(0)->part->pitch : whole.extents()[0].constant();
+        if (own.layout != whole.layout || !first || !run || !pitch) return {};
+        const auto along = std::find(whole.layout.begin(), whole.layout.end(), static_cast<int>(axis()));
+        const bool is_last = std::all_of(along + 1, whole.layout.end(), [&](int k) { return whole.shape[k].is(1); });
+        if (along == whole.layout.begin()) return Span{*first, is_last ? *run : *pitch};
+        if (!is_last) return {};
+        Dim stride = *pitch;  // of the axis
+        for (auto inner = whole.layout.begin() + 1; inner != along; ++inner) stride *= whole.shape[*inner];
+        if (!stride.constant()) return {};
+        return Span{*first * *stride.constant(), *pitch};
+    }
+
     std::vector<int64_t> inputs_in_place() const override { return node_.integers("in_place", {}); }
 
     bool is_done() const override { return pieces().empty(); }

@@ -5,12 +5,12 @@
 
 namespace onnx2halide {
 
-/// A convolution of stride 1 with channels innermost, by Winograd's minimal filtering (Lavin and Gray, "Fast algorithms
-/// for convolutional neural networks"): tiles of inputs and weights are transformed so that each output takes
-/// 1 + (taps - 1) / outputs products along an axis instead of taps. Kernels of more than 5 taps along an axis are sums
-/// of smaller ones. See WinogradLoops for the axes of signals and volumes, and for dilated kernels. Attributes: those
-/// of Conv, with `kernel_shape`, `outputs` (of a tile: rows and columns) and `output_channels`. Input 1 is what
-/// PackWinogradWeights makes.
+/// A convolution with channels innermost, by Winograd's minimal filtering (Lavin and Gray, "Fast algorithms for
+/// convolutional neural networks"): tiles of inputs and weights are transformed so that each output takes
+/// 1 + (taps - 1) / outputs products along an axis instead of taps. Kernels of more than 5 taps along an axis, and
+/// those of strides, are sums of smaller ones. See WinogradLoops for the axes of signals and volumes, and for dilated
+/// kernels. Attributes: those of Conv, with `kernel_shape`, `outputs` (of a tile: rows and columns) and
+/// `output_channels`. Input 1 is what PackWinogradWeights makes.
 ///
 /// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 6
 /// places along an axis, 1e-6 with 4 (tests/ops/test_winograd.py).

@@ -118,6 +118,10 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
         fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], source.lanes(loops.element, lanes), tail));
 }
 
+const Node* view_of(const Value* value) {
+    return value && value->producer && make_generator(*value->producer)->is_view() ? value->producer : nullptr;
+}
+
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
     Loops fused = loops;
     const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };

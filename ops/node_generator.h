@@ -108,12 +108,13 @@ public:
     /// Whether output 0 is input 0's memory under another shape. Asked after layouts are set.
     virtual bool is_view() const { return false; }
 
-    /// Where output i lies in input 0's memory, in elements: a part of it that needs no copy (see Part). Nothing where
-    /// there is none. Asked after layouts are set.
+    /// Where output i lies in input 0's memory, in elements, and input i in output 0's: parts that need no copy (see
+    /// Part), with the whole's own part as it is. Nothing where there are none. Asked after layouts are set.
     struct Span {
         int64_t offset, pitch;
     };
     virtual std::optional<Span> span_in_input(size_t) const { return std::nullopt; }
+    virtual std::optional<Span> span_in_output(size_t) const { return std::nullopt; }
 
     /// Inputs that lie in the same memory as outputs (see Part), and that the node leaves out.
     virtual std::vector<int64_t> inputs_in_place() const { return {}; }
@@ -175,6 +176,9 @@ protected:
 private:
     void check_single(size_t i, size_t elements) const;
 };
+
+/// The node that makes a value as another shape of its input's memory, null where there is none.
+const Node* view_of(const Value* value);
 
 /// The loops that have more than one turn.
 Loops turning_loops(const Loops& loops);

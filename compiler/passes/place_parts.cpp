@@ -12,14 +12,10 @@ namespace {
 /// Bytes that follow each other without a gap, at least: what the widest vectors hold.
 constexpr int64_t least_run_bytes = 64;
 
-const Node* view_that_makes(const Value& value) {
-    return value.producer && make_generator(*value.producer)->is_view() ? value.producer : nullptr;
-}
-
 /// The value whose memory a value has.
 Value* memory_of(Value& value) {
     Value* made = &value;
-    while (const Node* view = view_that_makes(*made)) made = view->inputs[0];
+    while (const Node* view = view_of(made)) made = view->inputs[0];
     return made;
 }
 
@@ -43,9 +39,7 @@ public:
             if (alone.contains(node.get()) && make_generator(*node)->checks().empty()) nodes.push_back(node.get());
         }
         // From the last to the first: what becomes a part of a result that is one itself lies in the same whole.
-        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-            if ((*node)->op_type == "Concat" && (*node)->domain.empty()) place_inputs(**node);
-        }
+        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) place_inputs(**node);
         for (Node* node : nodes) place_outputs(*node);
     }
 
@@ -83,8 +77,7 @@ private:
             if (!output) continue;
             const auto span = generator->span_in_input(i);
             if (!span || output->checked_type().elements().is(0)) return;
-            const int64_t offset = (input.part ? input.part->offset : 0) + span->offset;
-            Place place{{&whole, offset, span->pitch}, {}, output};
+            Place place{part_of(input, whole, *span), {}, output};
             if (!add_views(*output, place.same_memory) || !can_all_be(place.same_memory, place.part, *output)) return;
             places.push_back(std::move(place));
         }
@@ -92,44 +85,30 @@ private:
         node.attributes["in_place"] = std::vector<int64_t>{0};
     }
 
-    void place_inputs(Node& concat) {
-        std::vector<int64_t> in_place;
-        const Value* result = concat.outputs[0];
+    /// Lets inputs of a node that joins them be parts of its result, those that can.
+    void place_inputs(Node& node) {
+        const Value* result = node.outputs.empty() ? nullptr : node.outputs[0];
         // What a run reads off a result it reads when its node is computed.
-        if (!has_early_size(*result) || !result->bindings.empty()) return;
-        const size_t axis = concat_axis(concat);
-        Dim start = 0;
-        for (size_t i = 0; i < concat.inputs.size(); ++i) {
-            Value& input = *concat.inputs[i];
-            const auto part = input.checked_type().layout == result->checked_type().layout
-                                  ? part_of(*result, axis, start, input)
-                                  : std::nullopt;
-            if (part && place_value(input, *part, concat)) in_place.push_back(static_cast<int64_t>(i));
-            start += input.checked_type().shape[axis];
+        if (!result || !has_early_size(*result) || !result->bindings.empty()) return;
+        const auto generator = make_generator(node);
+        std::vector<int64_t> in_place;
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+            const auto span = generator->span_in_output(i);
+            if (!span || node.inputs[i]->checked_type().elements().is(0)) continue;
+            const Part part = part_of(*result, *result, *span);
+            if (place_value(*node.inputs[i], part, node)) in_place.push_back(static_cast<int64_t>(i));
         }
-        if (!in_place.empty()) concat.attributes["in_place"] = in_place;
+        if (!in_place.empty()) node.attributes["in_place"] = in_place;
     }
 
-    /// Where an operand that starts there along the axis lies in a result, if it can.
-    static std::optional<Part> part_of(const Value& result, size_t axis, const Dim& start, const Value& input) {
-        const TensorType &whole = result.checked_type(), &own = input.checked_type();
-        const auto first = start.constant(), run = run_of(input),
-                   pitch = result.part ? result.part->pitch : run_of(result);
-        if (!first || !run || !pitch || own.elements().is(0)) return {};
-        const auto along = std::find(whole.layout.begin(), whole.layout.end(), static_cast<int>(axis));
-        const bool is_last = std::all_of(along + 1, whole.layout.end(), [&](int i) { return whole.shape[i].is(1); });
-        const int64_t offset = result.part ? result.part->offset : 0;
-        const Value* root = result.part ? result.part->whole : &result;
-        if (along == whole.layout.begin()) return Part{root, offset + *first, is_last ? *run : *pitch};
-        if (!is_last) return {};
-        Dim stride = *pitch;  // of the axis
-        for (auto inner = whole.layout.begin() + 1; inner != along; ++inner) stride *= whole.shape[*inner];
-        if (!stride.constant()) return {};
-        return Part{root, offset + *first * *stride.constant(), *pitch};
+    /// What spans this of a value with the memory of another, which may be a part itself.
+    static Part part_of(const Value& value, const Value& memory, const NodeGenerator::Span& span) {
+        return value.part ? Part{value.part->whole, value.part->offset + span.offset, span.pitch}
+                          : Part{&memory, span.offset, span.pitch};
     }
 
-    bool place_value(Value& input, const Part& part, const Node& concat) {
-        if (std::count(concat.inputs.begin(), concat.inputs.end(), &input) > 1) return false;
+    bool place_value(Value& input, const Part& part, const Node& node) {
+        if (std::count(node.inputs.begin(), node.inputs.end(), &input) > 1) return false;
         Value* made = memory_of(input);
         std::vector<Value*> same_memory;
         if (!made->producer || !has_memory(*made) || !add_views(*made, same_memory) ||
@@ -172,11 +151,6 @@ private:
         const auto run = run_of(value);
         return run && (part.pitch == run_of(named) ||
                        (run == run_of(named) && *run * info(value.checked_type().element).bytes >= least_run_bytes));
-    }
-
-    static size_t concat_axis(const Node& concat) {
-        const int64_t axis = concat.integer("axis", 1);
-        return axis < 0 ? axis + concat.outputs[0]->checked_type().rank() : axis;
     }
 
     Graph& graph_;

@@ -29,10 +29,6 @@ void add_view_symbols(const Value* value, std::set<std::string>& symbols) {
 
 }  // namespace
 
-const Node* view_of(const Value* value) {
-    return value && value->producer && make_generator(*value->producer)->is_view() ? value->producer : nullptr;
-}
-
 std::set<std::string> symbols_of(const Value* value) {
     std::set<std::string> symbols;
     add_symbols(value, symbols);

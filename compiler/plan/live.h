@@ -7,9 +7,6 @@
 
 namespace onnx2halide {
 
-/// The node that makes a value as another shape of its input's memory, null where there is none.
-const Node* view_of(const Value* value);
-
 /// The symbols that a step's arguments, shapes and checks are made of, those of its blocks included.
 std::set<std::string> symbols_of(const Step& step);
 /// Those of a value's shape, and of the views that lead to it.
