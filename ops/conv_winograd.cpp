@@ -202,9 +202,11 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
     const std::string t = source.var("t"), input = func(source, input_role, "_input");
     const WinogradLoops loops(window(), group_, *inputs_per_group().constant(), *channels_per_group().constant());
     const bool has_more_channels = loops.transformed_inputs(source.target()) > loops.inputs * group_;
+    Window window = with_input_for_taps(tiles_window(), source.target());
+    // Products round tiles up, so that some may lie behind the last row.
+    if (!loops.is_open) window[plane_axes(window.size())].output += outputs_[rows] * kernel_[rows].dilation;
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
-                            read_exterior(source, this->input(0), with_input_for_taps(tiles_window(), source.target()),
-                                          at, "0.0f", has_more_channels)));
+                            read_exterior(source, this->input(0), window, at, "0.0f", has_more_channels)));
     source.comment(axes.size() == 1
                        ? fmt::format("Tile t has {} outputs, and {} inputs.", outputs_[rows], places_[rows])
                        : fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.",

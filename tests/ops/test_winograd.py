@@ -78,6 +78,10 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((3, 5, 7, 6), {}),  # fewer channels than a vector has lanes
         ((24, 20, 13, 13), {"bias": False}),  # channels that fill no vector
         ((8, 16, 10, 10), {"pads": (0, 0, 0, 0)}),
+        # Whole tiles, of which products compute more than there are.
+        ((16, 16, 22, 22), {"pads": (0, 0, 0, 0)}),
+        ((32, 96, 24, 8), {"kernel": (5, 5), "pads": (0, 0, 0, 0)}),
+        ((96, 96, 20, 10), {"kernel": (1, 3), "pads": (0, 0, 0, 0)}),
         ((8, 16, 10, 10), {"pads": (2, 0, 1, 3)}),
         ((16, 48, 12, 20), {"batch": 3, "residual": True}),
         ((1, 1, 1, 1), {}),
