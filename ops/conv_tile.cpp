@@ -26,7 +26,7 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
     // Sums of a part of a group go to memory and come back.
     const bool is_part = loops.whole_group && tile.vectors * tile.lanes < loops.channels;
-    const double prologue_and_epilogue = (is_part ? 4.5 : 1.5) * sums + 20;
+    const double prologue_and_epilogue = loops.stores_sums ? sums + 4 : (is_part ? 4.5 : 1.5) * sums + 20;
     return static_cast<double>(loops.products) * step + prologue_and_epilogue;
 }
 

@@ -16,6 +16,7 @@ struct ConvLoops {
     int64_t groups = 1;
     bool whole_group = false;   // whether the tiles of all channels of a group are walked together
     bool has_edges = false;     // whether taps have conditions: inputs beyond the image, or widened, are not copied
+    bool stores_sums = false;   // as they are, without a bias before them and other operators behind them
     bool shares_inputs = true;  // whether all channels of a group read the same inputs; false for depthwise
     int64_t products;           // of one output element
     int64_t inner_products;     // turns of the innermost reduction loop

@@ -4,6 +4,10 @@
 
 namespace onnx2halide {
 
+double read_rate(int64_t bytes) {
+    return bytes <= level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
+}
+
 double step_cycles(const Target& target, int sums, int loads, double multiply_adds, double fetch_cycles) {
     return std::max({sums / multiply_adds, loads / target.loads, fetch_cycles, 4.0}) + 0.02 * loads;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "ops/target.h"
@@ -7,8 +8,11 @@
 // What the estimates behind schedules share: times in cycles of one core.
 namespace onnx2halide {
 
+constexpr int64_t level1_bytes = 32 << 10, level2_bytes = 1 << 20, level3_bytes = 16 << 20;  // of caches
 // Bytes a cycle that one core reads. They differ by some two times between machines, the ratios less.
 constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;
+/// From where so many bytes stay that are read again and again.
+double read_rate(int64_t bytes);
 
 constexpr double task_overhead = 300;           // cycles of handing a task to a thread
 constexpr double copy_cycles = 0.3;             // of an input element and its edges

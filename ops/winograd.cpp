@@ -12,15 +12,11 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr int64_t level2_bytes = 1 << 20, level3_bytes = 16 << 20;
-/// Of transforming one vector to or from one of a tile's places: its load or store, and its share of the additions.
-constexpr double transform_cycles = 3;
+/// Of transforming one vector to or from one of a tile's places: its share of the additions, and its load or store,
+/// where so many bytes wait between a transform and the products.
+double transform_cycles(int64_t bytes) { return bytes <= level1_bytes ? 2 : bytes <= level2_bytes ? 3 : 4; }
 
 int64_t product_of_axes(const PerAxis& numbers) { return int64_t{numbers[0]} * numbers[1]; }
-
-double bytes_per_cycle(int64_t bytes) {
-    return bytes <= level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
-}
 
 /// One place's matrix product, over so many tiles at a time.
 ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Target& target) {
@@ -33,9 +29,15 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     product.products = loops.terms();
     product.width = tiles;
     product.open_width = loops.is_open;
+    product.stores_sums = true;
     product.height = 1;
     product.input_pixel_bytes = loops.inputs * loops.groups * 4;
     return choose_conv_tile(product, target);
+}
+
+/// Bytes of packed weights, of which there are so many for each channel of the output in a group.
+int64_t weight_bytes(const WinogradLoops& loops, int64_t weights) {
+    return weights * ceil_div(loops.channels, weight_block) * weight_block * loops.groups * 4;
 }
 
 int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& tile) {
@@ -63,27 +65,30 @@ StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int
     const ConvTile product = choose_product_tile(loops, tiles, target);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
     const int64_t terms = loops.terms();
-    const double weight_bytes = static_cast<double>(terms * product.lanes * product.vectors * 4);
+    const double tile_weights = static_cast<double>(terms * product.lanes * product.vectors * 4);
     const int64_t input_bytes = places * tiles * terms * loops.groups * 4;
     // Weights and transformed inputs of a group stream by while the products are computed.
-    const double streamed = weight_bytes / bytes_per_cycle(places * terms * loops.groups * loops.channels * 4) +
-                            static_cast<double>(tiles * terms * 4) / bytes_per_cycle(input_bytes);
+    const double streamed = tile_weights / read_rate(weight_bytes(loops, places * terms)) +
+                            static_cast<double>(tiles * terms * 4) / read_rate(input_bytes);
     StripCycles cycles{product, 0, 0};
-    const auto transformed = static_cast<double>(places * tiles) * transform_cycles;
+    const auto transformed = [&](int64_t vectors, int64_t bytes) {
+        return static_cast<double>(places * tiles * vectors) * transform_cycles(bytes);
+    };
     const int64_t parts = loops.kernel[0].parts() * loops.kernel[1].parts(), in_vector = loops.phases_in_vector(target),
                   vectors = ceil_div(loops.transformed_inputs(target) * in_vector, product.lanes) * parts / in_vector;
-    cycles.once = (transformed * static_cast<double>(vectors) +
+    cycles.once = (transformed(vectors, input_bytes) +
                    copy_cycles * static_cast<double>(inputs_of_strip(loops, outputs, rows) * inputs)) *
                   static_cast<double>(loops.plane_taps);
-    cycles.channels = (std::max(one, streamed) * static_cast<double>(places) + transformed * product.vectors) *
+    cycles.channels = (std::max(one, streamed) * static_cast<double>(places) +
+                       transformed(product.vectors, places * tiles * product.lanes * product.vectors * 4)) *
                       static_cast<double>(channel_tiles(loops, product));
     return cycles;
 }
 
-/// Cycles in which weights come from memory, for one image: so many for each channel of the output in a group.
-double weight_cycles(const WinogradLoops& loops, int64_t weights) {
-    const int64_t packed_channels = ceil_div(loops.channels, weight_block) * weight_block;
-    return static_cast<double>(weights * packed_channels * loops.groups * 4) / memory_rate /
+/// Cycles of an image by which weights that come from where they wait between runs take longer than at `counted_rate`,
+/// at which the products count on them.
+double weight_cycles(const WinogradLoops& loops, int64_t bytes, double counted_rate, const ConvPolicy& policy) {
+    return static_cast<double>(bytes) * std::max(0.0, 1 / policy.weight_rate - 1 / counted_rate) /
            static_cast<double>(loops.images);
 }
 
@@ -203,7 +208,10 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
         const int64_t strips = ceil_div(rows, strip);
         if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
         const StripCycles cycles = strip_cycles(loops, outputs, strip, target);
-        const double one = cycles.once + cycles.channels, all = one * static_cast<double>(strips * loops.planes);
+        const StripCycles last = strip_cycles(loops, outputs, rows - (strips - 1) * strip, target);
+        const double one = cycles.once + cycles.channels,
+                     all = (one * static_cast<double>(strips - 1) + last.once + last.channels) *
+                           static_cast<double>(loops.planes);
         const int64_t tiles_of_channels = channel_tiles(loops, cycles.product);
         const bool channels_outermost = strips == 1 && !loops.is_open;
         // Time that all machines take together, each measured by what it could do at best.
@@ -221,17 +229,15 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
              all / used});
     }
     // What is hardly slower and needs less memory is better: of such walks the one with the smallest strip.
-    constexpr double hardly = 1.03;
+    constexpr double hardly = 1.05;
     const auto by_time = [](const Choice& a, const Choice& b) { return a.time < b.time; };
     const double least = std::min_element(choices.begin(), choices.end(), by_time)->time;
-    WinogradWalk best = std::find_if(choices.rbegin(), choices.rend(), [&](const Choice& choice) {
-                            return choice.time < least * hardly;
-                        })->walk;
-    best.cycles += weight_cycles(loops, product_of_axes(places_of_tile(outputs, loops.kernel)) * loops.terms());
-    return best;
+    return std::find_if(choices.rbegin(), choices.rend(),
+                        [&](const Choice& choice) { return choice.time < least * hardly; })
+        ->walk;
 }
 
-double direct_cycles(const WinogradLoops& loops, const Target& target) {
+double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     // A signal is one row.
     const bool is_row = loops.width == 1 && loops.kernel[1].kernel == 1 && !loops.is_open;
     ConvLoops direct{};
@@ -252,19 +258,27 @@ double direct_cycles(const WinogradLoops& loops, const Target& target) {
     const double share = !is_row && tile.tile_rows == 1 ? loops.rows_inside : 1;
     const double plane = static_cast<double>(tile.cycles * tiles) * share +
                          copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
-    return plane * static_cast<double>(loops.planes) + weight_cycles(loops, direct.products);
+    return plane * static_cast<double>(loops.planes) +
+           weight_cycles(loops, weight_bytes(loops, direct.products), level2_rate, policy);
 }
 
-std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target) {
-    if (algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
-    if (algorithm == ConvAlgorithm::winograd)
-        return choose_winograd_walk(loops, loops.outputs(winograd_places.back()).value(), target);
+std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy,
+                                            const Target& target) {
+    if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
+    const auto walk_of = [&](const PerAxis& outputs) {
+        WinogradWalk walk = choose_winograd_walk(loops, outputs, target);
+        const int64_t places = product_of_axes(places_of_tile(outputs, loops.kernel)),
+                      bytes = weight_bytes(loops, places * loops.terms());
+        walk.cycles += weight_cycles(loops, bytes, read_rate(bytes), policy);
+        return walk;
+    };
+    if (policy.algorithm == ConvAlgorithm::winograd) return walk_of(loops.outputs(winograd_places.back()).value());
     std::optional<WinogradWalk> best;
-    double least = direct_cycles(loops, target);
+    double least = direct_cycles(loops, policy, target);
     for (const int places : winograd_places) {
         const auto outputs = loops.outputs(places);
         if (!outputs) continue;
-        const WinogradWalk walk = choose_winograd_walk(loops, *outputs, target);
+        const WinogradWalk walk = walk_of(*outputs);
         if (walk.cycles >= least) continue;
         least = walk.cycles;
         best = walk;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ops/conv_tile.h"
+#include "ops/cycles.h"
 #include "ops/window.h"
 
 namespace onnx2halide {
@@ -15,6 +16,12 @@ enum class ConvAlgorithm {
     automatic,  // what an estimate says is faster
     direct,     // every tap of every output
     winograd,   // Winograd's minimal filtering, wherever it is possible
+};
+
+/// What decides how convolutions compute, beside each of them itself.
+struct ConvPolicy {
+    ConvAlgorithm algorithm = ConvAlgorithm::automatic;
+    double weight_rate = memory_rate;  // bytes a cycle at which weights come from where they wait between runs
 };
 
 /// Places along each axis of the tiles for which there are transforms; the more, the more they round.
@@ -91,17 +98,18 @@ struct WinogradWalk {
     int strip;                // rows of blocks in a parallel task; of an open image, of one as large as estimated
     bool channels_outermost;  // one strip for a plane: tasks are tiles of output channels
     bool parallel;
-    double cycles;  // estimated, of one image on one core, weights from memory included
+    double cycles;  // estimated, of one image on one core
 };
 
-/// The fastest walk for tiles of so many outputs.
+/// The fastest walk for tiles of so many outputs; its cycles are those of weights that stay in the nearest cache that
+/// holds them.
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& outputs, const Target& target);
 
-/// Cycles of the direct convolution of one image on one core, weights from memory included.
-double direct_cycles(const WinogradLoops& loops, const Target& target);
+/// Cycles of the direct convolution of one image on one core, with those in which its weights come.
+double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
 /// How a convolution takes Winograd's algorithm, where it is asked for or faster than the direct one; nothing where the
-/// direct one is taken, as it always is on a GPU.
-std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, ConvAlgorithm algorithm, const Target& target);
+/// direct one is taken, as it always is on a GPU. The walk's cycles are with those in which its weights come.
+std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
 }  // namespace onnx2halide

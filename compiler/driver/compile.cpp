@@ -134,6 +134,13 @@ std::vector<std::vector<const Node*>> kernels_of(const Graph& graph) {
     return kernels;
 }
 
+/// What the weights of a graph take in memory, those of graphs inside included.
+int64_t weight_bytes(Graph& graph) {
+    int64_t elements = 0;
+    for_each_graph(graph, [&](const Graph& each) { elements += each.constant_elements(); });
+    return elements * static_cast<int64_t>(sizeof(float));
+}
+
 /// The passes from a typed graph up to the fold program. Of several targets the best decides how convolutions compute,
 /// for all of them share the packed weights.
 void transform(Graph& graph, const Target& target, const CompileOptions& options) {
@@ -142,16 +149,17 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
     for_each_graph(graph, expand_trees);
     for_each_graph(graph, expand_encoders);
     sink_constants(graph);
+    const ConvPolicy conv_policy{options.convolution, read_rate(weight_bytes(graph))};
     for_each_graph(graph, [&](Graph& each) {
         prune(each);
         merge_duplicates(each);
         if (!options.naive) {
             fuse_pad(each);
-            sum_integers(each, target, options.convolution);
+            sum_integers(each, target, conv_policy);
             trim_kernels(each);
             fuse_batch_normalization(each);
-            split_phases(each, target, options.convolution);
-            pack_weights(each, target, options.convolution);
+            split_phases(each, target, conv_policy);
+            pack_weights(each, target, conv_policy);
             scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);
             assign_layouts(each);

@@ -75,19 +75,19 @@ void pack_direct(Graph& graph, Node& conv, const Target& target) {
     conv.attributes["form"] = form_name;
 }
 
-void pack_conv(Graph& graph, Node& conv, const Target& target, ConvAlgorithm algorithm) {
+void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy& policy) {
     if (!has_constant_weights(conv)) return;
     const auto loops = winograd_loops(conv);
-    const auto walk = loops ? choose_winograd(*loops, algorithm, target) : std::nullopt;
+    const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
     walk ? pack_winograd(graph, conv, walk->outputs) : pack_direct(graph, conv, target);
 }
 
 }  // namespace
 
-void pack_weights(Graph& graph, const Target& target, ConvAlgorithm algorithm) {
+void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy) {
     for (const auto& node : graph.nodes()) {
         if (!node->domain.empty()) continue;
-        if (node->op_type == "Conv") pack_conv(graph, *node, target, algorithm);
+        if (node->op_type == "Conv") pack_conv(graph, *node, target, policy);
         const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";
         // On a GPU neighbouring threads read neighbouring columns of B as it is.
         if (is_product && !target.is_gpu()) pack_matmul(graph, *node, target);

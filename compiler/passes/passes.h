@@ -34,7 +34,7 @@ void fuse_pad(Graph& graph);
 
 /// Lets convolutions and products of dequantised 8-bit operands, of which the one on the right is constant, sum
 /// integers and scale the sums, where processors do that faster.
-void sum_integers(Graph& graph, const Target& target, ConvAlgorithm algorithm = ConvAlgorithm::automatic);
+void sum_integers(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
 /// Cuts off the taps of a Conv that lie beyond the image for every output, as those of kernels that are dilated further
 /// than a small image reaches.
@@ -46,7 +46,7 @@ void fuse_batch_normalization(Graph& graph);
 /// Makes of a ConvTranspose with constant weights a Conv over its input's grid, with a channel for each phase of the
 /// output's elements between the grid's, and a copy that puts the phases into their places. Phases that read fewer
 /// elements than others have weights of zero or, where that is faster, convolutions of their own.
-void split_phases(Graph& graph, const Target& target, ConvAlgorithm algorithm = ConvAlgorithm::automatic);
+void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
 /// Lets a factor of a product's operand be one of the product, with which a kernel computes it.
 void scale_products(Graph& graph);

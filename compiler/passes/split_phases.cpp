@@ -70,7 +70,7 @@ int64_t product_of(const Grid& grid, int64_t GridAxis::*member) {
 int64_t phases_of(const Grid& grid) { return product_of(grid, &GridAxis::count); }
 
 /// Cycles of the convolution over a grid, for one image on one core, by the algorithm that it will take.
-double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgorithm algorithm) {
+double cycles(const Node& node, const Grid& grid, const Target& target, const ConvPolicy& policy) {
     const std::vector<Dim>&shape = node.inputs[0]->checked_type().shape,
           &weights = node.inputs[1]->checked_type().shape;
     const int64_t groups = node.integer("group", 1), inputs = *weights[0].constant() / groups,
@@ -84,8 +84,8 @@ double cycles(const Node& node, const Grid& grid, const Target& target, ConvAlgo
     const bool suits_winograd = has_winograd(window, groups, channels);
     // Groups that are computed one by one are so many images.
     const WinogradLoops loops(window, suits_winograd ? groups : 1, inputs, channels);
-    const auto walk = suits_winograd ? choose_winograd(loops, algorithm, target) : std::nullopt;
-    const double one = walk ? walk->cycles : direct_cycles(loops, target);
+    const auto walk = suits_winograd ? choose_winograd(loops, policy, target) : std::nullopt;
+    const double one = walk ? walk->cycles : direct_cycles(loops, policy, target);
     return one * static_cast<double>(groups / loops.groups);
 }
 
@@ -105,7 +105,7 @@ std::vector<Grid> grids_of_phases(const Node& node, const Grid& whole) {
 }
 
 /// The convolutions that compute a node: one for all phases, or one for each of a few where that is faster.
-std::vector<Grid> grids(const Node& node, const Target& target, ConvAlgorithm algorithm) {
+std::vector<Grid> grids(const Node& node, const Target& target, const ConvPolicy& policy) {
     const auto whole = grid(node);
     if (!whole) return {};
     constexpr int64_t most_parts = 16;
@@ -113,8 +113,8 @@ std::vector<Grid> grids(const Node& node, const Target& target, ConvAlgorithm al
     if (phases_of(*whole) > most_parts) return {*whole};
     std::vector<Grid> parts = grids_of_phases(node, *whole);
     double all = 0;
-    for (const Grid& part : parts) all += cycles(node, part, target, algorithm) + part_cycles;
-    if (all < cycles(node, *whole, target, algorithm)) return parts;
+    for (const Grid& part : parts) all += cycles(node, part, target, policy) + part_cycles;
+    if (all < cycles(node, *whole, target, policy)) return parts;
     return {*whole};
 }
 
@@ -227,11 +227,10 @@ private:
 
 }  // namespace
 
-void split_phases(Graph& graph, const Target& target, ConvAlgorithm algorithm) {
+void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy) {
     std::vector<std::pair<Node*, std::vector<Grid>>> found;
     for (const auto& node : graph.nodes()) {
-        if (auto parts = grids(*node, target, algorithm); !parts.empty())
-            found.emplace_back(node.get(), std::move(parts));
+        if (auto parts = grids(*node, target, policy); !parts.empty()) found.emplace_back(node.get(), std::move(parts));
     }
     for (auto& [node, parts] : found) Replacement(graph, *node, std::move(parts)).insert();
 }

@@ -71,13 +71,13 @@ bool is_plain(const Node& node) {
 }
 
 /// Whether Winograd's algorithm, which has no integers, computes a convolution in less time than sums of integers do.
-bool prefers_winograd(const Node& node, const Target& target, ConvAlgorithm algorithm) {
+bool prefers_winograd(const Node& node, const Target& target, const ConvPolicy& policy) {
     const auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
-    const auto walk = loops ? choose_winograd(*loops, algorithm, target) : std::nullopt;
-    return walk && walk->cycles * target.pair_rate < direct_cycles(*loops, target);
+    const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
+    return walk && walk->cycles * target.pair_rate < direct_cycles(*loops, policy, target);
 }
 
-std::optional<Product> product(Node& node, const Target& target, ConvAlgorithm algorithm) {
+std::optional<Product> product(Node& node, const Target& target, const ConvPolicy& policy) {
     if (!is_plain(node) || !is_compile_time_constant(node.inputs[1])) return {};
     const auto left = quantised(node.inputs[0]), right = quantised(node.inputs[1]);
     if (!left || !right || !is_one_number(left->scale)) return {};
@@ -88,7 +88,7 @@ std::optional<Product> product(Node& node, const Target& target, ConvAlgorithm a
     if (!count || count->all > most_terms || steps_at_once(ElementType::int16, count->inner, target) == 1) return {};
     const int64_t columns_axis = node.op_type == "Conv" || is_transposed ? 0 : 1;
     if (!is_one_number(right->scale) && right->axis != columns_axis) return {};
-    if (prefers_winograd(node, target, algorithm)) return {};
+    if (prefers_winograd(node, target, policy)) return {};
     return Product{&node, *left, *right, columns_axis};
 }
 
@@ -156,10 +156,10 @@ private:
 
 }  // namespace
 
-void sum_integers(Graph& graph, const Target& target, ConvAlgorithm algorithm) {
+void sum_integers(Graph& graph, const Target& target, const ConvPolicy& policy) {
     std::vector<Product> found;
     for (const auto& node : graph.nodes()) {
-        if (const auto each = product(*node, target, algorithm)) found.push_back(*each);
+        if (const auto each = product(*node, target, policy)) found.push_back(*each);
     }
     Rewriting rewriting(graph);
     for (const Product& each : found) rewriting.rewrite(each);

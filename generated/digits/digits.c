@@ -71,14 +71,14 @@ static int place(onnx2halide_session *session) {
     TENSOR(norm1_Mul_packed, session->weights + 0, float, 32, EXTENTS(16, 1, 3, 3, 1));
     TENSOR(norm1_Add_2, session->weights + 576, float, 32, EXTENTS(16));
     TENSOR(relu1, session->arena + 8192, float, 32, EXTENTS(16, 8, 8, 1));
-    TENSOR(conv2_W_packed, session->weights + 640, float, 32, EXTENTS(16, 16, 3, 3, 2));
-    TENSOR(conv2_B, session->weights + 19072, float, 32, EXTENTS(32));
+    TENSOR(conv2_W_packed, session->weights + 640, float, 32, EXTENTS(16, 16, 6, 6, 2));
+    TENSOR(conv2_B, session->weights + 74368, float, 32, EXTENTS(32));
     TENSOR(relu2, session->arena + 0, float, 32, EXTENTS(32, 8, 8, 1));
     TENSOR(pool, session->arena + 8192, float, 32, EXTENTS(32, 4, 4, 1));
     TENSOR(pool_row_major, session->arena + 0, float, 32, EXTENTS(4, 4, 32, 1));
     TENSOR(flat, session->arena + 0, float, 32, EXTENTS(512, 1));
-    TENSOR(dense_W_packed, session->weights + 19200, float, 32, EXTENTS(16, 512, 1));
-    TENSOR(dense_B, session->weights + 51968, float, 32, EXTENTS(10));
+    TENSOR(dense_W_packed, session->weights + 74496, float, 32, EXTENTS(16, 512, 1));
+    TENSOR(dense_B, session->weights + 107264, float, 32, EXTENTS(10));
     TENSOR(dense_2, session->arena + 2048, float, 32, EXTENTS(10, 1));
     TENSOR(probabilities, NULL, float, 32, EXTENTS(10, 1));
     return 0;
@@ -94,7 +94,7 @@ static void bind(onnx2halide_session *session) {
 static int steps(onnx2halide_session *session) {
     /* PackedConv conv1, Relu relu1 */
     STEP(conv1_relu1, T(image), T(norm1_Mul_packed), T(norm1_Add_2), T(relu1));
-    /* PackedConv conv2, Relu relu2 */
+    /* WinogradConv conv2, Relu relu2 */
     STEP(conv2_relu2, T(relu1), T(conv2_W_packed), T(conv2_B), T(relu2));
     /* MaxPool pool */
     STEP(pool, T(relu2), T(pool));
@@ -126,8 +126,8 @@ static const onnx2halide_model description = {
     .arena_bytes = 12288,
     .scratch_bytes = DIGITS_SCRATCH_SIZE,
     .weights = onnx2halide_digits_weights,
-    .weight_bytes = 52032,
-    .weights_id = "2787193e8cfe8051e154d7020ed00e90",
+    .weight_bytes = 107328,
+    .weights_id = "777cfedeeb809dea1463a439437e1922",
     .uses_device = 0,
     .targets = targets,
     .target_count = sizeof targets / sizeof targets[0],

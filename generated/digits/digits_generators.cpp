@@ -75,27 +75,33 @@ HALIDE_REGISTER_GENERATOR(conv1_relu1, conv1_relu1)
 class conv2_relu2 : public Halide::Generator<conv2_relu2> {
 public:
     GeneratorParam<int> vectors{"vectors", 2};
-    GeneratorParam<int> pixels{"pixels", 4};
-    GeneratorParam<int> rows{"rows", 2};
+    GeneratorParam<int> tiles{"tiles", 4};
 
     Input<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
-    Input<Buffer<float, 5>> conv2_W_packed{"conv2_W_packed"};  // 16, 16, 3, 3, 2
+    Input<Buffer<float, 5>> conv2_W_packed{"conv2_W_packed"};  // 16, 16, 6, 6, 2
     Input<Buffer<float, 1>> conv2_B{"conv2_B"};  // 32
     Output<Buffer<float, 4>> relu2{"relu2"};  // 32, 8, 8, 1
 
     void generate() {
         dense(relu1, {16, 8, 8, 1});
-        dense(conv2_W_packed, {16, 16, 3, 3, 2});
+        dense(conv2_W_packed, {16, 16, 6, 6, 2});
         dense(conv2_B, {32});
         dense(relu2, {32, 8, 8, 1});
 
-        // Node 3  conv2 = PackedConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, pads 1
-        conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {Expr(), Expr()}, {Expr(), Expr()}})(c, x, y, n);
-        k = RDom(0, 16, 0, 3, 0, 3);
-        ci = k.x, kx = k.y, ky = k.z;
-        k.where(y + ky - 1 >= 0 && y + ky - 1 < 8);
-        conv2(c, x, y, n) = conv2_B(c);
-        conv2(c, x, y, n) += conv2_W_packed(c % 16, ci, kx, ky, c / 16) * conv2_input(ci, x + kx - 1, clamp(y + ky - 1, 0, 7), n);
+        // Node 3  conv2 = WinogradConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, outputs 4, pads 1
+        conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, 0.0f, {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
+
+        // Tile t has 4 x 4 outputs, and 6 x 6 inputs; there are 2 in a row.
+        conv2_across(c, t, i, y, n) = winograd::input<6>(i, [&](int tap) { return conv2_input(c, t % 2 * 4 + tap - 1, t / 2 * 4 + y - 1, n); });
+        conv2_tiles(c, t, i, j, n) = winograd::input<6>(j, [&](int tap) { return conv2_across(c, t, i, tap, n); });
+        k = RDom(0, 16);
+        ci = k.x;
+        conv2_sum(c, t, i, j, n) = 0.0f;
+        conv2_sum(c, t, i, j, n) += conv2_W_packed(c % 16, ci, i, j, c / 16) * conv2_tiles(ci, t, i, j, n);
+        conv2_product(c, t, i, j, n) = conv2_sum(c, t, i, j, n);
+        conv2_rows(c, t, x, j, n) = winograd::output<4, 6>(x, [&](int tap) { return conv2_product(c, t, tap, j, n); });
+        conv2_tile(c, t, x, y, n) = winograd::output<4, 6>(y, [&](int tap) { return conv2_rows(c, t, x, tap, n); });
+        conv2(c, x, y, n) = conv2_tile(c, x / 4 + y / 4 * 2, x % 4, y % 4, n) + conv2_B(c);
 
         // Node 4  relu2 = Relu(conv2)
         relu2(c, x, y, n) = onnx::relu(conv2(c, x, y, n));
@@ -104,42 +110,74 @@ public:
     void schedule() {
         if (using_autoscheduler()) {
             estimate(relu1, {16, 8, 8, 1});
-            estimate(conv2_W_packed, {16, 16, 3, 3, 2});
+            estimate(conv2_W_packed, {16, 16, 6, 6, 2});
             estimate(conv2_B, {32});
             estimate(relu2, {32, 8, 8, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
-        // A tile's sums stay in registers over all taps: 8 sums, 2 weights and 1 input fit in 16.
+        // Weights are read once: tiles of channels are the outermost loop.
         relu2.split(c, co, c, lanes * std::min<int>(vectors, 4), TailStrategy::ShiftInwards)
-            .split(y, strip, y, rows, TailStrategy::GuardWithIf)
-            .split(x, xo, x, std::min<int>(pixels, 8), TailStrategy::ShiftInwards)
-            .reorder(c, x, xo, y, strip, co, n)
-            .vectorize(c, lanes)
-            .unroll(c)
+            .split(c, vector, c, lanes)
+            .split(x, xo, x, 4, TailStrategy::GuardWithIf)
+            .split(y, yo, y, 4, TailStrategy::GuardWithIf)
+            .reorder(c, x, y, vector, xo, yo, co, n)
+            .vectorize(c)
             .unroll(x)
-            .fuse(strip, co, task)
-            .parallel(task);
-        conv2.compute_at(relu2, xo)
+            .parallel(co);
+        conv2_tile.compute_at(relu2, vector)
+            .bound_extent(t, 1)
+            .reorder(c, x, y, t)
             .vectorize(c, lanes)
-            .unroll(c)
-            .unroll(x);
-        conv2.update().reorder(c, x, ci, kx, ky)
-            .vectorize(c, lanes)
-            .unroll(c)
             .unroll(x)
-            .unroll(ci, 4);
+            .unroll(y);
+        conv2_rows.compute_at(relu2, vector)
+            .bound_extent(t, 1)
+            .reorder(x, j, c, t)
+            .vectorize(c, lanes)
+            .unroll(x)
+            .unroll(j);
 
-        // Copied with its edges once an image, so that taps are read without conditions.
+        // One matrix product for each of 6 x 6 places: 8 sums, 2 weights and 1 input fit in 16 registers.
+        conv2_product.compute_at(relu2, co)
+            .align_extent(t, tiles)
+            .split(t, to, t, tiles, TailStrategy::RoundUp)
+            .reorder(c, t, to, i, j)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(t);
+        conv2_sum.compute_at(conv2_product, to)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(t);
+        conv2_sum.update().reorder(c, t, ci, i, j)
+            .vectorize(c, lanes)
+            .unroll(c)
+            .unroll(t)
+            .unroll(ci, 4);
+        conv2_tiles.compute_at(relu2, n)
+            .reorder(i, j, c, t)
+            .vectorize(c, lanes, TailStrategy::ShiftInwards)
+            .unroll(i)
+            .unroll(j)
+            .split(t, to, t, tiles, TailStrategy::GuardWithIf)
+            .parallel(to);
+        conv2_across.compute_at(conv2_tiles, c)
+            .reorder(i, y, c, t)
+            .vectorize(c, lanes, TailStrategy::ShiftInwards)
+            .unroll(i)
+            .unroll(y);
+
+        // Copied with its edges, so that tiles are read without conditions.
         conv2_input.compute_at(relu2, n)
-            .vectorize(c, lanes, TailStrategy::GuardWithIf);
+            .vectorize(c, lanes, TailStrategy::ShiftInwards);
     }
 
 private:
-    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"}, strip{"strip"}, xo{"xo"}, task{"task"};
-    RVar ci{"ci"}, kx{"kx"}, ky{"ky"};
+    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, j{"j"}, i{"i"}, t{"t"}, vector{"vector"}, co{"co"}, xo{"xo"}, yo{"yo"}, to{"to"};
+    RVar ci{"ci"};
     RDom k;
-    Func conv2_input{"conv2_input"}, conv2{"conv2"};
+    Func conv2_input{"conv2_input"}, conv2_across{"conv2_across"}, conv2_tiles{"conv2_tiles"}, conv2_sum{"conv2_sum"}, conv2_product{"conv2_product"}, conv2_rows{"conv2_rows"}, conv2_tile{"conv2_tile"}, conv2{"conv2"};
 };
 HALIDE_REGISTER_GENERATOR(conv2_relu2, conv2_relu2)
 

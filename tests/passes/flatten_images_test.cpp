@@ -15,7 +15,7 @@ const Target avx2 = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
 /// What the pass makes of a graph whose weights are packed and whose layouts are set.
 std::unique_ptr<Graph> flattened(const std::string& text) {
     auto graph = parse_graph(text);
-    pack_weights(*graph, avx2, ConvAlgorithm::automatic);
+    pack_weights(*graph, avx2, {});
     assign_layouts(*graph);
     std::vector<std::vector<const Node*>> kernels;
     for (const Group& group : cut_groups(*graph, Grouping::fused)) kernels.push_back(group.nodes);

@@ -14,7 +14,7 @@ namespace {
 /// order.
 std::string laid_out(const char* text) {
     const auto graph = parse_graph(text);
-    pack_weights(*graph, Target::parse("x86-64-linux-avx2-fma"), ConvAlgorithm::automatic);
+    pack_weights(*graph, Target::parse("x86-64-linux-avx2-fma"), {});
     assign_layouts(*graph);
     std::string result;
     std::istringstream lines(graph_text(*graph));

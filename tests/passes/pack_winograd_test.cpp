@@ -18,7 +18,7 @@ std::string packed(const std::string& kernel, const std::string& attributes = ""
         y = Conv(x, w) group={} {}
         output y)",
                                                spatial, 48 / group, kernel, group, attributes));
-    pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), algorithm);
+    pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {algorithm});
     const Node& conv = *graph->nodes().back();
     return conv.op_type + " " + shape_text(conv.inputs.at(1)->checked_type().shape);
 }
@@ -71,9 +71,9 @@ TEST_CASE("kernels of more than five taps along an axis are sums of smaller ones
 
 TEST_CASE("tiles of dilated kernels lie between each other") {
     CHECK(packed("3,3", "dilations=2,2") == "WinogradConv 2x6x6x48x16");
-    CHECK(packed("3,3", "dilations=2,2 pads=2,2,2,2", ConvAlgorithm::automatic) == "WinogradConv 2x6x6x48x16");
+    CHECK(packed("3,3", "dilations=2,2 pads=2,2,2,2", {}) == "WinogradConv 2x6x6x48x16");
     // Tiles of two outputs or more, of which an image of 28 has no two.
-    CHECK(packed("3,3", "dilations=27,27 pads=27,27,27,27", ConvAlgorithm::automatic).starts_with("PackedConv"));
+    CHECK(packed("3,3", "dilations=27,27 pads=27,27,27,27", {}).starts_with("PackedConv"));
 }
 
 TEST_CASE("other convolutions stay direct whatever is asked for") {
@@ -88,11 +88,11 @@ TEST_CASE("other convolutions stay direct whatever is asked for") {
 TEST_CASE("where it is not asked for, Winograd's algorithm is taken where it is estimated to be faster") {
     for (const char* kernel : {"2,2", "3,3", "4,4", "5,5"}) {
         INFO(kernel);
-        CHECK(packed(kernel, "", ConvAlgorithm::automatic).starts_with("WinogradConv"));
+        CHECK(packed(kernel, "", {}).starts_with("WinogradConv"));
         CHECK(packed(kernel, "", ConvAlgorithm::direct).starts_with("PackedConv"));
     }
     CHECK(packed("3,3", "", ConvAlgorithm::automatic, 2).starts_with("WinogradConv"));
-    CHECK(packed("1,3", "", ConvAlgorithm::automatic).starts_with("WinogradConv"));
+    CHECK(packed("1,3", "", {}).starts_with("WinogradConv"));
     CHECK(packed("3", "", ConvAlgorithm::automatic, 1, "300").starts_with("WinogradConv"));
     CHECK(packed("3,3,3", "", ConvAlgorithm::automatic, 1, "8,28,28").starts_with("WinogradConv"));
     CHECK(packed("3,3", "", ConvAlgorithm::automatic, 1, "3,3").starts_with("PackedConv"));
@@ -106,13 +106,27 @@ TEST_CASE("small images have tiles of few places or none") {
             y = Conv(x, w) pads=1,1,1,1
             output y)",
                                                    size));
-        pack_weights(*graph, Target::parse(target), ConvAlgorithm::automatic);
+        pack_weights(*graph, Target::parse(target), {});
         return shape_text(graph->nodes().back()->inputs.at(1)->checked_type().shape);
     };
     CHECK(of_image(28, "x86-64-linux-avx512_skylake") == "16x6x6x256x16");
     CHECK(of_image(10, "x86-64-linux-avx512_skylake") == "16x4x4x256x16");
     CHECK(of_image(2, "x86-64-linux-avx512_skylake") == "16x3x3x256x16");
     CHECK(of_image(28, "x86-64-linux-opencl") == "16x3x3x256x16");
+}
+
+TEST_CASE("transformed weights pay sooner where they need not come from memory") {
+    const auto with_rate = [](double weight_rate) {
+        const auto graph = parse_graph(R"(
+            x = input float32[1,32,14,14]
+            w = constant float32[32,32,3,3]
+            y = Conv(x, w) pads=1,1,1,1
+            output y)");
+        pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {ConvAlgorithm::automatic, weight_rate});
+        return shape_text(graph->nodes().back()->inputs.at(1)->checked_type().shape);
+    };
+    CHECK(with_rate(read_rate(100'000'000)) == "2x4x4x32x16");
+    CHECK(with_rate(read_rate(100'000)) == "2x6x6x32x16");
 }
 
 }  // namespace onnx2halide

@@ -11,7 +11,7 @@ namespace {
 /// The nodes after split_phases but for those that make weights, and the shape of each.
 std::string split(std::string_view text, ConvAlgorithm algorithm = ConvAlgorithm::automatic) {
     const auto graph = parse_graph(text);
-    split_phases(*graph, Target::parse("x86-64-linux-avx2-fma"), algorithm);
+    split_phases(*graph, Target::parse("x86-64-linux-avx2-fma"), {algorithm});
     std::string result;
     for (const auto& node : graph->nodes()) {
         if (node->op_type != "Conv" && node->op_type != "Concat" && node->op_type != "PhasesToSpace" &&
