@@ -44,7 +44,7 @@ protected:
     Dim inputs_per_group() const { return floor_div(in(0).shape.at(1), group_); }
     Channel channel(KernelSource& source, const std::string& c) const;
     /// Text of the number of the input channel that a tap reads for an output channel.
-    std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const;
+    virtual std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const;
     /// The tap that the variables of the node's RDom stand for, innermost first; there is none where each output has
     /// one product.
     Tap tap(const std::vector<std::string>& reduction) const;

@@ -14,7 +14,8 @@ PackedConv::PackedConv(const Node& node)
 Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const {
     Coordinates at;
     for (const std::string& place : tap.kernel) at.push_back(place.empty() ? "0" : place);
-    if (form_ == WeightForm::depthwise) {
+    if (has_own_inputs()) {
+        if (form_ == WeightForm::rotated) at.push_back(tap.channel);
         at.push_back(channel.number);
         return at;
     }
@@ -28,9 +29,16 @@ Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const 
     return at;
 }
 
+std::string PackedConv::input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const {
+    if (form_ != WeightForm::rotated) return Conv::input_channel(source, channel, tap);
+    // In this form Halide finds that a vector's inputs are one vector, and rotates it in a register.
+    return fmt::format("{0} / {1} * {1} + ({0} % {1} + {2}) % {1}", channel.number, source.dim(inputs_per_group()),
+                       tap.channel);
+}
+
 std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) const {
     // Sums are computed for whole blocks of channels; a packed bias has elements for them.
-    const bool enough = form_ == WeightForm::depthwise || channels_per_group().is(0) ||
+    const bool enough = has_own_inputs() || channels_per_group().is(0) ||
                         floor_mod(channels_per_group(), block()).is(0) ||
                         (form_ == WeightForm::dense && !(in(2).shape[0] == channels()));
     return enough ? channel.number : fmt::format("min({}, {})", channel.number, source.dim(channels() - 1));
@@ -38,7 +46,7 @@ std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) co
 
 bool PackedConv::reads_as_it_lies(size_t i) const {
     constexpr int64_t few_channels = 4;
-    return i == 0 && form_ != WeightForm::depthwise && !has_pairs() && reads_planes() &&
+    return i == 0 && !has_own_inputs() && !has_pairs() && reads_planes() &&
            prove_less_equal(in(0).shape[1], few_channels) == Proof::yes;
 }
 
@@ -66,16 +74,16 @@ bool PackedConv::is_outside_of_tiles(size_t axis, const Target& target) const {
 ConvLoops PackedConv::loops_of_sums() const {
     const Window window = this->window();
     const TensorType& result = out(0);
-    const bool is_depthwise = form_ == WeightForm::depthwise;
     ConvLoops loops{};
     loops.element = is_narrow_float(result.element) ? ElementType::float32 : result.element;
-    loops.shares_inputs = !is_depthwise;
-    loops.groups = is_depthwise ? 1 : group_;
+    loops.shares_inputs = !has_own_inputs();
+    loops.groups = has_own_inputs() ? 1 : group_;
     loops.whole_group = sums_by_group();
     loops.channels = output_channels_ / loops.groups;
-    loops.max_lanes = is_depthwise ? loops.channels : estimate(block());
+    loops.max_lanes = has_own_inputs() ? loops.channels : estimate(block());
+    if (form_ == WeightForm::rotated) loops.channels_of_vector_groups = estimate(inputs_per_group());
     loops.products = estimate(inputs_per_group()) / (has_pairs() ? 2 : 1);
-    loops.inner_products = is_depthwise ? window.back().kernel : loops.products;
+    loops.inner_products = form_ == WeightForm::depthwise ? window.back().kernel : loops.products;
     loops.images = result.shape[0].constant().value_or(1);
     for (const WindowAxis& axis : window) loops.products *= axis.kernel;
     for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
@@ -109,7 +117,7 @@ bool PackedConv::gains_from_one_row(const Target& target) const {
     const bool is_single_pixels = std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
         return axis.kernel == 1 && axis.stride == 1 && !axis.reaches_outside() && axis.output.constant();
     });
-    if (!is_single_pixels || form_ == WeightForm::depthwise || target.is_gpu() || has_input_func(target) ||
+    if (!is_single_pixels || has_own_inputs() || target.is_gpu() || has_input_func(target) ||
         in(0).layout != channels_last(in(0).rank()) || out(0).layout != channels_last(out(0).rank()))
         return false;
     ConvLoops rows = loops_of_sums(), row = rows;

@@ -26,6 +26,7 @@ protected:
     }
     bool has_pairs() const override { return form_ == WeightForm::dense && in(1).rank() == in(0).rank() + 2; }
     Coordinates weight_at(const Channel& channel, const Tap& tap) const override;
+    std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const override;
     std::string bias_at(KernelSource& source, const Channel& channel) const override;
     bool is_outside_of_tiles(size_t axis, const Target& target) const override;
 
@@ -35,6 +36,8 @@ private:
 
     /// Channels that lie side by side in the weights.
     const Dim& block() const { return in(1).shape[in(1).rank() - (has_pairs() ? 2 : 1)]; }
+    /// Whether each channel of a vector has an input of its own for each product.
+    bool has_own_inputs() const { return form_ == WeightForm::depthwise || form_ == WeightForm::rotated; }
     /// Whether the input is copied with its edges. Depthwise sums use each element a few times only: a condition at the
     /// edges costs less than a copy, unless elements drive each other out of the cache.
     bool copies_input(const Target& target) const {

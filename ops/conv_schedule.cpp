@@ -119,7 +119,9 @@ private:
                                          register_text(tile_, source_.target())));
         } else {
             source_.schedule(
-                "// Each channel has inputs of its own: a tile is one vector wide, its pixels share inputs.");
+                has_vectors_of_groups()
+                    ? "// A vector has several groups: for each product their inputs are rotated, group by group."
+                    : "// Each channel has inputs of its own: a tile is one vector wide, its pixels share inputs.");
             if (walks_channels())
                 source_.schedule("// Channels of a place come before the next place, in the order of memory.");
             if (loops.has_edges)
@@ -271,6 +273,23 @@ private:
     /// important than the sums, and spills these.
     Directives vectorised_pixel() const { return vectorised(walks_channels() ? Directives{} : Directives{c_}); }
 
+    bool has_vectors_of_groups() const { return conv_.loops.channels_of_vector_groups > 1; }
+
+    /// Vectors of groups are vectors of their channels' vectors: so Halide sees which elements of its input each lane
+    /// reads. `order`: loops, the channels first after the pair.
+    Directives vectorised_groups(std::vector<std::string> order) const {
+        const int64_t channels = conv_.loops.channels_of_vector_groups;
+        const std::string group = source_.var("group");
+        order.insert(order.begin() + 2, group);
+        Directives directives = {fmt::format("split({0}, {1}, {0}, {2})", c_, group, channels), reorder(order),
+                                 fmt::format("vectorize({})", c_),
+                                 fmt::format("vectorize({}, std::max(1, {} / {}))", group, lanes_, channels)};
+        for (const std::string& loop : in_tile()) {
+            if (loop != c_) directives.push_back(unroll(loop));
+        }
+        return directives;
+    }
+
     void place_sum() {
         if (waits_in_memory()) place_copy();
         Directives directives = {gathers_group()   ? compute_at(copy(), source_.var("part"))
@@ -284,8 +303,7 @@ private:
         std::vector<std::string> order = {conv_.pair};
         append(order, in_tile());
         append(order, conv_.reduction);
-        directives = {reorder(order)};
-        append(directives, vectorised());
+        directives = has_vectors_of_groups() ? vectorised_groups(order) : joined({reorder(order)}, vectorised());
         if (!conv_.pair.empty()) {
             directives.insert(directives.begin(), "atomic()");
             directives.push_back(fmt::format("vectorize({})", conv_.pair));

@@ -33,7 +33,12 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
 /// Whether sums, weights and inputs fit in the registers. A single pixel takes each weight from memory once.
 bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     const int pixels = tile.pixels * tile.tile_rows;
-    if (!loops.shares_inputs) return pixels <= depthwise_pixels && tile.vectors == 1;
+    if (!loops.shares_inputs) {
+        // Inputs that are rotated are in registers.
+        const bool rotates = loops.channels_of_vector_groups > 1;
+        return pixels <= depthwise_pixels && tile.vectors == 1 &&
+               (!rotates || target.fit_in_registers(2 * pixels, tile.vectors));
+    }
     const int weights = pixels == 1 ? 0 : tile.vectors;
     return target.fit_in_registers(pixels * tile.vectors, weights);
 }
@@ -42,8 +47,9 @@ int choose_lanes(const ConvLoops& loops, const Target& target) {
     const auto lanes = std::min<int64_t>(target.lanes(loops.element), loops.max_lanes);
     // Depthwise weights have no zeros behind the last channel, so a vector may not go beyond it.
     const auto channels = static_cast<uint64_t>(loops.channels);
-    return static_cast<int>(
-        std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels)));
+    const int64_t least = loops.channels_of_vector_groups;
+    return static_cast<int>(std::max<int64_t>(
+        least, std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels))));
 }
 
 /// Tiles in a row, of which the last is whole too. A width that is open counts as large.

@@ -19,8 +19,9 @@ struct ConvLoops {
     bool stores_sums = false;   // as they are, without a bias before them and other operators behind them
     bool shares_inputs = true;  // whether all channels of a group read the same inputs; false for depthwise
     int64_t products;           // of one output element
-    int64_t inner_products;     // turns of the innermost reduction loop
-    int64_t width, height;      // of the output; an estimate where it is open
+    int64_t channels_of_vector_groups = 1;         // of each of several groups that share a vector
+    int64_t inner_products;                        // turns of the innermost reduction loop
+    int64_t width, height;                         // of the output; an estimate where it is open
     bool open_width = false, open_height = false;  // whether a run alone knows it
     int64_t images = 1;                            // planes and batch
     int64_t input_row_elements;  // of the input under one output row, copied where edges or types need it; 0 where it

@@ -10,7 +10,7 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> form_names = {"dense", "grouped", "depthwise"};
+constexpr std::array<std::string_view, 4> form_names = {"dense", "grouped", "rotated", "depthwise"};
 
 }  // namespace
 
@@ -22,9 +22,12 @@ WeightForm weight_form(const Node& node) {
     return static_cast<WeightForm>(found - form_names.begin());
 }
 
-WeightForm weight_form(int64_t group, const Dim& inputs_per_group) {
+WeightForm weight_form(int64_t group, const Dim& inputs_per_group, int64_t channels_per_group, int lanes) {
     if (group == 1) return WeightForm::dense;
-    return inputs_per_group.is(1) ? WeightForm::depthwise : WeightForm::grouped;
+    if (inputs_per_group.is(1)) return WeightForm::depthwise;
+    const bool share_vectors = inputs_per_group.is(channels_per_group) && channels_per_group < lanes &&
+                               lanes % channels_per_group == 0 && group * channels_per_group >= lanes;
+    return share_vectors ? WeightForm::rotated : WeightForm::grouped;
 }
 
 int64_t block_of_group(WeightForm form, int64_t channels_per_group) {
@@ -40,7 +43,8 @@ std::vector<TensorType> PackConvWeights::infer() const {
     const TensorType& weights = in(0);
     const ElementType element = is_narrow_float(weights.element) ? ElementType::float32 : weights.element;
     std::vector<Dim> shape(weights.shape.begin() + 2, weights.shape.end());
-    if (form_ == WeightForm::depthwise) {
+    if (form_ == WeightForm::depthwise || form_ == WeightForm::rotated) {
+        if (form_ == WeightForm::rotated) shape.push_back(weights.shape[1]);
         shape.push_back(weights.shape[0]);
         return {TensorType(element, shape)};
     }
@@ -54,13 +58,16 @@ std::vector<TensorType> PackConvWeights::infer() const {
 
 void PackConvWeights::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
-    source.define(output(0), at,
-                  form_ == WeightForm::depthwise ? depthwise_element(source, at) : blocked_element(source, at));
+    const bool has_blocks = form_ == WeightForm::dense || form_ == WeightForm::grouped;
+    source.define(output(0), at, has_blocks ? blocked_element(source, at) : channel_element(source, at));
 }
 
-std::string PackConvWeights::depthwise_element(KernelSource& source, const Coordinates& at) const {
+std::string PackConvWeights::channel_element(KernelSource& source, const Coordinates& at) const {
+    const size_t kernel_axes = in(0).rank() - 2;
     Coordinates from = {at.back(), "0"};
-    from.insert(from.end(), at.begin(), at.end() - 1);
+    if (form_ == WeightForm::rotated)
+        from[1] = fmt::format("({} + {}) % {}", at.back(), at[kernel_axes], source.dim(in(0).shape[1]));
+    from.insert(from.end(), at.begin(), at.begin() + static_cast<std::ptrdiff_t>(kernel_axes));
     return source.read(input(0), from);
 }
 

@@ -9,14 +9,17 @@ namespace onnx2halide {
 enum class WeightForm {
     dense,  // [channels / block, kernel…, input channels, block]; with `steps` of PackConvWeights [channels / block,
             // kernel…, input channels / steps, block, steps]
-    grouped,    // [groups, channels of a group / block, kernel…, input channels of a group, block]
+    grouped,  // [groups, channels of a group / block, kernel…, input channels of a group, block]
+    rotated,  // [kernel…, channels of a group, channels], of groups with as many outputs as inputs. Place r of channel
+              // c has the weight of its group's input (c + r) % channels of a group: vectors of channels, which hold
+              // several groups, then read vectors of inputs that are rotated group by group.
     depthwise,  // [kernel…, channels]
 };
 
 /// The form that a node's attribute `form` names.
 WeightForm weight_form(const Node& node);
-/// The form for a convolution with these channels.
-WeightForm weight_form(int64_t group, const Dim& inputs_per_group);
+/// The form for a convolution with so many channels in each group, on a machine with so many lanes in a vector.
+WeightForm weight_form(int64_t group, const Dim& inputs_per_group, int64_t channels_per_group, int lanes);
 std::string_view name(WeightForm form);
 
 /// Output channels in a block: the same for every element type and machine, so that one set of weights serves every
@@ -36,7 +39,7 @@ private:
     WeightForm form_;
     int64_t group_, block_, steps_;
 
-    std::string depthwise_element(KernelSource& source, const Coordinates& at) const;
+    std::string channel_element(KernelSource& source, const Coordinates& at) const;
     std::string blocked_element(KernelSource& source, const Coordinates& at) const;
 };
 

@@ -59,7 +59,9 @@ void pack_direct(Graph& graph, Node& conv, const Target& target) {
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
     const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
-    const WeightForm form = weight_form(group, type.shape[1]);
+    const ElementType computed = is_narrow_float(type.element) ? ElementType::float32 : type.element;
+    const int lanes = target.is_gpu() ? 1 : target.lanes(computed);
+    const WeightForm form = weight_form(group, type.shape[1], channels / group, lanes);
     const std::string form_name(name(form));
     const int64_t steps = form == WeightForm::dense ? steps_at_once(type.element, type.shape[1], target) : 1;
     Value* packed = add_packing(

@@ -64,4 +64,19 @@ TEST_CASE("tiles wait for each other in whole rows or in equal parts of one") {
     CHECK(waiting(169, 1, 85) == std::pair{85, 1});  // strips of pixels
 }
 
+TEST_CASE("vectors of groups hold whole ones, and leave registers for the inputs that are rotated") {
+    ConvLoops loops = rows_of_13();
+    loops.shares_inputs = false;
+    loops.max_lanes = loops.channels;
+    loops.channels_of_vector_groups = 4;
+    for (const char* name : {"x86-64-linux-avx512_skylake", "x86-64-linux-avx2-fma", "x86-64-linux-sse41"}) {
+        const Target target = Target::parse(name);
+        const ConvTile tile = choose_conv_tile(loops, target);
+        CHECK(tile.lanes == target.lanes(ElementType::float32));
+        CHECK(2 * tile.pixels * tile.tile_rows < target.vector_registers);
+    }
+    loops.channels_of_vector_groups = 8;
+    CHECK(choose_conv_tile(loops, Target::parse("x86-64-linux-sse41")).lanes == 8);
+}
+
 }  // namespace onnx2halide

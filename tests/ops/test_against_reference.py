@@ -150,6 +150,18 @@ def windows():
     # Groups of more channels than registers hold, which fill no whole vectors.
     yield Case("Conv", [x(1, 272, 3, 9), constant(272, 136, 1, 1), constant(272)], {"group": 2})
     yield Case("Conv", [x(2, 40, 5, 7), constant(408, 10, 3, 3), constant(408)], {"group": 4, "pads": [1, 1, 1, 1]})
+    # Vectors of several groups with as many outputs as inputs, of which the last vector may begin within the one before.
+    for channels, group, kernel, attribute in [
+        (32, 8, (3, 3), {"pads": [1, 1, 1, 1]}),
+        (64, 8, (3, 3), {"pads": [1, 0, 1, 2], "strides": [2, 2]}),
+        (22, 11, (5, 3), {"dilations": [1, 2]}),
+        (20, 5, (1, 1), {}),
+        (24, 3, (3,), {"pads": [0, 2]}),
+        (32, 4, (2, 3, 3), {"pads": [1, 1, 1, 1, 1, 1], "strides": [1, 2, 1]}),
+    ]:
+        image = (9, 11, 6)[: len(kernel)]
+        yield Case("Conv", [x(2, channels, *image), constant(channels, channels // group, *kernel), constant(channels)], {"group": group, **attribute})
+    yield Case("Conv", [x(1, 32, 9, 19, dtype="float16"), constant(32, 4, 3, 3, dtype="float16")], {"group": 8, "pads": [1, 1, 1, 1]})
     # Planes of an image, with rows of several vectors.
     for channels, dtype, attribute in ((3, "float32", {}), (4, "float32", {"strides": [2, 2]}), (1, "float16", {}), (3, "float64", {})):
         image, kernel = x(2, channels, 9, 83, dtype=dtype), constant(24, channels, 3, 3, dtype=dtype)

@@ -69,10 +69,13 @@ CASES = [
     Convolution(32, 32, (7, 5), (5, 5), group=32, batch=3),
     Convolution(12, 24, (11, 19), group=3),  # groups share vectors
     Convolution(32, 64, (40, 33), group=2),
+    Convolution(32, 32, (29, 21), (3, 3), group=8),  # vectors of groups
+    Convolution(20, 20, (29, 21), (3, 3), group=5, batch=2),
     Convolution(4, 16, (3, 20, 30), (1, 3, 3)),
     Convolution(16, 16, (30, 40), (3, 3)),
     Convolution(16, 32, (33, 47), is_open=True),
     Convolution(32, 32, (21, 30), (3, 3), group=32, is_open=True),
+    Convolution(32, 32, (21, 30), (3, 3), group=8, is_open=True),
 ]
 
 
