@@ -85,7 +85,10 @@ ConvLoops PackedConv::loops_of_sums() const {
     loops.products = estimate(inputs_per_group()) / (has_pairs() ? 2 : 1);
     loops.inner_products = form_ == WeightForm::depthwise ? window.back().kernel : loops.products;
     loops.images = result.shape[0].constant().value_or(1);
-    for (const WindowAxis& axis : window) loops.products *= axis.kernel;
+    for (const WindowAxis& axis : window) {
+        loops.products *= axis.kernel;
+        if (axis.kernel > 1) loops.inner_taps = axis.kernel;
+    }
     for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
     const Dim width = window.back().output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);
     loops.width = estimate(width), loops.open_width = !width.constant();

@@ -346,9 +346,15 @@ private:
         directives.push_back(reorder(order));
     }
 
-    /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers.
+    /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers. Those of vectors of
+    /// groups are rotated by numbers that are known.
     Directives unrolled_reduction() const {
         const std::vector<std::string>& reduction = conv_.reduction;
+        if (has_vectors_of_groups()) {
+            constexpr int64_t most_taps = 5;
+            const bool has_few = conv_.loops.inner_taps <= most_taps && reduction.size() > 1;
+            return unroll_all({reduction.begin(), reduction.begin() + (has_few ? 2 : 1)});
+        }
         if (!conv_.loops.shares_inputs)
             return unroll_all(unrolls_taps(conv_.loops) ? reduction : Directives{reduction[0]});
         const int64_t turns = conv_.loops.inner_products;

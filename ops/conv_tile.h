@@ -21,6 +21,7 @@ struct ConvLoops {
     int64_t products;           // of one output element
     int64_t channels_of_vector_groups = 1;         // of each of several groups that share a vector
     int64_t inner_products;                        // turns of the innermost reduction loop
+    int64_t inner_taps = 1;                        // of the innermost loop over taps
     int64_t width, height;                         // of the output; an estimate where it is open
     bool open_width = false, open_height = false;  // whether a run alone knows it
     int64_t images = 1;                            // planes and batch
