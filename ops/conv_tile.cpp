@@ -198,10 +198,14 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
 }
 
 int64_t estimate(const Dim& extent) {
-    constexpr int64_t usual = 32;
-    const int64_t least = std::max<int64_t>(1, extent.lower_bound().value_or(1));
+    // Of an image's height and width, of a signal's samples and of its frames: what comes of it after strides is less.
+    constexpr int64_t usual = 512;
+    std::map<std::string, Dim> sizes;
+    for (const std::string& symbol : extent.symbols()) sizes.emplace(symbol, usual);
+    const int64_t size = extent.substitute(sizes).constant().value_or(usual),
+                  least = std::max<int64_t>(1, extent.lower_bound().value_or(1));
     // Of a number both bounds are that number.
-    return std::max(least, std::min(usual, extent.upper_bound().value_or(usual)));
+    return std::max(least, std::min(size, extent.upper_bound().value_or(size)));
 }
 
 int pixels_of_task(const ConvLoops& loops, const ConvTile& tile) {

@@ -239,7 +239,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
 
 double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     // A signal is one row.
-    const bool is_row = loops.width == 1 && loops.kernel[1].kernel == 1 && !loops.is_open;
+    const bool is_row = loops.width == 1 && loops.kernel[1].kernel == 1;
     ConvLoops direct{};
     direct.element = ElementType::float32;
     direct.channels = loops.channels;
@@ -249,7 +249,6 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     direct.products = loops.inputs * loops.plane_taps * loops.kernel[0].kernel * loops.kernel[1].kernel;
     direct.width = is_row ? loops.height : loops.width;
     direct.height = is_row ? 1 : loops.height;
-    direct.open_width = direct.open_height = loops.is_open;
     direct.input_pixel_bytes = loops.inputs * loops.groups * 4 * loops.kernel[is_row ? 0 : 1].stride;
     const ConvTile tile = choose_conv_tile(direct, target);
     const int64_t tiles =
