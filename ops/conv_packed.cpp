@@ -90,11 +90,14 @@ ConvLoops PackedConv::loops_of_sums() const {
         if (axis.kernel > 1) loops.inner_taps = axis.kernel;
     }
     for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
-    const Dim width = window.back().output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);
+    const WindowAxis& columns = window.back();
+    const bool lie_side_by_side = columns.stride == 1 && (reads_planes() || in(0).shape[1].is(1));
+    if (lie_side_by_side && !has_pairs()) loops.neighbour_taps = columns.kernel;
+    const Dim width = columns.output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);
     loops.width = estimate(width), loops.open_width = !width.constant();
     loops.height = estimate(height), loops.open_height = !height.constant();
     loops.input_pixel_bytes =
-        window.back().stride * (reads_planes() ? 1 : estimate(in(0).shape[1])) * info(loops.element).bytes;
+        columns.stride * (reads_planes() ? 1 : estimate(in(0).shape[1])) * info(loops.element).bytes;
     loops.input_elements = 1;
     for (size_t axis = 1; axis < in(0).rank(); ++axis) loops.input_elements *= estimate(in(0).shape[axis]);
     loops.input_elements *= loops.images;

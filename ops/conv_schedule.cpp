@@ -34,7 +34,9 @@ public:
     Writer(KernelSource& source, const DirectConv& conv)
         : source_(source), conv_(conv), tile_(choose_conv_tile(conv.loops, source.target())),
           walk_(choose_conv_walk(conv.loops, tile_)), c_(conv.output.vars.front()), x_(conv.output.vars.at(1)),
-          lanes_(source.lanes(conv.loops.element, tile_.lanes)), vectors_(std::to_string(tile_.vectors)) {}
+          lanes_(source.lanes(conv.loops.element, tile_.lanes)), vectors_(std::to_string(tile_.vectors)) {
+        if (tile_.pixels_of_vector > 1) x_vectors_ = source.var(x_ + "_vector");
+    }
 
     void write() {
         declare_tile();
@@ -52,7 +54,7 @@ private:
     const DirectConv& conv_;
     ConvTile tile_;
     ConvWalk walk_;
-    std::string c_, x_;
+    std::string c_, x_, x_vectors_;                // the last: of vectors of several pixels; else empty
     std::string lanes_, vectors_, pixels_, rows_;  // of a tile
     std::string waiting_pixels_, waiting_rows_;    // of the tiles whose sums wait in memory together
     // Loops outside of a tile, innermost first: over tiles in a strip, over tiles of channels, over strips.
@@ -75,8 +77,7 @@ private:
     /// Whether what follows the sums needs more registers than they leave it.
     bool lacks_registers() const {
         constexpr int registers = 12;
-        const int sums = tile_.pixels * tile_.tile_rows * tile_.vectors;
-        return conv_.has_long_epilogue && sums + registers > source_.target().vector_registers;
+        return conv_.has_long_epilogue && tile_.sums() + registers > source_.target().vector_registers;
     }
     bool waits_in_memory() const { return gathers_group() || lacks_registers(); }
     /// Whether the sums of many tiles wait together, so that a processor goes from sums to what follows them, and finds
@@ -175,6 +176,7 @@ private:
         }
         tiles_.push_back(outer(x_));
         split(x_, tiles_.back(), pixels, "ShiftInwards");
+        append(output_, vectors_of_pixels());
         if (!conv_.loops.has_strips_of_rows() && conv_.loops.open_width) split_open_row();
         if (!has_rows()) return;
         const std::string& y = conv_.output.vars[2];
@@ -221,6 +223,7 @@ private:
 
     std::vector<std::string> in_tile() const {
         std::vector<std::string> vars = {c_, x_};
+        if (!x_vectors_.empty()) vars.push_back(x_vectors_);
         if (!rows_.empty()) vars.push_back(conv_.output.vars[2]);
         return vars;
     }
@@ -261,9 +264,18 @@ private:
         output_.push_back(fmt::format("parallel({})", task_));
     }
 
+    /// Splits the pixels of a tile into those of vectors, where they share these.
+    Directives vectors_of_pixels() const {
+        if (x_vectors_.empty()) return {};
+        return {fmt::format("split({0}, {1}, {0}, {2})", x_, x_vectors_, tile_.pixels_of_vector)};
+    }
+
     Directives vectorised(const std::vector<std::string>& unrolled) const {
         Directives directives = {fmt::format("vectorize({}, {})", c_, lanes_)};
-        append(directives, unroll_all(unrolled));
+        if (!x_vectors_.empty()) directives.push_back(fmt::format("vectorize({})", x_));
+        for (const std::string& loop : unrolled) {
+            if (x_vectors_.empty() || loop != x_) directives.push_back(unroll(loop));
+        }
         return directives;
     }
 
@@ -297,13 +309,15 @@ private:
                                                    : compute_at_tile()};
         // Lanes behind the last channel are computed and not stored.
         if (rounds_channels_up()) directives.push_back(fmt::format("bound_extent({}, {})", c_, tile_channels()));
+        append(directives, vectors_of_pixels());
         append(directives, vectorised());
         source_.schedule(conv_.sum, directives);
         if (conv_.reduction.empty()) return;
         std::vector<std::string> order = {conv_.pair};
         append(order, in_tile());
-        append(order, conv_.reduction);
-        directives = has_vectors_of_groups() ? vectorised_groups(order) : joined({reorder(order)}, vectorised());
+        append(order, reduction());
+        directives = has_vectors_of_groups() ? vectorised_groups(order)
+                                             : joined(vectors_of_pixels(), joined({reorder(order)}, vectorised()));
         if (!conv_.pair.empty()) {
             directives.insert(directives.begin(), "atomic()");
             directives.push_back(fmt::format("vectorize({})", conv_.pair));
@@ -328,7 +342,11 @@ private:
             directives.push_back(shifted_split(c_, part, tile_channels()));
             directives.push_back(reorder(order));
         }
-        if (gathers_tiles()) split_tiles(directives);
+        if (gathers_tiles()) {
+            split_tiles(directives);
+        } else {
+            append(directives, vectors_of_pixels());
+        }
         append(directives, vectorised());
         source_.schedule(copy(), directives);
     }
@@ -343,13 +361,25 @@ private:
         if (walks_channels()) split_tile(c_, tile_channels());
         split_tile(x_, fmt::format("std::min({}, {})", pixels_, waiting_pixels_));
         if (!rows_.empty()) split_tile(conv_.output.vars[2], fmt::format("std::min({}, {})", rows_, waiting_rows_));
+        append(directives, vectors_of_pixels());
         directives.push_back(reorder(order));
+    }
+
+    /// Whether taps along x are unrolled, innermost: neighbouring vectors of several pixels share permuted inputs.
+    bool unrolls_neighbours() const { return !x_vectors_.empty() && conv_.loops.neighbour_taps > 1; }
+
+    /// The reduction's loops, innermost first.
+    std::vector<std::string> reduction() const {
+        std::vector<std::string> loops = conv_.reduction;
+        if (unrolls_neighbours() && conv_.loops.inner_products > 1) std::swap(loops[0], loops[1]);
+        return loops;
     }
 
     /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers. Those of vectors of
     /// groups are rotated by numbers that are known.
     Directives unrolled_reduction() const {
-        const std::vector<std::string>& reduction = conv_.reduction;
+        const std::vector<std::string> reduction = this->reduction();
+        if (unrolls_neighbours()) return {unroll(reduction[0])};
         if (has_vectors_of_groups()) {
             constexpr int64_t most_taps = 5;
             const bool has_few = conv_.loops.inner_taps <= most_taps && reduction.size() > 1;

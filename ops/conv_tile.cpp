@@ -13,13 +13,26 @@ namespace onnx2halide {
 
 namespace {
 
+/// Cycles of a product of each sum of a tile whose vectors have several pixels. An input is permuted for each vector;
+/// of taps that are unrolled, every second one has the inputs of another. Where permutations take the place of
+/// multiply-adds they cost as much.
+double shared_step_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    const auto taps = static_cast<double>(loops.neighbour_taps);
+    const int across = tile.pixels / tile.pixels_of_vector;
+    const double shared_taps = std::min<double>(tile.pixels_of_vector, taps),
+                 permutations = tile.tile_rows * (across * shared_taps + (taps - shared_taps)) / taps;
+    return step_cycles(target, tile.sums(), tile.vectors + static_cast<int>(permutations), target.multiply_adds) +
+           permutations / target.multiply_adds;
+}
+
 /// Cycles of one tile, from its bias to its results.
 double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr double level1_weights = 20480;
-    const int pixels = tile.pixels * tile.tile_rows, sums = pixels * tile.vectors;
+    const int pixels = tile.pixels * tile.tile_rows, sums = tile.sums();
     const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
     const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
-    double step = step_cycles(target, sums, loads, multiply_adds);
+    double step = tile.pixels_of_vector > 1 ? shared_step_cycles(loops, tile, target)
+                                            : step_cycles(target, sums, loads, multiply_adds);
     const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_rate);
@@ -39,8 +52,11 @@ bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
         return pixels <= depthwise_pixels && tile.vectors == 1 &&
                (!rotates || target.fit_in_registers(2 * pixels, tile.vectors));
     }
+    // Of unrolled taps each has weights of its own.
+    if (tile.pixels_of_vector > 1)
+        return target.fit_in_registers(tile.sums(), static_cast<int>(tile.vectors * loops.neighbour_taps));
     const int weights = pixels == 1 ? 0 : tile.vectors;
-    return target.fit_in_registers(pixels * tile.vectors, weights);
+    return target.fit_in_registers(tile.sums(), weights);
 }
 
 int choose_lanes(const ConvLoops& loops, const Target& target) {
@@ -64,18 +80,21 @@ struct TileChoice {
     double all_cycles;
 };
 
-/// The fastest tile of so many vectors at least and at most.
-TileChoice fastest_tile(const ConvLoops& loops, const Target& target, int lanes, int min_vectors, int max_vectors) {
+/// The fastest tile of vectors like those of `least`, which is the smallest, and of so many of them at most.
+TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const ConvTile& least, int max_vectors) {
+    const int lanes = least.lanes;
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
-    TileChoice best{{lanes, min_vectors, 1, 1, 0}, INFINITY};
+    TileChoice best{least, INFINITY};
     best.tile.cycles = std::llround(tile_cycles(loops, best.tile, target));
-    for (ConvTile tile{lanes, min_vectors, 1, 1, 0}; tile.vectors <= max_vectors; ++tile.vectors) {
+    for (ConvTile tile = least; tile.vectors <= max_vectors; ++tile.vectors) {
         // Channels of one group share their inputs.
         if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
         // Behind the last channel there are weights for the rest of a vector, not for further vectors.
         if (loops.channels % lanes != 0 && whole % tile.vectors != 0) continue;
-        const int64_t max_pixels = loops.open_width ? Dim::unbounded : loops.width;
-        for (tile.pixels = 1; tile.pixels <= std::min<int64_t>(max_pixels, target.vector_registers); ++tile.pixels) {
+        const int64_t max_pixels = loops.open_width ? Dim::unbounded : loops.width,
+                      most_pixels = int64_t{target.vector_registers} * tile.pixels_of_vector;
+        for (tile.pixels = least.pixels; tile.pixels <= std::min<int64_t>(max_pixels, most_pixels);
+             tile.pixels += least.pixels) {
             const bool knows_pixels = !loops.open_width && !loops.open_height;
             const int64_t max_rows = knows_pixels && tile.pixels == loops.width
                                          ? std::min<int64_t>(loops.height, target.vector_registers)
@@ -94,19 +113,31 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, int lanes,
     return best;
 }
 
+/// Pixels whose few channels fill a vector together; 1 where they do not, or where their inputs lie apart.
+int pixels_of_shared_vectors(const ConvLoops& loops, const Target& target) {
+    const int lanes = target.lanes(loops.element);
+    const bool fill = loops.shares_inputs && loops.groups == 1 && lanes % loops.channels == 0;
+    const int64_t pixels = fill ? lanes / loops.channels : 1;
+    return loops.neighbour_taps > 0 && !loops.open_width && pixels <= loops.width ? static_cast<int>(pixels) : 1;
+}
+
 TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
     const int lanes = choose_lanes(loops, target), half = lanes / 2;
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
     const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
     const int most_vectors = loops.whole_group ? max_vectors : std::min(8, max_vectors);
-    const TileChoice best = fastest_tile(loops, target, lanes, 1, most_vectors);
+    const TileChoice best = fastest_tile(loops, target, {lanes, 1, 1, 1, 0}, most_vectors);
+    if (const int pixels = pixels_of_shared_vectors(loops, target); pixels > 1) {
+        const TileChoice shared = fastest_tile(loops, target, {lanes, 1, pixels, 1, 0, pixels}, 1);
+        if (shared.all_cycles < best.all_cycles) return shared;
+    }
     // Where they fill no whole vectors, halves may fit. Weights lie in blocks of whole vectors, so that only a tile for
     // all channels begins at a block.
     const bool halves_fit = lanes == target.lanes(loops.element) && lanes > 1 && loops.shares_inputs &&
                             loops.groups == 1 && loops.channels % lanes != 0 && loops.channels % half == 0;
     if (!halves_fit) return best;
     const auto vectors = static_cast<int>(loops.channels / half);
-    const TileChoice halved = fastest_tile(loops, target, half, vectors, vectors);
+    const TileChoice halved = fastest_tile(loops, target, {half, vectors, 1, 1, 0}, vectors);
     return halved.all_cycles < best.all_cycles ? halved : best;
 }
 
@@ -121,8 +152,8 @@ bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
 std::string register_text(const ConvTile& tile, const Target& target) {
     const std::string inputs =
         target.operand_registers == 1 ? "1 input" : fmt::format("{} inputs", target.operand_registers);
-    return fmt::format("{} sums, {} weights and {} fit in {}", tile.pixels * tile.tile_rows * tile.vectors,
-                       tile.vectors, inputs, target.vector_registers);
+    return fmt::format("{} sums, {} weights and {} fit in {}", tile.sums(), tile.vectors, inputs,
+                       target.vector_registers);
 }
 
 bool unrolls_taps(const ConvLoops& loops) { return !loops.shares_inputs && loops.products <= 9; }

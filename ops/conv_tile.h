@@ -22,6 +22,7 @@ struct ConvLoops {
     int64_t channels_of_vector_groups = 1;         // of each of several groups that share a vector
     int64_t inner_products;                        // turns of the innermost reduction loop
     int64_t inner_taps = 1;                        // of the innermost loop over taps
+    int64_t neighbour_taps = 0;                    // along x, where inputs of neighbouring pixels lie side by side
     int64_t width, height;                         // of the output; an estimate where it is open
     bool open_width = false, open_height = false;  // whether a run alone knows it
     int64_t images = 1;                            // planes and batch
@@ -37,9 +38,13 @@ struct ConvLoops {
 
 /// A tile of sums that stays in registers.
 struct ConvTile {
-    int lanes, vectors;     // channels: vectors of so many lanes
-    int pixels, tile_rows;  // along x and y
-    int64_t cycles;         // estimated, of one tile
+    int lanes, vectors;        // channels: vectors of so many lanes
+    int pixels, tile_rows;     // along x and y
+    int64_t cycles;            // estimated, of one tile
+    int pixels_of_vector = 1;  // along x, all of whose channels share a vector
+
+    /// Vectors of sums.
+    int sums() const { return pixels / pixels_of_vector * tile_rows * vectors; }
 };
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
 

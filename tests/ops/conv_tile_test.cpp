@@ -79,4 +79,28 @@ TEST_CASE("vectors of groups hold whole ones, and leave registers for the inputs
     CHECK(choose_conv_tile(loops, Target::parse("x86-64-linux-sse41")).lanes == 8);
 }
 
+TEST_CASE("pixels with few channels share vectors where their inputs lie side by side") {
+    ConvLoops loops = rows_of_13();
+    loops.channels = 4;
+    loops.products = 25;
+    loops.inner_products = 1;
+    loops.width = loops.height = 30;
+    loops.input_pixel_bytes = 4;
+    loops.neighbour_taps = 5;
+    for (const char* name : {"x86-64-linux-avx512_skylake", "x86-64-linux-avx2-fma"}) {
+        const Target target = Target::parse(name);
+        const ConvTile tile = choose_conv_tile(loops, target);
+        CHECK(tile.lanes * tile.pixels_of_vector == target.lanes(ElementType::float32));
+        CHECK(tile.pixels % tile.pixels_of_vector == 0);
+        CHECK(tile.pixels <= loops.width);
+
+        ConvLoops apart = loops;
+        apart.neighbour_taps = 0;
+        CHECK(choose_conv_tile(apart, target).pixels_of_vector == 1);
+        apart = loops;
+        apart.channels = 3;
+        CHECK(choose_conv_tile(apart, target).pixels_of_vector == 1);
+    }
+}
+
 }  // namespace onnx2halide

@@ -166,6 +166,18 @@ def windows():
     for channels, dtype, attribute in ((3, "float32", {}), (4, "float32", {"strides": [2, 2]}), (1, "float16", {}), (3, "float64", {})):
         image, kernel = x(2, channels, 9, 83, dtype=dtype), constant(24, channels, 3, 3, dtype=dtype)
         yield Case("Conv", [image, kernel], {"pads": [1, 1, 1, 1], **attribute})
+    # Planes of which several neighbouring pixels, with few channels each, share a vector.
+    for outputs, image, kernel, attribute in [
+        (8, (1, 9, 31), (5, 5), {"pads": [2, 2, 2, 2]}),
+        (4, (3, 7, 37), (3, 3), {"pads": [1, 1, 1, 1]}),
+        (1, (1, 21, 19), (7, 7), {}),
+        (2, (1, 70), (9,), {"dilations": [3], "pads": [12, 12]}),
+        (4, (2, 5, 6, 29), (2, 1, 3), {"strides": [1, 2, 1]}),
+        (8, (1, 12, 13), (1, 1), {}),
+    ]:
+        yield Case("Conv", [x(2, *image), constant(outputs, image[0], *kernel), constant(outputs)], attribute)
+    for dtype in ("float16", "float64"):
+        yield Case("Conv", [x(1, 1, 9, 31, dtype=dtype), constant(4, 1, 5, 5, dtype=dtype)], {"pads": [2, 2, 2, 2]})
     yield Case("Conv", [x(1, 3, 9, 11), x(5, 3, 3, 3)])
     yield Case("Conv", [x(2, 3, 19), constant(4, 3, 5)], {"pads": [2, 2]})
     yield Case("Conv", [x(1, 2, 5, 6, 7), constant(3, 2, 2, 2, 2)])

@@ -64,6 +64,8 @@ CASES = [
     Convolution(8, 5, (17, 11)),  # channels that fill no vector
     Convolution(8, 40, (9, 7), (3, 3), stride=2),
     Convolution(3, 16, (31, 45), (3, 3), stride=2),
+    Convolution(1, 8, (31, 45), (5, 5)),  # pixels share vectors
+    Convolution(2, 4, (9, 100), (3, 3), batch=2),
     Convolution(96, 96, (2, 3)),
     Convolution(32, 32, (29, 21), (3, 3), group=32),
     Convolution(32, 32, (7, 5), (5, 5), group=32, batch=3),
