@@ -134,8 +134,8 @@ std::optional<NodeGenerator::Span> AxisMapNode::span_in_input(size_t i) const {
         if (next == to.layout.end() || !lie_apart(strides[*next])) return {};
         pitch = strides[*next];
     }
-    const auto first = offset.constant(), apart = pitch.constant();
-    return first && apart ? std::optional(Span{*first, *apart}) : std::nullopt;
+    const auto apart = pitch.constant();
+    return apart ? std::optional(Span{offset, *apart}) : std::nullopt;
 }
 
 Coordinates AxisMapNode::coordinates(KernelSource& source, size_t i) const {

@@ -66,17 +66,16 @@ public:
         const TensorType &whole = out(0), &own = in(i);
         Dim start = 0;
         for (size_t before = 0; before < i; ++before) start += in(before).shape[axis()];
-        const auto first = start.constant(), run = own.extents()[0].constant(),
+        const auto run = own.extents()[0].constant(),
                    pitch = output(0)->part ? output(0)->part->pitch : whole.extents()[0].constant();
-        if (own.layout != whole.layout || !first || !run || !pitch) return {};
+        if (own.layout != whole.layout || !run || !pitch) return {};
         const auto along = std::find(whole.layout.begin(), whole.layout.end(), static_cast<int>(axis()));
         const bool is_last = std::all_of(along + 1, whole.layout.end(), [&](int k) { return whole.shape[k].is(1); });
-        if (along == whole.layout.begin()) return Span{*first, is_last ? *run : *pitch};
+        if (along == whole.layout.begin()) return Span{start, is_last ? *run : *pitch};
         if (!is_last) return {};
         Dim stride = *pitch;  // of the axis
         for (auto inner = whole.layout.begin() + 1; inner != along; ++inner) stride *= whole.shape[*inner];
-        if (!stride.constant()) return {};
-        return Span{*first * *stride.constant(), *pitch};
+        return Span{start * stride, *pitch};
     }
 
     std::vector<int64_t> inputs_in_place() const override { return node_.integers("in_place", {}); }

@@ -111,7 +111,8 @@ public:
     /// Where output i lies in input 0's memory, in elements, and input i in output 0's: parts that need no copy (see
     /// Part), with the whole's own part as it is. Nothing where there are none. Asked after layouts are set.
     struct Span {
-        int64_t offset, pitch;
+        Dim offset;
+        int64_t pitch;
     };
     virtual std::optional<Span> span_in_input(size_t) const { return std::nullopt; }
     virtual std::optional<Span> span_in_output(size_t) const { return std::nullopt; }

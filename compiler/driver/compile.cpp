@@ -171,7 +171,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
 
 /// The pass behind all others. On a device each tensor has a handle of its own.
 void place_results(Graph& graph, const Target& target, const CompileOptions& options) {
-    if (!options.naive && !options.whole && !target.is_gpu()) place_parts(graph, kernels_of(graph));
+    if (!options.naive && !options.whole && !target.is_gpu()) place_parts(graph, kernels_of);
 }
 
 /// Cuts out, builds and runs what depends on constants only, for all models together.

@@ -227,19 +227,19 @@ private:
         if (storage.place == Place::weight) return fmt::format("session->weights + {}", storage.offset);
         if (storage.place != Place::arena) return "NULL";
         if (!is_placed_at_run_time())
-            return fmt::format("session->arena + {}", storage.offset + offset_in_whole(tensor));
+            return fmt::format("session->arena + {}", storage.offset + *offset_in_whole(tensor).constant());
         const auto index = std::find(program_.arena.begin(), program_.arena.end(), program_.storage_of.at(tensor)) -
                            program_.arena.begin();
         return fmt::format("session->arena + arena[{}].offset{}", index, offset_text(tensor));
     }
 
     /// Bytes from the start of a tensor's storage to the tensor.
-    static int64_t offset_in_whole(const Value* tensor) {
+    static Dim offset_in_whole(const Value* tensor) {
         return tensor->part ? tensor->part->offset * info(tensor->checked_type().element).bytes : 0;
     }
     static std::string offset_text(const Value* tensor) {
-        const int64_t offset = offset_in_whole(tensor);
-        return offset == 0 ? "" : fmt::format(" + {}", offset);
+        const Dim offset = offset_in_whole(tensor);
+        return offset.is(0) ? "" : fmt::format(" + {}", session_text(offset));
     }
 
     bool is_open() const { return !graph_.symbols.empty(); }

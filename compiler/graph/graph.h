@@ -78,7 +78,7 @@ struct Value;
 /// those of the whole, which has more, and otherwise follow each other as ever.
 struct Part {
     const Value* whole;  // that is no part itself
-    int64_t offset;      // of the first element, in elements
+    Dim offset;          // of the first element, in elements
     int64_t pitch;       // from one run to the next; the length of one where it is dense
 };
 

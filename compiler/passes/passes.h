@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "compiler/graph/graph.h"
 #include "ops/target.h"
 #include "ops/winograd.h"
@@ -64,8 +67,10 @@ void flatten_images(Graph& graph, const std::vector<std::vector<const Node*>>& k
 
 /// Lets what Concat nodes of their own kernels join be made in its place in their results (see Part): the nodes copy
 /// the rest, if there is one. Lets what nodes of their own kernels take out of a tensor, as Split and Slice do, be
-/// parts of that. Of `kernels` each has the nodes of one. The last pass: later ones would have to keep parts.
-void place_parts(Graph& graph, const std::vector<std::vector<const Node*>>& kernels);
+/// parts of that. `kernels_of` tells the nodes of each kernel of a graph. Graphs inside have parts of what they make
+/// for themselves. The last pass: later ones would have to keep parts.
+void place_parts(Graph& graph,
+                 const std::function<std::vector<std::vector<const Node*>>(const Graph& graph)>& kernels_of);
 
 /// Lets 4-bit and 2-bit elements of the graph's inputs and outputs share bytes, as ONNX stores them: nodes unpack what
 /// comes and pack what goes, and ports tell the types that the model has.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -27,7 +28,9 @@ std::optional<int64_t> run_of(const Value& value) {
 
 class PartPlacer {
 public:
-    explicit PartPlacer(Graph& graph) : graph_(graph) {}
+    /// `open` are the dims that are known before the first step, and `is_inside` tells a graph inside a node.
+    PartPlacer(Graph& graph, const std::map<std::string, Dim>& open, bool is_inside)
+        : graph_(graph), open_(open), is_inside_(is_inside) {}
 
     void place(const std::vector<std::vector<const Node*>>& kernels) {
         std::set<const Node*> alone;  // nodes that are a kernel of their own
@@ -44,17 +47,22 @@ public:
     }
 
 private:
+    /// Whether a number is known before the first step.
+    bool is_early(const Dim& number) const {
+        const std::set<std::string> symbols = number.symbols();
+        return std::all_of(symbols.begin(), symbols.end(),
+                           [&](const std::string& symbol) { return open_.contains(symbol); });
+    }
+
     /// Whether the size of a tensor is known before the first step, and its memory holds the elements themselves.
     bool has_early_size(const Value& value) const {
         const TensorType& type = value.checked_type();
-        const std::set<std::string> symbols = type.elements().symbols();
-        return type.element != ElementType::string && !type.box &&
-               std::all_of(symbols.begin(), symbols.end(),
-                           [&](const std::string& symbol) { return graph_.symbols.contains(symbol); });
+        return type.element != ElementType::string && !type.box && is_early(type.elements());
     }
 
-    /// Whether a kernel makes a value, or the caller.
+    /// Whether a kernel makes a value, or the caller. What graphs inside take and give has its place in others' memory.
     bool has_memory(const Value& value) const {
+        if (is_inside_ && (!value.producer || graph_.is_output(&value))) return false;
         const bool is_input = std::find(graph_.inputs.begin(), graph_.inputs.end(), &value) != graph_.inputs.end();
         return !value.port && (value.producer ? make_generator(*value.producer)->is_kernel() : is_input);
     }
@@ -76,7 +84,7 @@ private:
             Value* output = node.outputs[i];
             if (!output) continue;
             const auto span = generator->span_in_input(i);
-            if (!span || output->checked_type().elements().is(0)) return;
+            if (!span || !is_early(span->offset) || output->checked_type().elements().is(0)) return;
             Place place{part_of(input, whole, *span), {}, output};
             if (!add_views(*output, place.same_memory) || !can_all_be(place.same_memory, place.part, *output)) return;
             places.push_back(std::move(place));
@@ -90,11 +98,12 @@ private:
         const Value* result = node.outputs.empty() ? nullptr : node.outputs[0];
         // What a run reads off a result it reads when its node is computed.
         if (!result || !has_early_size(*result) || !result->bindings.empty()) return;
+        if (is_inside_ && graph_.is_output(result)) return;
         const auto generator = make_generator(node);
         std::vector<int64_t> in_place;
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             const auto span = generator->span_in_output(i);
-            if (!span || node.inputs[i]->checked_type().elements().is(0)) continue;
+            if (!span || !is_early(span->offset) || node.inputs[i]->checked_type().elements().is(0)) continue;
             const Part part = part_of(*result, *result, *span);
             if (place_value(*node.inputs[i], part, node)) in_place.push_back(static_cast<int64_t>(i));
         }
@@ -154,12 +163,16 @@ private:
     }
 
     Graph& graph_;
+    const std::map<std::string, Dim>& open_;
+    bool is_inside_;
 };
 
 }  // namespace
 
-void place_parts(Graph& graph, const std::vector<std::vector<const Node*>>& kernels) {
-    PartPlacer(graph).place(kernels);
+void place_parts(Graph& graph,
+                 const std::function<std::vector<std::vector<const Node*>>(const Graph& graph)>& kernels_of) {
+    for_each_graph(graph,
+                   [&](Graph& each) { PartPlacer(each, graph.symbols, &each != &graph).place(kernels_of(each)); });
 }
 
 }  // namespace onnx2halide

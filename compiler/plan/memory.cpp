@@ -21,11 +21,7 @@ public:
                       [&](const Step& step) { computed_.insert(step.outputs.begin(), step.outputs.end()); });
         for_each_step(program_.main, [&](const Step& step) { note_uses(step); });
         const Graph& graph = *program_.graph;
-        for (const auto& node : graph.nodes()) {
-            for (const Value* output : node->outputs) {
-                if (output && output->part) wholes_.insert(output->part->whole);
-            }
-        }
+        note_wholes(program_.main);
         for (const Value* output : graph.outputs) last_uses_[viewed(output)] = INT_MAX;
         for (size_t i = 0; i < graph.inputs.size(); ++i) new_storage(graph.inputs[i], Place::input, i);
         plan_block(program_.main);
@@ -59,6 +55,17 @@ private:
         }
         for (const Block& block : step.blocks) {
             for (const Value* output : block.graph->outputs) last_uses_[viewed(output)] = step.last;
+        }
+    }
+
+    void note_wholes(const Block& block) {
+        for (const auto& node : block.graph->nodes()) {
+            for (const Value* output : node->outputs) {
+                if (output && output->part) wholes_.insert(output->part->whole);
+            }
+        }
+        for (const Step& step : block.steps) {
+            for (const Block& inner : step.blocks) note_wholes(inner);
         }
     }
 

@@ -116,6 +116,35 @@ def slices() -> onnx.ModelProto:
     )
 
 
+def turns(steps=3, batch=2) -> onnx.ModelProto:
+    """A Scan whose turns join and split what they make, for themselves, for the next turn and for the result."""
+    body = Network(0, ())
+    body.weights.append(numpy_helper.from_array(body.rng.normal(0, 0.2, (32, 64)).astype(np.float32), "w"))
+    body.join("both", body.node("Neg", "shown", "step"), body.node("Sigmoid", "known", "state"))
+    body.nodes.append(helper.make_node("Split", [body.node("MatMul", "sums", "both", "w")], ["a", "b", "c", "d"], axis=1))
+    body.node("Tanh", "next", body.node("Add", "kept", "a", "b"))
+    body.join("result", body.node("Exp", "grown", "c"), "d")
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, 16]) for name in ("state", "step")]
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, width]) for name, width in (("next", 16), ("result", 32))]
+    graph = helper.make_graph(body.nodes, "turn", ports, results, body.weights)
+    net = Network(batch, (16,), steps)
+    net.weights.append(numpy_helper.from_array(np.array([batch if isinstance(batch, int) else 1, 16], np.int64), "shape"))
+    net.node("ConstantOfShape", "first", "shape")
+    net.nodes.append(helper.make_node("Scan", ["first", "x"], ["last", "y"], body=graph, num_scan_inputs=1))
+    return net.model("y", "last")
+
+
+def past(batch="n", length="past") -> onnx.ModelProto:
+    """Keys and values of tokens before, with the present ones behind them, as a decoder hands them on."""
+    net = Network(batch, (length, 16), 2)
+    net.weights.append(numpy_helper.from_array(np.array([1, 1], np.int64), "one_each"))
+    net.nodes.append(helper.make_node("Split", ["x", "one_each"], ["keys", "values"], axis=0))
+    net.node("Relu", "new_keys", "keys")
+    net.join("all_keys", "keys", "new_keys", axis=2)
+    net.join("present", "all_keys", net.join("all_values", "values", net.node("Neg", "new_values", "values"), axis=2), axis=0)
+    return net.model("present", net.node("Sigmoid", "y", "all_keys"))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "proto",
@@ -129,8 +158,9 @@ def slices() -> onnx.ModelProto:
         split(),
         split(spatial=(12, 20), batch=2),
         slices(),
+        turns(),
     ],
-    ids=["joined", "batch", "nested", "partly", "output", "heads", "split", "split-batch", "slices"],
+    ids=["joined", "batch", "nested", "partly", "output", "heads", "split", "split-batch", "slices", "turns"],
 )
 def test_against_onnxruntime(proto, threads):
     shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
@@ -142,6 +172,11 @@ def test_open_sizes(make):
     proto = make(spatial=("height", "width"), batch="n")
     channels = proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value
     compare(onnx2halide.compile(proto, threads=2), proto, [(n, channels, y, x) for n, y, x in ((1, 13, 13), (2, 9, 30), (1, 1, 5), (3, 40, 2))])
+
+
+def test_parts_that_begin_where_a_run_knows():
+    proto = past()
+    compare(onnx2halide.compile(proto), proto, [(2, 1, 3, 16), (2, 2, 1, 16), (2, 3, 40, 16)])
 
 
 def compare(compiled, proto: onnx.ModelProto, shapes) -> None:
