@@ -66,8 +66,8 @@ std::vector<Dim> Conv::reduction_extents() const {
     for (auto size = kernel.rbegin(); size != kernel.rend(); ++size) {
         if (*size != 1) extents.push_back(*size);
     }
-    if (has_pairs()) {
-        extents.insert(extents.begin(), {2, floor_div(inputs_per_group(), 2)});
+    if (steps() > 1) {
+        extents.insert(extents.begin(), {steps(), floor_div(inputs_per_group(), steps())});
     } else if (!inputs_per_group().is(1)) {
         extents.insert(extents.begin(), inputs_per_group());
     }
@@ -78,7 +78,7 @@ std::vector<std::string> Conv::tap_roles(KernelSource& source) const {
     const std::vector<int64_t> kernel = this->kernel();
     const Coordinates at = source.vars(in(0).rank());
     std::vector<std::string> roles;
-    if (has_pairs()) roles.push_back("pair");
+    if (steps() > 1) roles.push_back(steps_role(steps()));
     if (!inputs_per_group().is(1)) roles.push_back("ci");
     for (size_t i = kernel.size(); i-- > 0;) {
         if (kernel[i] != 1) roles.push_back("k" + at[i + 2]);
@@ -96,7 +96,7 @@ Conv::Tap Conv::tap(const std::vector<std::string>& reduction) const {
     const std::vector<int64_t> kernel = this->kernel();
     Tap tap{"", "", Coordinates(kernel.size())};
     auto next = reduction.begin();
-    if (has_pairs()) tap.place = *next++;
+    if (steps() > 1) tap.place = *next++;
     if (!inputs_per_group().is(1)) tap.channel = *next++;
     for (size_t i = kernel.size(); i-- > 0;) {
         if (kernel[i] != 1) tap.kernel[i] = *next++;
@@ -128,7 +128,8 @@ std::string Conv::bias(KernelSource& source, const Channel& channel) const {
 
 bool Conv::leaves_out(size_t axis, const Target& target) const {
     const Window window = this->window();
-    return window[axis].kernel > 1 && window[axis].reaches_outside() && is_outside_of_tiles(axis, target);
+    return !has_input(3) && window[axis].kernel > 1 && window[axis].reaches_outside() &&
+           is_outside_of_tiles(axis, target);
 }
 
 Window Conv::with_input_for_taps(Window window, const Target& target) const {
@@ -144,19 +145,24 @@ bool Conv::has_input_func(const Target& target) const {
            std::any_of(window.begin(), window.end(), [](const WindowAxis& axis) { return axis.reaches_outside(); });
 }
 
+std::string Conv::exterior(KernelSource& source) const {
+    return has_input(3) ? source.read(input(3), Coordinates(in(3).rank(), "0"))
+                        : KernelSource::literal(int64_t{0}, in(0).element);
+}
+
 void Conv::define_input_func(KernelSource& source) const {
     const std::string func = source.func(output(0)->name + "_input");
     source.keep(output(0), input_role, func);
     const Coordinates at = source.vars(in(0).rank());
-    const std::string zero = KernelSource::literal(int64_t{0}, in(0).element);
+    const std::string beyond = exterior(source);
     const Window window = padded_window(source.target());
-    const std::string element = is_narrow_float(in(0).element) ? read_padded(source, input(0), window, at, zero)
-                                                               : read_exterior(source, input(0), window, at, zero);
+    const std::string element = is_narrow_float(in(0).element) ? read_padded(source, input(0), window, at, beyond)
+                                                               : read_exterior(source, input(0), window, at, beyond);
     source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), at), element));
 }
 
 std::string Conv::input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const {
-    if (has_pairs()) return fmt::format("{} * 2 + {}", tap.channel, tap.place);
+    if (steps() > 1) return fmt::format("{} * {} + {}", tap.channel, steps(), tap.place);
     if (channel.group.empty()) return tap.channel.empty() ? "0" : tap.channel;
     if (inputs_per_group().is(1)) return channel.group;
     return fmt::format("{} * {} + {}", channel.group, source.dim(inputs_per_group()), tap.channel);

@@ -6,7 +6,8 @@
 namespace onnx2halide {
 
 /// A convolution (ONNX's Conv) with weights as ONNX has them: each output element is a bias plus the products of the
-/// weights and the window of inputs under it. Forms with other weights derive from it.
+/// weights and the window of inputs under it. Forms with other weights derive from it. Input 3, which ONNX's has not,
+/// is the number that lies beyond the edges in the place of 0.
 class Conv : public NodeGenerator {
 public:
     explicit Conv(const Node& node);
@@ -21,7 +22,7 @@ protected:
         std::string number, group, in_group;
     };
     /// Text of a tap: the input channel within the group, empty where there is one alone, and a place along each kernel
-    /// axis. Where channels are multiplied and added in pairs, the number of a pair and the place in it.
+    /// axis. Where several channels are multiplied and added at once, the number of them and the place among them.
     struct Tap {
         std::string channel, place;
         Coordinates kernel;  // empty where the kernel is 1
@@ -34,8 +35,10 @@ protected:
     virtual std::vector<int64_t> kernel() const;
     /// Whether the sum has the group as its last dimension, so that no vector of channels crosses groups.
     virtual bool sums_by_group() const { return false; }
-    /// Whether pairs of input channels are multiplied and added at once.
-    virtual bool has_pairs() const { return false; }
+    /// How many input channels are multiplied and added at once.
+    virtual int64_t steps() const { return 1; }
+    /// Text of what lies beyond the input's edges.
+    std::string exterior(KernelSource& source) const;
     virtual Coordinates weight_at(const Channel& channel, const Tap& tap) const;
     virtual std::string bias_at(KernelSource&, const Channel& channel) const { return channel.number; }
 
@@ -48,7 +51,7 @@ protected:
     /// The tap that the variables of the node's RDom stand for, innermost first; there is none where each output has
     /// one product.
     Tap tap(const std::vector<std::string>& reduction) const;
-    /// What these variables are called: ci, kx, ky; before them that of a pair's places.
+    /// What these variables are called: ci, kx, ky; before them that of the places of what is added at once.
     std::vector<std::string> tap_roles(KernelSource& source) const;
     std::vector<std::string> reduction(KernelSource& source) const;
     std::string sum_call(const std::string& sum, const Coordinates& at, const std::string& group) const;

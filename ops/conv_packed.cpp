@@ -5,11 +5,17 @@
 #include <fmt/format.h>
 
 #include "ops/conv_schedule.h"
+#include "ops/product.h"
 
 namespace onnx2halide {
 
 PackedConv::PackedConv(const Node& node)
     : Conv(node), form_(weight_form(node)), output_channels_(node.integer("output_channels")) {}
+
+int64_t PackedConv::steps() const {
+    const bool has_steps = form_ == WeightForm::dense && in(1).rank() == in(0).rank() + 2;
+    return has_steps ? *in(1).shape.back().constant() : 1;
+}
 
 Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const {
     Coordinates at;
@@ -25,7 +31,7 @@ Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const 
     at.push_back(tap.channel.empty() ? "0" : tap.channel);
     // Where blocks divide groups the channel's number will do.
     at.push_back(fmt::format("{} % {}", sums_by_group() ? channel.in_group : channel.number, block));
-    if (has_pairs()) at.push_back(tap.place);
+    if (steps() > 1) at.push_back(tap.place);
     return at;
 }
 
@@ -46,7 +52,7 @@ std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) co
 
 bool PackedConv::reads_as_it_lies(size_t i) const {
     constexpr int64_t few_channels = 4;
-    return i == 0 && !has_own_inputs() && !has_pairs() && reads_planes() &&
+    return i == 0 && !has_own_inputs() && steps() == 1 && reads_planes() &&
            prove_less_equal(in(0).shape[1], few_channels) == Proof::yes;
 }
 
@@ -82,7 +88,7 @@ ConvLoops PackedConv::loops_of_sums() const {
     loops.channels = output_channels_ / loops.groups;
     loops.max_lanes = has_own_inputs() ? loops.channels : estimate(block());
     if (form_ == WeightForm::rotated) loops.channels_of_vector_groups = estimate(inputs_per_group());
-    loops.products = estimate(inputs_per_group()) / (has_pairs() ? 2 : 1);
+    loops.products = estimate(inputs_per_group()) / steps();
     loops.inner_products = form_ == WeightForm::depthwise ? window.back().kernel : loops.products;
     loops.images = result.shape[0].constant().value_or(1);
     for (const WindowAxis& axis : window) {
@@ -92,12 +98,12 @@ ConvLoops PackedConv::loops_of_sums() const {
     for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
     const WindowAxis& columns = window.back();
     const bool lie_side_by_side = columns.stride == 1 && (reads_planes() || in(0).shape[1].is(1));
-    if (lie_side_by_side && !has_pairs()) loops.neighbour_taps = columns.kernel;
+    if (lie_side_by_side && steps() == 1) loops.neighbour_taps = columns.kernel;
     const Dim width = columns.output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);
     loops.width = estimate(width), loops.open_width = !width.constant();
     loops.height = estimate(height), loops.open_height = !height.constant();
-    loops.input_pixel_bytes =
-        columns.stride * (reads_planes() ? 1 : estimate(in(0).shape[1])) * info(loops.element).bytes;
+    loops.input_pixel_bytes = columns.stride * (reads_planes() ? 1 : estimate(in(0).shape[1])) *
+                              info(is_widened(in(0).element) ? in(0).element : loops.element).bytes;
     loops.input_elements = 1;
     for (size_t axis = 1; axis < in(0).rank(); ++axis) loops.input_elements *= estimate(in(0).shape[axis]);
     loops.input_elements *= loops.images;
@@ -151,8 +157,8 @@ void PackedConv::schedule(KernelSource& source) const {
     conv.output = source.output_loops();
     conv.sum = source.kept(output(0), sum_role);
     conv.reduction = reduction(source);
-    if (has_pairs()) {
-        conv.pair = conv.reduction.front();
+    if (steps() > 1) {
+        conv.at_once = conv.reduction.front();
         conv.reduction.erase(conv.reduction.begin());
     }
     if (copies_input(source.target())) {

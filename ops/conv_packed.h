@@ -24,7 +24,7 @@ protected:
     bool sums_by_group() const override {
         return form_ == WeightForm::grouped && !floor_mod(channels_per_group(), block()).is(0);
     }
-    bool has_pairs() const override { return form_ == WeightForm::dense && in(1).rank() == in(0).rank() + 2; }
+    int64_t steps() const override;
     Coordinates weight_at(const Channel& channel, const Tap& tap) const override;
     std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const override;
     std::string bias_at(KernelSource& source, const Channel& channel) const override;
@@ -35,7 +35,7 @@ private:
     int64_t output_channels_;
 
     /// Channels that lie side by side in the weights.
-    const Dim& block() const { return in(1).shape[in(1).rank() - (has_pairs() ? 2 : 1)]; }
+    const Dim& block() const { return in(1).shape[in(1).rank() - (steps() > 1 ? 2 : 1)]; }
     /// Whether each channel of a vector has an input of its own for each product.
     bool has_own_inputs() const { return form_ == WeightForm::depthwise || form_ == WeightForm::rotated; }
     /// Whether the input is copied with its edges. Depthwise sums use each element a few times only: a condition at the

@@ -313,14 +313,14 @@ private:
         append(directives, vectorised());
         source_.schedule(conv_.sum, directives);
         if (conv_.reduction.empty()) return;
-        std::vector<std::string> order = {conv_.pair};
+        std::vector<std::string> order = {conv_.at_once};
         append(order, in_tile());
         append(order, reduction());
         directives = has_vectors_of_groups() ? vectorised_groups(order)
                                              : joined(vectors_of_pixels(), joined({reorder(order)}, vectorised()));
-        if (!conv_.pair.empty()) {
+        if (!conv_.at_once.empty()) {
             directives.insert(directives.begin(), "atomic()");
-            directives.push_back(fmt::format("vectorize({})", conv_.pair));
+            directives.push_back(fmt::format("vectorize({})", conv_.at_once));
         }
         append(directives, unrolled_reduction());
         source_.schedule(conv_.sum + ".update()", directives);

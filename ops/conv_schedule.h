@@ -14,7 +14,7 @@ struct DirectConv {
     Loops output;     // of the group's last Func
     std::string sum;  // the Func of the sums; with `loops.whole_group`, its last dimension is the group
     std::vector<std::string> reduction;  // variables of the sum's RDom, innermost first
-    std::string pair;                    // another of them: products added at once; empty where there are none
+    std::string at_once;                 // another of them: products added at once; empty where there are none
     Loops input;                         // of the Func of padded or widened inputs; no vars where there is none
     bool pads_runs = false;              // whether its innermost loop goes beyond the input
     bool has_long_epilogue = false;      // whether nodes behind the sums need many registers

@@ -61,10 +61,10 @@ std::string PackedMatMul::b_element(KernelSource& source, const Coordinates& at,
     return source.read(input(1), {column.block, k, column.lane});
 }
 
-std::string PackedMatMul::b_of_pair(KernelSource& source, const Coordinates& at, const std::string& pair,
-                                    const std::string& place) const {
+std::string PackedMatMul::b_of_group(KernelSource& source, const Coordinates& at, const std::string& group,
+                                     const std::string& place) const {
     const PackedColumn column = packed_column(source, at.back());
-    return source.read(input(1), {column.block, pair, column.lane, place});
+    return source.read(input(1), {column.block, group, column.lane, place});
 }
 
 std::vector<TensorType> PackMatMulWeights::infer() const {

@@ -39,9 +39,9 @@ public:
 protected:
     bool b_is_packed() const override { return true; }
     std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
-    bool b_has_pairs() const override { return in(1).rank() == 4; }
-    std::string b_of_pair(KernelSource& source, const Coordinates& at, const std::string& pair,
-                          const std::string& place) const override;
+    int64_t steps() const override { return in(1).rank() == 4 ? *in(1).shape[3].constant() : 1; }
+    std::string b_of_group(KernelSource& source, const Coordinates& at, const std::string& group,
+                           const std::string& place) const override;
 
 private:
     int64_t columns_;

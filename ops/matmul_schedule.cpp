@@ -61,9 +61,9 @@ Directives in_registers(const std::string& column, const std::string& row, const
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
                    const Directives& registers) {
     source.schedule(matmul.sum, joined(bounded(matmul, {place}, matmul.column, width), registers));
-    Directives update = joined({reorder({matmul.pair, matmul.column, matmul.row, matmul.step})}, registers);
-    if (!matmul.pair.empty())
-        update = joined(joined({"atomic()"}, update), {fmt::format("vectorize({})", matmul.pair)});
+    Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);
+    if (!matmul.at_once.empty())
+        update = joined(joined({"atomic()"}, update), {fmt::format("vectorize({})", matmul.at_once)});
     source.schedule(matmul.sum + ".update()", update);
 }
 

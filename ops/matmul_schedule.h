@@ -11,7 +11,7 @@ namespace onnx2halide {
 struct MatmulLoops {
     Loops output;             // of the group's last Func
     std::string sum, step;    // the Func of the sums and its reduction's variable
-    std::string pair;         // its other variable: steps added at once; empty where there are none
+    std::string at_once;      // its other variable: steps added at once; empty where there are none
     std::string panels;       // the Func of packed B, empty where there is none
     Loops wide;               // of widened A, without vars where there is none
     ElementType element;      // in which it computes

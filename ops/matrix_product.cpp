@@ -11,7 +11,7 @@ namespace onnx2halide {
 namespace {
 
 // Names that the algorithm keeps for the schedule, all under output 0.
-constexpr const char *sum_role = "sum", *step_role = "step", *pair_role = "pair", *panels_role = "panels",
+constexpr const char *sum_role = "sum", *step_role = "step", *at_once_role = "at_once", *panels_role = "panels",
                      *wide_role = "wide";
 
 }  // namespace
@@ -70,7 +70,7 @@ void MatrixProduct::algorithm(KernelSource& source) const {
     if (has_panels) define_panels(source);
 
     const Coordinates at = source.vars(rank());
-    const std::string product = b_has_pairs() ? define_product_of_pairs(source, at) : define_product(source, at);
+    const std::string product = steps() > 1 ? define_product_of_groups(source, at) : define_product(source, at);
     const std::string func = source.func(output(0)->name + "_sum"), sum = KernelSource::call(func, out(0), at);
     source.keep(output(0), sum_role, func);
     source.line(fmt::format("{} = {};", sum, KernelSource::literal(int64_t{0}, sum_type())));
@@ -87,17 +87,13 @@ std::string MatrixProduct::define_product(KernelSource& source, const Coordinate
     return product_text(a, b, in(0).element);
 }
 
-std::string MatrixProduct::define_product_of_pairs(KernelSource& source, const Coordinates& at) const {
-    const std::string k = source.rdom("k", {2, floor_div(depth(), 2)}), place = KernelSource::axis(k, 0),
-                      pair = KernelSource::axis(k, 1);
-    source.keep(output(0), pair_role, place);
-    source.keep(output(0), step_role, pair);
-    return product_text(a_element(source, at, step_of_pair(pair, place)), b_of_pair(source, at, pair, place),
-                        in(0).element);
-}
-
-std::string MatrixProduct::step_of_pair(const std::string& pair, const std::string& place) {
-    return fmt::format("{} * 2 + {}", pair, place);
+std::string MatrixProduct::define_product_of_groups(KernelSource& source, const Coordinates& at) const {
+    const std::string k = source.rdom("k", {steps(), floor_div(depth(), steps())}), place = KernelSource::axis(k, 0),
+                      group = KernelSource::axis(k, 1);
+    source.keep(output(0), at_once_role, place);
+    source.keep(output(0), step_role, group);
+    const std::string step = fmt::format("{} * {} + {}", group, steps(), place);
+    return product_text(a_element(source, at, step), b_of_group(source, at, group, place), in(0).element);
 }
 
 std::string MatrixProduct::read_a(KernelSource& source, const Coordinates& at) const {
@@ -161,7 +157,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     matmul.output = source.output_loops();
     matmul.sum = source.kept(output(0), sum_role);
     matmul.step = source.kept(output(0), step_role);
-    if (b_has_pairs()) matmul.pair = source.kept(output(0), pair_role);
+    if (steps() > 1) matmul.at_once = source.kept(output(0), at_once_role);
     if (form == Form::tiled && !b_is_packed()) matmul.panels = source.kept(output(0), panels_role);
     if (form == Form::tiled && is_narrow_float(in(0).element)) {
         matmul.wide = {source.kept(output(0), wide_role), {}, in(0).extents(), sum_type()};

@@ -39,15 +39,12 @@ protected:
     virtual std::string result(KernelSource&, const Coordinates&, const std::string& sum) const { return sum; }
     /// Whether steps of the reduction lie side by side in B.
     virtual bool b_is_transposed() const { return false; }
-    /// Whether B has pairs of steps side by side, which are multiplied and added at once, and its element for one of a
-    /// pair's two places.
-    virtual bool b_has_pairs() const { return false; }
-    virtual std::string b_of_pair(KernelSource& source, const Coordinates& at, const std::string& pair,
-                                  const std::string& place) const {
-        return b_element(source, at, step_of_pair(pair, place));
+    /// How many steps lie side by side in B, which are multiplied and added at once.
+    virtual int64_t steps() const { return 1; }
+    /// B's element for a place among those of the group of steps with this number. Asked where steps() is 2 or more.
+    virtual std::string b_of_group(KernelSource&, const Coordinates&, const std::string&, const std::string&) const {
+        return "";
     }
-    /// The number of a step: `pair * 2 + place`.
-    static std::string step_of_pair(const std::string& pair, const std::string& place);
     /// Whether B is read as blocks of columns (see column_block), zero behind the last column.
     virtual bool b_is_packed() const { return false; }
 
@@ -89,7 +86,7 @@ private:
     std::string panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const;
     /// Defines the reduction and returns the product that each of its steps adds.
     std::string define_product(KernelSource& source, const Coordinates& at) const;
-    std::string define_product_of_pairs(KernelSource& source, const Coordinates& at) const;
+    std::string define_product_of_groups(KernelSource& source, const Coordinates& at) const;
 };
 
 }  // namespace onnx2halide

@@ -4,7 +4,9 @@
 
 namespace onnx2halide {
 
-bool is_widened(ElementType factors) { return factors == ElementType::int16; }
+bool is_widened(ElementType factors) {
+    return factors == ElementType::int16 || factors == ElementType::uint8 || factors == ElementType::int8;
+}
 
 ElementType product_type(ElementType factors) { return is_widened(factors) ? ElementType::int32 : factors; }
 
@@ -13,10 +15,17 @@ ElementType sum_type(ElementType factors) {
 }
 
 int64_t steps_at_once(ElementType factors, const Dim& steps, const Target& target) {
-    return target.pair_rate > 0 && is_widened(factors) && steps.constant() && floor_mod(steps, 2).is(0) ? 2 : 1;
+    if (!is_widened(factors) || !steps.constant()) return 1;
+    const bool are_bytes = factors == ElementType::uint8;
+    const int64_t at_once = are_bytes ? 4 : 2;
+    return (are_bytes ? target.quad_rate : target.pair_rate) > 0 && floor_mod(steps, at_once).is(0) ? at_once : 1;
 }
 
+std::string steps_role(int64_t steps) { return steps == 4 ? "quad" : "pair"; }
+
 std::string product_text(const std::string& a, const std::string& b, ElementType factors) {
+    // Of bytes the instruction's sums have four times their bits.
+    if (factors == ElementType::uint8) return fmt::format("cast<int32_t>({}) * cast<int32_t>({})", a, b);
     return is_widened(factors) ? fmt::format("widening_mul({}, {})", a, b) : fmt::format("{} * {}", a, b);
 }
 

@@ -6,7 +6,8 @@
 
 namespace onnx2halide {
 
-/// Whether products of such elements have a wider type: what quantised operators multiply, integers of 16 bits.
+/// Whether products of such elements have a wider type: what quantised operators multiply, integers of 16 bits, or
+/// those of 8 bits without a sign by such with one.
 bool is_widened(ElementType factors);
 
 /// The type of a tensor of sums of products.
@@ -16,8 +17,12 @@ ElementType product_type(ElementType factors);
 ElementType sum_type(ElementType factors);
 
 /// How many of a sum's steps an instruction multiplies and adds at once, for operands in which they lie side by side:
-/// pairs of what is widened, where they come out even.
+/// pairs of integers of 16 bits and quads of those of 8, where they come out even. `factors`: the left operand's, of
+/// which the right one, which is packed, has the size.
 int64_t steps_at_once(ElementType factors, const Dim& steps, const Target& target);
+
+/// What the loop over the steps that are added at once is called: pair, quad.
+std::string steps_role(int64_t steps);
 
 /// A product of two elements that kernels compute with, in the type of the sum.
 std::string product_text(const std::string& a, const std::string& b, ElementType factors);

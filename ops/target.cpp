@@ -112,7 +112,8 @@ Target Target::parse(const std::string& text) {
     // With VNNI one instruction multiplies pairs and adds them to a sum, without it two do.
     const std::vector<Halide::Target::Feature> vnni = {Halide::Target::AVXVNNI, Halide::Target::AVX512_Zen4,
                                                        Halide::Target::AVX512_SapphireRapids};
-    if (!is_arm && !target.is_gpu()) target.pair_rate = halide.features_any_of(vnni) ? 2 : 1;
+    const bool has_vnni = halide.features_any_of(vnni);
+    if (!is_arm && !target.is_gpu()) target.pair_rate = has_vnni ? 2 : 1, target.quad_rate = has_vnni ? 4 : 0;
     return target;
 }
 

@@ -22,6 +22,7 @@ struct Target {
     int operand_registers = 1;  // in which a multiply-add's operands wait on their way from memory
     // 16-bit integers that are multiplied and added, in pairs, in the time of a float; 0 where pairs gain nothing.
     int pair_rate = 0;
+    int quad_rate = 0;  // the same of 8-bit integers, of which one has a sign and one has none, in quads
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 
     /// Multiply-adds of vectors of so many bytes that begin in a cycle: two at most, where halves of a register count.

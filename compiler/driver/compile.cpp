@@ -141,8 +141,15 @@ int64_t weight_bytes(Graph& graph) {
     return elements * static_cast<int64_t>(sizeof(float));
 }
 
-/// The passes from a typed graph up to the fold program. Of several targets the best decides how convolutions compute,
-/// for all of them share the packed weights.
+/// What decides how convolutions and products compute: of several targets, which share the packed weights, the best;
+/// but quads of bytes, which others would take apart, all must have.
+Target deciding(const std::vector<Target>& targets) {
+    Target best = targets.front();
+    for (const Target& target : targets) best.quad_rate = std::min(best.quad_rate, target.quad_rate);
+    return best;
+}
+
+/// The passes from a typed graph up to the fold program.
 void transform(Graph& graph, const Target& target, const CompileOptions& options) {
     if (options.all_values) expose_all_values(graph);
     for_each_graph(graph, expand_composites);
@@ -159,6 +166,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             trim_kernels(each);
             fuse_batch_normalization(each);
             split_phases(each, target, conv_policy);
+            sum_bytes(each, target);
             pack_weights(each, target, conv_policy);
             scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);
@@ -263,7 +271,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     for_each_sound(units, [&](const Unit& unit) { refuse_to_lose(unit, options); });
     for_each_sound(units, [&](Unit& unit) {
         unit.model = load_typed(unit.path, options);
-        transform(*unit.model.graph, targets.front(), options);
+        transform(*unit.model.graph, deciding(targets), options);
     });
     fold_constants(units, parallel, options);
     for_each_sound(units, [&](Unit& unit) {
@@ -311,7 +319,7 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     }
     result.flops = flops.text();
     result.parameters = graph.constant_elements();
-    transform(graph, targets.front(), options);
+    transform(graph, deciding(targets), options);
     // What the fold program would compute only has to be there.
     FoldProgram fold = cut_fold_program(graph);
     for (Value* value : fold.results)

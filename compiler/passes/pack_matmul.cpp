@@ -15,7 +15,7 @@ void pack_matmul(Graph& graph, Node& node, const Target& target) {
     // One column is a row of numbers already.
     if (!columns || *columns < 2 || weights->type->elements().is(0)) return;
 
-    const int64_t steps = steps_at_once(weights->type->element, shape[is_transposed ? 1 : 0], target);
+    const int64_t steps = steps_at_once(node.inputs[0]->checked_type().element, shape[is_transposed ? 1 : 0], target);
     NewNode packing{"PackMatMulWeights", 1, {weights}, {{"transB", is_transposed}, {"steps", steps}}, "onnx2halide"};
     graph.set_input(&node, 1, add_node(graph, packing, weights->name + "_packed", &node));
     node.domain = "onnx2halide";

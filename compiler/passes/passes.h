@@ -39,6 +39,10 @@ void fuse_pad(Graph& graph);
 /// integers and scale the sums, where processors do that faster.
 void sum_integers(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
+/// Lets products of 8-bit integers, which are centred in 16 bits, multiply the bytes themselves where the right operand
+/// is constant and processors sum quads of them at once: what zero points add to a sum is subtracted from it.
+void sum_bytes(Graph& graph, const Target& target);
+
 /// Cuts off the taps of a Conv that lie beyond the image for every output, as those of kernels that are dilated further
 /// than a small image reaches.
 void trim_kernels(Graph& graph);

@@ -70,11 +70,12 @@ bool is_plain(const Node& node) {
            node.real("beta", 1) == 1;
 }
 
-/// Whether Winograd's algorithm, which has no integers, computes a convolution in less time than sums of integers do.
-bool prefers_winograd(const Node& node, const Target& target, const ConvPolicy& policy) {
+/// Whether Winograd's algorithm, which has no integers, computes a convolution in less time than sums of integers do,
+/// of which a processor computes so many in the time of a float.
+bool prefers_winograd(const Node& node, const Target& target, const ConvPolicy& policy, int rate) {
     const auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
-    return walk && walk->cycles * target.pair_rate < direct_cycles(*loops, policy, target);
+    return walk && walk->cycles * rate < direct_cycles(*loops, policy, target);
 }
 
 std::optional<Product> product(Node& node, const Target& target, const ConvPolicy& policy) {
@@ -88,7 +89,9 @@ std::optional<Product> product(Node& node, const Target& target, const ConvPolic
     if (!count || count->all > most_terms || steps_at_once(ElementType::int16, count->inner, target) == 1) return {};
     const int64_t columns_axis = node.op_type == "Conv" || is_transposed ? 0 : 1;
     if (!is_one_number(right->scale) && right->axis != columns_axis) return {};
-    if (prefers_winograd(node, target, policy)) return {};
+    const bool are_bytes = right->integers->checked_type().element == ElementType::int8 && !right->zero_point &&
+                           steps_at_once(ElementType::uint8, count->inner, target) > 1;
+    if (prefers_winograd(node, target, policy, are_bytes ? target.quad_rate : target.pair_rate)) return {};
     return Product{&node, *left, *right, columns_axis};
 }
 

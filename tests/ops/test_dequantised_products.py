@@ -9,6 +9,8 @@ from onnx import TensorProto
 from onnx2halide.references import OnnxReference
 
 MATRIX, COLUMNS, IMAGE = [7, 18], 9, [2, 18, 6, 7]
+# Terms in pairs, and in quads.
+DEPTHS = [18, 20]
 
 
 def draw(dtype, *shape: int) -> np.ndarray:
@@ -42,22 +44,26 @@ def check(product: onnx.NodeProto, shape: list[int], dtype, zero_point, constant
 @pytest.mark.parametrize("target", ["host", "x86-64-linux-sse41", "x86-64-linux-sse41-avx-f16c-fma-avx2"])
 @pytest.mark.parametrize("dtype, zero_point", [(np.uint8, 3), (np.uint8, 255), (np.int8, 0), (np.int8, -128)])
 @pytest.mark.parametrize("per_column", [False, True])
-def test_matmul(target, dtype, zero_point, per_column):
-    constants = {"w": draw(np.int8, MATRIX[1], COLUMNS), "w_scale": scales(COLUMNS if per_column else None)}
-    check(node("MatMul", "x r", "y"), MATRIX, dtype, zero_point, constants, 1, 2, target=target)
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_matmul(target, dtype, zero_point, per_column, depth):
+    constants = {"w": draw(np.int8, depth, COLUMNS), "w_scale": scales(COLUMNS if per_column else None)}
+    check(node("MatMul", "x r", "y"), [MATRIX[0], depth], dtype, zero_point, constants, 1, 2, target=target)
 
 
-def test_matmul_of_open_batch():
-    constants = {"w": draw(np.int8, MATRIX[1], COLUMNS), "w_scale": scales(None)}
-    check(node("MatMul", "x r", "y"), ["n", *MATRIX], np.uint8, 128, constants, 1, 3)
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_matmul_of_open_batch(depth):
+    constants = {"w": draw(np.int8, depth, COLUMNS), "w_scale": scales(None)}
+    check(node("MatMul", "x r", "y"), ["n", MATRIX[0], depth], np.uint8, 128, constants, 1, 3)
 
 
 @pytest.mark.parametrize("has_bias", [False, True])
-def test_gemm(has_bias):
-    constants = {"w": draw(np.int8, COLUMNS, MATRIX[1]), "w_scale": scales(COLUMNS), "c": scales(COLUMNS)}
-    check(node("Gemm", "x r c" if has_bias else "x r", "y", transB=1), MATRIX, np.uint8, 128, constants, 0, 2)
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_gemm(has_bias, depth):
+    constants = {"w": draw(np.int8, COLUMNS, depth), "w_scale": scales(COLUMNS), "c": scales(COLUMNS)}
+    check(node("Gemm", "x r c" if has_bias else "x r", "y", transB=1), [MATRIX[0], depth], np.uint8, 128, constants, 0, 2)
 
 
+@pytest.mark.parametrize("inputs", DEPTHS)
 @pytest.mark.parametrize("channels", [1, 5, 16, 40])
 @pytest.mark.parametrize(
     "size, attributes",
@@ -68,12 +74,13 @@ def test_gemm(has_bias):
         (3, {"pads": [2, 2, 2, 2], "dilations": [2, 2]}),
     ],
 )
-def test_convolution(channels, size, attributes):
-    constants = {"w": draw(np.int8, channels, IMAGE[1], size, size), "w_scale": scales(channels), "b": scales(channels)}
-    check(node("Conv", "x r b", "y", **attributes), IMAGE, np.uint8, 130, constants, 0, 4)
+def test_convolution(inputs, channels, size, attributes):
+    constants = {"w": draw(np.int8, channels, inputs, size, size), "w_scale": scales(channels), "b": scales(channels)}
+    check(node("Conv", "x r b", "y", **attributes), [IMAGE[0], inputs, *IMAGE[2:]], np.uint8, 130, constants, 0, 4)
 
 
-@pytest.mark.parametrize("shape, weights", [([1, 6, 21], (8, 6, 3)), ([1, 4, 3, 5, 6], (8, 4, 2, 2, 2))])
-def test_convolution_of_other_ranks(shape, weights):
+@pytest.mark.parametrize("shape, weights", [([1, 6, 21], (8, 6, 3)), ([1, 8, 21], (8, 8, 3)), ([1, 4, 3, 5, 6], (8, 4, 2, 2, 2))])
+@pytest.mark.parametrize("pad", [0, 1])
+def test_convolution_of_other_ranks(shape, weights, pad):
     constants = {"w": draw(np.int8, *weights), "w_scale": scales(None)}
-    check(node("Conv", "x r", "y"), shape, np.int8, -3, constants, 0, len(shape))
+    check(node("Conv", "x r", "y", pads=[pad, 0] * (len(shape) - 2)), shape, np.int8, -3, constants, 0, len(shape))

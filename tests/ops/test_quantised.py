@@ -117,6 +117,13 @@ def convolutions():
     yield Quantised("QLinearConv", [u8(1, 3, 9, 11), f32(0.02), uint8(120), weights(5, 3, 3, 3), f32(0.1), int8(0), f32(0.7), uint8(3)])
     # onnxruntime takes one zero point of the weights for all channels, the reference one for each.
     yield Quantised("QLinearConv", [i8(1, 3, 9, 11), f32(0.02), int8(12), weights(5, 3, 3, 3), scale(5), weights(5), f32(0.7), int8(3)], {"pads": [1, 1, 1, 1]})
+    # Quads of channels.
+    padded = {"pads": [1, 0, 2, 1], "strides": [1, 2]}
+    yield Quantised("ConvInteger", [u8(1, 8, 9, 11), weights(5, 8, 3, 3), u8()], padded)
+    yield Quantised("ConvInteger", [i8(1, 8, 9, 11), weights(33, 8, 3, 3), i8()], padded)
+    yield Quantised("ConvInteger", [i8(1, 8, 9, 11), weights(5, 8, 3, 3, dtype=uint8), int8(-7), uint8(128)], padded)
+    yield Quantised("ConvInteger", [i8(1, 8, 9, 11), weights(5, 8, 3, 3, dtype=uint8), int8(-7), uint8(125)], padded)
+    yield Quantised("QLinearConv", [u8(2, 64, 5, 6), f32(0.02), uint8(120), weights(17, 64, 3, 3), scale(17), np.zeros(17, int8), f32(0.7), uint8(3)], {"pads": [1, 1, 1, 1]}, engine=OnnxRuntime)
     yield Quantised("ConvInteger", [i8(2, 3, 19), i8(4, 3, 5)], {"pads": [2, 2]})
     yield Quantised("ConvInteger", [u8(1, 2, 5, 6, 7), weights(3, 2, 2, 2, 2), uint8(9)])
 

@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "compiler/passes/constants.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+#include "ops/node_generator.h"
+#include "ops/product.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// 8-bit integers less a zero point (null where it is 0), in 16 bits.
+struct Centred {
+    Value *bytes, *zero_point;
+};
+
+bool is_byte(ElementType element) { return element == ElementType::uint8 || element == ElementType::int8; }
+
+/// What a Cast to int16 widens, where that is of 8 bits; null for anything else.
+Value* widened_bytes(const Value* value) {
+    const Node* node = value->producer;
+    const bool is_wide = node && is_operator(*node, "Cast") && value->checked_type().element == ElementType::int16;
+    return is_wide && is_byte(node->inputs[0]->checked_type().element) ? node->inputs[0] : nullptr;
+}
+
+/// The same of numbers that a Reshape puts along an axis.
+Value* widened_numbers(const Value* value) {
+    const Node* node = value->producer;
+    if (node && (is_operator(*node, "Reshape") || is_operator(*node, "Unsqueeze"))) value = node->inputs[0];
+    Value* bytes = widened_bytes(value);
+    node = bytes ? bytes->producer : nullptr;
+    return node && (is_operator(*node, "Reshape") || is_operator(*node, "Unsqueeze")) ? node->inputs[0] : bytes;
+}
+
+std::optional<Centred> centred(const Value* value) {
+    if (Value* bytes = widened_bytes(value)) return Centred{bytes, nullptr};
+    const Node* node = value->producer;
+    if (!node || !is_operator(*node, "Sub")) return {};
+    Value *bytes = widened_bytes(node->inputs[0]), *zero_point = widened_numbers(node->inputs[1]);
+    if (!bytes || !zero_point) return {};
+    return Centred{bytes, zero_point};
+}
+
+struct Range {
+    int64_t least, most;
+};
+
+/// Of the elements of a constant; of others, of their type.
+Range range_of(const Value& value) {
+    const bool has_sign = value.checked_type().element == ElementType::int8;
+    if (!value.constant || value.constant->elements() == 0) return has_sign ? Range{-128, 127} : Range{0, 255};
+    const std::vector<int64_t> elements = value.constant->integers();
+    const auto [least, most] = std::minmax_element(elements.begin(), elements.end());
+    return {*least, *most};
+}
+
+/// Whether centred numbers fit in 8 bits with a sign.
+bool fit_in_a_byte(const Centred& operand) {
+    const Range bytes = range_of(*operand.bytes);
+    const Range zero = operand.zero_point ? range_of(*operand.zero_point) : Range{0, 0};
+    return bytes.least - zero.most >= INT8_MIN && bytes.most - zero.least <= INT8_MAX;
+}
+
+/// The axes of the right operand along which its elements are summed, and the one whose elements multiply others that
+/// lie side by side.
+struct Axes {
+    std::vector<int64_t> summed;
+    int64_t inner;
+};
+
+/// Those of a product; nothing of any other node.
+std::optional<Axes> axes_of(const Node& node) {
+    if (is_operator(node, "MatMul")) {
+        const bool has_rows = node.inputs[0]->checked_type().rank() >= 2 && node.inputs[1]->checked_type().rank() == 2;
+        return has_rows ? std::optional(Axes{{0}, 0}) : std::nullopt;
+    }
+    if (is_operator(node, "Gemm")) {
+        const bool is_plain = node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 && !node.has_input(2);
+        const int64_t axis = node.integer("transB", 0) != 0 ? 1 : 0;
+        return is_plain ? std::optional(Axes{{axis}, axis}) : std::nullopt;
+    }
+    if (!is_operator(node, "Conv") || node.integer("group", 1) != 1) return {};
+    Axes axes{{}, 1};
+    for (size_t axis = 1; axis < node.inputs[1]->checked_type().rank(); ++axis)
+        axes.summed.push_back(static_cast<int64_t>(axis));
+    return axes;
+}
+
+/// A convolution or a product that can sum bytes.
+struct ByteProduct {
+    Node* node;
+    Centred left;
+    Axes axes;
+};
+
+std::optional<ByteProduct> byte_product(Node& node, const Target& target) {
+    const auto axes = axes_of(node);
+    if (!axes || !is_compile_time_constant(node.inputs[1])) return {};
+    const auto left = centred(node.inputs[0]), right = centred(node.inputs[1]);
+    if (!left || !right || !fit_in_a_byte(*right)) return {};
+    if (left->zero_point && !left->zero_point->checked_type().elements().is(1)) return {};
+    const std::vector<Dim>& shape = node.inputs[1]->checked_type().shape;
+    if (steps_at_once(ElementType::uint8, shape[axes->inner], target) == 1) return {};
+    Dim terms = 1;
+    for (const int64_t axis : axes->summed) terms *= shape[axis];
+    // Two factors of 8 bits each: the sums have to fit in 32 bits.
+    constexpr int64_t most_terms = INT32_MAX / (255 * 128);
+    if (!terms.constant() || *terms.constant() > most_terms) return {};
+    return ByteProduct{&node, *left, *axes};
+}
+
+/// Rewrites one product: of a - z and w, where z is the zero point, the sum of a * w less z times the sum of w. An a
+/// with a sign is taken 128 greater, and so is its zero point.
+class Rewriting {
+public:
+    Rewriting(Graph& graph, const ByteProduct& product) : graph_(graph), product_(product), node_(*product.node) {}
+
+    void rewrite() {
+        Value* bytes = unsigned_bytes(product_.left.bytes);
+        Value* zero_point = this->zero_point();
+        Value* weights = cast(node_.inputs[1], ElementType::int8, "bytes");
+        Value* correction = zero_point ? this->correction(weights, zero_point) : nullptr;
+        graph_.set_input(&node_, 0, bytes);
+        graph_.set_input(&node_, 1, weights);
+        if (!correction) return;
+        is_conv() ? correct_bias(correction, zero_point) : subtract(correction);
+    }
+
+private:
+    Graph& graph_;
+    const ByteProduct& product_;
+    Node& node_;
+
+    bool is_conv() const { return node_.op_type == "Conv"; }
+
+    Value* add(const std::string& role, const NewNode& node) {
+        return add_node(graph_, node, node_.name + "_" + role, &node_);
+    }
+
+    Value* cast(Value* value, ElementType type, const std::string& role) {
+        return add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
+    }
+
+    Value* scalar(int16_t number, const std::string& role) {
+        return add_constant(graph_, make_constant(ElementType::int16, {}, std::vector<int16_t>{number}),
+                            node_.name + "_" + role);
+    }
+
+    /// 8-bit integers from 0 on: those with a sign 128 greater.
+    Value* unsigned_bytes(Value* bytes) {
+        if (bytes->checked_type().element == ElementType::uint8) return bytes;
+        for (const Node* reader : bytes->consumers) {
+            if (const auto known = raised(*reader)) return *known;
+        }
+        Value* wide = cast(bytes, ElementType::int16, "wide");
+        return cast(add("raised", {"Add", 14, {wide, scalar(128, "sign")}}), ElementType::uint8, "unsigned");
+    }
+
+    /// What another product has made of the same bytes.
+    static std::optional<Value*> raised(const Node& cast) {
+        if (!is_operator(cast, "Cast") || cast.outputs[0]->consumers.size() != 1) return {};
+        const Node& add = *cast.outputs[0]->consumers[0];
+        if (!is_operator(add, "Add") || add.outputs[0]->consumers.size() != 1) return {};
+        const Node& last = *add.outputs[0]->consumers[0];
+        const bool is_unsigned =
+            is_operator(last, "Cast") && last.outputs[0]->checked_type().element == ElementType::uint8;
+        return is_unsigned ? std::optional(last.outputs[0]) : std::nullopt;
+    }
+
+    /// The zero point of unsigned bytes; null where it is 0.
+    Value* zero_point() {
+        const bool has_sign = product_.left.bytes->checked_type().element == ElementType::int8;
+        Value* zero = product_.left.zero_point;
+        if (!has_sign) return zero;
+        if (!zero) return add_constant(graph_, make_constant(ElementType::uint8, {}, std::vector<uint8_t>{128}), "sign");
+        Value* wide = cast(zero, ElementType::int16, "wide_zero_point");
+        return cast(add("raised_zero_point", {"Add", 14, {wide, scalar(128, "sign")}}), ElementType::uint8,
+                    "zero_point");
+    }
+
+    /// For each column.
+    Value* correction(Value* weights, Value* zero_point) {
+        const auto count = static_cast<int64_t>(product_.axes.summed.size());
+        Value* axes = add_constant(graph_, make_constant(ElementType::int64, {count}, product_.axes.summed),
+                                   node_.name + "_axes");
+        Value* sums = add("weight_sums", {"ReduceSum",
+                                          13,
+                                          {cast(weights, ElementType::int32, "wide_weights"), axes},
+                                          {{"keepdims", int64_t{0}}, {"noop_with_empty_axes", int64_t{0}}}});
+        return add("correction", {"Mul", 14, {sums, cast(zero_point, ElementType::int32, "zero")}});
+    }
+
+    /// Beyond the edges of the image lie zeros, which are zero points.
+    void correct_bias(Value* correction, Value* zero_point) {
+        Value* bias = node_.has_input(2) ? add("corrected", {"Sub", 14, {node_.inputs[2], correction}})
+                                         : add("corrected", {"Neg", 13, {correction}});
+        node_.inputs.resize(4, nullptr);
+        graph_.set_input(&node_, 2, bias);
+        graph_.set_input(&node_, 3, zero_point);
+    }
+
+    void subtract(Value* correction) { add_behind(graph_, node_, {"Sub", 14, {nullptr, correction}}, node_.name); }
+};
+
+}  // namespace
+
+void sum_bytes(Graph& graph, const Target& target) {
+    if (target.quad_rate == 0) return;
+    std::vector<ByteProduct> found;
+    for (const auto& node : graph.nodes()) {
+        if (const auto product = byte_product(*node, target)) found.push_back(*product);
+    }
+    for (const ByteProduct& product : found) Rewriting(graph, product).rewrite();
+}
+
+}  // namespace onnx2halide

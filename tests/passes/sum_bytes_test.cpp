@@ -1,0 +1,99 @@
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "compiler/passes/passes.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+constexpr const char* vnni = "x86-64-linux-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4";
+
+std::unique_ptr<Graph> rewritten(const std::string& product, const char* target = vnni) {
+    auto graph = parse_graph(fmt::format(R"(
+        x = input uint8[3,8]
+        signed = input int8[3,8]
+        odd = input uint8[3,9]
+        image = input uint8[1,8,5,5]
+        w = constant int8[8,6] 1
+        u = constant uint8[8,6] 130
+        w9 = constant int8[9,6] 1
+        k = constant int8[4,8,3,3] 1
+        k2 = constant int8[4,4,3,3] 1
+        bias = constant int32[4] 1
+        z = constant uint8[] 3
+        middle = constant uint8[] 128
+        rows = constant uint8[3,1]
+        a = Cast-13(x) to=5
+        s = Cast-13(signed) to=5
+        o = Cast-13(odd) to=5
+        i = Cast-13(image) to=5
+        z16 = Cast-13(z) to=5
+        middle16 = Cast-13(middle) to=5
+        c = Sub-14(a, z16)
+        ic = Sub-14(i, z16)
+        b = Cast-13(w) to=5
+        b9 = Cast-13(w9) to=5
+        d = Cast-13(k) to=5
+        d2 = Cast-13(k2) to=5
+        u16 = Cast-13(u) to=5
+        rows16 = Cast-13(rows) to=5
+        {}
+        output y)",
+                                               product)
+                                       .c_str());
+    sum_bytes(*graph, Target::parse(target));
+    return graph;
+}
+
+/// The types that the product in the graph multiplies: `uint8 int8`
+std::string factors(const std::string& product, const char* target = vnni) {
+    const auto graph = rewritten(product, target);
+    for (const auto& node : graph->nodes()) {
+        if (node->op_type != "MatMul" && node->op_type != "Gemm" && node->op_type != "Conv") continue;
+        return fmt::format("{} {}", info(node->inputs[0]->checked_type().element).name,
+                           info(node->inputs[1]->checked_type().element).name);
+    }
+    return "";
+}
+
+const std::string bytes = "uint8 int8", words = "int16 int16";
+
+}  // namespace
+
+TEST_CASE("products of centred bytes multiply the bytes themselves") {
+    CHECK(factors("y = MatMul(a, b)") == bytes);
+    CHECK(factors("y = MatMul(c, b)") == bytes);
+    CHECK(factors("y = MatMul(s, b)") == bytes);
+    CHECK(factors("y = Gemm(c, b)") == bytes);
+    CHECK(factors("y = Conv(ic, d, bias) pads=1,1,1,1") == bytes);
+    CHECK(factors("v = Sub-14(u16, middle16)\n y = MatMul(c, v)") == bytes);
+}
+
+TEST_CASE("other products stay as they are") {
+    CHECK(factors("y = MatMul(c, b)", "x86-64-linux-avx2-fma") == words);
+    CHECK(factors("y = MatMul(c, b)", "x86-64-linux-opencl") == words);
+    CHECK(factors("y = MatMul(o, b9)") == words);  // no quads
+    CHECK(factors("y = Conv(ic, d2) group=2") == words);
+    CHECK(factors("y = MatMul(c, u16)") == words);  // 130 is too large
+    CHECK(factors("r = Sub-14(a, rows16)\n y = MatMul(r, b)") == words);
+}
+
+TEST_CASE("what the zero point of a product adds to its sums is subtracted") {
+    const auto graph = rewritten("y = MatMul(c, b)");
+    const Node* last = graph->outputs[0]->producer;
+    CHECK(last->op_type == "Sub");
+    CHECK(last->inputs[0]->producer->op_type == "MatMul");
+    CHECK(last->inputs[1]->checked_type().shape == std::vector<Dim>{6});
+    CHECK(rewritten("y = MatMul(a, b)")->outputs[0]->producer->op_type == "MatMul");
+}
+
+TEST_CASE("beyond the edges of a convolution's bytes lies their zero point") {
+    const auto graph = rewritten("y = Conv(ic, d, bias) pads=1,1,1,1");
+    const Node* conv = find_node(*graph, "y");
+    CHECK(conv->inputs.at(3)->name == "z");
+    CHECK(conv->inputs.at(2)->producer->op_type == "Sub");
+}
+
+}  // namespace onnx2halide
