@@ -10,7 +10,7 @@ namespace onnx2halide {
 
 namespace {
 
-enum Kind { symbol_kind, div_kind, mod_kind, min_kind, max_kind };
+enum Kind { symbol_kind, div_kind, mod_kind, min_kind, max_kind, extent_kind };
 
 int64_t checked_add(int64_t a, int64_t b) {
     int64_t sum;
@@ -72,15 +72,22 @@ Range scale(const Range& a, int64_t factor) {
 
 }  // namespace
 
+/// Operands are shared, so that an expression may be far longer than what holds it: what is asked of one again and
+/// again is found once, when it is made.
 struct Dim::Atom {
     Kind kind;
-    std::string name;          // of a symbol
-    int64_t min = 1, max = 0;  // bounds of a symbol
-    Dim a, b;                  // operands of the others
-    std::string key;
+    Dim a, b;                       // operands; of a symbol none
+    std::string key;                // a symbol's name; else its text in Halide's syntax
+    std::set<std::string> symbols;  // in it
+    Range range;                    // of its values
 
-    Range range() const;
+    static AtomPtr symbol(const std::string& name, const Range& range);
+    static AtomPtr operation(Kind kind, const Dim& a, const Dim& b);
+
     std::string text(DimSyntax syntax) const;
+
+private:
+    Range range_of_operation() const;
 };
 
 namespace {
@@ -92,8 +99,19 @@ Range range_of(const Dim& dim) {
 
 }  // namespace
 
-Range Dim::Atom::range() const {
-    if (kind == symbol_kind) return {min, max};
+Dim::AtomPtr Dim::Atom::symbol(const std::string& name, const Range& range) {
+    return std::make_shared<Atom>(Atom{symbol_kind, 0, 0, name, {name}, range});
+}
+
+Dim::AtomPtr Dim::Atom::operation(Kind kind, const Dim& a, const Dim& b) {
+    Atom atom{kind, a, b, "", a.symbols(), {}};
+    atom.symbols.merge(b.symbols());
+    atom.key = atom.text(DimSyntax::halide);
+    atom.range = atom.range_of_operation();
+    return std::make_shared<Atom>(std::move(atom));
+}
+
+Range Dim::Atom::range_of_operation() const {
     const Range left = range_of(a), right = range_of(b);
     const bool positive = right.min && *right.min > 0;
     switch (kind) {
@@ -110,6 +128,7 @@ Range Dim::Atom::range() const {
         if (left.max || right.max) result.max = std::min(left.max.value_or(INT64_MAX), right.max.value_or(INT64_MAX));
         return result;
     }
+    case extent_kind: return {std::max<int64_t>(0, left.min.value_or(0)), left.max};
     default: {
         Range result;
         if (left.min || right.min) result.min = std::max(left.min.value_or(INT64_MIN), right.min.value_or(INT64_MIN));
@@ -121,14 +140,15 @@ Range Dim::Atom::range() const {
 
 std::string Dim::Atom::text(DimSyntax syntax) const {
     const bool c = syntax == DimSyntax::c;
+    if (!key.empty() && (!c || kind == symbol_kind)) return key;
     switch (kind) {
-    case symbol_kind: return name;
     case div_kind:
         return c ? fmt::format("floor_div({}, {})", a.text(syntax), b.text(syntax))
                  : fmt::format("({} / {})", a.text(syntax), b.text(syntax));
     case mod_kind:
         return c ? fmt::format("floor_mod({}, {})", a.text(syntax), b.text(syntax))
                  : fmt::format("({} % {})", a.text(syntax), b.text(syntax));
+    case extent_kind: return a.text(syntax);
     case min_kind: return fmt::format("{}({}, {})", c ? "min_dim" : "min", a.text(syntax), b.text(syntax));
     default: return fmt::format("{}({}, {})", c ? "max_dim" : "max", a.text(syntax), b.text(syntax));
     }
@@ -143,9 +163,7 @@ Dim::Dim(int64_t value) {
     if (value != 0) terms_[{}] = value;
 }
 
-Dim Dim::symbol(const std::string& name, int64_t min, int64_t max) {
-    return of_atom(std::make_shared<Atom>(Atom{symbol_kind, name, min, max, 0, 0, name}));
-}
+Dim Dim::symbol(const std::string& name, int64_t min, int64_t max) { return of_atom(Atom::symbol(name, {min, max})); }
 
 Dim Dim::of_atom(AtomPtr atom) {
     Dim result;
@@ -154,9 +172,7 @@ Dim Dim::of_atom(AtomPtr atom) {
 }
 
 Dim Dim::operation(int kind, const Dim& a, const Dim& b) {
-    Atom atom{static_cast<Kind>(kind), "", 1, 0, a, b, ""};
-    atom.key = atom.text(DimSyntax::halide);
-    return of_atom(std::make_shared<Atom>(std::move(atom)));
+    return of_atom(Atom::operation(static_cast<Kind>(kind), a, b));
 }
 
 void Dim::add(const Product& product, int64_t factor) {
@@ -175,7 +191,7 @@ std::pair<std::optional<int64_t>, std::optional<int64_t>> Dim::bounds() const {
     Range sum{0, 0};
     for (const auto& [product, factor] : terms_) {
         Range range{1, 1};
-        for (const AtomPtr& atom : product) range = multiply(range, atom->range());
+        for (const AtomPtr& atom : product) range = multiply(range, atom->range);
         sum = onnx2halide::add(sum, scale(range, factor));
     }
     return {sum.min, sum.max};
@@ -184,14 +200,7 @@ std::pair<std::optional<int64_t>, std::optional<int64_t>> Dim::bounds() const {
 std::set<std::string> Dim::symbols() const {
     std::set<std::string> result;
     for (const auto& [product, factor] : terms_) {
-        for (const AtomPtr& atom : product) {
-            if (atom->kind == symbol_kind) {
-                result.insert(atom->name);
-            } else {
-                result.merge(atom->a.symbols());
-                result.merge(atom->b.symbols());
-            }
-        }
+        for (const AtomPtr& atom : product) result.insert(atom->symbols.begin(), atom->symbols.end());
     }
     return result;
 }
@@ -209,12 +218,13 @@ Dim Dim::substitute(const std::map<std::string, Dim>& values) const {
     const auto replaced = [&](const AtomPtr& atom) -> Dim {
         switch (atom->kind) {
         case symbol_kind: {
-            const auto found = values.find(atom->name);
+            const auto found = values.find(atom->key);
             return found == values.end() ? of_atom(atom) : found->second;
         }
         case div_kind: return floor_div(atom->a.substitute(values), atom->b.substitute(values));
         case mod_kind: return floor_mod(atom->a.substitute(values), atom->b.substitute(values));
         case min_kind: return min(atom->a.substitute(values), atom->b.substitute(values));
+        case extent_kind: return extent_of(atom->a.substitute(values));
         default: return max(atom->a.substitute(values), atom->b.substitute(values));
         }
     };
@@ -350,6 +360,11 @@ Dim max(const Dim& a, const Dim& b) {
     if (prove_less_equal(a, b) == Proof::yes) return b;
     if (prove_less_equal(b, a) == Proof::yes) return a;
     return Dim::operation(max_kind, a, b);
+}
+
+Dim extent_of(const Dim& number) {
+    return number.lower_bound().value_or(-1) >= 0 || number.constant() ? number
+                                                                       : Dim::operation(extent_kind, number, 0);
 }
 
 Dim is_equal(const Dim& a, const Dim& b) {

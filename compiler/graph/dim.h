@@ -73,6 +73,8 @@ public:
     friend Dim floor_mod(const Dim& a, const Dim& b);
     friend Dim min(const Dim& a, const Dim& b);
     friend Dim max(const Dim& a, const Dim& b);
+    /// The same number, which is 0 or more, as an extent is: a run refuses others.
+    friend Dim extent_of(const Dim& number);
     /// 1 where both are the same number, else 0.
     friend Dim is_equal(const Dim& a, const Dim& b);
 
@@ -114,6 +116,7 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Dim floor_mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
+Dim extent_of(const Dim& number);
 Dim is_equal(const Dim& a, const Dim& b);
 std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 Proof prove_equal(const Dim& a, const Dim& b);

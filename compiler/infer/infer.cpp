@@ -137,6 +137,15 @@ std::pair<std::unique_ptr<NodeGenerator>, std::vector<TensorType>> inferred(cons
     }
 }
 
+/// Numbers that a run computes may be negative, as far as anyone knows, but where they are extents.
+void note_signs(TensorType& type) {
+    for (Dim& extent : type.shape) {
+        // Those of a window that is larger than its image are left: they say more as they are.
+        constexpr int64_t far_below_0 = -Dim::unbounded / 2;
+        if (extent.lower_bound().value_or(INT64_MIN) < far_below_0) extent = extent_of(extent);
+    }
+}
+
 /// Notes the extents that only the node that makes a value knows.
 void bind_extents(Value& value) {
     for (size_t axis = 0; axis < value.type->rank(); ++axis) {
@@ -191,6 +200,7 @@ void infer_node(Node& node) {
         if (!output || output->type) continue;
         if (i >= types.size()) throw CompileError("output {} is not supported", i);
         output->type = types[i];
+        note_signs(*output->type);
         check_type(*output);
         check_declared(*output);
         bind_extents(*output);

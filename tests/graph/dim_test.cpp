@@ -200,6 +200,30 @@ TEST_CASE("symbols of a dim can be told and replaced") {
 }
 
 // Whatever form an expression takes, its numbers are those of plain arithmetic, and its bounds hold them.
+TEST_CASE("a number that is an extent is not negative, whatever may be said of it otherwise") {
+    const Dim left = Dim::symbol("left", -Dim::unbounded), right = Dim::symbol("right", -Dim::unbounded);
+    const Dim extent = extent_of(left + right);
+    CHECK(extent.text() == "(left + right)");
+    CHECK(extent.lower_bound() == 0);
+    CHECK(prove_equal(extent, -1) == Proof::no);
+    CHECK(prove_equal(left + right, -1) == Proof::unknown);
+    CHECK(is_equal(extent, -1) == Dim(0));
+    CHECK(extent - extent_of(left + right) == Dim(0));
+    CHECK(extent.symbols() == std::set<std::string>{"left", "right"});
+    CHECK(extent.substitute({{"left", 3}, {"right", 4}}) == Dim(7));
+    const Dim height = Dim::symbol("height");
+    CHECK(extent_of(height) == height);
+    CHECK(extent_of(7) == Dim(7));
+}
+
+TEST_CASE("expressions of shared operands are asked in no time") {
+    Dim dim = Dim::symbol("n");
+    // Written out it would have thousands of times the symbols.
+    for (int i = 0; i < 12; ++i) dim = max(dim - 3, floor_div(dim, 2) * 2 + i);
+    CHECK(dim.symbols() == std::set<std::string>{"n"});
+    CHECK(dim.lower_bound().has_value());
+}
+
 TEST_CASE("random dims agree with 64-bit arithmetic") {
     std::mt19937 random(7);
     const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % static_cast<uint32_t>(end)); };

@@ -104,6 +104,22 @@ TEST_CASE("all nodes that cannot be honoured are told at once, and none that onl
                       "  node 'c' (MatMul): A has 3 columns, B has 4 rows");
 }
 
+TEST_CASE("sizes that a run computes are no -1 where they have become extents") {
+    // As exporters write an Expand, for which -1 stands for the size that there is.
+    const auto graph = parse_graph(R"(
+        sizes = input int64[2]
+        less = constant int64[2] -1 -1
+        ones = constant int64[2]
+        x = ConstantOfShape(sizes)
+        shape = Shape(x)
+        open = Equal(shape, less)
+        wanted = Where(open, ones, shape)
+        y = Expand(x, wanted)
+        output y)");
+    CHECK(known_text(graph->find("open")) == "0 0");
+    CHECK(graph->find("y")->checked_type().shape == graph->find("x")->checked_type().shape);
+}
+
 TEST_CASE("a type that kernels cannot hold") {
     CHECK_THROWS_WITH(parse_graph("x = input complex64[2]\n y = Neg(x)\n output y"),
                       "value 'x' has type complex64, which is not supported");
