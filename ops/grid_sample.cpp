@@ -230,7 +230,7 @@ void GridSample::schedule(KernelSource& source) const {
                     {fmt::format("split({0}, {1}, {0}, {2}, {3})", vector, tile, source.lanes(out(0).element, lanes),
                                  tail_strategy(loops.extents[0], lanes, true)),
                      fmt::format("reorder({})", fmt::join(order, ", ")), fmt::format("vectorize({})", vector)});
-    parallelise(source, loops);
+    parallelise(source, loops, 2);
     for (const std::string& func : tables(source)) {
         std::vector<std::string> directives = {
             fmt::format("compute_at({}, {})", loops.func, is_channel ? loops.vars[1] : tile)};

@@ -192,7 +192,7 @@ void RoiAlign::schedule(KernelSource& source) const {
     for (const std::string& role : of_regions)
         source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), role)));
     vectorise(source, loops);
-    parallelise(source, loops);
+    parallelise(source, loops, 2);
     const std::string vectors =
         fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", c, source.lanes(loops.element, lanes));
     std::vector<std::string> pure = {fmt::format("compute_at({}, {})", loops.func, loops.vars[1])};

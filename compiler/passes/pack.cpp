@@ -79,7 +79,8 @@ void pack_direct(Graph& graph, Node& conv, const Target& target) {
 }
 
 void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy& policy) {
-    if (!has_constant_weights(conv)) return;
+    // What is constant is computed once, by the fold program.
+    if (!has_constant_weights(conv) || is_compile_time_constant(conv.inputs[0])) return;
     const auto loops = winograd_loops(conv);
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
     walk ? pack_winograd(graph, conv, walk->outputs) : pack_direct(graph, conv, target);

@@ -191,13 +191,23 @@ private:
         const bool is_empty = std::all_of(escaping.begin(), escaping.end(),
                                           [](const Value* value) { return value->checked_type().elements().is(0); });
         if (is_empty) return;  // nothing to compute, and kernels may assume that there is
-        if (options_.symbolic_extents) {
-            add_general_step(block, group, escaping, SymbolicCopy::Extents::all);
-        } else if (has_open_extents(group)) {
+        if (options_.symbolic_extents && add_step_for_any_size(block, group, escaping)) return;
+        if (has_open_extents(group)) {
             add_general_step(block, group, escaping, SymbolicCopy::Extents::compound);
         } else {
             const auto all = [](const std::string& symbol) { return Dim::symbol(symbol); };
             add_step(block, group, escaping, group, escaping, all);
+        }
+    }
+
+    /// Returns whether there is such a kernel: some nodes have to know a size, as that of a window.
+    bool add_step_for_any_size(Block& block, const Group& group, const std::vector<const Value*>& escaping) {
+        try {
+            add_general_step(block, group, escaping, SymbolicCopy::Extents::all);
+            return true;
+        } catch (const CompileError&) {
+            program_.copies.pop_back();
+            return false;
         }
     }
 

@@ -125,3 +125,16 @@ def test_products_of_batches_that_may_be_one(shape_of_b):
     proto = helper.make_model(helper.make_graph(nodes, "open", inputs, [output]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     sizes = ((1, 1, 1), (3, 3, 5), (1, 4, 7), (4, 1, 9))
     check(proto, [{"a": (n, rows, 8), "b": (m, 8, 20)} for n, m, rows in sizes])
+
+
+@pytest.mark.parametrize("channels", [3, 17])
+def test_grids_of_one_image(channels):
+    ports = [("x", [1, channels, "h", "w"]), ("grid", [1, "rows", "columns", 2])]
+    graph = helper.make_graph(
+        [helper.make_node("GridSample", ["x", "grid"], ["y"], mode="bilinear" if channels == 3 else "bicubic")],
+        "open",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in ports],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, channels, "rows", "columns"])],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=9)
+    check(proto, [{"x": (1, channels, h, w), "grid": (1, *size, 2)} for h, w, size in ((5, 7, (4, 20)), (1, 3, (1, 1)), (30, 20, (90, 33)))])

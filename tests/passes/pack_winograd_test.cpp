@@ -35,6 +35,16 @@ TEST_CASE("what Winograd's algorithm can compute it does where it is asked for")
     CHECK(packed("3,3", "", ConvAlgorithm::winograd, 2) == "WinogradConv 2x6x6x24x16");
 }
 
+TEST_CASE("a convolution of constants, which the fold program computes once, is not packed") {
+    const auto graph = parse_graph(R"(
+        x = constant float32[1,48,28,28]
+        w = constant float32[32,48,3,3]
+        y = Conv(x, w)
+        output y)");
+    pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {ConvAlgorithm::winograd});
+    CHECK(graph_text(*graph) == "y = Conv(x, w)\noutput y\n");
+}
+
 TEST_CASE("signals have rows of tiles, and volumes add up the taps of their first axes like channels") {
     const auto of = [](const char* spatial, const char* kernel, const char* attributes = "") {
         return packed(kernel, attributes, ConvAlgorithm::winograd, 1, spatial);
