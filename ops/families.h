@@ -40,6 +40,7 @@ std::vector<Operator> packed_elements_operators();
 std::vector<Operator> finding_operators();
 std::vector<Operator> string_operators();
 std::vector<Operator> box_operators();
+std::vector<Operator> map_operators();
 std::vector<Operator> tree_operators();
 std::vector<Operator> encoder_operators();
 std::vector<Operator> ngram_operators();

@@ -43,6 +43,7 @@ std::vector<Operator> sorted_rows() {
              finding_operators,
              string_operators,
              box_operators,
+             map_operators,
              tree_operators,
              encoder_operators,
              ngram_operators,

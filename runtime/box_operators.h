@@ -1,5 +1,5 @@
-/* Operators on sequences and optional values, whose tensors hold the number of a box (see run_memory.h). Tensors are
- * copied into boxes and out of them. */
+/* Operators on sequences, optional values and maps, whose tensors hold the number of a box (see run_memory.h). Tensors
+ * are copied into boxes and out of them. */
 #ifndef ONNX2HALIDE_BOX_OPERATORS_H
 #define ONNX2HALIDE_BOX_OPERATORS_H
 
@@ -47,5 +47,19 @@ int onnx2halide_optional_get_box(onnx2halide_session* session, const char* node,
                                  onnx2halide_result result);
 int onnx2halide_optional_get_tensor(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
                                     const halide_buffer_t* optional, onnx2halide_result result);
+
+/* ZipMap: a sequence of maps from these keys, a constant, to the elements of a row. */
+int onnx2halide_map_rows(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                         const halide_buffer_t* keys, onnx2halide_result result);
+
+/* DictVectorizer: a row with a map's values in the columns that belong to the words, which are in ascending order;
+ * elsewhere 0. Keys that are no words have no column. */
+int onnx2halide_row_of_map(onnx2halide_session* session, const char* node, const halide_buffer_t* map,
+                           const halide_buffer_t* words, const halide_buffer_t* columns, onnx2halide_result result);
+
+/* CastMap: a row with a map's values, float32 or strings, as float32, strings or int64, in the order of their keys, or
+ * each in the column that its key tells where that is one of so many; columns -1: as many as keys. */
+int onnx2halide_cast_map(onnx2halide_session* session, const char* node, int32_t from, int32_t to, int64_t columns,
+                         const halide_buffer_t* map, onnx2halide_result result);
 
 #endif

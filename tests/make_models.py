@@ -84,6 +84,23 @@ def boxes() -> ModelProto:
     return result
 
 
+def maps() -> ModelProto:
+    """Scores by class, counts in the columns of their words, and weights in the order of their keys, as texts."""
+    strings = TensorProto.STRING
+    nodes = [
+        node("ZipMap", "scores", "classes", domain="ai.onnx.ml", classlabels_strings=["setosa", "", "virginica"]),
+        node("DictVectorizer", "counts", "row", domain="ai.onnx.ml", string_vocabulary=["a", "b", ""]),
+        node("CastMap", "weights", "texts", domain="ai.onnx.ml", cast_to="TO_STRING"),
+    ]
+    result = model(nodes, [("scores", FLOAT, ["n", "c"])], [])
+    map_of = lambda key: helper.make_map_type_proto(key, helper.make_tensor_type_proto(FLOAT, None))
+    result.graph.input.extend(helper.make_value_info(name, map_of(key)) for name, key in (("counts", strings), ("weights", TensorProto.INT64)))
+    result.graph.output.append(helper.make_value_info("classes", helper.make_sequence_type_proto(map_of(strings))))
+    result.graph.output.extend([helper.make_tensor_value_info("row", FLOAT, [1, 3]), helper.make_tensor_value_info("texts", strings, [1, None])])
+    result.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    return result
+
+
 def changing() -> ModelProto:
     """Sizes that the inputs' shapes and elements give: rows that are picked, those of a positive sum, the states of an LSTM over all rows,
     copies that a loop of computed length adds up, and one of two tensors of different sizes."""

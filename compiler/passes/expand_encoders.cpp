@@ -5,6 +5,7 @@
 #include "compiler/passes/expansion.h"
 #include "compiler/passes/passes.h"
 #include "ops/label_encoder.h"
+#include "ops/maps.h"
 #include "ops/ngrams.h"
 
 namespace onnx2halide {
@@ -55,14 +56,33 @@ Value* vectorise(Expansion& expansion, const Node& node, StringTable& strings) {
                          "onnx2halide");
 }
 
+/// A function of the host, whose errors name the model's node.
+Value* call_host(Expansion& expansion, const Node& node, const std::string& op, std::vector<Value*> inputs) {
+    Value* result = expansion.add(op, 1, std::move(inputs), {}, "onnx2halide");
+    result->producer->origin = node.label();
+    return result;
+}
+
+Value* zip_map(Expansion& expansion, const Node& node, StringTable& strings) {
+    Value* labels = expansion.add("labels", read_labels(node, strings));
+    return call_host(expansion, node, "MapRows", {node.inputs.at(0), labels});
+}
+
+Value* vectorise_map(Expansion& expansion, const Node& node, StringTable& strings) {
+    const Vocabulary vocabulary = read_vocabulary(node, strings);
+    Value *keys = expansion.add("keys", vocabulary.keys), *columns = expansion.add("columns", vocabulary.columns);
+    return call_host(expansion, node, "RowOfMap", {node.inputs.at(0), keys, columns});
+}
+
 /// What an operator becomes.
 constexpr struct {
     std::string_view op;
     Value* (*expand)(Expansion& expansion, const Node& node, StringTable& strings);
-} encoders[] = {{"ai.onnx.ml.LabelEncoder", encode},
-                {"ai.onnx.ml.CategoryMapper", encode},
-                {"ai.onnx.ml.OneHotEncoder", one_hot},
-                {"TfIdfVectorizer", vectorise}};
+} encoders[] = {
+    {"ai.onnx.ml.LabelEncoder", encode},          {"ai.onnx.ml.CategoryMapper", encode},
+    {"ai.onnx.ml.OneHotEncoder", one_hot},        {"ai.onnx.ml.ZipMap", zip_map},
+    {"ai.onnx.ml.DictVectorizer", vectorise_map}, {"TfIdfVectorizer", vectorise},
+};
 
 }  // namespace
 

@@ -28,8 +28,9 @@ void merge_duplicates(Graph& graph);
 /// scores and labels.
 void expand_trees(Graph& graph);
 
-/// Makes of LabelEncoder and OneHotEncoder (ai.onnx.ml) a Lookup, whose constants are keys and values, and of
-/// TfIdfVectorizer a WeighNgrams, whose constants are the n-grams.
+/// Makes of LabelEncoder and OneHotEncoder (ai.onnx.ml) a Lookup, whose constants are keys and values, of
+/// TfIdfVectorizer a WeighNgrams, whose constants are the n-grams, and of ZipMap and DictVectorizer (ai.onnx.ml) what
+/// has the keys of maps as constants.
 void expand_encoders(Graph& graph);
 
 /// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.

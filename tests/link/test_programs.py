@@ -167,6 +167,23 @@ def test_strings_and_sequences(compiled, tmp_path, flags):
     ]
 
 
+@pytest.mark.parametrize("flags", [("-DCOUNT_ALLOCATIONS",), ("-fsanitize=address,undefined",)], ids=" ".join)
+def test_maps(compiled, tmp_path, flags):
+    """Ten thousand runs of several sizes, which ask for memory in the first rounds only, and what messages say; also with the runtime and the
+    host program under the sanitizers."""
+    is_checked = flags[0].startswith("-f")
+    folder = compiled("maps", *(["--cc", " ".join(["gcc", *flags])] if is_checked else []))
+    lines = run(link("maps.c", [folder], tmp_path / "program", "gnu11", list(flags)), "10000").splitlines()
+    assert lines == [
+        "classes of kind 1 with items of kind 2 from string to float32",
+        "0",
+        "maps: node 'classes' (ai.onnx.ml.ZipMap): input 0 has 2 columns, expected 3 as there are labels",
+        "maps: input 'counts' has 1 items, expected keys and values",
+        "maps: input 'counts' has 1 keys, expected a value for each",
+        "maps: input 'weights' has elements of type float32, expected int64",
+    ]
+
+
 def test_regular_expressions(compiled, tmp_path):
     """What is needed of RE2 is in the archives: a C program links C++'s library, and nothing of RE2."""
     folders = [compiled("words"), compiled("words", name="others")]

@@ -15,6 +15,7 @@ from small_models import WEIGHTS, dense, difference_of_two, make, unary
 
 from onnx2halide.compare import default_floor, difference
 from onnx2halide.compiler import find_compiler
+from onnx2halide.verify import Tolerance
 
 A = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
 B = np.array([1, 1, 2], np.float32)
@@ -46,6 +47,52 @@ def test_run_prints_without_a_folder(command, tmp_path):
     np.save(tmp_path / "x.npy", A[:1])
     done = command("run", "layer.onnx", "--input", "x.npy", "--dim", "batch=1")
     assert done.stdout == "scores: float32 1x4\n[[ 2.  8. 14. 20.]]\n"
+
+
+def classes() -> onnx.ModelProto:
+    """Labels that are strings, and a map a row from them to scores."""
+    labels = {"keys_int64s": [0, 1, 2], "values_strings": ["no", "yes", "maybe"]}
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0),
+        helper.make_node("LabelEncoder", ["best"], ["label"], domain="ai.onnx.ml", **labels),
+        helper.make_node("ZipMap", ["x"], ["scores"], domain="ai.onnx.ml", classlabels_strings=labels["values_strings"]),
+    ]
+    model = make(nodes, [("x", TensorProto.FLOAT, ["rows", 3])], [("label", TensorProto.STRING, ["rows"])])
+    row = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    model.graph.output.append(helper.make_value_info("scores", helper.make_sequence_type_proto(row)))
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    return model
+
+
+def test_run_and_verify_of_strings_and_maps(command, tmp_path):
+    onnx.save(classes(), tmp_path / "classes.onnx")
+    np.save(tmp_path / "x.npy", A)
+    rows = [{"no": 1.0, "yes": 2.0, "maybe": 3.0}, {"no": -1.0, "yes": 0.0, "maybe": 1.0}]
+    done = command("run", "classes.onnx", "--input", "x.npy")
+    assert done.stdout == f"label: object 2\n['maybe' 'maybe']\nscores: sequence of 2\n{rows[0]}\n{rows[1]}\n"
+    done = command("run", "classes.onnx", "--input", "x.npy", "-o", "out")
+    assert (done.returncode, done.stdout) == (0, "label: object 2\nscores: sequence of 2\n")
+    assert json.loads((tmp_path / "out" / "scores.json").read_text()) == rows
+    done = command("verify", "classes.onnx")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  equal  label: max |a - b| 0, relative 0\n  equal  scores[0]: max |a - b| 0, relative 0\n" in done.stdout
+
+
+ROW = {"a": 1.0, "b": 2.0}
+BOXES = [
+    ([ROW, ROW], [ROW, {"a": 1.0, "b": 4.0}], "y[1]: max |a - b| 2, relative 0.5 at [1]: 2.0, expected 4.0"),
+    ([ROW], [{"a": 1.0, "c": 2.0}], "y[0]: keys ['a', 'b'], expected ['a', 'c']"),
+    ([A], [A, A], "y: 1 items, expected 2"),
+    (None, A, "y: nothing, expected a value"),
+    (np.array(["a", "b"], object), np.array(["a", "c"], object), "y: max |a - b| 1, relative 1 at [1]: b, expected c"),
+]
+
+
+@pytest.mark.parametrize("got, expected, text", BOXES, ids=["value", "keys", "length", "nothing", "string"])
+def test_differences_of_sequences_maps_and_strings(got, expected, text):
+    found = Tolerance().compare("y", got, expected, {})
+    assert not found.equal and found.text() == text
+    assert Tolerance().compare("y", expected, expected, {}).equal
 
 
 @pytest.mark.parametrize("type", [TensorProto.BFLOAT16, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E4M3FN, TensorProto.INT4], ids=TensorProto.DataType.Name)

@@ -43,6 +43,9 @@ def difference(got: np.ndarray, expected: np.ndarray) -> Difference:
         return Difference(mismatch=f"element type {got.dtype}, expected {expected.dtype}")
     if got.size == 0:
         return Difference()
+    if got.dtype.kind in "OSU":
+        index = np.unravel_index(np.argmax(got != expected), got.shape)
+        return Difference(float(got[index] != expected[index]), 1.0, index, got[index], expected[index])
     wide = np.complex128 if got.dtype.kind == "c" else np.float64
     a, b = got.astype(wide), expected.astype(wide)
     with np.errstate(invalid="ignore"):

@@ -1,6 +1,7 @@
 """onnx2halide run: compiles a model and runs it on files."""
 
 import argparse
+import json
 import pathlib
 import re
 
@@ -23,13 +24,28 @@ def main() -> int:
     arguments.progress("")
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
-    for name, array in outputs.items():
-        print(f"{name}: {array.dtype} {'x'.join(map(str, array.shape))}")
-        if options.output:
-            np.save(options.output / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.npy", storable(array))
+    for name, value in outputs.items():
+        file = options.output and options.output / re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+        if not isinstance(value, np.ndarray):
+            _show_box(name, value, file)
+            continue
+        print(f"{name}: {value.dtype} {'x'.join(map(str, value.shape))}")
+        if file:
+            np.save(f"{file}.npy", storable(value))
         else:
-            print(np.array2string(array, threshold=20, max_line_width=120))
+            print(np.array2string(value, threshold=20, max_line_width=120))
     return arguments.DONE
+
+
+def _show_box(name: str, value: list | dict | None, file: pathlib.Path | None) -> None:
+    """Prints a sequence, a map or nothing, or writes it as JSON, with arrays as lists."""
+    size = f" of {len(value)}" if value is not None else ""
+    print(f"{name}: {'sequence' if isinstance(value, list) else 'map' if isinstance(value, dict) else 'nothing'}{size}")
+    if file:
+        pathlib.Path(f"{file}.json").write_text(json.dumps(value, default=np.ndarray.tolist) + "\n")
+    else:
+        for item in value[:20] if isinstance(value, list) else [value]:
+            print(item)
 
 
 def _parse() -> argparse.Namespace:
@@ -38,7 +54,7 @@ def _parse() -> argparse.Namespace:
         "run yunet.onnx --dim height=320 --dim width=320 --input input=image.npy -o out"))  # fmt: skip
     parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help=(
         "an input from .npy, .npz, .pb or an image; NAME= may be left out where the model has one input, or for an .npz of all inputs"))  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", type=pathlib.Path, help="folder for the outputs, a .npy each")
+    parser.add_argument("-o", "--output", metavar="DIR", type=pathlib.Path, help="folder for the outputs, a .npy each, or .json of sequences and maps")
     parser.add_argument("--pixels", metavar="LOW,HIGH", type=_pair, default=(0, 1), help="numbers for an image's black and white; default: 0,1")
     parser.add_argument("--resize", action="store_true", help="scale images to the size of their input")
     return parser.parse_args()

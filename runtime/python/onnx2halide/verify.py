@@ -19,7 +19,7 @@ from onnx2halide.references import reference
 
 @dataclass
 class Comparison:
-    """One array against the one expected."""
+    """One value against the one expected: an array, or of a sequence the item that differs most."""
 
     name: str
     difference: Difference
@@ -54,12 +54,32 @@ class Tolerance:
     relative: float | None = None
     floor: float | None = None
 
-    def compare(self, name: str, got: np.ndarray, expected: np.ndarray, inputs: Mapping[str, np.ndarray]) -> Comparison:
+    def compare(self, name: str, got, expected, inputs: Mapping[str, np.ndarray]) -> Comparison:
         """One result of a run on `inputs`."""
+        if mismatch := _mismatch(got, expected):
+            return Comparison(name, Difference(mismatch=mismatch), False)
+        if expected is None:
+            return Comparison(name, Difference(), True)
+        if isinstance(expected, list):
+            items = [self.compare(f"{name}[{i}]", *pair, inputs) for i, pair in enumerate(zip(got, expected))]
+            return max(items, key=lambda item: (not item.equal, item.difference.relative), default=Comparison(name, Difference(), True))
+        if isinstance(expected, dict):
+            got, expected = (np.array([content[key] for key in expected]) for content in (got, expected))
         relative = default_tolerance(got.dtype) if self.relative is None else self.relative
         floor = default_floor(got.dtype, inputs.values()) if self.floor is None else self.floor
         found = difference(got, expected)
         return Comparison(name, found, not found.exceeds(relative, floor), floor)
+
+
+def _mismatch(got, expected) -> str:
+    """How a value differs that should be nothing, a sequence or a map, but in what it holds."""
+    if (got is None) != (expected is None):
+        return "nothing, expected a value" if got is None else "a value, expected nothing"
+    if isinstance(expected, list) and len(got) != len(expected):
+        return f"{len(got)} items, expected {len(expected)}"
+    if isinstance(expected, dict) and got.keys() != expected.keys():
+        return f"keys {list(got)}, expected {list(expected)}"
+    return ""
 
 
 def verify(path: pathlib.Path, model: Model, sets: list[DataSet], engine: str | None = None, tolerance: Tolerance = Tolerance()) -> Report:
