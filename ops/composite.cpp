@@ -31,6 +31,11 @@ Value* Expansion::constant(const std::string& role, Constant constant) {
     return add_constant(graph_, std::move(constant), name(role));
 }
 
+Value* Expansion::constant(const std::string& role, std::vector<int64_t> shape,
+                           const std::vector<std::string>& strings) {
+    return constant(role, make_constant(*graph_.strings, std::move(shape), strings));
+}
+
 std::vector<Value*> Composite::expand(Graph& graph) const {
     Expansion expansion(graph, node_);
     return expand_(expansion);

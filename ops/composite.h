@@ -31,6 +31,7 @@ public:
     /// Adds a node. Returns its one result, whose name says its role in the expanded node.
     Value* add(const std::string& role, const Operation& operation);
     Value* constant(const std::string& role, Constant constant);
+    Value* constant(const std::string& role, std::vector<int64_t> shape, const std::vector<std::string>& strings);
 
 private:
     Graph& graph_;

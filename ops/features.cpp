@@ -259,8 +259,8 @@ std::vector<Operator> feature_operators() {
                                   {"Imputer", 1, make<Imputer>, domain},
                                   {"Normalizer", 1, make<Normalizer>, domain},
                                   {"Scaler", 1, make<Scaler>, domain}};
-    const std::vector<Operator> more = linear_model_operators();
-    rows.insert(rows.end(), more.begin(), more.end());
+    for (const auto& family : {linear_model_operators(), support_vector_operators(), squared_distance_operators()})
+        rows.insert(rows.end(), family.begin(), family.end());
     return rows;
 }
 

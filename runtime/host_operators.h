@@ -1,5 +1,6 @@
-/* Operators whose results have sizes that only their inputs' elements tell, so no kernel can compute them. Each takes
- * the session, what messages call its node, its attributes, its inputs (NULL where omitted) and its results. */
+/* Operators whose results have sizes, or whose computations an end, that only their inputs' elements tell, so no kernel
+ * can compute them. Each takes the session, what messages call its node, its attributes, its inputs (NULL where
+ * omitted) and its results. */
 #ifndef ONNX2HALIDE_HOST_OPERATORS_H
 #define ONNX2HALIDE_HOST_OPERATORS_H
 
@@ -42,6 +43,11 @@ uint64_t onnx2halide_order_key(struct halide_type_t type, const unsigned char* e
  * first. */
 int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, const halide_buffer_t* x,
                       const halide_buffer_t* k, onnx2halide_result values, onnx2halide_result indices);
+
+/* Probabilities of classes, [rows, 3 classes], from those that the first of two has against the second, [rows, pairs]:
+ * those of a row, then what was needed to find them. */
+int onnx2halide_couple_pairs(onnx2halide_session* session, const char* node, int64_t classes,
+                             const halide_buffer_t* pairs, onnx2halide_result result);
 
 /* The extents, int64, of a tensor that gets axes of extent 1, or loses such axes. Axes count in the longer shape, and
  * from its end where they are negative. */
