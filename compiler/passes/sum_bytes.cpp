@@ -176,7 +176,8 @@ private:
         const bool has_sign = product_.left.bytes->checked_type().element == ElementType::int8;
         Value* zero = product_.left.zero_point;
         if (!has_sign) return zero;
-        if (!zero) return add_constant(graph_, make_constant(ElementType::uint8, {}, std::vector<uint8_t>{128}), "sign");
+        if (!zero)
+            return add_constant(graph_, make_constant(ElementType::uint8, {}, std::vector<uint8_t>{128}), "sign");
         Value* wide = cast(zero, ElementType::int16, "wide_zero_point");
         return cast(add("raised_zero_point", {"Add", 14, {wide, scalar(128, "sign")}}), ElementType::uint8,
                     "zero_point");

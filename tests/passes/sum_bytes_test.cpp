@@ -41,8 +41,8 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
         rows16 = Cast-13(rows) to=5
         {}
         output y)",
-                                               product)
-                                       .c_str());
+                                         product)
+                                 .c_str());
     sum_bytes(*graph, Target::parse(target));
     return graph;
 }
