@@ -85,21 +85,30 @@ std::string empty_dims_text(const CompileOptions& options) {
     return flags.empty() ? "" : fmt::format(" (with {})", fmt::join(flags, " "));
 }
 
+/// Adds what inference has found of the model's open dims. Returns whether that is anything new, with which types say
+/// more.
+bool add_bounds(Graph& graph, std::map<std::string, DimRange>& dims) {
+    const auto fixed = fixed_dims(graph), least = least_dims(graph);
+    for (const auto& [dim, number] : least) dims.insert_or_assign(dim, DimRange{number, Dim::unbounded});
+    for (const auto& [dim, number] : fixed) dims.insert_or_assign(dim, DimRange{number, number});
+    return !fixed.empty() || !least.empty();
+}
+
 /// Throws CompileError, whose text starts with the path.
 Model load_typed(const fs::path& path, const CompileOptions& options) {
     std::map<std::string, DimRange> dims = options.dims;
-    Model model = load_model(path, {dims, options.until});
-    try {
-        infer_types(*model.graph);
-        const auto fixed = fixed_dims(*model.graph);
-        if (fixed.empty()) return model;
-        for (const auto& [dim, number] : fixed) dims.insert_or_assign(dim, DimRange{number, number});
-        model = load_model(path, {dims, options.until});
-        infer_types(*model.graph);
-    } catch (const CompileError& error) {
-        throw CompileError("{}: {}{}", path.string(), error.what(), empty_dims_text(options));
+    while (true) {
+        Model model = load_model(path, {dims, options.until});
+        std::string error;
+        try {
+            infer_types(*model.graph);
+        } catch (const CompileError& found) {
+            error = found.what();
+        }
+        if (add_bounds(*model.graph, dims)) continue;
+        if (!error.empty()) throw CompileError("{}: {}{}", path.string(), error, empty_dims_text(options));
+        return model;
     }
-    return model;
 }
 
 /// What a person has edited is not lost unasked, and what is read now not at all.

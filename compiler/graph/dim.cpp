@@ -107,6 +107,9 @@ Dim::AtomPtr Dim::Atom::operation(Kind kind, const Dim& a, const Dim& b) {
     Atom atom{kind, a, b, "", a.symbols(), {}};
     atom.symbols.merge(b.symbols());
     atom.key = atom.text(DimSyntax::halide);
+    constexpr size_t most = 20'000;
+    if (atom.key.size() > most)
+        throw CompileError("an extent is an expression of more than {} characters: fix dims that it depends on", most);
     atom.range = atom.range_of_operation();
     return std::make_shared<Atom>(std::move(atom));
 }

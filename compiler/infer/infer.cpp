@@ -76,9 +76,9 @@ void check_declared(const Value& value) {
     const TensorType &found = *value.type, &declared = *value.declared;
     if (found.box && declared.box) return check_declared_box(value);
     const auto is_open = [](const Dim& dim) { return !dim.constant(); };
-    // Models with open dims often say nothing sound of ranks, and nobody else minds.
+    // Models with open dims often say nothing sound of ranks and of other dims, and nobody else minds.
     const bool is_vague = std::any_of(declared.shape.begin(), declared.shape.end(), is_open);
-    if (found.element == declared.element && found.rank() != declared.rank() && is_vague) return;
+    if (found.element == declared.element && is_vague) return;
     bool agrees = found.element == declared.element && found.rank() == declared.rank();
     for (size_t i = 0; agrees && i < found.rank(); ++i) {
         agrees = !declared.shape[i].constant() || prove_equal(declared.shape[i], found.shape[i]) != Proof::no;
