@@ -135,9 +135,9 @@ private:
         for (const Value* own : {repetition.turn, repetition.condition_input}) {
             if (own) new_storage(own, Place::arena, 0, step.first, step.last);
         }
-        for (const Value* read : {repetition.count, repetition.condition}) {
-            if (read) extend(read, step.first);
-        }
+        // Turns that inference knows are no tensor's.
+        if (repetition.count && !repetition.count->known) extend(repetition.count, step.first);
+        if (repetition.condition) extend(repetition.condition, step.first);
         for (size_t i = 0; i < repetition.states.size(); ++i) {
             extend(repetition.states[i], step.first);
             new_storage(repetition.state_inputs[i], Place::arena, 0, step.first, step.last);

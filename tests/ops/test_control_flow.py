@@ -46,12 +46,30 @@ UNTIL = """g (float[n] x, float limit, bool whole) => (float[m] y) {
 }"""
 
 
+# As many turns as there are steps, which a Shape tells.
+STEPS = """g (float[n,t] x) => (float[n] last, float[t2,n] all) {
+    goes = Constant <value = bool {1}> ()
+    shape = Shape (x)
+    axis = Constant <value_int = 1> ()
+    turns = Gather <axis = 0> (shape, axis)
+    zero = Constant <value_int = 0> ()
+    first = Gather <axis = 1> (x, zero)
+    last, all = Loop (turns, goes, first) <body = turn (int64 i, bool on, float[n] s) => (bool on_out, float[n] s_out, float[n] slice) {
+        on_out = Identity (on)
+        step = Gather <axis = 1> (x, i)
+        s_out = Add (s, step)
+        slice = Neg (s_out)
+    }>
+}"""
+
+
 def random(*shape):
     return np.random.default_rng(len(shape)).random(shape, np.float32) + 0.5
 
 
 CASES = {
     "growing": (GROWING, [{"a": random(n, m), "b": random(p, q), "turns": np.array(turns)} for n, m, p, q, turns in ((2, 3, 1, 4, 3), (1, 1, 2, 2, 1), (3, 1, 2, 5, 2))]),
+    "steps": (STEPS, [{"x": random(*shape)} for shape in ((2, 3), (1, 1), (4, 7))]),
     "until": (UNTIL, [{"x": random(n), "limit": np.float32(limit), "whole": np.array(whole)} for n, limit, whole in ((4, 9, True), (5, 9, False), (7, 1000, True), (1, 0, True))]),
 }  # fmt: skip
 
