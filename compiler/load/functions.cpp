@@ -56,12 +56,19 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     return true;
 }
 
-}  // namespace
-
-namespace {
+/// ONNX's inliner leaves functions whose opset is not the model's. The checker has seen that all of their operators are
+/// the same in both.
+void unite_opsets(onnx::ModelProto& model) {
+    const OpsetVersions opsets(model);
+    for (onnx::FunctionProto& function : *model.mutable_functions()) {
+        for (onnx::OperatorSetIdProto& import : *function.mutable_opset_import())
+            import.set_version(opsets.of(import.domain()));
+    }
+}
 
 /// ONNX's inliner asserts what its checker lets pass, such as calls with more operands than their function takes.
 void inline_local_functions(onnx::ModelProto& model) {
+    unite_opsets(model);
     try {
         onnx::inliner::InlineLocalFunctions(model);
     } catch (const std::exception& error) {

@@ -1,0 +1,40 @@
+"""Calls of functions that a model defines, against onnxruntime."""
+
+import numpy as np
+import onnx2halide
+from make_models import FLOAT, node
+from onnx import helper
+from onnx2halide.references import OnnxRuntime
+
+DOMAIN = "local"
+
+
+def test_functions_of_other_opsets():
+    """One function calls another, and has a graph inside."""
+    inner = [node("Softmax", "a", "s", axis=1), node("Relu", "s", "r")]
+    branch = helper.make_graph([node("Neg", "a", "t")], "other", [], [helper.make_tensor_value_info("t", FLOAT, None)])
+    other = helper.make_graph([node("Identity", "a", "e")], "same", [], [helper.make_tensor_value_info("e", FLOAT, None)])
+    outer = [
+        node("SumRows", "a", "rows", domain=DOMAIN),
+        node("ReduceMax", "rows", "most", keepdims=0),
+        node("Greater", "most zero", "is_large"),
+        node("If", "is_large", "picked", then_branch=branch, else_branch=other),
+        node("Mul", "picked most", "b"),
+    ]
+    imports = [helper.make_opsetid("", 14), helper.make_opsetid(DOMAIN, 1)]
+    functions = [
+        helper.make_function(DOMAIN, "Scaled", ["a", "zero"], ["b"], outer, imports),
+        helper.make_function(DOMAIN, "SumRows", ["a"], ["r"], inner, imports),
+    ]
+    graph = helper.make_graph(
+        [node("Scaled", "x zero", "m", domain=DOMAIN), node("ReduceSum", "m axis", "y", keepdims=1)],
+        "calls",
+        [helper.make_tensor_value_info("x", FLOAT, ["n", 3])],
+        [helper.make_tensor_value_info("y", FLOAT, ["k", 1])],
+        [helper.make_tensor("zero", FLOAT, [], [0.0]), helper.make_tensor("axis", 7, [1], [1])],
+    )
+    proto = helper.make_model(graph, functions=functions, opset_imports=[helper.make_opsetid("", 15), helper.make_opsetid(DOMAIN, 1)], ir_version=8)
+    compiled, reference = onnx2halide.compile(proto), OnnxRuntime(proto)
+    for sign, rows in ((1, 4), (-1, 4), (1, 1)):
+        inputs = {"x": sign * np.random.default_rng(rows).random((rows, 3), np.float32)}
+        np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], rtol=1e-5)
