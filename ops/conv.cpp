@@ -67,7 +67,7 @@ std::vector<Dim> Conv::reduction_extents() const {
         if (*size != 1) extents.push_back(*size);
     }
     if (steps() > 1) {
-        extents.insert(extents.begin(), {steps(), floor_div(inputs_per_group(), steps())});
+        extents.insert(extents.begin(), {steps(), ceil_div(inputs_per_group(), steps())});
     } else if (!inputs_per_group().is(1)) {
         extents.insert(extents.begin(), inputs_per_group());
     }
@@ -141,7 +141,7 @@ Window Conv::with_input_for_taps(Window window, const Target& target) const {
 
 bool Conv::has_input_func(const Target& target) const {
     const Window window = padded_window(target);
-    return is_narrow_float(in(0).element) ||
+    return is_narrow_float(in(0).element) || reads_beyond_channels() ||
            std::any_of(window.begin(), window.end(), [](const WindowAxis& axis) { return axis.reaches_outside(); });
 }
 
@@ -156,8 +156,9 @@ void Conv::define_input_func(KernelSource& source) const {
     const Coordinates at = source.vars(in(0).rank());
     const std::string beyond = exterior(source);
     const Window window = padded_window(source.target());
-    const std::string element = is_narrow_float(in(0).element) ? read_padded(source, input(0), window, at, beyond)
-                                                               : read_exterior(source, input(0), window, at, beyond);
+    const std::string element = is_narrow_float(in(0).element)
+                                    ? read_padded(source, input(0), window, at, beyond)
+                                    : read_exterior(source, input(0), window, at, beyond, reads_beyond_channels());
     source.line(fmt::format("{} = {};", KernelSource::call(func, in(0), at), element));
 }
 

@@ -58,6 +58,8 @@ protected:
 
     // Names that the algorithm keeps for the schedule, all under output 0.
     static constexpr const char *sum_role = "sum", *input_role = "input";
+    /// Whether channels that are multiplied at once may lie behind the last one, where weights are 0.
+    bool reads_beyond_channels() const { return steps() > 1 && !floor_mod(inputs_per_group(), steps()).is(0); }
     /// Whether input elements are not read where they are: beyond an edge, or float16 that is widened once.
     bool has_input_func(const Target& target) const;
     /// Whether taps beyond the edges of a spatial axis are left out, and not multiplied by zeros: where all sums of a

@@ -88,7 +88,7 @@ ConvLoops PackedConv::loops_of_sums() const {
     loops.channels = output_channels_ / loops.groups;
     loops.max_lanes = has_own_inputs() ? loops.channels : estimate(block());
     if (form_ == WeightForm::rotated) loops.channels_of_vector_groups = estimate(inputs_per_group());
-    loops.products = estimate(inputs_per_group()) / steps();
+    loops.products = ceil_div(estimate(inputs_per_group()), steps());
     loops.inner_products = form_ == WeightForm::depthwise ? window.back().kernel : loops.products;
     loops.images = result.shape[0].constant().value_or(1);
     for (const WindowAxis& axis : window) {

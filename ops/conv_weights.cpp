@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include <fmt/format.h>
+
+#include "ops/product.h"
 
 namespace onnx2halide {
 
@@ -35,6 +38,21 @@ int64_t block_of_group(WeightForm form, int64_t channels_per_group) {
     return std::min<int64_t>(weight_block, std::bit_ceil(static_cast<uint64_t>(channels_per_group)));
 }
 
+int64_t channels_at_once(ElementType inputs, const Dim& channels, const Target& target) {
+    const int64_t steps = steps_at_once(inputs, channels, target);
+    if (steps > 1 || inputs != ElementType::uint8 || target.quad_rate == 0 || !channels.constant()) return steps;
+    constexpr int64_t quad = 4;
+    const bool are_faster = channel_rate(inputs, channels, target) > channel_rate(ElementType::int16, channels, target);
+    return are_faster ? quad : 1;
+}
+
+double channel_rate(ElementType inputs, const Dim& channels, const Target& target) {
+    if (inputs != ElementType::uint8)
+        return steps_at_once(inputs, channels, target) > 1 ? std::max(1, target.pair_rate) : 1;
+    const auto count = static_cast<double>(channels.constant().value_or(1));
+    return target.quad_rate * count / (4 * std::ceil(count / 4));
+}
+
 PackConvWeights::PackConvWeights(const Node& node)
     : NodeGenerator(node), form_(weight_form(node)), group_(node.integer("group", 1)),
       block_(node.integer("block", weight_block)), steps_(node.integer("steps", 1)) {}
@@ -50,7 +68,7 @@ std::vector<TensorType> PackConvWeights::infer() const {
     }
     shape.insert(shape.begin(), ceil_div(floor_div(weights.shape[0], group_), block_));
     if (form_ == WeightForm::grouped) shape.insert(shape.begin(), group_);
-    shape.push_back(floor_div(weights.shape[1], steps_));
+    shape.push_back(ceil_div(weights.shape[1], steps_));
     shape.push_back(block_);
     if (steps_ > 1) shape.push_back(steps_);
     return {TensorType(element, shape)};
@@ -82,7 +100,13 @@ std::string PackConvWeights::blocked_element(KernelSource& source, const Coordin
     Coordinates from = {grouped ? fmt::format("{} * {} + {}", at[0], source.dim(channels), held) : held,
                         steps_ > 1 ? fmt::format("{} * {} + {}", at[block - 1], steps_, at.back()) : at[block - 1]};
     from.insert(from.end(), at.begin() + first + 1, at.begin() + block - 1);
-    return fmt::format("select({} < {}, {}, {})", in_group, source.dim(channels), source.read(input(0), from),
+    std::string is_inside = fmt::format("{} < {}", in_group, source.dim(channels));
+    const Dim& inputs = in(0).shape[1];
+    if (!floor_mod(inputs, steps_).is(0)) {
+        is_inside += fmt::format(" && {} < {}", from[1], source.dim(inputs));
+        from[1] = fmt::format("min({}, {})", from[1], source.dim(inputs - 1));
+    }
+    return fmt::format("select({}, {}, {})", is_inside, source.read(input(0), from),
                        KernelSource::literal(int64_t{0}, out(0).element));
 }
 

@@ -8,7 +8,7 @@ namespace onnx2halide {
 /// more.
 enum class WeightForm {
     dense,  // [channels / block, kernel…, input channels, block]; with `steps` of PackConvWeights [channels / block,
-            // kernel…, input channels / steps, block, steps]
+            // kernel…, input channels / steps, block, steps], zero behind the last input channel
     grouped,  // [groups, channels of a group / block, kernel…, input channels of a group, block]
     rotated,  // [kernel…, channels of a group, channels], of groups with as many outputs as inputs. Place r of channel
               // c has the weight of its group's input (c + r) % channels of a group: vectors of channels, which hold
@@ -26,6 +26,13 @@ std::string_view name(WeightForm form);
 /// schedule; fewer where a group has fewer.
 constexpr int64_t weight_block = 16;
 int64_t block_of_group(WeightForm form, int64_t channels_per_group);
+
+/// How many input channels of a dense convolution an instruction multiplies and adds at once: those that products do
+/// (see steps_at_once), and quads of bytes also where channels are no multiple, if the zeros beyond the last one leave
+/// them the faster ones.
+int64_t channels_at_once(ElementType inputs, const Dim& channels, const Target& target);
+/// How many channels it computes in the time of one of floats.
+double channel_rate(ElementType inputs, const Dim& channels, const Target& target);
 
 /// A convolution's weights [channels, input channels of a group, kernel…] in a form that PackedConv reads, float16
 /// widened.

@@ -64,7 +64,7 @@ void pack_direct(Graph& graph, Node& conv, const Target& target) {
     const WeightForm form = weight_form(group, type.shape[1], channels / group, lanes);
     const std::string form_name(name(form));
     const int64_t steps =
-        form == WeightForm::dense ? steps_at_once(conv.inputs[0]->checked_type().element, type.shape[1], target) : 1;
+        form == WeightForm::dense ? channels_at_once(conv.inputs[0]->checked_type().element, type.shape[1], target) : 1;
     Value* packed = add_packing(
         graph, &conv, "PackConvWeights", weights,
         {{"form", form_name}, {"group", group}, {"block", block_of_group(form, channels / group)}, {"steps", steps}});

@@ -6,7 +6,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
-#include "ops/node_generator.h"
+#include "ops/conv_weights.h"
 #include "ops/product.h"
 
 namespace onnx2halide {
@@ -104,7 +104,8 @@ std::optional<ByteProduct> byte_product(Node& node, const Target& target) {
     if (!left || !right || !fit_in_a_byte(*right)) return {};
     if (left->zero_point && !left->zero_point->checked_type().elements().is(1)) return {};
     const std::vector<Dim>& shape = node.inputs[1]->checked_type().shape;
-    if (steps_at_once(ElementType::uint8, shape[axes->inner], target) == 1) return {};
+    const auto at_once = is_operator(node, "Conv") ? channels_at_once : steps_at_once;
+    if (at_once(ElementType::uint8, shape[axes->inner], target) == 1) return {};
     Dim terms = 1;
     for (const int64_t axis : axes->summed) terms *= shape[axis];
     // Two factors of 8 bits each: the sums have to fit in 32 bits.

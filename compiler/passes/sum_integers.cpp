@@ -5,6 +5,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
+#include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
 #include "ops/product.h"
 #include "ops/quantised.h"
@@ -72,10 +73,21 @@ bool is_plain(const Node& node) {
 
 /// Whether Winograd's algorithm, which has no integers, computes a convolution in less time than sums of integers do,
 /// of which a processor computes so many in the time of a float.
-bool prefers_winograd(const Node& node, const Target& target, const ConvPolicy& policy, int rate) {
+bool prefers_winograd(const Node& node, const Target& target, const ConvPolicy& policy, double rate) {
     const auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
     return walk && walk->cycles * rate < direct_cycles(*loops, policy, target);
+}
+
+/// How many sums of integers a processor computes in the time of one of floats; nothing where there are neither quads
+/// nor pairs of terms.
+std::optional<double> integer_rate(const Node& node, const Quantised& right, const Terms& terms, const Target& target) {
+    std::optional<double> rate;
+    if (steps_at_once(ElementType::int16, terms.inner, target) > 1) rate = target.pair_rate;
+    if (right.integers->checked_type().element != ElementType::int8 || right.zero_point) return rate;
+    if (node.op_type == "Conv" && channels_at_once(ElementType::uint8, terms.inner, target) > 1)
+        return channel_rate(ElementType::uint8, terms.inner, target);
+    return steps_at_once(ElementType::uint8, terms.inner, target) > 1 ? target.quad_rate : rate;
 }
 
 std::optional<Product> product(Node& node, const Target& target, const ConvPolicy& policy) {
@@ -86,12 +98,12 @@ std::optional<Product> product(Node& node, const Target& target, const ConvPolic
     const auto count = terms(node, right->integers->checked_type(), is_transposed);
     // Two factors of up to 255 each: the sums have to fit in 32 bits.
     constexpr int64_t most_terms = INT32_MAX / (255 * 255);
-    if (!count || count->all > most_terms || steps_at_once(ElementType::int16, count->inner, target) == 1) return {};
+    if (!count || count->all > most_terms) return {};
+    const auto rate = integer_rate(node, *right, *count, target);
+    if (!rate) return {};
     const int64_t columns_axis = node.op_type == "Conv" || is_transposed ? 0 : 1;
     if (!is_one_number(right->scale) && right->axis != columns_axis) return {};
-    const bool are_bytes = right->integers->checked_type().element == ElementType::int8 && !right->zero_point &&
-                           steps_at_once(ElementType::uint8, count->inner, target) > 1;
-    if (prefers_winograd(node, target, policy, are_bytes ? target.quad_rate : target.pair_rate)) return {};
+    if (prefers_winograd(node, target, policy, *rate)) return {};
     return Product{&node, *left, *right, columns_axis};
 }
 

@@ -63,7 +63,7 @@ def test_gemm(has_bias, depth):
     check(node("Gemm", "x r c" if has_bias else "x r", "y", transB=1), [MATRIX[0], depth], np.uint8, 128, constants, 0, 2)
 
 
-@pytest.mark.parametrize("inputs", DEPTHS)
+@pytest.mark.parametrize("inputs", [3, 7, *DEPTHS])
 @pytest.mark.parametrize("channels", [1, 5, 16, 40])
 @pytest.mark.parametrize(
     "size, attributes",

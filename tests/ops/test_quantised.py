@@ -122,6 +122,8 @@ def convolutions():
     yield Quantised("ConvInteger", [u8(1, 8, 9, 11), weights(5, 8, 3, 3), u8()], padded)
     yield Quantised("ConvInteger", [i8(1, 8, 9, 11), weights(33, 8, 3, 3), i8()], padded)
     yield Quantised("ConvInteger", [i8(1, 8, 9, 11), weights(5, 8, 3, 3, dtype=uint8), int8(-7), uint8(128)], padded)
+    yield Quantised("ConvInteger", [u8(2, 3, 9, 11), weights(16, 3, 7, 7), uint8(9)], {"pads": [3, 3, 3, 3], "strides": [2, 2]})
+    yield Quantised("ConvInteger", [i8(2, 5, 9, 11), weights(16, 5, 1, 1), i8()])
     yield Quantised("ConvInteger", [i8(1, 8, 9, 11), weights(5, 8, 3, 3, dtype=uint8), int8(-7), uint8(125)], padded)
     yield Quantised("QLinearConv", [u8(2, 64, 5, 6), f32(0.02), uint8(120), weights(17, 64, 3, 3), scale(17), np.zeros(17, int8), f32(0.7), uint8(3)], {"pads": [1, 1, 1, 1]}, engine=OnnxRuntime)
     yield Quantised("ConvInteger", [i8(2, 3, 19), i8(4, 3, 5)], {"pads": [2, 2]})

@@ -21,6 +21,10 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
         w9 = constant int8[9,6] 1
         k = constant int8[4,8,3,3] 1
         k2 = constant int8[4,4,3,3] 1
+        k3 = constant int8[4,3,3,3] 1
+        k1 = constant int8[4,1,3,3] 1
+        colours = input uint8[1,3,5,5]
+        grey = input uint8[1,1,5,5]
         bias = constant int32[4] 1
         z = constant uint8[] 3
         middle = constant uint8[] 128
@@ -37,6 +41,10 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
         b9 = Cast-13(w9) to=5
         d = Cast-13(k) to=5
         d2 = Cast-13(k2) to=5
+        d3 = Cast-13(k3) to=5
+        d1 = Cast-13(k1) to=5
+        c3 = Cast-13(colours) to=5
+        c1 = Cast-13(grey) to=5
         u16 = Cast-13(u) to=5
         rows16 = Cast-13(rows) to=5
         {}
@@ -68,6 +76,7 @@ TEST_CASE("products of centred bytes multiply the bytes themselves") {
     CHECK(factors("y = MatMul(s, b)") == bytes);
     CHECK(factors("y = Gemm(c, b)") == bytes);
     CHECK(factors("y = Conv(ic, d, bias) pads=1,1,1,1") == bytes);
+    CHECK(factors("y = Conv(c3, d3)") == bytes);  // with a fourth channel of zeros
     CHECK(factors("v = Sub-14(u16, middle16)\n y = MatMul(c, v)") == bytes);
 }
 
@@ -76,6 +85,7 @@ TEST_CASE("other products stay as they are") {
     CHECK(factors("y = MatMul(c, b)", "x86-64-linux-opencl") == words);
     CHECK(factors("y = MatMul(o, b9)") == words);  // no quads
     CHECK(factors("y = Conv(ic, d2) group=2") == words);
+    CHECK(factors("y = Conv(c1, d1)") == words);  // three of four channels would be zeros
     CHECK(factors("y = MatMul(c, u16)") == words);  // 130 is too large
     CHECK(factors("r = Sub-14(a, rows16)\n y = MatMul(r, b)") == words);
 }
