@@ -12,6 +12,9 @@
 
 namespace onnx2halide {
 
+namespace {
+
+/// Declares a Buffer of numbers that an attribute holds, and returns its name.
 std::string constants(KernelSource& source, const std::string& name, const std::vector<float>& values) {
     std::vector<std::string> texts;
     for (const float value : values) texts.push_back(float_text(value, false));
@@ -19,8 +22,6 @@ std::string constants(KernelSource& source, const std::string& name, const std::
     source.line(fmt::format("const Buffer<float> {} = onnx::numbers<float>({{{}}});", table, fmt::join(texts, ", ")));
     return table;
 }
-
-namespace {
 
 /// A node of ai.onnx.ml whose attributes hold one number for all features, which lie along the last axis, or one for
 /// each.

@@ -165,8 +165,8 @@ private:
 
 }  // namespace
 
-Constant read_labels(const Node& node, StringTable& strings) {
-    return read_keys(node, "classlabels_int64s", "classlabels_strings", strings);
+Constant read_labels(const Node& node, StringTable& strings, const std::string& integers) {
+    return read_keys(node, integers, "classlabels_strings", strings);
 }
 
 Vocabulary read_vocabulary(const Node& node, StringTable& strings) {

@@ -6,6 +6,7 @@
 #include "ops/composite_shapes.h"
 #include "ops/features.h"
 #include "ops/host_node.h"
+#include "ops/score_model.h"
 
 namespace onnx2halide {
 
@@ -13,89 +14,32 @@ namespace {
 
 using enum ElementType;
 
-std::vector<float> reals(const Node& node, const std::string& attribute) {
-    return node.has(attribute) ? node.reals(attribute) : std::vector<float>();
-}
-
-void check_count(const std::string& attribute, size_t count, int64_t expected) {
-    if (static_cast<int64_t>(count) != expected)
-        throw CompileError("{} has {} value{}, expected {}", attribute, count, count == 1 ? "" : "s", expected);
-}
-
-/// What SVMClassifier and SVMRegressor (ai.onnx.ml) have in common: rows of features, a kernel of each with each
-/// support vector, and weighted sums of these. Where ONNX leaves open how, it is as in onnxruntime.
-class SupportVectorMachine {
+/// What SVMClassifier and SVMRegressor (ai.onnx.ml) have in common: a kernel of each row with each support vector, and
+/// weighted sums of these.
+class SupportVectorMachine : public ScoreModel {
 public:
-    explicit SupportVectorMachine(Expansion& expansion) : expansion_(expansion), node_(expansion.node()) {
-        const TensorType& type = expansion.input(0)->checked_type();
-        constexpr ElementType known[] = {float32, float64, int32, int64};
-        if (std::find(std::begin(known), std::end(known), type.element) == std::end(known))
-            throw CompileError("input 0 has type {}, expected float32, float64, int32 or int64",
-                               info(type.element).name);
-        if (type.rank() < 1 || type.rank() > 2 || !type.shape.back().constant() || type.shape.back().is(0))
-            throw CompileError("input 0 is {}, expected rows of features", type.text());
-        features_ = *type.shape.back().constant();
-        rows_ = expansion.input(0);
-        if (type.rank() == 1) rows_ = reshaped(expansion, "row", rows_, {1, features_});
-        if (type.element != float32) rows_ = cast("real", rows_, float32);
-    }
+    using ScoreModel::ScoreModel;
 
 protected:
-    Expansion& expansion_;
-    const Node& node_;
-
-    Value* add(const std::string& role, const std::string& op, int version, const std::vector<Value*>& inputs,
-               const std::map<std::string, Attribute>& attributes = {}, const std::string& domain = "") {
-        return expansion_.add(role, {op, version, inputs, attributes, domain});
-    }
-    Value* cast(const std::string& role, Value* x, ElementType type) {
-        return add(role, "Cast", 13, {x}, {{"to", static_cast<int64_t>(type)}});
-    }
-    template <typename T>
-    Value* constant(const std::string& role, ElementType type, std::vector<int64_t> shape, const std::vector<T>& of) {
-        return expansion_.constant(role, make_constant(type, std::move(shape), of));
-    }
-    Value* real(const std::string& role, float number) { return constant(role, float32, {}, std::vector{number}); }
-
-    /// Products of the rows and each of `count` vectors of an attribute.
-    Value* products(const std::string& attribute, int64_t count) {
-        return add("products", "MatMul", 13, {rows_, columns(attribute, count)});
-    }
-    /// The same plus rho: a machine whose one support vector for each result is its weights.
+    /// Products plus rho: a machine whose one support vector for each result is its weights.
     Value* linear_scores(int64_t count) {
-        return add("linear", "Add", 14, {products("coefficients", count), real("rho", reals(node_, "rho").front())});
+        return add("linear", "Add", 14, {products("coefficients", count), real("rho", reals("rho").front())});
     }
     /// The kernel of the rows and each of `count` support vectors.
     Value* kernels(int64_t count);
-
-private:
-    Value* rows_;  // float32, two axes
-    int64_t features_;
-
-    Value* columns(const std::string& attribute, int64_t count);
 };
-
-Value* SupportVectorMachine::columns(const std::string& attribute, int64_t count) {
-    const std::vector<float> vectors = reals(node_, attribute);
-    check_count(attribute, vectors.size(), count * features_);
-    std::vector<float> columns(vectors.size());
-    for (int64_t i = 0; i < count; ++i) {
-        for (int64_t f = 0; f < features_; ++f) columns[f * count + i] = vectors[i * features_ + f];
-    }
-    return constant(attribute, float32, {features_, count}, columns);
-}
 
 Value* SupportVectorMachine::kernels(int64_t count) {
     const std::string type = node_.string("kernel_type", "LINEAR");
     if (type == "LINEAR") return products("support_vectors", count);
     if (type != "POLY" && type != "RBF" && type != "SIGMOID")
         throw CompileError("kernel_type is '{}', expected LINEAR, POLY, RBF or SIGMOID", type);
-    const std::vector<float> numbers = reals(node_, "kernel_params");
+    const std::vector<float> numbers = reals("kernel_params");
     check_count("kernel_params", numbers.size(), 3);
     const float gamma = numbers[0], coef0 = numbers[1], degree = numbers[2];
     if (type == "RBF") {
-        Value* squares = add("squares", "SquaredDistances", 1, {rows_, columns("support_vectors", count)}, {},
-                             "onnx2halide");
+        Value* squares =
+            add("squares", "SquaredDistances", 1, {rows_, columns("support_vectors", count)}, {}, "onnx2halide");
         return add("kernels", "Exp", 13, {add("powers", "Mul", 14, {squares, real("gamma", -gamma)})});
     }
     Value* scaled = add("scaled", "Mul", 14, {products("support_vectors", count), real("gamma", gamma)});
@@ -111,7 +55,7 @@ public:
     using SupportVectorMachine::SupportVectorMachine;
 
     Value* make() {
-        check_count("rho", reals(node_, "rho").size(), 1);
+        check_count("rho", reals("rho").size(), 1);
         const int64_t count = node_.integer("n_supports", 0);
         Value* sums = count > 0 ? weighted_sums(count) : linear_scores(1);
         if (node_.integer("one_class", 0) == 0) return sums;
@@ -121,11 +65,11 @@ public:
 
 private:
     Value* weighted_sums(int64_t count) {
-        const std::vector<float> weights = reals(node_, "coefficients");
+        const std::vector<float> weights = reals("coefficients");
         check_count("coefficients", weights.size(), count);
         Value* sums =
             add("sums", "MatMul", 13, {kernels(count), constant("coefficients", float32, {count, 1}, weights)});
-        return add("moved_sums", "Add", 14, {sums, real("rho", reals(node_, "rho").front())});
+        return add("moved_sums", "Add", 14, {sums, real("rho", reals("rho").front())});
     }
 };
 
@@ -134,55 +78,40 @@ private:
 class Classifier : public SupportVectorMachine {
 public:
     explicit Classifier(Expansion& expansion)
-        : SupportVectorMachine(expansion), strings_(node_.strings("classlabels_strings")),
-          integers_(node_.integers("classlabels_ints", {})),
-          classes_(static_cast<int64_t>(strings_.empty() ? integers_.size() : strings_.size())),
+        : SupportVectorMachine(expansion), labels_(read_labels()), classes_(labels_.elements()),
           pairs_(classes_ * (classes_ - 1) / 2), vectors_(node_.integers("vectors_per_class", {})),
-          count_(sum(vectors_)),
-          has_probabilities_(!reals(node_, "prob_a").empty()), transform_(node_.string("post_transform", "NONE")) {
-        constexpr std::string_view known[] = {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"};
-        if (std::find(std::begin(known), std::end(known), transform_) == std::end(known))
-            throw CompileError("post_transform is '{}', expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT",
-                               transform_);
-        if (classes_ == 0) throw CompileError("there are neither classlabels_ints nor classlabels_strings");
-        if (reals(node_, "rho").empty()) throw CompileError("rho has no values");
+          count_(sum(vectors_)), has_probabilities_(!reals("prob_a").empty()) {
+        check_transform();
+        if (reals("rho").empty()) throw CompileError("rho has no values");
     }
 
     /// Labels and scores.
     std::vector<Value*> make() {
         if (count_ == 0) {
             Value* scores = linear_scores(classes_);
-            return {labels(best_score(scores)), transformed(scores, classes_)};
+            return {labels(labels_, best_score(scores)), transformed(scores, classes_)};
         }
         check_pairs();
         Value* sums = pair_sums();
         Value* is_first = add("is_first", "Greater", 13, {sums, constant("zero", float64, {}, std::vector{0.0})});
-        return {labels(most_votes(is_first)), pair_scores(cast("pair_scores", sums, float32))};
+        return {labels(labels_, most_votes(is_first)), pair_scores(cast("pair_scores", sums, float32))};
     }
 
 private:
-    const std::vector<std::string> strings_;
-    const std::vector<int64_t> integers_;
+    const Constant labels_;
     const int64_t classes_, pairs_;
     const std::vector<int64_t> vectors_;  // how many of each class
     const int64_t count_;                 // of vectors
     const bool has_probabilities_;
-    const std::string transform_;
 
     static int64_t sum(const std::vector<int64_t>& vectors);
     void check_pairs() const;
     Value* pair_sums();
     Value* most_votes(Value* is_first);
     Value* best_score(Value* scores);
-    Value* labels(Value* places);
     Value* pair_scores(Value* sums);
     Value* two_scores(Value* score);
     Value* probabilities(Value* sums);
-    Value* transformed(Value* scores, int64_t columns);
-    Value* softmax_of_nonzero(Value* scores);
-    Value* row_reduced(const std::string& role, const std::string& op, int version, Value* x) {
-        return add(role, op, version, {x}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}});
-    }
 };
 
 int64_t Classifier::sum(const std::vector<int64_t>& vectors) {
@@ -196,18 +125,18 @@ int64_t Classifier::sum(const std::vector<int64_t>& vectors) {
 void Classifier::check_pairs() const {
     if (classes_ < 2) throw CompileError("there is 1 class label, expected 2 or more");
     check_count("vectors_per_class", vectors_.size(), classes_);
-    check_count("coefficients", reals(node_, "coefficients").size(), (classes_ - 1) * count_);
-    check_count("rho", reals(node_, "rho").size(), pairs_);
-    const size_t probabilities = reals(node_, "prob_a").size();
+    check_count("coefficients", reals("coefficients").size(), (classes_ - 1) * count_);
+    check_count("rho", reals("rho").size(), pairs_);
+    const size_t probabilities = reals("prob_a").size();
     if (has_probabilities_) check_count("prob_a", probabilities, pairs_);
-    check_count("prob_b", reals(node_, "prob_b").size(), static_cast<int64_t>(probabilities));
+    check_count("prob_b", reals("prob_b").size(), static_cast<int64_t>(probabilities));
 }
 
 /// The sum of each pair of classes, in float64 as onnxruntime adds it up: its sign is a vote. Row j - 1 of the
 /// coefficients has those of class i < j against j, row i those of class j against i. What vectors of other classes add
 /// is 0: one product with a wide matrix takes more multiplications than many with narrow ones, and less time.
 Value* Classifier::pair_sums() {
-    const std::vector<float> given = reals(node_, "coefficients"), rho = reals(node_, "rho");
+    const std::vector<float> given = reals("coefficients"), rho = reals("rho");
     std::vector<double> weights(count_ * pairs_);
     std::vector<int64_t> starts(classes_);
     std::exclusive_scan(vectors_.begin(), vectors_.end(), starts.begin(), int64_t{0});
@@ -243,26 +172,20 @@ Value* Classifier::most_votes(Value* is_first) {
     Value* changed = add("changed_votes", "MatMul", 13,
                          {cast("wins", is_first, float32), constant("changes", float32, {pairs_, classes_}, changes)});
     Value* votes = add("votes", "Add", 14, {changed, constant("as_second", float32, {classes_}, as_second)});
-    return add("place", "ArgMax", 13, {votes}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+    return best_place(votes);
 }
 
 /// The place of the class with the largest score. Of two without probabilities the second one also wins where that
 /// score is above 0 or, where no coefficient is negative, a half or more.
 Value* Classifier::best_score(Value* scores) {
-    Value* place = add("place", "ArgMax", 13, {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+    Value* place = best_place(scores);
     if (classes_ != 2 || has_probabilities_) return place;
-    const std::vector<float> weights = reals(node_, "coefficients");
+    const std::vector<float> weights = reals("coefficients");
     const bool all_positive = std::all_of(weights.begin(), weights.end(), [](float weight) { return weight >= 0; });
     Value* best = add("best", "ReduceMax", 13, {scores}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}});
     Value* is_second = all_positive ? add("is_second", "GreaterOrEqual", 16, {best, real("half", 0.5f)})
                                     : add("is_second", "Greater", 13, {best, real("zero", 0)});
     return add("either_place", "Where", 16, {is_second, constant("second", int64, {}, std::vector<int64_t>{1}), place});
-}
-
-Value* Classifier::labels(Value* places) {
-    Value* labels = strings_.empty() ? constant("labels", int64, {classes_}, integers_)
-                                     : expansion_.constant("labels", {classes_}, strings_);
-    return add("label", "Gather", 13, {labels, places}, {{"axis", int64_t{0}}});
 }
 
 Value* Classifier::pair_scores(Value* sums) {
@@ -283,9 +206,7 @@ Value* Classifier::two_scores(Value* score) {
 
 /// Of the classes, from those of the first ones of pairs.
 Value* Classifier::probabilities(Value* sums) {
-    const auto row = [&](const char* attribute) {
-        return constant(attribute, float32, {pairs_}, reals(node_, attribute));
-    };
+    const auto row = [&](const char* attribute) { return constant(attribute, float32, {pairs_}, reals(attribute)); };
     Value* sloped = add("sloped", "Add", 14, {add("scaled_sums", "Mul", 14, {sums, row("prob_a")}), row("prob_b")});
     Value* of_second = add("of_second", "Sigmoid", 13, {sloped});
     Value* of_first = add("of_first", "Sub", 14, {real("one", 1), of_second});
@@ -294,30 +215,11 @@ Value* Classifier::probabilities(Value* sums) {
     return part(expansion_, "probabilities", coupled, 1, 0, classes_);
 }
 
-Value* Classifier::transformed(Value* scores, int64_t columns) {
-    if (transform_ == "PROBIT") return add("scores", "Probit", 1, {scores}, {}, "onnx2halide");
-    if (columns < 2 || transform_ == "NONE") return add("scores", "Identity", 16, {scores});
-    if (transform_ == "LOGISTIC") return add("scores", "Sigmoid", 13, {scores});
-    if (transform_ == "SOFTMAX") return add("scores", "Softmax", 13, {scores}, {{"axis", int64_t{1}}});
-    return softmax_of_nonzero(scores);
-}
-
-/// A softmax over the scores that are not 0, which stay so.
-Value* Classifier::softmax_of_nonzero(Value* scores) {
-    Value* largest = row_reduced("largest", "ReduceMax", 13, scores);
-    Value* powers = add("powers", "Exp", 13, {add("lowered", "Sub", 14, {scores, largest})});
-    Value* is_zero = add("is_zero", "LessOrEqual", 16, {add("size", "Abs", 13, {scores}), real("nearly_zero", 1e-7f)});
-    Value* nonzero = add("nonzero", "Where", 16, {is_zero, real("nothing", 0), powers});
-    Value* sum = row_reduced("sum", "ReduceSum", 11, nonzero);
-    Value* scale = add("scale", "Exp", 13, {add("negative", "Neg", 13, {largest})});
-    Value* kept = add("kept", "Where", 16, {is_zero, add("scaled_scores", "Mul", 14, {scores, scale}), powers});
-    return add("scores", "Div", 14, {kept, sum});
-}
-
 /// Probabilities of classes that agree best with those of the first classes of all pairs, [rows, pairs], by the
 /// iteration of Wu, Lin and Weng (2004, second method): the compiler's own operator (domain onnx2halide). Its last step
 /// depends on the row and its steps on each other's elements, so that kernels would walk a row as slowly: it is a
-/// function in runtime/. Behind a row's probabilities lies memory with which the function works, as a run allocates none.
+/// function in runtime/. Behind a row's probabilities lies memory with which the function works, as a run allocates
+/// none.
 class CouplePairs : public HostNode {
 public:
     using HostNode::HostNode;
@@ -333,18 +235,11 @@ public:
 std::vector<Value*> expand_regressor(Expansion& expansion) { return {Regressor(expansion).make()}; }
 std::vector<Value*> expand_classifier(Expansion& expansion) { return Classifier(expansion).make(); }
 
-/// Its labels may be strings.
-class ClassifierNode : public Composite {
-public:
-    explicit ClassifierNode(const Node& node) : Composite(node, expand_classifier) {}
-    bool takes_strings() const override { return true; }
-};
-
 }  // namespace
 
 std::vector<Operator> support_vector_operators() {
     constexpr std::string_view ml = "ai.onnx.ml";
-    return {{"SVMClassifier", 1, make<ClassifierNode>, ml},
+    return {{"SVMClassifier", 1, make<ClassifierNode<expand_classifier>>, ml},
             {"SVMRegressor", 1, make_composite<expand_regressor>, ml},
             {"CouplePairs", 1, make<CouplePairs>, "onnx2halide"}};
 }

@@ -10,6 +10,8 @@
 
 #include <fmt/ranges.h>
 
+#include "ops/maps.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -50,14 +52,6 @@ size_t checked_index(const std::string& attribute, int64_t index, size_t count) 
     if (index < 0 || static_cast<uint64_t>(index) >= count)
         throw CompileError("{} has the value {}, expected one in [0, {})", attribute, index, count);
     return static_cast<size_t>(index);
-}
-
-std::vector<std::string> strings(const Node& node, const std::string& attribute) {
-    const auto found = node.attributes.find(attribute);
-    if (found == node.attributes.end()) return {};
-    const auto* values = std::get_if<std::vector<std::string>>(&found->second);
-    if (!values) throw CompileError("attribute {} is no list of strings", attribute);
-    return *values;
 }
 
 /// Numbers that are a list of floats or, of the same name with `_as_tensor`, a tensor. None where neither is there.
@@ -122,7 +116,7 @@ private:
                 throw CompileError("tree {} has two nodes {}", trees[i], numbers[i]);
             if (known_trees_.insert(trees[i]).second) ensemble_.roots.push_back(i);
         }
-        const std::vector<std::string> modes = strings(node_, "nodes_modes");
+        const std::vector<std::string> modes = node_.strings("nodes_modes");
         const std::vector<int64_t> features = integers("nodes_featureids");
         const std::vector<double> splits = reals(node_, "nodes_values");
         const std::vector<int64_t> missing = node_.integers("nodes_missing_value_tracks_true", {});
@@ -293,7 +287,7 @@ TreeEnsemble::Aggregate aggregate_of(const std::string& name) {
     return enumerator<TreeEnsemble::Aggregate>("aggregate_function", name, aggregate_names);
 }
 
-TreeEnsemble read_tree_ensemble(const Node& node) {
+TreeEnsemble read_tree_ensemble(const Node& node, StringTable& strings) {
     TreeEnsemble ensemble;
     if (node.op_type == "TreeEnsemble") {
         ensemble = BranchListReader(node).read();
@@ -301,11 +295,9 @@ TreeEnsemble read_tree_ensemble(const Node& node) {
         ensemble = NodeListReader(node, "target").read();
         ensemble.targets = node.integer("n_targets", 1);
     } else {
-        if (!strings(node, "classlabels_strings").empty())
-            throw CompileError("classlabels_strings is not supported, expected classlabels_int64s");
         ensemble = NodeListReader(node, "class").read();
-        ensemble.labels = node.integers("classlabels_int64s", {});
-        ensemble.targets = static_cast<int64_t>(ensemble.labels.size());
+        ensemble.labels = read_labels(node, strings);
+        ensemble.targets = ensemble.labels->elements();
     }
     check_targets(ensemble);
     check_trees(ensemble);

@@ -42,14 +42,14 @@ struct TreeEnsemble {
     std::vector<double> base_values;  // none, or one a target
     Aggregate aggregate = Aggregate::sum;
     PostTransform post_transform = PostTransform::none;
-    std::vector<int64_t> labels;  // of a classifier, one a target
+    std::optional<Constant> labels;  // of a classifier, integers or strings, one a target
 
-    bool is_classifier() const { return !labels.empty(); }
+    bool is_classifier() const { return labels.has_value(); }
 };
 
-/// Reads a node of one of these operators. Throws CompileError where its attributes contradict each other, name what is
-/// not there, or lead to a node by two ways.
-TreeEnsemble read_tree_ensemble(const Node& node);
+/// Reads a node of one of these operators, and enters strings in the table. Throws CompileError where its attributes
+/// contradict each other, name what is not there, or lead to a node by two ways.
+TreeEnsemble read_tree_ensemble(const Node& node, StringTable& strings);
 
 bool is_tree_ensemble(const Node& node);
 

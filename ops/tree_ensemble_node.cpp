@@ -17,18 +17,22 @@ class TreeEnsembleNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
 
+    /// A classifier's labels may be strings.
+    bool takes_strings() const override { return true; }
+
     std::vector<TensorType> infer() const override {
         const TensorType& rows = in(0);
         const std::vector<ElementType> supported = {float16, float32, float64, int32, int64};
         if (std::find(supported.begin(), supported.end(), rows.element) == supported.end())
             throw CompileError("element type {} is not supported", info(rows.element).name);
         if (rows.rank() != 2) throw CompileError("input 0 has rank {}, expected 2", rows.rank());
-        const TreeEnsemble ensemble = read_tree_ensemble(node_);
+        StringTable strings;
+        const TreeEnsemble ensemble = read_tree_ensemble(node_, strings);
         check_features(ensemble);
         const TensorType scores(node_.op_type == "TreeEnsemble" ? rows.element : float32,
                                 {rows.shape[0], ensemble.targets});
         if (!ensemble.is_classifier()) return {scores};
-        return {TensorType(int64, {rows.shape[0]}), scores};
+        return {TensorType(ensemble.labels->element, {rows.shape[0]}), scores};
     }
 
     void algorithm(KernelSource&) const override {

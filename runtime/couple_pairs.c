@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* What is known of a row: the probabilities of the first class of each pair (0, 1), (0, 2), ..., (1, 2), ... Those of the
- * classes, p, are to make p Q p least, where Q is symmetric. */
+/* What is known of a row: the probabilities of the first class of each pair (0, 1), (0, 2), ..., (1, 2), ... Those of
+ * the classes, p, are to make p Q p least, where Q is symmetric. */
 typedef struct coupling {
     int64_t classes;
     const float* pairs;

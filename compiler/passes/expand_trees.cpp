@@ -140,7 +140,7 @@ PostTransform transform_of_targets(const TreeEnsemble& ensemble) {
 class Classification {
 public:
     Classification(Expansion& expansion, TreeEnsemble ensemble, Value* rows)
-        : expansion_(expansion), ensemble_(std::move(ensemble)), rows_(rows) {
+        : expansion_(expansion), ensemble_(std::move(ensemble)), labels_(ensemble_.labels->integers()), rows_(rows) {
         for (const TreeEnsemble::Node& node : ensemble_.nodes) {
             for (const TreeEnsemble::Score& score : node.scores) {
                 scored_.insert(score.target);
@@ -214,29 +214,33 @@ private:
     /// The first of the labels with the largest sum. Classes without scores do not count, unless base values are
     /// theirs.
     Value* best_label(Value* sums) {
-        std::vector<int64_t> labels = ensemble_.labels;
+        std::vector<int64_t> labels = labels_;
         if (ensemble_.base_values.empty() && !scored_.empty() && scored_.size() < labels.size()) {
             const std::vector<int64_t> places(scored_.begin(), scored_.end());
             Value* scored = add_integers(expansion_, "scored", {static_cast<int64_t>(places.size())}, places);
             sums = expansion_.add("Gather", 13, {sums, scored}, {{"axis", int64_t{1}}});
             labels.clear();
-            for (const int64_t place : places) labels.push_back(ensemble_.labels[place]);
+            for (const int64_t place : places) labels.push_back(labels_[place]);
         }
         Value* best = expansion_.add("ArgMax", 13, {sums}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
-        Value* table = add_integers(expansion_, "labels", {static_cast<int64_t>(labels.size())}, labels);
+        Value* table = add_labels("labels", labels);
         return expansion_.add("Gather", 13, {table, best}, {{"axis", int64_t{0}}});
     }
 
-    /// Where leaves score one class only, a sum that exceeds 0 or, as a probability, a half stands for the second. Else
-    /// the label is 1 or 0, whatever the labels are.
+    /// Where leaves score one class only, a sum that exceeds 0 or, as a probability, a half stands for the second.
     Value* two_labels(Value* sum) {
         if (scored_.size() != 1) return sign_label(sum);
-        return label(sum, all_positive_ ? 0.5 : 0, ensemble_.labels[1], ensemble_.labels[0]);
+        return label(sum, all_positive_ ? 0.5 : 0, labels_[1], labels_[0]);
     }
-    Value* sign_label(Value* sum) { return label(sum, 0, 1, 0); }
+    /// The label 1 or 0, whatever integers are the labels. Strings go by their places; where there is a single one,
+    /// onnxruntime reads beyond it for a sum above 0, and here it is the label of all rows.
+    Value* sign_label(Value* sum) {
+        if (ensemble_.labels->element == ElementType::int64) return label(sum, 0, 1, 0);
+        return label(sum, 0, labels_.back(), labels_.front());
+    }
 
     Value* label(Value* sum, double bound, int64_t above, int64_t otherwise) {
-        const auto constant = [&](int64_t number) { return add_integers(expansion_, "label", {1}, {number}); };
+        const auto constant = [&](int64_t number) { return add_labels("label", {number}); };
         Value* column = sum;
         if (sum->checked_type().rank() == 2)
             column = expansion_.add("Reshape", 14, {sum, add_integers(expansion_, "column", {1}, {-1})});
@@ -245,19 +249,24 @@ private:
         return expansion_.add("Where", 16, {is_above, constant(above), constant(otherwise)});
     }
 
+    Value* add_labels(const std::string& role, const std::vector<int64_t>& labels) {
+        return expansion_.add(role, ensemble_.labels->element, {static_cast<int64_t>(labels.size())}, labels);
+    }
+
     Value* transformed(Value* scores) {
         return onnx2halide::transformed(expansion_, scores, transform_of_targets(ensemble_));
     }
 
     Expansion& expansion_;
     TreeEnsemble ensemble_;
+    const std::vector<int64_t> labels_;  // strings as their numbers in the graph's table
     Value* const rows_;
     std::set<int64_t> scored_;
     bool all_positive_ = true;
 };
 
 void expand(Graph& graph, const Node& node) {
-    const TreeEnsemble ensemble = read_tree_ensemble(node);
+    const TreeEnsemble ensemble = read_tree_ensemble(node, *graph.strings);
     Expansion expansion(graph, node);
     Value* rows = node.inputs.at(0);
     if (ensemble.is_classifier()) {

@@ -40,6 +40,99 @@ CASES = [
     ),
 ]
 
+TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
+NAMES = ["versicolor", "", "日本", "10"]
+
+
+def linear(op: str, models: int, outputs, element=TensorProto.FLOAT, n="n", transform="NONE", **attributes):
+    """PROBIT takes what is between 0 and 1."""
+    coefficients = [0.002 * weight for weight in WEIGHTS] if transform == "PROBIT" else WEIGHTS
+    intercepts = [0.5] * models if transform == "PROBIT" else WEIGHTS[-models:]
+    attributes = {"coefficients": coefficients[: models * 17], "intercepts": intercepts, "post_transform": transform} | attributes
+    node = helper.make_node(op, ["x"], [name for name, *_ in outputs], domain="ai.onnx.ml", **attributes)
+    ports = [helper.make_tensor_value_info(*output) for output in outputs]
+    graph = helper.make_graph([node], "small", [helper.make_tensor_value_info("x", element, [n, 17])], ports)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8)
+
+
+def classifier(labels: list, models: int | None = None, n="n", **kind):
+    name, element = ("classlabels_strings", TensorProto.STRING) if isinstance(labels[0], str) else ("classlabels_ints", TensorProto.INT64)
+    outputs = [("label", element, [n]), ("scores", TensorProto.FLOAT, [n, len(labels)])]
+    return linear("LinearClassifier", models or len(labels), outputs, n=n, **{name: labels, "multi_class": int(len(labels) > 2)}, **kind)
+
+
+def regressor(targets: int, **kind):
+    return linear("LinearRegressor", targets, [("y", TensorProto.FLOAT, ["n", targets])], targets=targets, **kind)
+
+
+def check(model, *inputs: np.ndarray):
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for x in inputs:
+        expected = reference.run({"x": x})
+        for name, array in compiled.run_by_name({"x": x}).items():
+            wanted = np.asarray(expected[name])
+            assert array.shape == wanted.shape, name
+            if array.dtype.kind in "OUTS":
+                assert array.tolist() == wanted.tolist()
+                continue
+            found = difference(array, wanted)
+            assert not found.exceeds(1e-4, 2e-6), f"{name}: {found.text()}"
+
+
+def samples(count: int, dtype=np.float32) -> np.ndarray:
+    return (2 * np.random.default_rng(3).normal(size=(count, 17))).astype(dtype)
+
+
+# PROBIT of one score for two classes is refused: onnxruntime leaves the other one as it finds it.
+@pytest.mark.parametrize("classes, models, transform", [(2, 1, transform) for transform in TRANSFORMS[:-1]] + [(n, n, transform) for n in (2, 3, 4) for transform in TRANSFORMS])
+@pytest.mark.parametrize("strings", [False, True], ids=["integers", "strings"])
+def test_linear_classifier(classes, models, transform, strings):
+    check(classifier(NAMES[:classes] if strings else [5, -6, 9, 2][:classes], models, transform=transform), samples(1), samples(40))
+
+
+@pytest.mark.parametrize("element", [TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32], ids=TensorProto.DataType.Name)
+def test_linear_element(element):
+    check(classifier(NAMES[:3], element=element, n=20), samples(20, helper.tensor_dtype_to_np_dtype(element)))
+
+
+@pytest.mark.parametrize("models", [1, 2])
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC"])
+def test_linear_labels_go_by_sums(models, transform):
+    """Of sums whose logistic is the same, and of equal ones."""
+    coefficients = [1.0] + [0.0] * 16 if models == 1 else [1.0] + [0.0] * 17 + [1.0] + [0.0] * 15
+    model = classifier(NAMES[:2], models, transform=transform, coefficients=coefficients, intercepts=[0.0] * models)
+    x = np.zeros((6, 17), np.float32)
+    x[:, :2] = [(0, 0), (1e-9, 0), (-1e-9, 0), (0, 1e-9), (30, 31), (31, 30)]
+    check(model, x)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("targets", [1, 3])
+def test_linear_regressor(transform, targets):
+    check(regressor(targets, transform=transform), samples(1), samples(40))
+
+
+REFUSALS = [
+    (classifier([7], coefficients=WEIGHTS[:17]), "there is 1 class label, expected 2 or more"),
+    (classifier([7, 8], classlabels_strings=["a", "b"]), "classlabels_ints has 2 items and classlabels_strings has 2, expected one of them to have any"),
+    (linear("LinearClassifier", 2, [("label", TensorProto.INT64, ["n"]), ("scores", TensorProto.FLOAT, ["n", 2])]), "classlabels_ints has 0 items and classlabels_strings has 0, expected one of them to have any"),
+    (classifier(NAMES[:3], 2), "coefficients has 34 values, expected 51"),
+    (classifier(NAMES[:3], intercepts=[0.5]), "intercepts has 1 value, expected 3"),
+    (classifier(NAMES[:2], transform="RELU"), "post_transform is 'RELU', expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT"),
+    (classifier(NAMES[:2], 1, transform="PROBIT"), "post_transform is 'PROBIT', expected another one as two classes have one score"),
+    (regressor(0, coefficients=WEIGHTS[:17], intercepts=[0.5]), "targets is 0, expected 1 or more"),
+    (regressor(2, coefficients=WEIGHTS[:17]), "coefficients has 17 values, expected 34"),
+]
+
+
+@pytest.mark.parametrize("model, message", REFUSALS, ids=[message for _, message in REFUSALS])
+def test_linear_refused(model, message):
+    (node,) = model.graph.node
+    with pytest.raises(onnx2halide.CompileError) as error:
+        onnx2halide.compile(model)
+    assert str(error.value).partition(": ")[2] == f"node '{node.output[0]}' (ai.onnx.ml.{node.op_type}): {message}"
+
+
 
 @pytest.mark.parametrize(("op", "operands", "attributes", "results"), CASES, ids=[f"{case[0]} {i}" for i, case in enumerate(CASES)])
 def test_features(op, operands, attributes, results):

@@ -198,7 +198,7 @@ CLASSIFIER_REFUSALS = [
     ({"kernel_params": [0.5]}, "kernel_params has 1 value, expected 3"),
     ({"kernel_type": "COSINE"}, "kernel_type is 'COSINE', expected LINEAR, POLY, RBF or SIGMOID"),
     ({"post_transform": "RELU"}, "post_transform is 'RELU', expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT"),
-    ({"classlabels_ints": []}, "there are neither classlabels_ints nor classlabels_strings"),
+    ({"classlabels_ints": []}, "classlabels_ints has 0 items and classlabels_strings has 0, expected one of them to have any"),
     ({"classlabels_ints": [7]}, "there is 1 class label, expected 2 or more"),
 ]
 REGRESSOR_REFUSALS = [

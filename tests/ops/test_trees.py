@@ -3,7 +3,7 @@
 import numpy as np
 import onnx2halide
 import pytest
-from onnx import TensorProto, helper
+from onnx import AttributeProto, TensorProto, helper
 from onnx2halide.compare import default_floor, default_tolerance, difference
 from onnx2halide.references import OnnxReference, OnnxRuntime
 from trees import FEATURES, MODES, Forest, classifier, ensemble, one_node, regressor
@@ -41,6 +41,9 @@ def compare(compiled, reference, *inputs: np.ndarray):
         expected = reference.run({"x": x})
         for name, array in compiled.run_by_name({"x": x}).items():
             assert array.shape == expected[name].shape
+            if array.dtype.kind in "OUTS":
+                assert array.tolist() == expected[name].tolist()
+                continue
             found = difference(array, expected[name].astype(array.dtype))
             assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, [x])), f"{name}: {found.text()}"
 
@@ -111,6 +114,39 @@ def test_classes(classes, per_leaf, only):
     check_all([classifier(forest_for(transform, **kind), post_transform=transform) for transform in TRANSFORMS], rows(1), rows(50))
 
 
+NAMES = ["versicolor", "", "日本", "10", "a"]
+
+
+@pytest.mark.parametrize("base", [0, 1, 2])
+@pytest.mark.parametrize("only", [(0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("positive", [False, True])
+def test_two_strings(base, only, positive):
+    """Unlike integers, strings go by their places where leaves score both classes."""
+    forest = Forest(targets=2, per_leaf=2, only=only, positive=positive)
+    bases = {"base_values": [0.1, -0.2][:base]} if base else {}
+    check_all([classifier(forest, post_transform=transform, classlabels_strings=NAMES[:2], **bases) for transform in ("NONE", "LOGISTIC")], rows(1), rows(50))
+
+
+@pytest.mark.parametrize("classes, per_leaf, only", [(3, 0, None), (4, 4, None), (4, 2, (1, 3)), (5, 5, None)])
+def test_strings(classes, per_leaf, only):
+    kind = {"targets": classes, "per_leaf": per_leaf, "only": only}
+    check_all([classifier(forest_for(transform, **kind), post_transform=transform, classlabels_strings=NAMES[:classes]) for transform in TRANSFORMS], rows(1), rows(50))
+
+
+@pytest.mark.parametrize("element", [TensorProto.DOUBLE, TensorProto.INT64], ids=TensorProto.DataType.Name)
+def test_strings_of_fixed_rows(element):
+    forest = Forest(targets=3, per_leaf=3)
+    check(classifier(forest, rows=20, element=element, classlabels_strings=["b", "a", "b"]), rows(20, element))
+
+
+def test_single_string():
+    """The label of all rows. Where a sum is above 0, onnxruntime reads a string that is not there."""
+    forest = Forest(positive=True)
+    check(classifier(forest, classlabels_strings=["only"], base_values=[-100.0]), rows(20))
+    label = onnx2halide.compile(classifier(forest, classlabels_strings=["only"])).run_by_name({"x": rows(20)})["label"]
+    assert label.tolist() == ["only"] * 20
+
+
 @pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.DOUBLE], ids=TensorProto.DataType.Name)
 @pytest.mark.parametrize("targets, transform, aggregate", [(1, 0, "SUM"), (3, 1, "AVERAGE"), (3, 2, "MIN"), (2, 3, "MAX")])
 def test_branch_lists(element, targets, transform, aggregate):
@@ -170,6 +206,21 @@ def test_errors(attributes, message):
     assert str(error.value).endswith(f"node 'y' (ai.onnx.ml.TreeEnsembleRegressor): {message}")
 
 
-def test_string_labels():
-    with pytest.raises(onnx2halide.CompileError, match="classlabels_strings is not supported, expected classlabels_int64s"):
-        onnx2halide.compile(classifier(Forest(2, 2), classlabels_strings=["a"]))
+LABEL_ERRORS = [
+    ({"classlabels_int64s": [1, 2], "classlabels_strings": ["a", "b"]}, "classlabels_int64s has 2 items and classlabels_strings has 2, expected one of them to have any"),
+    ({"classlabels_strings": []}, "classlabels_int64s has 0 items and classlabels_strings has 0, expected one of them to have any"),
+    ({"classlabels_strings": ["a", "b"]}, "a leaf has target 2, expected one in [0, 2)"),
+    ({"classlabels_strings": list("abcd"), "base_values": [0.5, 1.0]}, "base_values has 2 values, expected 4"),
+]
+
+
+@pytest.mark.parametrize("attributes, message", LABEL_ERRORS, ids=[message for _, message in LABEL_ERRORS])
+def test_label_errors(attributes, message):
+    model = classifier(Forest(2, 2, targets=3, per_leaf=3), classlabels_strings=["a"])
+    (node,) = model.graph.node
+    kept = [attribute for attribute in node.attribute if attribute.name != "classlabels_strings"]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(name, value, attr_type=None if value else AttributeProto.STRINGS) for name, value in attributes.items())])
+    with pytest.raises(onnx2halide.CompileError) as error:
+        onnx2halide.compile(model)
+    assert str(error.value).endswith(f"node 'label' (ai.onnx.ml.TreeEnsembleClassifier): {message}")

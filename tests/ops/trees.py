@@ -111,7 +111,8 @@ def one_node(node: onnx.NodeProto, forest: Forest, rows: int | str, element: int
     input_ = helper.make_tensor_value_info("x", element, [rows, forest.features])
     results = [helper.make_tensor_value_info("y", result, [rows, forest.targets])]
     if len(node.output) == 2:
-        results.insert(0, helper.make_tensor_value_info("label", TensorProto.INT64, [rows]))
+        has_strings = any(attribute.name == "classlabels_strings" for attribute in node.attribute)
+        results.insert(0, helper.make_tensor_value_info("label", TensorProto.STRING if has_strings else TensorProto.INT64, [rows]))
     graph = helper.make_graph([node], "trees", [input_], results)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", version), helper.make_opsetid("", 21)], ir_version=10)
 
@@ -123,7 +124,8 @@ def regressor(forest: Forest, rows: int | str = "n", element: int = TensorProto.
 
 
 def classifier(forest: Forest, rows: int | str = "n", element: int = TensorProto.FLOAT, as_tensors: bool = False, **attributes) -> onnx.ModelProto:
-    lists = {"classlabels_int64s": [10 + 3 * i for i in range(forest.targets)]} | forest.attributes("class", as_tensors) | attributes
+    labels = {} if "classlabels_strings" in attributes else {"classlabels_int64s": [10 + 3 * i for i in range(forest.targets)]}
+    lists = labels | forest.attributes("class", as_tensors) | attributes
     node = helper.make_node("TreeEnsembleClassifier", ["x"], ["label", "y"], domain="ai.onnx.ml", **lists)
     return one_node(node, forest, rows, element, TensorProto.FLOAT)
 

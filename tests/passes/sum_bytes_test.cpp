@@ -85,7 +85,7 @@ TEST_CASE("other products stay as they are") {
     CHECK(factors("y = MatMul(c, b)", "x86-64-linux-opencl") == words);
     CHECK(factors("y = MatMul(o, b9)") == words);  // no quads
     CHECK(factors("y = Conv(ic, d2) group=2") == words);
-    CHECK(factors("y = Conv(c1, d1)") == words);  // three of four channels would be zeros
+    CHECK(factors("y = Conv(c1, d1)") == words);    // three of four channels would be zeros
     CHECK(factors("y = MatMul(c, u16)") == words);  // 130 is too large
     CHECK(factors("r = Sub-14(a, rows16)\n y = MatMul(r, b)") == words);
 }

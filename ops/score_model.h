@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/composite.h"
+
+namespace onnx2halide {
+
+/// What linear models and support vector machines of ai.onnx.ml have in common: rows of features, their products with
+/// vectors that an attribute holds, and what scores become. Where ONNX leaves open how, it is as in onnxruntime.
+class ScoreModel {
+public:
+    explicit ScoreModel(Expansion& expansion);
+
+protected:
+    Expansion& expansion_;
+    const Node& node_;
+    Value* rows_;  // float32, two axes
+    int64_t features_;
+    const std::string transform_;
+
+    Value* add(const std::string& role, const std::string& op, int version, const std::vector<Value*>& inputs,
+               const std::map<std::string, Attribute>& attributes = {}, const std::string& domain = "") {
+        return expansion_.add(role, {op, version, inputs, attributes, domain});
+    }
+    Value* cast(const std::string& role, Value* x, ElementType type) {
+        return add(role, "Cast", 13, {x}, {{"to", static_cast<int64_t>(type)}});
+    }
+    template <typename T>
+    Value* constant(const std::string& role, ElementType type, std::vector<int64_t> shape, const std::vector<T>& of) {
+        return expansion_.constant(role, make_constant(type, std::move(shape), of));
+    }
+    Value* real(const std::string& role, float number) {
+        return constant(role, ElementType::float32, {}, std::vector{number});
+    }
+
+    /// An attribute's numbers, none where it is missing.
+    std::vector<float> reals(const std::string& attribute) const {
+        return node_.has(attribute) ? node_.reals(attribute) : std::vector<float>();
+    }
+    static void check_count(const std::string& attribute, size_t count, int64_t expected);
+    void check_transform() const;
+
+    /// `count` vectors of an attribute as the columns of a matrix, and products of the rows and each of them.
+    Value* columns(const std::string& attribute, int64_t count);
+    Value* products(const std::string& attribute, int64_t count);
+
+    /// Scores as post_transform wants them, which of a single column only PROBIT does.
+    Value* transformed(Value* scores, int64_t columns);
+
+    /// The place of each row's largest score, of equal ones the first.
+    Value* best_place(Value* scores);
+    /// A classifier's labels, and those at places among them.
+    Constant read_labels() const;
+    Value* labels(const Constant& labels, Value* places);
+
+private:
+    Value* softmax_of_nonzero(Value* scores);
+    Value* row_reduced(const std::string& role, const std::string& op, int version, Value* x);
+};
+
+/// A classifier's node, whose labels may be strings.
+template <Expand expand_node>
+class ClassifierNode : public Composite {
+public:
+    explicit ClassifierNode(const Node& node) : Composite(node, expand_node) {}
+    bool takes_strings() const override { return true; }
+};
+
+}  // namespace onnx2halide
