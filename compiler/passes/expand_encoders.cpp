@@ -2,7 +2,7 @@
 #include <string_view>
 #include <utility>
 
-#include "compiler/passes/expansion.h"
+#include "compiler/passes/node_replacement.h"
 #include "compiler/passes/passes.h"
 #include "ops/label_encoder.h"
 #include "ops/maps.h"
@@ -12,16 +12,16 @@ namespace onnx2halide {
 
 namespace {
 
-Value* lookup(Expansion& expansion, Value* input, const Encoding& encoding) {
-    return expansion.add("Lookup", 1,
-                         {input, expansion.add("keys", encoding.keys), expansion.add("values", encoding.values),
-                          expansion.add("otherwise", encoding.otherwise),
-                          encoding.missing ? expansion.add("missing", *encoding.missing) : nullptr},
-                         {}, "onnx2halide");
+Value* lookup(NodeReplacement& replacement, Value* input, const Encoding& encoding) {
+    return replacement.add("Lookup", 1,
+                           {input, replacement.add("keys", encoding.keys), replacement.add("values", encoding.values),
+                            replacement.add("otherwise", encoding.otherwise),
+                            encoding.missing ? replacement.add("missing", *encoding.missing) : nullptr},
+                           {}, "onnx2halide");
 }
 
 /// The number of each element's category, compared with all numbers.
-Value* one_hot(Expansion& expansion, const Node& node, StringTable& strings) {
+Value* one_hot(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Constant categories = read_categories(node, strings);
     const int64_t count = categories.elements();
     std::vector<int64_t> numbers(count);
@@ -31,53 +31,53 @@ Value* one_hot(Expansion& expansion, const Node& node, StringTable& strings) {
 
     Value* element = node.inputs.at(0);
     if (element->checked_type().element != categories.element)
-        element = expansion.add("Cast", 13, {element}, {{"to", static_cast<int64_t>(ElementType::int64)}});
-    Value* number = lookup(expansion, element, read_encoding(encoder, strings));
-    Value* column = expansion.add("Unsqueeze", 11, {number}, {{"axes", std::vector<int64_t>{-1}}});
-    return expansion.add("Equal", 13, {column, expansion.add("numbers", ElementType::int64, {count}, numbers)});
+        element = replacement.add("Cast", 13, {element}, {{"to", static_cast<int64_t>(ElementType::int64)}});
+    Value* number = lookup(replacement, element, read_encoding(encoder, strings));
+    Value* column = replacement.add("Unsqueeze", 11, {number}, {{"axes", std::vector<int64_t>{-1}}});
+    return replacement.add("Equal", 13, {column, replacement.add("numbers", ElementType::int64, {count}, numbers)});
 }
 
-Value* encode(Expansion& expansion, const Node& node, StringTable& strings) {
-    return lookup(expansion, node.inputs.at(0), read_encoding(node, strings));
+Value* encode(NodeReplacement& replacement, const Node& node, StringTable& strings) {
+    return lookup(replacement, node.inputs.at(0), read_encoding(node, strings));
 }
 
-Value* vectorise(Expansion& expansion, const Node& node, StringTable& strings) {
+Value* vectorise(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Ngrams ngrams = read_ngrams(node, strings);
     Value* items = node.inputs.at(0);
     if (items->checked_type().element == ElementType::int32)
-        items = expansion.add("Cast", 13, {items}, {{"to", static_cast<int64_t>(ElementType::int64)}});
-    return expansion.add("WeighNgrams", 1,
-                         {items, expansion.add("pool", ngrams.pool), expansion.add("lengths", ngrams.lengths),
-                          expansion.add("columns", ngrams.columns),
-                          ngrams.weights ? expansion.add("weights", *ngrams.weights) : nullptr},
-                         {{"mode", node.string("mode")},
-                          {"max_skip_count", node.integer("max_skip_count")},
-                          {"columns", ngrams.column_count}},
-                         "onnx2halide");
+        items = replacement.add("Cast", 13, {items}, {{"to", static_cast<int64_t>(ElementType::int64)}});
+    return replacement.add("WeighNgrams", 1,
+                           {items, replacement.add("pool", ngrams.pool), replacement.add("lengths", ngrams.lengths),
+                            replacement.add("columns", ngrams.columns),
+                            ngrams.weights ? replacement.add("weights", *ngrams.weights) : nullptr},
+                           {{"mode", node.string("mode")},
+                            {"max_skip_count", node.integer("max_skip_count")},
+                            {"columns", ngrams.column_count}},
+                           "onnx2halide");
 }
 
 /// A function of the host, whose errors name the model's node.
-Value* call_host(Expansion& expansion, const Node& node, const std::string& op, std::vector<Value*> inputs) {
-    Value* result = expansion.add(op, 1, std::move(inputs), {}, "onnx2halide");
+Value* call_host(NodeReplacement& replacement, const Node& node, const std::string& op, std::vector<Value*> inputs) {
+    Value* result = replacement.add(op, 1, std::move(inputs), {}, "onnx2halide");
     result->producer->origin = node.label();
     return result;
 }
 
-Value* zip_map(Expansion& expansion, const Node& node, StringTable& strings) {
-    Value* labels = expansion.add("labels", read_labels(node, strings));
-    return call_host(expansion, node, "MapRows", {node.inputs.at(0), labels});
+Value* zip_map(NodeReplacement& replacement, const Node& node, StringTable& strings) {
+    Value* labels = replacement.add("labels", read_labels(node, strings));
+    return call_host(replacement, node, "MapRows", {node.inputs.at(0), labels});
 }
 
-Value* vectorise_map(Expansion& expansion, const Node& node, StringTable& strings) {
+Value* vectorise_map(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Vocabulary vocabulary = read_vocabulary(node, strings);
-    Value *keys = expansion.add("keys", vocabulary.keys), *columns = expansion.add("columns", vocabulary.columns);
-    return call_host(expansion, node, "RowOfMap", {node.inputs.at(0), keys, columns});
+    Value *keys = replacement.add("keys", vocabulary.keys), *columns = replacement.add("columns", vocabulary.columns);
+    return call_host(replacement, node, "RowOfMap", {node.inputs.at(0), keys, columns});
 }
 
 /// What an operator becomes.
 constexpr struct {
     std::string_view op;
-    Value* (*expand)(Expansion& expansion, const Node& node, StringTable& strings);
+    Value* (*expand)(NodeReplacement& replacement, const Node& node, StringTable& strings);
 } encoders[] = {
     {"ai.onnx.ml.LabelEncoder", encode},          {"ai.onnx.ml.CategoryMapper", encode},
     {"ai.onnx.ml.OneHotEncoder", one_hot},        {"ai.onnx.ml.ZipMap", zip_map},
@@ -94,9 +94,9 @@ void expand_encoders(Graph& graph) {
         }
     }
     for (const auto& [node, expand] : found) {
-        Expansion expansion(graph, *node);
-        Value* result = expand(expansion, *node, *graph.strings);
-        expansion.replace(node->outputs.at(0), result);
+        NodeReplacement replacement(graph, *node);
+        Value* result = expand(replacement, *node, *graph.strings);
+        replacement.replace(node->outputs.at(0), result);
         graph.remove(node);
     }
 }

@@ -2,7 +2,7 @@
 #include <limits>
 #include <set>
 
-#include "compiler/passes/expansion.h"
+#include "compiler/passes/node_replacement.h"
 #include "compiler/passes/passes.h"
 #include "ops/tree_ensemble.h"
 #include "ops/tree_tables.h"
@@ -14,22 +14,22 @@ namespace {
 
 using PostTransform = TreeEnsemble::PostTransform;
 
-using Attributes = Expansion::Attributes;
+using Attributes = NodeReplacement::Attributes;
 
 /// A table of whole rows of `width` numbers.
 std::vector<int64_t> table_shape(size_t count, int64_t width) {
     if (width == 1) return {static_cast<int64_t>(count)};
     return {static_cast<int64_t>(count) / width, width};
 }
-Value* add_reals(Expansion& expansion, const std::string& role, ElementType type, const std::vector<double>& numbers,
-                 int64_t width = 1) {
+Value* add_reals(NodeReplacement& replacement, const std::string& role, ElementType type,
+                 const std::vector<double>& numbers, int64_t width = 1) {
     const std::vector<int64_t> shape = table_shape(numbers.size(), width);
-    if (type == ElementType::float64) return expansion.add(role, type, shape, numbers);
-    return expansion.add(role, type, shape, std::vector<float>(numbers.begin(), numbers.end()));
+    if (type == ElementType::float64) return replacement.add(role, type, shape, numbers);
+    return replacement.add(role, type, shape, std::vector<float>(numbers.begin(), numbers.end()));
 }
-Value* add_integers(Expansion& expansion, const std::string& role, std::vector<int64_t> shape,
+Value* add_integers(NodeReplacement& replacement, const std::string& role, std::vector<int64_t> shape,
                     const std::vector<int64_t>& numbers) {
-    return expansion.add(role, ElementType::int64, std::move(shape), numbers);
+    return replacement.add(role, ElementType::int64, std::move(shape), numbers);
 }
 
 /// What a column does to its feature, of all columns where they are alike.
@@ -64,7 +64,7 @@ ColumnTables column_tables(const std::vector<TreeTables::Column>& columns, int64
 }
 
 /// The ensemble's sums, before its transform.
-Value* walk(Expansion& expansion, Value* rows, const TreeEnsemble& ensemble) {
+Value* walk(NodeReplacement& replacement, Value* rows, const TreeEnsemble& ensemble) {
     const ElementType element = rows->checked_type().element;
     const bool is_double = element == ElementType::float64;
     const ElementType type = is_double ? ElementType::float64 : ElementType::float32;
@@ -76,11 +76,11 @@ Value* walk(Expansion& expansion, Value* rows, const TreeEnsemble& ensemble) {
     const auto integers = [&](WalkTrees::Inputs input, const std::vector<int32_t>& elements, const std::string& role,
                               int64_t width = 1) {
         if (!elements.empty())
-            inputs[input] = expansion.add(role, ElementType::int32, table_shape(elements.size(), width), elements);
+            inputs[input] = replacement.add(role, ElementType::int32, table_shape(elements.size(), width), elements);
     };
     const auto reals = [&](WalkTrees::Inputs input, const std::vector<double>& elements, const std::string& role,
                            int64_t width = 1) {
-        if (!elements.empty()) inputs[input] = add_reals(expansion, role, type, elements, width);
+        if (!elements.empty()) inputs[input] = add_reals(replacement, role, type, elements, width);
     };
     integers(WalkTrees::column_features, columns.features, "column_features");
     reals(WalkTrees::column_factors, columns.factors, "column_factors");
@@ -96,35 +96,35 @@ Value* walk(Expansion& expansion, Value* rows, const TreeEnsemble& ensemble) {
              tables.targets_of == TreeTables::Targets::of_score ? tables.width : 1);
     reals(WalkTrees::base_values, ensemble.base_values, "base_values");
     const int64_t depth = *std::max_element(tables.depths.begin(), tables.depths.end());
-    return expansion.add("WalkTrees", 1, inputs,
-                         {{"targets", ensemble.targets},
-                          {"depth", depth},
-                          {"aggregate_function", name(ensemble.aggregate)},
-                          {"targets_of", name(tables.targets_of)}},
-                         "onnx2halide");
+    return replacement.add("WalkTrees", 1, inputs,
+                           {{"targets", ensemble.targets},
+                            {"depth", depth},
+                            {"aggregate_function", name(ensemble.aggregate)},
+                            {"targets_of", name(tables.targets_of)}},
+                           "onnx2halide");
 }
 
 /// A softmax over the scores that are not 0, which stay so.
-Value* softmax_of_nonzero(Expansion& expansion, Value* scores) {
+Value* softmax_of_nonzero(NodeReplacement& replacement, Value* scores) {
     const ElementType type = scores->checked_type().element;
     const Attributes row = {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}};
-    Value* largest = expansion.add("ReduceMax", 13, {scores}, row);
-    Value* power = expansion.add("Exp", 13, {expansion.add("Sub", 14, {scores, largest})});
-    Value* is_zero = expansion.add("LessOrEqual", 16,
-                                   {expansion.add("Abs", 13, {scores}), add_reals(expansion, "zero", type, {1e-7})});
-    Value* nonzero = expansion.add("Where", 16, {is_zero, add_reals(expansion, "nothing", type, {0}), power});
-    Value* sum = expansion.add("ReduceSum", 11, {nonzero}, row);
-    Value* scale = expansion.add("Exp", 13, {expansion.add("Neg", 13, {largest})});
-    Value* numerator = expansion.add("Where", 16, {is_zero, expansion.add("Mul", 14, {scores, scale}), power});
-    return expansion.add("Div", 14, {numerator, sum});
+    Value* largest = replacement.add("ReduceMax", 13, {scores}, row);
+    Value* power = replacement.add("Exp", 13, {replacement.add("Sub", 14, {scores, largest})});
+    Value* is_zero = replacement.add(
+        "LessOrEqual", 16, {replacement.add("Abs", 13, {scores}), add_reals(replacement, "zero", type, {1e-7})});
+    Value* nonzero = replacement.add("Where", 16, {is_zero, add_reals(replacement, "nothing", type, {0}), power});
+    Value* sum = replacement.add("ReduceSum", 11, {nonzero}, row);
+    Value* scale = replacement.add("Exp", 13, {replacement.add("Neg", 13, {largest})});
+    Value* numerator = replacement.add("Where", 16, {is_zero, replacement.add("Mul", 14, {scores, scale}), power});
+    return replacement.add("Div", 14, {numerator, sum});
 }
 
-Value* transformed(Expansion& expansion, Value* scores, PostTransform transform) {
+Value* transformed(NodeReplacement& replacement, Value* scores, PostTransform transform) {
     switch (transform) {
-    case PostTransform::softmax: return expansion.add("Softmax", 13, {scores}, {{"axis", int64_t{1}}});
-    case PostTransform::logistic: return expansion.add("Sigmoid", 13, {scores});
-    case PostTransform::softmax_zero: return softmax_of_nonzero(expansion, scores);
-    case PostTransform::probit: return expansion.add("Probit", 1, {scores}, {}, "onnx2halide");
+    case PostTransform::softmax: return replacement.add("Softmax", 13, {scores}, {{"axis", int64_t{1}}});
+    case PostTransform::logistic: return replacement.add("Sigmoid", 13, {scores});
+    case PostTransform::softmax_zero: return softmax_of_nonzero(replacement, scores);
+    case PostTransform::probit: return replacement.add("Probit", 1, {scores}, {}, "onnx2halide");
     case PostTransform::none: break;
     }
     return scores;
@@ -139,8 +139,8 @@ PostTransform transform_of_targets(const TreeEnsemble& ensemble) {
 /// The rules by which onnxruntime tells classes apart, which ONNX leaves open.
 class Classification {
 public:
-    Classification(Expansion& expansion, TreeEnsemble ensemble, Value* rows)
-        : expansion_(expansion), ensemble_(std::move(ensemble)), labels_(ensemble_.labels->integers()), rows_(rows) {
+    Classification(NodeReplacement& replacement, TreeEnsemble ensemble, Value* rows)
+        : expansion_(replacement), ensemble_(std::move(ensemble)), labels_(ensemble_.labels->integers()), rows_(rows) {
         for (const TreeEnsemble::Node& node : ensemble_.nodes) {
             for (const TreeEnsemble::Score& score : node.scores) {
                 scored_.insert(score.target);
@@ -257,7 +257,7 @@ private:
         return onnx2halide::transformed(expansion_, scores, transform_of_targets(ensemble_));
     }
 
-    Expansion& expansion_;
+    NodeReplacement& expansion_;
     TreeEnsemble ensemble_;
     const std::vector<int64_t> labels_;  // strings as their numbers in the graph's table
     Value* const rows_;
@@ -267,15 +267,15 @@ private:
 
 void expand(Graph& graph, const Node& node) {
     const TreeEnsemble ensemble = read_tree_ensemble(node, *graph.strings);
-    Expansion expansion(graph, node);
+    NodeReplacement replacement(graph, node);
     Value* rows = node.inputs.at(0);
     if (ensemble.is_classifier()) {
-        const auto [label, scores] = Classification(expansion, ensemble, rows).add();
-        if (node.has_output(0)) expansion.replace(node.outputs[0], label);
-        if (node.has_output(1)) expansion.replace(node.outputs[1], scores);
+        const auto [label, scores] = Classification(replacement, ensemble, rows).add();
+        if (node.has_output(0)) replacement.replace(node.outputs[0], label);
+        if (node.has_output(1)) replacement.replace(node.outputs[1], scores);
     } else {
-        Value* sums = walk(expansion, rows, ensemble);
-        expansion.replace(node.outputs.at(0), transformed(expansion, sums, transform_of_targets(ensemble)));
+        Value* sums = walk(replacement, rows, ensemble);
+        replacement.replace(node.outputs.at(0), transformed(replacement, sums, transform_of_targets(ensemble)));
     }
 }
 

@@ -1,6 +1,7 @@
 """The benchmark models, and others of a folder, against onnxruntime and OpenVINO: a row a model, then the geometric mean."""
 
 import argparse
+import contextlib
 import pathlib
 import sys
 
@@ -58,7 +59,8 @@ def _model(name: str, collection: pathlib.Path | None) -> tuple[pathlib.Path, di
         path = FOLDER / f"{name}.onnx"
         if not path.exists():
             FOLDER.mkdir(parents=True, exist_ok=True)
-            write(name, FOLDER, seed=0, inputs=False)
+            with contextlib.redirect_stdout(sys.stderr):  # the table and JSON stand alone
+                write(name, FOLDER, seed=0, inputs=False)
         return path, {}
     if collection is None:
         raise FileNotFoundError(f"is not one of {', '.join(MODELS)}; for others name their folder with --models")

@@ -8,11 +8,11 @@
 namespace onnx2halide {
 
 /// What takes the place of one node: nodes before it, called after it, and constants.
-class Expansion {
+class NodeReplacement {
 public:
     using Attributes = std::map<std::string, Attribute>;
 
-    Expansion(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+    NodeReplacement(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
 
     /// A node of ONNX's, or of another domain, and its result.
     Value* add(const std::string& op, int version, std::vector<Value*> inputs, Attributes attributes = {},
