@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/families.h"
+#include "ops/replaced_node.h"
 
 namespace onnx2halide {
 
@@ -99,9 +100,9 @@ std::vector<size_t> ascending(const std::vector<T>& keys) {
 }
 
 /// LabelEncoder or CategoryMapper as the model has it. A pass makes Lookup of it (see expand_encoders).
-class LabelEncoder : public NodeGenerator {
+class LabelEncoder : public ReplacedNode {
 public:
-    using NodeGenerator::NodeGenerator;
+    using ReplacedNode::ReplacedNode;
 
     bool takes_strings() const override { return true; }
 
@@ -113,15 +114,12 @@ public:
                                info(in(0).element).name);
         return {TensorType(encoding.values.element, in(0).shape)};
     }
-    void algorithm(KernelSource&) const override {
-        throw std::logic_error("encoders are expanded before kernels are written");
-    }
 };
 
 /// OneHotEncoder, likewise.
-class OneHotEncoder : public NodeGenerator {
+class OneHotEncoder : public ReplacedNode {
 public:
-    using NodeGenerator::NodeGenerator;
+    using ReplacedNode::ReplacedNode;
     bool takes_strings() const override { return true; }
 
     std::vector<TensorType> infer() const override {
@@ -135,9 +133,6 @@ public:
         std::vector<Dim> shape = in(0).shape;
         shape.push_back(categories.elements());
         return {TensorType(float32, shape)};
-    }
-    void algorithm(KernelSource&) const override {
-        throw std::logic_error("encoders are expanded before kernels are written");
     }
 };
 

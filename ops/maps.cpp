@@ -8,6 +8,7 @@
 #include "compiler/graph/box_type.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
+#include "ops/replaced_node.h"
 
 namespace onnx2halide {
 
@@ -42,9 +43,9 @@ const BoxType& checked_map(const TensorType& type) {
 }
 
 /// ZipMap (1) as the model has it. A pass makes MapRows of it (see expand_encoders).
-class ZipMap : public NodeGenerator {
+class ZipMap : public ReplacedNode {
 public:
-    using NodeGenerator::NodeGenerator;
+    using ReplacedNode::ReplacedNode;
     bool takes_boxes() const override { return true; }
 
     std::vector<TensorType> infer() const override {
@@ -58,9 +59,6 @@ public:
             throw CompileError("input 0 has {} columns, expected {} as there are labels", columns.text(),
                                labels.elements());
         return {sequence_of_maps(labels.element, in(0).element)};
-    }
-    void algorithm(KernelSource&) const override {
-        throw std::logic_error("encoders are expanded before kernels are written");
     }
 };
 
@@ -77,9 +75,9 @@ public:
 };
 
 /// DictVectorizer (1) as the model has it. A pass makes RowOfMap of it (see expand_encoders).
-class DictVectorizer : public NodeGenerator {
+class DictVectorizer : public ReplacedNode {
 public:
-    using NodeGenerator::NodeGenerator;
+    using ReplacedNode::ReplacedNode;
     bool takes_boxes() const override { return true; }
     bool takes_strings() const override { return true; }
 
@@ -91,9 +89,6 @@ public:
             throw CompileError("the vocabulary has type {}, but the keys of input 0 have {}", info(keys.element).name,
                                info(map.key).name);
         return {TensorType(map.item.element, {1, keys.elements()})};
-    }
-    void algorithm(KernelSource&) const override {
-        throw std::logic_error("encoders are expanded before kernels are written");
     }
 };
 

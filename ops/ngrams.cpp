@@ -8,6 +8,7 @@
 
 #include "ops/families.h"
 #include "ops/host_node.h"
+#include "ops/replaced_node.h"
 
 namespace onnx2halide {
 
@@ -82,9 +83,9 @@ void check_count(std::string_view attribute, size_t count, const std::vector<int
 }
 
 /// TfIdfVectorizer (9) as the model has it. A pass makes WeighNgrams of it (see expand_encoders).
-class TfIdfVectorizer : public NodeGenerator {
+class TfIdfVectorizer : public ReplacedNode {
 public:
-    using NodeGenerator::NodeGenerator;
+    using ReplacedNode::ReplacedNode;
     bool takes_strings() const override { return true; }
 
     std::vector<TensorType> infer() const override {
@@ -101,9 +102,6 @@ public:
         std::vector<Dim> shape = in(0).shape;
         shape.back() = ngrams.column_count;
         return {TensorType(float32, shape)};
-    }
-    void algorithm(KernelSource&) const override {
-        throw std::logic_error("encoders are expanded before kernels are written");
     }
 };
 

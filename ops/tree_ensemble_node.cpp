@@ -3,6 +3,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/replaced_node.h"
 #include "ops/tree_ensemble.h"
 #include "ops/tree_walk.h"
 
@@ -13,9 +14,9 @@ namespace {
 using enum ElementType;
 
 /// A tree ensemble as the model has it. A pass makes WalkTrees and nodes behind it of it (see expand_trees).
-class TreeEnsembleNode : public NodeGenerator {
+class TreeEnsembleNode : public ReplacedNode {
 public:
-    using NodeGenerator::NodeGenerator;
+    using ReplacedNode::ReplacedNode;
 
     /// A classifier's labels may be strings.
     bool takes_strings() const override { return true; }
@@ -33,10 +34,6 @@ public:
                                 {rows.shape[0], ensemble.targets});
         if (!ensemble.is_classifier()) return {scores};
         return {TensorType(ensemble.labels->element, {rows.shape[0]}), scores};
-    }
-
-    void algorithm(KernelSource&) const override {
-        throw std::logic_error("tree ensembles are expanded before kernels are written");
     }
 
 private:
