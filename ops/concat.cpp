@@ -99,9 +99,14 @@ public:
     void schedule(KernelSource& source) const override {
         const Loops last = source.output_loops(0);
         const bool has_epilogue = last.func != source.name(output(0));
-        const bool at_root = !has_epilogue || !compute_within(source, turning_loops(last));
+        const Loops turning = turning_loops(last);
+        const bool at_root = !has_epilogue || !compute_within(source, turning);
         for (const Piece& piece : pieces()) schedule_piece(source, piece, at_root);
-        for (size_t i = has_epilogue ? 0 : 1; i < source.output_count(); ++i)
+        if (!at_root) {
+            vectorise(source, turning);
+            parallelise(source, turning, 2);  // the second loop computes what is joined
+        }
+        for (size_t i = has_epilogue && at_root ? 0 : 1; i < source.output_count(); ++i)
             schedule_loops(source, source.output_loops(i));
     }
 

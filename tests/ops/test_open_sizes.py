@@ -127,6 +127,29 @@ def test_products_of_batches_that_may_be_one(shape_of_b):
     check(proto, [{"a": (n, rows, 8), "b": (m, 8, 20)} for n, m, rows in sizes])
 
 
+@pytest.mark.parametrize("heads", [1, 3])
+def test_rotated_halves(heads):
+    """As the rotary embedding of a decoder's keys, of which there may be one head."""
+    nodes = [
+        helper.make_node("Slice", ["x", "eight", "sixteen", "last"], ["upper"]),
+        helper.make_node("Slice", ["x", "zero", "eight", "last"], ["lower"]),
+        helper.make_node("Neg", ["upper"], ["negative"]),
+        helper.make_node("Concat", ["negative", "lower"], ["rotated"], axis=-1),
+        helper.make_node("Mul", ["rotated", "sines"], ["scaled"]),
+        helper.make_node("Add", ["x", "scaled"], ["y"]),
+    ]
+    ports = [("x", ["batch", heads, "sequence", 16]), ("sines", ["batch", 1, "sequence", 16])]
+    graph = helper.make_graph(
+        nodes,
+        "open",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in ports],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ports[0][1])],
+        [numpy_helper.from_array(np.array([number]), name) for name, number in (("zero", 0), ("eight", 8), ("sixteen", 16), ("last", 3))],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    check(proto, [{"x": (n, heads, s, 16), "sines": (n, 1, s, 16)} for n, s in ((1, 1), (2, 1), (1, 7), (3, 40))], threads=2)
+
+
 @pytest.mark.parametrize("channels", [3, 17])
 def test_grids_of_one_image(channels):
     ports = [("x", [1, channels, "h", "w"]), ("grid", [1, "rows", "columns", 2])]
