@@ -115,8 +115,9 @@ void HostSteps::write_checks(const Node& node, std::string& text) {
 void HostSteps::write_result_checks(const Value* output, std::string& text) {
     const std::vector<Dim>& shape = output->checked_type().shape;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
-        if (prove_less_equal(0, shape[axis]) == Proof::yes) continue;
-        write_check(*output->producer, {fmt::format("dim {} of the result", axis), shape[axis], 0, Dim::unbounded - 1},
+        const Dim number = shape[axis].number_of_extent().value_or(shape[axis]);
+        if (prove_less_equal(0, number) == Proof::yes) continue;
+        write_check(*output->producer, {fmt::format("dim {} of the result", axis), number, 0, Dim::unbounded - 1},
                     text);
     }
 }

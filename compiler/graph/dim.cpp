@@ -200,6 +200,12 @@ std::pair<std::optional<int64_t>, std::optional<int64_t>> Dim::bounds() const {
     return {sum.min, sum.max};
 }
 
+std::optional<Dim> Dim::number_of_extent() const {
+    const bool is_atom = terms_.size() == 1 && terms_.begin()->first.size() == 1 && terms_.begin()->second == 1;
+    const AtomPtr atom = is_atom ? terms_.begin()->first.front() : nullptr;
+    return atom && atom->kind == extent_kind ? std::optional(atom->a) : std::nullopt;
+}
+
 std::set<std::string> Dim::symbols() const {
     std::set<std::string> result;
     for (const auto& [product, factor] : terms_) {

@@ -43,6 +43,8 @@ public:
 
     /// The smallest and largest value that the symbols' bounds allow, or nothing where there is no such bound.
     std::pair<std::optional<int64_t>, std::optional<int64_t>> bounds() const;
+    /// The number that extent_of() has taken for an extent; nothing of other dims.
+    std::optional<Dim> number_of_extent() const;
     std::optional<int64_t> lower_bound() const { return bounds().first; }
     std::optional<int64_t> upper_bound() const { return bounds().second; }
 

@@ -212,6 +212,8 @@ TEST_CASE("a number that is an extent is not negative, whatever may be said of i
     CHECK(extent.symbols() == std::set<std::string>{"left", "right"});
     CHECK(extent.substitute({{"left", 3}, {"right", 4}}) == Dim(7));
     const Dim height = Dim::symbol("height");
+    CHECK(prove_less_equal(0, extent.number_of_extent().value()) == Proof::unknown);
+    CHECK_FALSE((extent + 1).number_of_extent());
     CHECK(extent_of(height) == height);
     CHECK(extent_of(7) == Dim(7));
 }
