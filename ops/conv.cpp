@@ -20,7 +20,9 @@ Conv::Conv(const Node& node) : NodeGenerator(node), group_(node.integer("group",
 
 std::vector<TensorType> Conv::infer() const {
     const TensorType& data = in(0);
-    if (!is_float(data.element) && !is_widened(data.element))
+    // Of bytes those on the left have no sign, and those on the right have one.
+    const bool are_bytes = data.element == ElementType::uint8 && in(1).element == ElementType::int8;
+    if (!is_float(data.element) && data.element != ElementType::int16 && !are_bytes)
         throw CompileError("element type {} is not supported", info(data.element).name);
     if (data.rank() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", data.rank());
     const Dim wanted = inputs_per_group() * group_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <stdexcept>
 
 #include "ops/matmul_schedule.h"
 #include "ops/node_generator.h"
@@ -43,7 +44,7 @@ protected:
     virtual int64_t steps() const { return 1; }
     /// B's element for a place among those of the group of steps with this number. Asked where steps() is 2 or more.
     virtual std::string b_of_group(KernelSource&, const Coordinates&, const std::string&, const std::string&) const {
-        return "";
+        throw std::logic_error(node_.label() + " has no steps side by side");
     }
     /// Whether B is read as blocks of columns (see column_block), zero behind the last column.
     virtual bool b_is_packed() const { return false; }

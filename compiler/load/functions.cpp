@@ -1,5 +1,6 @@
 #include "compiler/load/functions.h"
 
+#include <map>
 #include <set>
 
 #include <onnx/defs/schema.h>
@@ -59,10 +60,13 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
 /// ONNX's inliner leaves functions whose opset is not the model's. The checker has seen that all of their operators are
 /// the same in both.
 void unite_opsets(onnx::ModelProto& model) {
-    const OpsetVersions opsets(model);
+    std::map<std::string, int64_t> versions;
+    for (const auto& import : model.opset_import()) versions[normalised_domain(import.domain())] = import.version();
     for (onnx::FunctionProto& function : *model.mutable_functions()) {
-        for (onnx::OperatorSetIdProto& import : *function.mutable_opset_import())
-            import.set_version(opsets.of(import.domain()));
+        for (onnx::OperatorSetIdProto& import : *function.mutable_opset_import()) {
+            const auto known = versions.find(normalised_domain(import.domain()));
+            if (known != versions.end()) import.set_version(known->second);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <cstdlib>
+#include <cstdint>
+#include <map>
 #include <optional>
 
 #include "compiler/passes/constants.h"
@@ -27,20 +28,18 @@ Value* widened_bytes(const Value* value) {
     return is_wide && is_byte(node->inputs[0]->checked_type().element) ? node->inputs[0] : nullptr;
 }
 
-/// The same of numbers that a Reshape puts along an axis.
-Value* widened_numbers(const Value* value) {
-    const Node* node = value->producer;
-    if (node && (is_operator(*node, "Reshape") || is_operator(*node, "Unsqueeze"))) value = node->inputs[0];
+/// The same of zero points, behind which axes may have been put.
+Value* widened_zero_points(const Value* value) {
     Value* bytes = widened_bytes(value);
-    node = bytes ? bytes->producer : nullptr;
-    return node && (is_operator(*node, "Reshape") || is_operator(*node, "Unsqueeze")) ? node->inputs[0] : bytes;
+    const Node* node = bytes ? bytes->producer : nullptr;
+    return node && is_operator(*node, "Unsqueeze") ? node->inputs[0] : bytes;
 }
 
 std::optional<Centred> centred(const Value* value) {
     if (Value* bytes = widened_bytes(value)) return Centred{bytes, nullptr};
     const Node* node = value->producer;
     if (!node || !is_operator(*node, "Sub")) return {};
-    Value *bytes = widened_bytes(node->inputs[0]), *zero_point = widened_numbers(node->inputs[1]);
+    Value *bytes = widened_bytes(node->inputs[0]), *zero_point = widened_zero_points(node->inputs[1]);
     if (!bytes || !zero_point) return {};
     return Centred{bytes, zero_point};
 }
@@ -114,81 +113,63 @@ std::optional<ByteProduct> byte_product(Node& node, const Target& target) {
     return ByteProduct{&node, *left, *axes};
 }
 
-/// Rewrites one product: of a - z and w, where z is the zero point, the sum of a * w less z times the sum of w. An a
-/// with a sign is taken 128 greater, and so is its zero point.
+/// Rewrites the products of a graph: of a - z and w, where z is the zero point, the sum of a * w less z times the sum
+/// of w. An a with a sign is taken 128 greater, and so is its zero point; those that several products read are so once.
 class Rewriting {
 public:
-    Rewriting(Graph& graph, const ByteProduct& product) : graph_(graph), product_(product), node_(*product.node) {}
+    explicit Rewriting(Graph& graph) : graph_(graph) {}
 
-    void rewrite() {
-        Value* bytes = unsigned_bytes(product_.left.bytes);
-        Value* zero_point = this->zero_point();
-        Value* weights = cast(node_.inputs[1], ElementType::int8, "bytes");
-        Value* correction = zero_point ? this->correction(weights, zero_point) : nullptr;
-        graph_.set_input(&node_, 0, bytes);
-        graph_.set_input(&node_, 1, weights);
+    void rewrite(const ByteProduct& product) {
+        node_ = product.node;
+        Value* bytes = without_sign(product.left.bytes, "bytes");
+        Value* zero_point = this->zero_point(product.left);
+        Value* weights = cast(node_->inputs[1], ElementType::int8, "bytes");
+        Value* correction = zero_point ? this->correction(weights, product.axes, zero_point) : nullptr;
+        graph_.set_input(node_, 0, bytes);
+        graph_.set_input(node_, 1, weights);
         if (!correction) return;
-        is_conv() ? correct_bias(correction, zero_point) : subtract(correction);
+        node_->op_type == "Conv" ? correct_bias(correction, zero_point) : subtract(correction);
     }
 
 private:
     Graph& graph_;
-    const ByteProduct& product_;
-    Node& node_;
-
-    bool is_conv() const { return node_.op_type == "Conv"; }
+    Node* node_ = nullptr;
+    std::map<const Value*, Value*> raised_;  // by what has a sign
 
     Value* add(const std::string& role, const NewNode& node) {
-        return add_node(graph_, node, node_.name + "_" + role, &node_);
+        return add_node(graph_, node, node_->name + "_" + role, node_);
     }
 
     Value* cast(Value* value, ElementType type, const std::string& role) {
         return add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
     }
 
-    Value* scalar(int16_t number, const std::string& role) {
-        return add_constant(graph_, make_constant(ElementType::int16, {}, std::vector<int16_t>{number}),
-                            node_.name + "_" + role);
+    template <typename T>
+    Value* constant(const std::string& role, ElementType type, std::vector<int64_t> shape, const std::vector<T>& of) {
+        return add_constant(graph_, make_constant(type, std::move(shape), of), node_->name + "_" + role);
     }
 
     /// 8-bit integers from 0 on: those with a sign 128 greater.
-    Value* unsigned_bytes(Value* bytes) {
+    Value* without_sign(Value* bytes, const std::string& role) {
         if (bytes->checked_type().element == ElementType::uint8) return bytes;
-        for (const Node* reader : bytes->consumers) {
-            if (const auto known = raised(*reader)) return *known;
-        }
-        Value* wide = cast(bytes, ElementType::int16, "wide");
-        return cast(add("raised", {"Add", 14, {wide, scalar(128, "sign")}}), ElementType::uint8, "unsigned");
-    }
-
-    /// What another product has made of the same bytes.
-    static std::optional<Value*> raised(const Node& cast) {
-        if (!is_operator(cast, "Cast") || cast.outputs[0]->consumers.size() != 1) return {};
-        const Node& add = *cast.outputs[0]->consumers[0];
-        if (!is_operator(add, "Add") || add.outputs[0]->consumers.size() != 1) return {};
-        const Node& last = *add.outputs[0]->consumers[0];
-        const bool is_unsigned =
-            is_operator(last, "Cast") && last.outputs[0]->checked_type().element == ElementType::uint8;
-        return is_unsigned ? std::optional(last.outputs[0]) : std::nullopt;
+        Value*& known = raised_[bytes];
+        if (known) return known;
+        Value* sign = constant("sign", ElementType::int16, {}, std::vector<int16_t>{128});
+        Value* raised = add("raised_" + role, {"Add", 14, {cast(bytes, ElementType::int16, "wide_" + role), sign}});
+        return known = cast(raised, ElementType::uint8, "unsigned_" + role);
     }
 
     /// The zero point of unsigned bytes; null where it is 0.
-    Value* zero_point() {
-        const bool has_sign = product_.left.bytes->checked_type().element == ElementType::int8;
-        Value* zero = product_.left.zero_point;
-        if (!has_sign) return zero;
-        if (!zero)
-            return add_constant(graph_, make_constant(ElementType::uint8, {}, std::vector<uint8_t>{128}), "sign");
-        Value* wide = cast(zero, ElementType::int16, "wide_zero_point");
-        return cast(add("raised_zero_point", {"Add", 14, {wide, scalar(128, "sign")}}), ElementType::uint8,
-                    "zero_point");
+    Value* zero_point(const Centred& operand) {
+        if (operand.zero_point) return without_sign(operand.zero_point, "zero_point");
+        if (operand.bytes->checked_type().element == ElementType::uint8) return nullptr;
+        return constant("zero_point", ElementType::uint8, {}, std::vector<uint8_t>{128});
     }
 
     /// For each column.
-    Value* correction(Value* weights, Value* zero_point) {
-        const auto count = static_cast<int64_t>(product_.axes.summed.size());
-        Value* axes = add_constant(graph_, make_constant(ElementType::int64, {count}, product_.axes.summed),
-                                   node_.name + "_axes");
+    Value* correction(Value* weights, const Axes& of, Value* zero_point) {
+        const auto count = static_cast<int64_t>(of.summed.size());
+        Value* axes = constant("axes", ElementType::int64, {count}, of.summed);
         Value* sums = add("weight_sums", {"ReduceSum",
                                           13,
                                           {cast(weights, ElementType::int32, "wide_weights"), axes},
@@ -198,14 +179,14 @@ private:
 
     /// Beyond the edges of the image lie zeros, which are zero points.
     void correct_bias(Value* correction, Value* zero_point) {
-        Value* bias = node_.has_input(2) ? add("corrected", {"Sub", 14, {node_.inputs[2], correction}})
-                                         : add("corrected", {"Neg", 13, {correction}});
-        node_.inputs.resize(4, nullptr);
-        graph_.set_input(&node_, 2, bias);
-        graph_.set_input(&node_, 3, zero_point);
+        Value* bias = node_->has_input(2) ? add("corrected", {"Sub", 14, {node_->inputs[2], correction}})
+                                          : add("corrected", {"Neg", 13, {correction}});
+        node_->inputs.resize(4, nullptr);
+        graph_.set_input(node_, 2, bias);
+        graph_.set_input(node_, 3, zero_point);
     }
 
-    void subtract(Value* correction) { add_behind(graph_, node_, {"Sub", 14, {nullptr, correction}}, node_.name); }
+    void subtract(Value* correction) { add_behind(graph_, *node_, {"Sub", 14, {nullptr, correction}}, node_->name); }
 };
 
 }  // namespace
@@ -216,7 +197,8 @@ void sum_bytes(Graph& graph, const Target& target) {
     for (const auto& node : graph.nodes()) {
         if (const auto product = byte_product(*node, target)) found.push_back(*product);
     }
-    for (const ByteProduct& product : found) Rewriting(graph, product).rewrite();
+    Rewriting rewriting(graph);
+    for (const ByteProduct& product : found) rewriting.rewrite(product);
 }
 
 }  // namespace onnx2halide

@@ -99,6 +99,23 @@ TEST_CASE("what the zero point of a product adds to its sums is subtracted") {
     CHECK(rewritten("y = MatMul(a, b)")->outputs[0]->producer->op_type == "MatMul");
 }
 
+TEST_CASE("bytes with a sign are raised once for all products, and by nothing that the model does with them") {
+    const auto graph = rewritten(R"(wide = Cast-13(signed) to=5
+        twice = Add-14(wide, z16)
+        moved = Cast-13(twice) to=2
+        p = MatMul(s, b)
+        q = MatMul(s, b)
+        y = Add-14(p, q))");
+    std::vector<const Value*> operands;
+    for (const auto& node : graph->nodes()) {
+        if (node->op_type == "MatMul" && node->inputs[1]->checked_type().element == ElementType::int8)
+            operands.push_back(node->inputs[0]);
+    }
+    REQUIRE(operands.size() == 2);
+    CHECK(operands[0] == operands[1]);
+    CHECK(operands[0] != graph->find("moved"));
+}
+
 TEST_CASE("beyond the edges of a convolution's bytes lies their zero point") {
     const auto graph = rewritten("y = Conv(ic, d, bias) pads=1,1,1,1");
     const Node* conv = find_node(*graph, "y");
