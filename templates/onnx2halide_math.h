@@ -26,8 +26,10 @@ inline Expr is_nan(Expr x) {
     return onnx::magnitude_bits(x) > onnx::infinity_bits(x);
 }
 
+// LLVM makes a comparison of floats of a test for the bits of infinity, and drops it. Without the last of them, which tells infinity from a NaN, it
+// does not. Halide drops comparisons of products that overflow.
 inline Expr is_inf(Expr x) {
-    return onnx::magnitude_bits(x) == onnx::infinity_bits(x);
+    return (onnx::magnitude_bits(x) >> 1) == (onnx::infinity_bits(x) >> 1) && !onnx::is_nan(x);
 }
 
 // Whether a is the larger. NaN is above all numbers.

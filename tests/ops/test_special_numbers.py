@@ -66,3 +66,40 @@ def test_special_numbers(case):
         expected = OnnxReference(model).run({"x": x})["y"]
     found = onnx2halide.compile(model).run_by_name({"x": x})["y"]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def signalling_nan(dtype: type) -> np.ndarray:
+    """The NaN whose bits are those of infinity but the last one."""
+    bits = np.dtype(f"uint{8 * np.dtype(dtype).itemsize}")
+    return (np.array([np.inf], dtype).view(bits) + bits.type(1)).view(dtype)
+
+
+# Kernels for other sizes and behind other arithmetic are optimised otherwise.
+@pytest.mark.parametrize("before", ["", "Neg", "Mul"])
+@pytest.mark.parametrize("shape", ["n", "n,5", "40"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+def test_tests_for_nan_and_infinity(dtype, shape, before):
+    numbers = np.concatenate([np.array([np.inf, 1, -np.inf, np.nan, -0.0, np.finfo(dtype).max, -7, 200, 0], dtype), signalling_nan(dtype)])
+    x = np.tile(numbers, 4).reshape((8, 5) if shape == "n,5" else 40)
+    element = {np.float32: "float", np.float64: "double", np.float16: "float16"}[dtype]
+    arithmetic = {"": "a = Identity(x)", "Neg": "a = Neg(x)", "Mul": "a = Mul(x, x)"}[before]
+    tests = ["IsInf(a)", "IsInf<detect_negative = 0>(a)", "IsInf<detect_positive = 0>(a)", "IsNaN(a)"]
+    results = ", ".join(f"bool[{shape}] y{i}" for i in range(len(tests)))
+    nodes = " ".join(f"y{i} = {test}" for i, test in enumerate(tests))
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["": 20]> g ({element}[{shape}] x) => ({results}) {{ {arithmetic} {nodes} }}'
+    )
+    with np.errstate(all="ignore"):
+        a = {"": x, "Neg": -x, "Mul": x * x}[before]
+    found = onnx2halide.compile(model).run([x])
+    expected = [np.isinf(a), np.isposinf(a), np.isneginf(a), np.isnan(a)]
+    for test, result, right in zip(tests, found, expected, strict=True):
+        np.testing.assert_array_equal(result, right, test)
+
+
+def test_log_of_open_size():
+    model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Log(x) }')
+    x = np.resize(np.abs(NUMBERS), 40)
+    with np.errstate(all="ignore"):
+        expected = OnnxReference(model).run({"x": x})["y"]
+    np.testing.assert_allclose(onnx2halide.compile(model).run([x])[0], expected, rtol=1e-6)
