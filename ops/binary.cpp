@@ -231,6 +231,24 @@ public:
 
 protected:
     bool same_types() const override { return node_.version < 12; }
+
+    std::optional<Number> evaluate(std::span<const Number> operands) const override {
+        const auto &base = operands[0], &exponent = operands[1];
+        const bool is_integer = std::holds_alternative<Dim>(base);
+        if (is_integer && std::holds_alternative<Dim>(exponent)) return ArithmeticNode::evaluate(operands);
+        const auto x = real_number(base), y = real_number(exponent);
+        if (!x || !y) return std::nullopt;
+        const double power = std::pow(*x, *y);
+        if (!is_integer) return power;
+        return std::abs(power) < 1e18 ? std::optional<Number>(Dim(static_cast<int64_t>(power))) : std::nullopt;
+    }
+
+private:
+    static std::optional<double> real_number(const Number& number) {
+        if (std::holds_alternative<double>(number)) return real(number);
+        const auto constant = integer(number).constant();
+        return constant ? std::optional(static_cast<double>(*constant)) : std::nullopt;
+    }
 };
 
 /// PRelu, whose slope is broadcast to the input; before opset 7 it has one element, or one a channel.

@@ -44,33 +44,35 @@ double reciprocal(double x) { return 1 / x; }
 
 double negated_real(double x) { return -x; }
 
+double sign_of_real(double x) { return (x > 0) - (x < 0); }
+
 constexpr Formula formulas[] = {
     // Arithmetic.
     {"Abs", 1, Takes::numbers, "onnx::abs({x})", magnitude, std::fabs},
     {"Neg", 1, Takes::numbers, "-{x}", negated, negated_real},
-    {"Sign", 9, Takes::numbers, "onnx::sign({x})", sign},
+    {"Sign", 9, Takes::numbers, "onnx::sign({x})", sign, sign_of_real},
     {"Reciprocal", 1, Takes::floats, "strict_float(1 / {x})", nullptr, reciprocal},
     {"Floor", 1, Takes::floats, "floor({x})", nullptr, std::floor},
     {"Ceil", 1, Takes::floats, "ceil({x})", nullptr, std::ceil},
     {"Round", 11, Takes::floats, "round({x})", nullptr, std::nearbyint},
     {"Sqrt", 1, Takes::floats, "sqrt({x})", nullptr, std::sqrt},
-    {"Exp", 1, Takes::floats, "onnx::exp({x})"},
-    {"Log", 1, Takes::floats, "onnx::log({x})"},
-    {"Erf", 9, Takes::numbers, "onnx::erf({x})"},
+    {"Exp", 1, Takes::floats, "onnx::exp({x})", nullptr, std::exp},
+    {"Log", 1, Takes::floats, "onnx::log({x})", nullptr, std::log},
+    {"Erf", 9, Takes::numbers, "onnx::erf({x})", nullptr, std::erf},
     {"BitwiseNot", 18, Takes::integers, "~{x}", complement},
     // Trigonometry.
-    {"Sin", 7, Takes::floats, "sin({x})"},
-    {"Cos", 7, Takes::floats, "cos({x})"},
-    {"Tan", 7, Takes::floats, "tan({x})"},
-    {"Asin", 7, Takes::floats, "asin({x})"},
-    {"Acos", 7, Takes::floats, "acos({x})"},
-    {"Atan", 7, Takes::floats, "atan({x})"},
-    {"Sinh", 9, Takes::floats, "sinh({x})"},
-    {"Cosh", 9, Takes::floats, "cosh({x})"},
-    {"Tanh", 1, Takes::floats, "onnx::tanh({x})"},
-    {"Asinh", 9, Takes::floats, "asinh({x})"},
-    {"Acosh", 9, Takes::floats, "acosh({x})"},
-    {"Atanh", 9, Takes::floats, "atanh({x})"},
+    {"Sin", 7, Takes::floats, "sin({x})", nullptr, std::sin},
+    {"Cos", 7, Takes::floats, "cos({x})", nullptr, std::cos},
+    {"Tan", 7, Takes::floats, "tan({x})", nullptr, std::tan},
+    {"Asin", 7, Takes::floats, "asin({x})", nullptr, std::asin},
+    {"Acos", 7, Takes::floats, "acos({x})", nullptr, std::acos},
+    {"Atan", 7, Takes::floats, "atan({x})", nullptr, std::atan},
+    {"Sinh", 9, Takes::floats, "sinh({x})", nullptr, std::sinh},
+    {"Cosh", 9, Takes::floats, "cosh({x})", nullptr, std::cosh},
+    {"Tanh", 1, Takes::floats, "onnx::tanh({x})", nullptr, std::tanh},
+    {"Asinh", 9, Takes::floats, "asinh({x})", nullptr, std::asinh},
+    {"Acosh", 9, Takes::floats, "acosh({x})", nullptr, std::acosh},
+    {"Atanh", 9, Takes::floats, "atanh({x})", nullptr, std::atanh},
     // Activations.
     {"Relu", 1, Takes::numbers, "onnx::relu({x})", positive_part},
     {"LeakyRelu", 1, Takes::floats, "onnx::leaky_relu({x}, {alpha})"},

@@ -20,7 +20,7 @@ bool has_body(const Node& node) {
 bool is_constant(const Value* value, std::set<const Value*>& proved) {
     if (value->is_constant() || proved.contains(value)) return true;
     const Node* producer = value->producer;
-    if (!producer || draws_random_numbers(*producer) || has_body(*producer)) return false;
+    if (!producer || !value->bindings.empty() || draws_random_numbers(*producer) || has_body(*producer)) return false;
     if (!make_generator(*producer)->is_kernel()) return false;  // the fold program runs no functions
     const bool all = std::all_of(producer->inputs.begin(), producer->inputs.end(),
                                  [&](const Value* input) { return !input || is_constant(input, proved); });

@@ -36,17 +36,17 @@ private:
         return !moved.empty();
     }
 
-    /// Whether all that a node reads is constant, and its results have sizes.
+    /// Whether all that a node reads is constant, and its results have sizes and hold no number that a run reads off them.
     bool is_foldable(const Node& node) const {
         const auto is_constant = [&](const Value* value) {
             return !value || value->constant || copies_.contains(value);
         };
-        const auto has_size = [](const Value* value) {
-            return !value || value->checked_type().elements().constant().value_or(0) > 0;
+        const auto can_be_constant = [](const Value* value) {
+            return !value || (value->checked_type().elements().constant().value_or(0) > 0 && value->bindings.empty());
         };
         return node.subgraphs().empty() && make_generator(node)->is_kernel() &&
                std::all_of(node.inputs.begin(), node.inputs.end(), is_constant) &&
-               std::all_of(node.outputs.begin(), node.outputs.end(), has_size);
+               std::all_of(node.outputs.begin(), node.outputs.end(), can_be_constant);
     }
 
     /// Small constants stay constants, since nodes may need them to know shapes; large ones are arguments.

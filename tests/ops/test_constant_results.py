@@ -37,3 +37,25 @@ def test_results_of_constants(made, constants):
     inputs = {"x": draw(*IMAGE)}
     found, expected = onnx2halide.compile(proto).run_by_name(inputs)["y"], OnnxRuntime(proto).run(inputs)["y"]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+# What a float makes of constants is a size. Inference does not compute the last ones itself.
+@pytest.mark.parametrize(
+    "size",
+    ["Pow(sixteen, half)", "Sqrt(sixteen)", "Exp(half)", "Pow(three, half)", "ReduceL2<keepdims = 0>(sides)", "ReduceLogSum<keepdims = 0>(sides)"],
+)
+def test_sizes_computed_in_floats(size):
+    constants = {"sixteen": np.float32(16), "half": np.float32(0.5), "three": np.int64(30), "sides": np.float32([30, 40])}
+    text = f"""<ir_version: 9, opset_import: ["": 18]> g (float[1] x) => (float[n] y, int64 size) {{
+        number = {size}
+        size = Cast<to = 7>(number)
+        axes = Constant<value_ints = [0]>()
+        shape = Unsqueeze(size, axes)
+        y = Expand(x, shape)
+    }}"""
+    proto = onnx.parser.parse_model(text)
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items())
+    inputs = {"x": draw(1)}
+    found, expected = onnx2halide.compile(proto).run_by_name(inputs), OnnxRuntime(proto).run(inputs)
+    np.testing.assert_array_equal(found["size"], expected["size"])
+    np.testing.assert_array_equal(found["y"], expected["y"])
