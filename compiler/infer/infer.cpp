@@ -163,7 +163,6 @@ void track_constants(const Node& node) {
 
 /// Puts the nodes in its place that compute what the node needs to know.
 bool expand_early(Graph& graph, Node& node) {
-    track_constants(node);
     const std::unique_ptr<NodeGenerator> generator = make_generator(node);
     const auto* composite = dynamic_cast<const EarlyComposite*>(generator.get());
     if (!composite) return false;
@@ -181,6 +180,7 @@ bool expand_early(Graph& graph, Node& node) {
 
 /// Returns whether other nodes stand in its place now.
 bool infer(Graph& graph, Node& node) {
+    track_constants(node);
     if (is_control_flow(node)) return infer_control_flow(graph, node);
     if (expand_early(graph, node)) return true;
     infer_node(node);

@@ -62,6 +62,17 @@ STEPS = """g (float[n,t] x) => (float[n] last, float[t2,n] all) {
     }>
 }"""
 
+# An operator of the body is told its axes by a constant of the graph outside.
+CAPTURED_AXES = """g (float[n,3] x, int64 turns) => (float[m,3] y, float[k,3] sums) {
+    goes = Constant <value = bool {1}> ()
+    axes = Constant <value_ints = [0]> ()
+    y, sums = Loop (turns, goes, x) <body = turn (int64 i, bool on, float[j,3] s) => (bool on_out, float[l,3] s_out, float[3] sum) {
+        on_out = Identity (on)
+        s_out = Concat <axis = 0> (s, s)
+        sum = ReduceSum <keepdims = 0> (s, axes)
+    }>
+}"""
+
 
 def random(*shape):
     return np.random.default_rng(len(shape)).random(shape, np.float32) + 0.5
@@ -70,6 +81,7 @@ def random(*shape):
 CASES = {
     "growing": (GROWING, [{"a": random(n, m), "b": random(p, q), "turns": np.array(turns)} for n, m, p, q, turns in ((2, 3, 1, 4, 3), (1, 1, 2, 2, 1), (3, 1, 2, 5, 2))]),
     "steps": (STEPS, [{"x": random(*shape)} for shape in ((2, 3), (1, 1), (4, 7))]),
+    "captured axes": (CAPTURED_AXES, [{"x": random(n, 3), "turns": np.array(turns)} for n, turns in ((2, 3), (1, 1))]),
     "until": (UNTIL, [{"x": random(n), "limit": np.float32(limit), "whole": np.array(whole)} for n, limit, whole in ((4, 9, True), (5, 9, False), (7, 1000, True), (1, 0, True))]),
 }  # fmt: skip
 
