@@ -19,7 +19,9 @@ std::string float_text(double number, bool is_double) {
     return is_double ? digits : digits + "f";
 }
 
-bool is_literal(const Value* value) { return value->known && value->known->size() == 1 && value->bindings.empty(); }
+bool is_literal(const Value* value) {
+    return value->known && value->known->size() == 1 && value->bindings.empty() && !value->is_read;
+}
 
 KernelSource::KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined,
                            std::vector<const Value*> outputs, Naming naming)

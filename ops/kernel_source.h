@@ -185,7 +185,7 @@ std::string float_text(double number, bool is_double);
 std::string cast_text(const std::string& expression, ElementType to);
 
 /// Whether kernels print this value as a literal instead of reading a tensor: a single element that inference knows,
-/// and that no run reads off this very tensor.
+/// and that no run reads off this very tensor, nor so that kernels for different numbers are equal.
 bool is_literal(const Value* value);
 
 /// Halide's tail strategy for splitting `extent` by `factor`: exact where it divides, ShiftInwards where the extent is

@@ -220,7 +220,7 @@ Schedules given_schedules(const fs::path& file, const Program& program) {
     return schedules;
 }
 
-ProgramBuild plan_unit(const Unit& unit, const Graph& graph, const std::vector<Target>& targets,
+ProgramBuild plan_unit(const Unit& unit, Graph& graph, const std::vector<Target>& targets,
                        const CompileOptions& options) {
     ProgramBuild build;
     PlanOptions plan;

@@ -4,115 +4,18 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "compiler/plan/extents.h"
 #include "compiler/plan/groups.h"
 #include "compiler/plan/live.h"
 #include "compiler/plan/memory.h"
+#include "compiler/plan/write_kernel.h"
 #include "ops/control_flow.h"
+#include "ops/quantise.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// A node whose results inference knows needs no algorithm of its own.
-void write_known(const Node& node, KernelSource& source) {
-    for (const Value* output : node.outputs) {
-        const TensorType& type = output->checked_type();
-        const Coordinates at = source.vars(type.rank());
-        std::string index = "0";
-        for (size_t i = 0; i < type.rank(); ++i)
-            index = i == 0 ? at[0] : fmt::format("({}) * {} + {}", index, source.dim(type.shape[i]), at[i]);
-        std::vector<std::string> elements;
-        const std::string compute_type = KernelSource::compute_type(type.element);
-        for (const Dim& element : output->known->integers)
-            elements.push_back(fmt::format("cast<{}>({})", compute_type, source.dim(element)));
-        for (const double element : output->known->reals)
-            elements.push_back(KernelSource::literal(element, type.element));
-        const std::string all = fmt::format("{}", fmt::join(elements, ", "));
-        source.define(output, at, elements.size() == 1 ? all : fmt::format("mux({}, {{{}}})", index, all));
-    }
-}
-
-/// Whether inference knows all elements, from others than those that this node makes.
-bool is_known(const Node& node) {
-    return std::all_of(node.outputs.begin(), node.outputs.end(), [](const Value* output) {
-        return output && output->known && output->known->size() > 0 && output->bindings.empty();
-    });
-}
-
-std::string operands(const std::vector<Value*>& values) {
-    std::vector<std::string> names;
-    for (const Value* value : values) names.push_back(value ? value->name : "");
-    return fmt::format("{}", fmt::join(names, ", "));
-}
-
-bool are_all(const std::vector<int64_t>& numbers, int64_t number) {
-    return std::all_of(numbers.begin(), numbers.end(), [&](int64_t other) { return other == number; });
-}
-
-/// `kernel 3x3`, `pads 1`; nothing for what says nothing.
-std::string attribute_text(const std::string& name, const Attribute& attribute) {
-    // What the packed forms of a node say in its inputs' shapes too.
-    if (name == "output_channels" || name == "form" || name == "columns") return "";
-    if (const auto* numbers = std::get_if<std::vector<int64_t>>(&attribute)) {
-        if (numbers->empty()) return "";
-        if (name == "kernel_shape") return fmt::format("kernel {}", fmt::join(*numbers, "x"));
-        const bool is_default =
-            name == "pads" ? are_all(*numbers, 0) : (name == "strides" || name == "dilations") && are_all(*numbers, 1);
-        if (is_default) return "";
-        const bool is_uniform = numbers->size() > 1 && are_all(*numbers, numbers->front());
-        return is_uniform ? fmt::format("{} {}", name, numbers->front())
-                          : fmt::format("{} {}", name, fmt::join(*numbers, ", "));
-    }
-    if (const auto* number = std::get_if<int64_t>(&attribute)) {
-        const bool is_default = name == "group" ? *number == 1 : name != "axis" && *number == 0;
-        return is_default ? "" : fmt::format("{} {}", name, *number);
-    }
-    if (const auto* number = std::get_if<float>(&attribute)) {
-        const bool is_default = (name == "alpha" || name == "beta") && *number == 1;
-        return is_default ? "" : fmt::format("{} {}", name, *number);
-    }
-    if (const auto* word = std::get_if<std::string>(&attribute))
-        return *word == "NOTSET" || word->empty() ? "" : fmt::format("{} {}", name, *word);
-    return "";
-}
-
-/// `Node 0  conv1 = Conv(image, W, B)   kernel 3x3, pads 1`
-std::string node_comment(const Node& node) {
-    std::vector<std::string> attributes;
-    for (const auto& [name, attribute] : node.attributes) {
-        std::string text = attribute_text(name, attribute);
-        if (!text.empty()) attributes.push_back(std::move(text));
-    }
-    std::string text =
-        fmt::format("Node {}  {} = {}({})", node.index, operands(node.outputs), node.op_type, operands(node.inputs));
-    if (!attributes.empty()) text += fmt::format("   {}", fmt::join(attributes, ", "));
-    // Names may hold line breaks, and what ends a line with '\\' would go on.
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == '\\'; }, '?');
-    return text;
-}
-
-KernelSource write_kernel(const Group& group, const std::vector<const Value*>& escaping, const Target& target,
-                          const std::string& name, KernelSource::Naming naming) {
-    std::vector<const Value*> defined;
-    for (const Node* node : group.nodes) defined.insert(defined.end(), node->outputs.begin(), node->outputs.end());
-    KernelSource source(target, name, defined, escaping, naming);
-    for (const Node* node : group.nodes) {
-        if (naming == KernelSource::Naming::model) source.comment(node_comment(*node));
-        try {
-            is_known(*node) ? write_known(*node, source) : make_generator(*node)->algorithm(source);
-        } catch (const CompileError& error) {
-            throw CompileError("{}: {}", node->label(), error.what());
-        }
-    }
-    if (!group.anchor) return source;
-    const auto anchor = make_generator(*group.anchor);
-    is_known(*group.anchor) ? anchor->NodeGenerator::schedule(source) : anchor->schedule(source);
-    return source;
-}
 
 std::string kernel_name(const Group& group) {
     if (!group.anchor) return "whole";
@@ -123,7 +26,8 @@ std::string kernel_name(const Group& group) {
 
 class Planner {
 public:
-    Planner(const Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) : options_(options) {
+    Planner(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options)
+        : graph_(graph), options_(options) {
         program_.name = options.name;
         program_.graph = &graph;
         program_.targets = targets;
@@ -131,6 +35,7 @@ public:
 
     Program plan() {
         if (options_.grouping == Grouping::whole) check_whole();
+        if (options_.grouping == Grouping::fused && !options_.symbolic_extents) read_unlike_numbers();
         program_.main = plan_block(*program_.graph, "steps");
         drop_dead_steps();
         number_steps(program_.main);
@@ -149,6 +54,43 @@ private:
         if (count > most)
             throw CompileError(
                 "--pipeline whole: the graph has {} nodes when constants are folded, expected at most {}", count, most);
+    }
+
+    /// Kernels print numbers as literals. Where they differ in these alone, as layers do in the scales of what is
+    /// quantised, they read them, and one kernel serves all. A plan in which all are read shows which do.
+    void read_unlike_numbers() {
+        std::vector<Value*> numbers;
+        for_each_graph(graph_, [&](Graph& graph) { find_trained_numbers(graph, numbers); });
+        if (numbers.size() < 2) return;
+        for (Value* number : numbers) number->is_read = true;
+        const Block block = plan_block(graph_, "steps");
+        std::map<size_t, const Step*> first_of;  // by kernel
+        std::set<const Value*> unlike;
+        for_each_step(block, [&](const Step& step) {
+            if (step.kind != Step::Kind::kernel) return;
+            const Step& first = *first_of.try_emplace(step.kernel, &step).first->second;
+            for (size_t i = 0; i < step.inputs.size(); ++i) {
+                const Value *one = first.inputs[i], *other = step.inputs[i];
+                if (one->is_read && other->is_read && one->known == other->known) continue;
+                unlike.insert({one, other});
+            }
+        });
+        for (Value* number : numbers) number->is_read = unlike.contains(number);
+        program_.kernels.clear();
+        program_.copies.clear();
+        kernel_of_.clear();
+        names_ = {};
+    }
+
+    /// Adds the scalars among a graph's constants of float types, and of those that zero points have.
+    static void find_trained_numbers(const Graph& graph, std::vector<Value*>& numbers) {
+        for (const auto& node : graph.nodes()) {
+            for (Value* input : node->inputs) {
+                if (!input || !input->is_constant() || !is_literal(input)) continue;
+                const ElementType element = input->checked_type().element;
+                if (is_float(element) || quantised_range(element)) numbers.push_back(input);
+            }
+        }
     }
 
     /// The steps of a graph, in order. `name` is that of the block's C function.
@@ -327,6 +269,7 @@ private:
         }
     }
 
+    Graph& graph_;
     PlanOptions options_;
     Program program_;
     Names names_;
@@ -336,7 +279,7 @@ private:
 
 }  // namespace
 
-Program make_program(const Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
+Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
     return Planner(graph, targets, options).plan();
 }
 

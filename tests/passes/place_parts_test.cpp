@@ -29,7 +29,7 @@ std::string place(const Graph& graph, const char* name) {
                        pitch ? fmt::format(", pitch {}", *pitch) : "");
 }
 
-std::vector<std::string> steps(const Graph& graph) {
+std::vector<std::string> steps(Graph& graph) {
     std::vector<std::string> names;
     const Program program = make_program(graph, {Target::parse("x86-64-linux-avx2-fma")}, {.name = "model"});
     for (const Step& step : program.main.steps) names.push_back(step.node().name);

@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-Program planned(const Graph& graph) {
+Program planned(Graph& graph) {
     return make_program(graph, parse_targets("x86-64-linux-sse41"), {.name = "test"});
 }
 
@@ -185,6 +185,36 @@ TEST_CASE("equal kernels are made once, and steps that nobody needs not at all")
     CHECK(program.kernels[0].name == "a");
     CHECK(program.kernels[0].served == std::vector<std::string>{"b", "y"});
     CHECK(program.main.steps.size() == 3);
+}
+
+TEST_CASE("kernels that differ in numbers alone are one, which reads them") {
+    const auto graph = parse_graph(R"(
+        x = input float32[16,16]
+        w = constant float32[16,16]
+        two = constant float32[] 2
+        three = constant float32[] 3
+        half = constant float32[] 0.5
+        a = MatMul(x, w)
+        as = Mul(a, two)
+        ap = Add(as, half)
+        b = MatMul(ap, w)
+        bs = Mul(b, three)
+        bp = Add(bs, half)
+        c = MatMul(bp, w)
+        cs = Mul(c, two)
+        cp = Add(cs, half)
+        output cp)");
+    const Program program = planned(*graph);
+    CHECK(program.kernels.size() == 1);
+    CHECK(program.kernels[0].served == std::vector<std::string>{"bp", "cp"});
+    const auto inputs = [&](size_t step) {
+        std::vector<std::string> names;
+        for (const Value* input : program.main.steps.at(step).inputs) names.push_back(input->name);
+        return names;
+    };
+    CHECK(inputs(0) == std::vector<std::string>{"w", "x", "two"});
+    CHECK(inputs(1) == std::vector<std::string>{"w", "ap", "three"});
+    CHECK(inputs(2) == std::vector<std::string>{"w", "bp", "two"});
 }
 
 TEST_CASE("symbols that only occur as a product are one argument of a kernel") {
