@@ -5,7 +5,8 @@
 namespace onnx2halide {
 
 std::string index_text(KernelSource& source, const Value* indices, const Coordinates& at, const Dim& extent) {
-    return extent.is(1) ? "0" : fmt::format("cast<int32_t>({}) % {}", source.element(indices, at), source.dim(extent));
+    if (extent.is(1)) return "0";
+    return fmt::format("onnx::place_of_index({}, {})", source.element(indices, at), source.dim(extent));
 }
 
 Coordinates index_texts(KernelSource& source, const Value* indices, const Coordinates& at,

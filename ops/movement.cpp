@@ -14,9 +14,7 @@ namespace {
 /// Transpose: without `perm` the axes are reversed.
 class Transpose : public AxisMapNode {
 public:
-    explicit Transpose(const Node& node) : AxisMapNode(node) {
-        for (const int64_t axis : node.integers("perm", {})) permutation_.push_back(static_cast<size_t>(axis));
-    }
+    using AxisMapNode::AxisMapNode;
 
     std::vector<TensorType> infer() const override {
         std::vector<Dim> shape;
@@ -35,16 +33,13 @@ protected:
 private:
     /// The input's axis that each of the output's is.
     std::vector<size_t> permutation() const {
-        std::vector<size_t> all(in(0).rank());
+        std::vector<int64_t> all(in(0).rank());
         std::iota(all.begin(), all.end(), 0);
-        if (!node_.has("perm")) return {all.rbegin(), all.rend()};
-        if (!std::is_permutation(all.begin(), all.end(), permutation_.begin(), permutation_.end())) {
-            throw CompileError("perm is {}, expected an order of {} axes", fmt::join(permutation_, ", "), all.size());
-        }
-        return permutation_;
+        const std::vector<int64_t> given = node_.integers("perm", {all.rbegin(), all.rend()});
+        if (!std::is_permutation(all.begin(), all.end(), given.begin(), given.end()))
+            throw CompileError("perm is {}, expected an order of {} axes", fmt::join(given, ", "), all.size());
+        return {given.begin(), given.end()};
     }
-
-    std::vector<size_t> permutation_;
 };
 
 /// Split: sizes are an attribute (an input in version 1 too, and since 13), or the axis is cut into equal parts of

@@ -8,6 +8,12 @@
 
 namespace onnx {
 
+// The place that an index means, which counts from the end where it is negative. None leads outside of the elements, whatever the index is.
+inline Expr place_of_index(Expr index, Expr extent) {
+    Expr i = cast<int32_t>(index);
+    return clamp(select(i < 0, i + extent, i), 0, extent - 1);
+}
+
 // The weight that cubic interpolation gives to an element at a distance of 0 or more.
 inline Expr cubic(Expr distance, Expr a) {
     Expr near = ((a + 2) * distance - (a + 3)) * distance * distance + 1;

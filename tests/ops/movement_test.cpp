@@ -209,7 +209,7 @@ TEST_CASE("the text of what moves elements") {
             i = input int64[3]
             y = Gather(x, i) axis=1
             output y)",
-         "y_2(x, y) = x_2(cast<int32_t>(i(x)) % 9, y);\n"},
+         "y_2(x, y) = x_2(onnx::place_of_index(i(x), 9), y);\n"},
         {"Halide's name of the mode", R"(
             x = input float32[4,9]
             p = constant int64[4] 0 2 0 3
@@ -245,6 +245,8 @@ TEST_CASE("what cannot be moved so") {
          "node 'y' (Reshape): input of shape 2x3 cannot be reshaped to 4x-1"},
         {"x = input float32[2,3]\n y = Transpose(x) perm=0,0",
          "node 'y' (Transpose): perm is 0, 0, expected an order of 2 axes"},
+        {"x = input float32[2,3]\n y = Transpose(x) perm=0,-1",
+         "node 'y' (Transpose): perm is 0, -1, expected an order of 2 axes"},
         {"x = input float32[2,3]\n s = input int64[n]\n y = Slice(x, s, s)",
          "node 'y' (Slice): input 1 ('s') must be known before run time"},
         {"x = input float32[2,3]\n a = constant int64[1] 1\n y = Squeeze(x, a)",
