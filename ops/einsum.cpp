@@ -2,140 +2,19 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/composite.h"
+#include "ops/equation.h"
 #include "ops/matrix_product.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// An index of an equation: a letter, or an axis that an ellipsis stands for, which counts from the last one.
-using Label = int;
-using Labels = std::vector<Label>;
-constexpr Label first_of_ellipsis = 256;
-
-/// One operand's or the result's indices, with a place for an ellipsis.
-struct Term {
-    Labels before, after;
-    bool has_ellipsis = false;
-
-    /// All indices, where the ellipsis stands for so many axes.
-    Labels labels(size_t ellipsis_rank) const {
-        Labels all = before;
-        for (size_t i = has_ellipsis ? ellipsis_rank : 0; i-- > 0;)
-            all.push_back(first_of_ellipsis + static_cast<Label>(i));
-        all.insert(all.end(), after.begin(), after.end());
-        return all;
-    }
-    size_t letters() const { return before.size() + after.size(); }
-};
-
-Term parse_term(const std::string& text) {
-    Term term;
-    for (size_t i = 0; i < text.size(); ++i) {
-        if (text.compare(i, 3, "...") == 0 && !term.has_ellipsis) {
-            term.has_ellipsis = true;
-            i += 2;
-        } else if (std::isalpha(static_cast<unsigned char>(text[i]))) {
-            (term.has_ellipsis ? term.after : term.before).push_back(text[i]);
-        } else {
-            throw CompileError("equation has '{}', expected letters and at most one ellipsis in each term", text);
-        }
-    }
-    return term;
-}
-
-/// `ij,jk->ik`
-struct Equation {
-    std::vector<Term> operands;
-    Term result;
-
-    explicit Equation(std::string text) {
-        std::erase(text, ' ');
-        const size_t arrow = text.find("->");
-        std::string left = text.substr(0, arrow);
-        for (size_t comma; (comma = left.find(',')) != std::string::npos; left.erase(0, comma + 1))
-            operands.push_back(parse_term(left.substr(0, comma)));
-        operands.push_back(parse_term(left));
-        result = arrow == std::string::npos ? implied_result() : parse_term(text.substr(arrow + 2));
-    }
-
-private:
-    /// Without an arrow the result has the ellipsis and then, sorted, the letters that occur once.
-    Term implied_result() const {
-        std::map<Label, int> uses;
-        Term term;
-        for (const Term& operand : operands) {
-            for (const Label label : operand.labels(0)) ++uses[label];
-            term.has_ellipsis = term.has_ellipsis || operand.has_ellipsis;
-        }
-        for (const auto& [label, count] : uses) {
-            if (count == 1) term.after.push_back(label);
-        }
-        return term;
-    }
-};
-
-/// An equation applied to operands whose shapes are known.
-struct Contraction {
-    std::vector<Labels> operands;
-    Labels result, summed;
-    std::map<Label, Dim> extents;
-
-    Contraction(const Equation& equation, const std::vector<std::vector<Dim>>& shapes) {
-        if (equation.operands.size() != shapes.size()) {
-            throw CompileError("equation has {} operands, the node {}", equation.operands.size(), shapes.size());
-        }
-        size_t ellipsis_rank = 0;
-        for (size_t i = 0; i < shapes.size(); ++i) {
-            const Term& term = equation.operands[i];
-            const bool fits =
-                term.has_ellipsis ? shapes[i].size() >= term.letters() : shapes[i].size() == term.letters();
-            if (!fits)
-                throw CompileError("operand {} has rank {}, the equation names {} axes", i, shapes[i].size(),
-                                   term.letters());
-            const size_t own = shapes[i].size() - term.letters();
-            operands.push_back(term.labels(own));
-            ellipsis_rank = std::max(ellipsis_rank, own);
-        }
-        result = equation.result.labels(ellipsis_rank);
-        for (size_t i = 0; i < shapes.size(); ++i) {
-            for (size_t axis = 0; axis < shapes[i].size(); ++axis) add_extent(operands[i][axis], shapes[i][axis]);
-        }
-        for (const auto& [label, extent] : extents) {
-            if (std::find(result.begin(), result.end(), label) == result.end()) summed.push_back(label);
-        }
-        for (const Label label : result) {
-            if (!extents.contains(label))
-                throw CompileError("index '{}' of the result is in no operand", static_cast<char>(label));
-        }
-    }
-
-    std::vector<Dim> shape() const {
-        std::vector<Dim> shape;
-        for (const Label label : result) shape.push_back(extents.at(label));
-        return shape;
-    }
-
-    /// Where an operand of this shape has the element for given indices; axes of extent 1 are broadcast.
-    Coordinates place(size_t operand, const std::vector<Dim>& shape,
-                      const std::map<Label, std::string>& indices) const {
-        Coordinates place;
-        for (size_t axis = 0; axis < shape.size(); ++axis)
-            place.push_back(shape[axis].is(1) ? "0" : indices.at(operands[operand][axis]));
-        return place;
-    }
-
-private:
-    void add_extent(Label label, const Dim& extent) {
-        const auto [known, is_new] = extents.try_emplace(label, extent);
-        if (!is_new) known->second = broadcast({known->second}, {extent})[0];
-    }
-};
 
 void check_element(ElementType element) {
     if (!is_float(element) && !is_integer(element))
@@ -260,9 +139,108 @@ private:
     }
 };
 
+/// A product of matrices whose rows, columns and steps may each be several axes that lie together, of which none is a
+/// batch: `ibh,hnd->ibnd`.
+struct PlainProduct {
+    size_t a, b;  // operands of the node
+    Labels rows, columns, steps;
+    bool b_is_transposed = false;
+
+    static std::optional<PlainProduct> of(const Node& node) {
+        if (node.inputs.size() != 2 || !node.has_input(0) || !node.has_input(1) || !is_float(node.inputs[0]->checked_type().element)) return std::nullopt;
+        const std::vector<std::vector<Dim>> shapes = {node.inputs[0]->checked_type().shape,
+                                                      node.inputs[1]->checked_type().shape};
+        const Contraction contraction(Equation(node.string("equation")), shapes);
+        for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 1}, {1, 0}}) {
+            const auto product = of(contraction, a, b);
+            if (product && product->fits(contraction, shapes)) return product;
+        }
+        return std::nullopt;
+    }
+
+private:
+    static std::optional<PlainProduct> of(const Contraction& contraction, size_t a, size_t b) {
+        const Labels &left = contraction.operands[a], &right = contraction.operands[b], &result = contraction.result;
+        PlainProduct product{a, b, {}, {}, {}};
+        for (const Label label : left) (has(result, label) ? product.rows : product.steps).push_back(label);
+        for (const Label label : right) {
+            if (has(result, label)) product.columns.push_back(label);
+        }
+        const auto joined = [](Labels first, const Labels& second) {
+            first.insert(first.end(), second.begin(), second.end());
+            return first;
+        };
+        product.b_is_transposed = right == joined(product.columns, product.steps);
+        const bool is_product = !product.rows.empty() && !product.columns.empty() && !product.steps.empty() &&
+                                left == joined(product.rows, product.steps) &&
+                                (product.b_is_transposed || right == joined(product.steps, product.columns)) &&
+                                result == joined(product.rows, product.columns);
+        const auto all = joined(joined(product.rows, product.columns), product.steps);
+        if (!is_product || std::set<Label>(all.begin(), all.end()).size() != all.size()) return std::nullopt;
+        return product;
+    }
+
+    /// Whether nothing is broadcast, and axes that become one have numbers.
+    bool fits(const Contraction& contraction, const std::vector<std::vector<Dim>>& shapes) const {
+        const size_t first = b_is_transposed ? columns.size() : 0;
+        for (size_t i = 0; i < steps.size(); ++i) {
+            if (prove_equal(shapes[a][rows.size() + i], shapes[b][first + i]) != Proof::yes) return false;
+        }
+        const auto is_one_axis = [&](const Labels& labels) {
+            const auto has_number = [&](Label label) { return contraction.extents.at(label).constant().has_value(); };
+            return labels.size() == 1 || std::all_of(labels.begin(), labels.end(), has_number);
+        };
+        return is_one_axis(steps) && is_one_axis(columns);
+    }
+
+    static bool has(const Labels& labels, Label label) {
+        return std::find(labels.begin(), labels.end(), label) != labels.end();
+    }
+};
+
+/// A value whose axes but the `kept` first ones are others.
+Value* reshaped(Expansion& expansion, const std::string& role, Value* value, size_t kept,
+                const std::vector<int64_t>& others) {
+    // 0: as many as there are.
+    std::vector<int64_t> shape(kept, 0);
+    shape.insert(shape.end(), others.begin(), others.end());
+    Value* list = expansion.constant(
+        role + "_shape", make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
+    return expansion.add(role, {"Reshape", 5, {value, list}});
+}
+
+std::vector<Value*> expand_product(Expansion& expansion) {
+    const PlainProduct product = PlainProduct::of(expansion.node()).value();
+    Value *a = expansion.input(product.a), *b = expansion.input(product.b);
+    const std::vector<Dim> shape = b->checked_type().shape;
+    const auto first_step = shape.begin() + (product.b_is_transposed ? product.columns.size() : 0),
+               first_column = shape.begin() + (product.b_is_transposed ? 0 : product.steps.size());
+    const std::vector<Dim> steps(first_step, first_step + product.steps.size()),
+        columns(first_column, first_column + product.columns.size());
+    const auto count = [](const std::vector<Dim>& extents) { return onnx2halide::product(extents).constant(); };
+
+    if (steps.size() > 1) a = reshaped(expansion, "rows", a, product.rows.size(), {*count(steps)});
+    if (steps.size() > 1 || columns.size() > 1) {
+        // -1: the axis that only a run knows the extent of, if there is one.
+        std::vector<int64_t> matrix = {count(steps).value_or(-1), count(columns).value_or(-1)};
+        if (product.b_is_transposed) std::swap(matrix[0], matrix[1]);
+        b = reshaped(expansion, "matrix", b, 0, matrix);
+    }
+    if (product.b_is_transposed)
+        b = expansion.add("columns", {"Transpose", 1, {b}, {{"perm", std::vector<int64_t>{1, 0}}}});
+    Value* result = expansion.add("product", {"MatMul", 13, {a, b}});
+    if (columns.size() > 1) {
+        std::vector<int64_t> axes;
+        for (const Dim& column : columns) axes.push_back(*column.constant());
+        result = reshaped(expansion, "result", result, product.rows.size(), axes);
+    }
+    return {result};
+}
+
 }  // namespace
 
 std::unique_ptr<NodeGenerator> make_einsum(const Node& node) {
+    if (PlainProduct::of(node)) return make_composite<expand_product>(node);
     return EinsumProduct::fits(Equation(node.string("equation"))) ? make<EinsumProduct>(node)
                                                                   : make<SumOfProducts>(node);
 }

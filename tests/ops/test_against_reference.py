@@ -239,6 +239,17 @@ def products():
         yield Case("Gemm", [x(*shapes[0]), constant(*shapes[1]), constant(17)], {"transA": a, "transB": b, "alpha": 0.5})
         yield Case("Gemm", [x(*shapes[0]), x(*shapes[1]), x(7, 1)], {"transA": a, "transB": b, "beta": 2.0})
     yield Case("Einsum", [x(2, 5, 7), x(2, 7, 9)], {"equation": "bij,bjk->bik"})
+    # Products of one matrix, whose axes are several: the second operand as it is and transposed, constant and not, on the left.
+    for equation, left, right in (
+        ("ibh,hnd->ibnd", (3, 2, 8), (8, 4, 5)),
+        ("ibnd,hnd->ibh", (3, 2, 4, 5), (9, 4, 5)),
+        ("...nd,ndh->...h", (3, 2, 4, 5), (4, 5, 9)),
+        ("hnd,ibh->ibnd", (8, 4, 5), (3, 2, 8)),
+        ("bji,jk->bik", (2, 5, 5), (5, 5)),
+        ("ij,jk->ik", (3, 1), (7, 4)),
+    ):
+        yield Case("Einsum", [x(*left), x(*right)], {"equation": equation})
+        yield Case("Einsum", [x(*left), constant(*right)], {"equation": equation})
     for rows, columns in ((1, 7), (6, 1), (6, 9)):
         yield Case("Einsum", [x(2, rows, 1), x(2, 1, columns)], {"equation": "bij,bjk->bik"})
         yield Case("MatMul", [x(2, rows, 1), constant(1, columns)])
