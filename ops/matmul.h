@@ -22,6 +22,7 @@ protected:
     std::optional<size_t> column_axis() const override;
     bool b_is_transposed() const override;
     bool b_varies_along(size_t axis) const override;
+    bool a_has_axes_of_result() const override { return true; }
     std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
     std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
 

@@ -13,6 +13,7 @@ protected:
     Dim depth() const override;
     std::optional<size_t> column_axis() const override { return rank() - 1; }
     bool b_varies_along(size_t) const override { return false; }
+    bool a_has_axes_of_result() const override { return !transposes_a_; }
     std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
     std::string result(KernelSource& source, const Coordinates& at, const std::string& sum) const override;
 

@@ -146,6 +146,20 @@ std::string MatrixProduct::panel_element(KernelSource& source, const Coordinates
     return fmt::format("{}({})", source.kept(output(0), panels_role), fmt::join(panel, ", "));
 }
 
+bool MatrixProduct::gains_from_one_matrix(const Target& target) const {
+    // Tiles waste little of so many rows, and their number is known.
+    constexpr int64_t many_rows = 32;
+    if (target.is_gpu() || rank() < 3 || in(0).rank() != rank() || !a_has_axes_of_result() || is_outer() || column_axis() != rank() - 1 ||
+        rows().constant().value_or(0) >= many_rows)
+        return false;
+    int turning = 0;
+    for (size_t axis = 0; axis + 1 < rank(); ++axis) {
+        if (b_varies_along(axis) || in(0).shape[axis] != out(0).shape[axis]) return false;
+        turning += out(0).shape[axis].is(1) ? 0 : 1;
+    }
+    return turning > 1 && in(0).is_row_major() && out(0).is_row_major();
+}
+
 bool MatrixProduct::has_tiles_of_rows() const {
     return form_on_cpu() == Form::tiled && !b_is_packed() && column_axis() == rank() - 1 && row_axis() == rank() - 2;
 }

@@ -21,6 +21,9 @@ public:
     bool reads_as_it_lies(size_t i) const override;
     Dim flops() const override { return out(0).elements() * depth() * 2; }
 
+    /// Whether tiles of rows are fuller where all axes of the result but its columns are one: the rows of a batch, which
+    /// share B.
+    bool gains_from_one_matrix(const Target& target) const;
     /// Whether it computes, on a CPU, tiles of rows, the last axis but one of its result, and columns, the last.
     bool has_tiles_of_rows() const;
     /// The loops that its algorithm has written. The output is that of its kernel.
@@ -38,6 +41,8 @@ protected:
     virtual std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const = 0;
     /// The result made from its sum.
     virtual std::string result(KernelSource&, const Coordinates&, const std::string& sum) const { return sum; }
+    /// Whether A has the result's axes in the same order, but steps in the place of columns.
+    virtual bool a_has_axes_of_result() const { return false; }
     /// Whether steps of the reduction lie side by side in B.
     virtual bool b_is_transposed() const { return false; }
     /// How many steps lie side by side in B, which are multiplied and added at once.

@@ -181,17 +181,18 @@ protected:
     std::vector<Dim> shape() const override { return dims(1); }
 };
 
-/// ReshapeImage, the compiler's own: the spatial extents become those of the attribute `spatial`.
-class ReshapeImage : public ReshapeNode {
+/// View, the compiler's own: the elements as the type of the attribute `type` has them.
+class View : public ReshapeNode {
 public:
-    using ReshapeNode::ReshapeNode;
+    explicit View(const Node& node) : ReshapeNode(node), type_(std::get<TensorType>(node.attributes.at("type"))) {}
+
+    std::vector<TensorType> infer() const override { return {type_}; }
 
 protected:
-    std::vector<Dim> shape() const override {
-        std::vector<Dim> shape = {in(0).shape.at(0), in(0).shape.at(1)};
-        for (const int64_t extent : node_.integers("spatial")) shape.push_back(extent);
-        return shape;
-    }
+    std::vector<Dim> shape() const override { return type_.shape; }
+
+private:
+    TensorType type_;
 };
 
 /// Identity
@@ -262,7 +263,7 @@ std::vector<Operator> reshape_operators() {
     return {
         {"Reshape", 1, make<Reshape>},
         {"Flatten", 1, make<Flatten>},
-        {"ReshapeImage", 1, make<ReshapeImage>, "onnx2halide"},
+        {"View", 1, make<View>, "onnx2halide"},
         {"ReshapeTo", 1, make<ReshapeTo>, "onnx2halide"},
         {"Around", 1, make<Around>, "onnx2halide"},
         {"Unaround", 1, make<Unaround>, "onnx2halide"},

@@ -180,7 +180,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);
             assign_layouts(each);
-            if (!options.whole) flatten_images(each, kernels_of(each), target);
+            if (!options.whole) merge_axes(each, kernels_of(each), target);
         }
         prune(each);
     });

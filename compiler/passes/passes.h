@@ -66,9 +66,10 @@ void fuse_attention(Graph& graph);
 /// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
 void assign_layouts(Graph& graph);
 
-/// Lets convolutions of single pixels (1x1, stride 1), and what follows them in their kernels, take an image for one
-/// row where tiles fill that better than the image's rows. Of `kernels` each has the nodes of one.
-void flatten_images(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
+/// Lets kernels, of each of which `kernels` has the nodes, take several axes for one where tiles fill that better:
+/// convolutions of single pixels (1x1, stride 1) those of an image, products with one matrix those of a batch and of
+/// its rows.
+void merge_axes(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
 
 /// Lets what Concat nodes of their own kernels join be made in its place in their results (see Part): the nodes copy
 /// the rest, if there is one. Lets what nodes of their own kernels take out of a tensor, as Split and Slice do, be

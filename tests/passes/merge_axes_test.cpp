@@ -13,20 +13,20 @@ namespace {
 const Target avx2 = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
 
 /// What the pass makes of a graph whose weights are packed and whose layouts are set.
-std::unique_ptr<Graph> flattened(const std::string& text) {
+std::unique_ptr<Graph> merged(const std::string& text) {
     auto graph = parse_graph(text);
     pack_weights(*graph, avx2, {});
     assign_layouts(*graph);
     std::vector<std::vector<const Node*>> kernels;
     for (const Group& group : cut_groups(*graph, Grouping::fused)) kernels.push_back(group.nodes);
-    flatten_images(*graph, kernels, avx2);
+    merge_axes(*graph, kernels, avx2);
     return graph;
 }
 
 /// The shape that a convolution of 64 to 64 channels computes over an image, and that of the graph's output.
 std::string shapes(const std::string& image, const std::string& weights = "64,64,1,1",
                    const std::string& attributes = "") {
-    const auto graph = flattened(fmt::format(R"(
+    const auto graph = merged(fmt::format(R"(
         x = input float32[1,64,{}]
         w = constant float32[{}]
         y = Conv(x, w) {}
@@ -44,7 +44,7 @@ TEST_CASE("images become one row where tiles fill that better") {
 }
 
 TEST_CASE("a batch of images becomes one of rows") {
-    const auto graph = flattened(R"(
+    const auto graph = merged(R"(
         x = input float32[n,64,13,13]
         w = constant float32[64,64,1,1]
         y = Conv(x, w)
@@ -64,7 +64,7 @@ TEST_CASE("images keep their rows where they are as good or needed") {
 }
 
 TEST_CASE("what follows a convolution in its kernel takes the image for one row, too") {
-    const auto graph = flattened(R"(
+    const auto graph = merged(R"(
         x = input float32[1,64,13,13]
         w = constant float32[64,64,1,1]
         scale = constant float32[64,1,1]
@@ -83,7 +83,7 @@ TEST_CASE("what follows a convolution in its kernel takes the image for one row,
 }
 
 TEST_CASE("a kernel whose other nodes need rows keeps them") {
-    const auto graph = flattened(R"(
+    const auto graph = merged(R"(
         x = input float32[1,64,13,13]
         w = constant float32[64,64,1,1]
         columns = constant float32[13]
@@ -91,6 +91,54 @@ TEST_CASE("a kernel whose other nodes need rows keeps them") {
         b = Add(a, columns)
         output b)");
     CHECK(shape_text(find_node(*graph, "a")->outputs[0]->type->shape) == "1x64x13x13");
+}
+
+TEST_CASE("rows of a batch become those of one matrix where B is the same for all") {
+    const auto result = [](const std::string& a, const std::string& b) {
+        const auto graph = merged(fmt::format(R"(
+            a = input float32[{}]
+            b = {}
+            bias = constant float32[48]
+            c = MatMul(a, b)
+            d = Add(c, bias)
+            e = Relu(d)
+            output e)",
+                                              a, b));
+        return shape_text(find_node(*graph, "e")->outputs[0]->type->shape) + " " +
+               shape_text(graph->outputs[0]->type->shape);
+    };
+    const std::string weights = "constant float32[16,48]";
+    CHECK(result("batch,time,16", weights) == "1x(batch * time)x48 batchxtimex48");
+    CHECK(result("2,batch,5,16", "input float32[16,48]") == "1x1x(batch * 10)x48 2xbatchx5x48");
+    CHECK(result("3,5,16", weights) == "1x15x48 3x5x48");
+    // There is but one axis, or enough rows in one.
+    CHECK(result("1,time,16", weights) == "1xtimex48 1xtimex48");
+    CHECK(result("batch,197,16", weights) == "batchx197x48 batchx197x48");
+    // Each matrix of the batch has its own B.
+    CHECK(result("batch,time,16", "input float32[batch,16,48]") == "batchxtimex48 batchxtimex48");
+}
+
+TEST_CASE("a batch stays where what follows a product tells its axes apart") {
+    const auto graph = merged(R"(
+        a = input float32[batch,time,16]
+        b = constant float32[16,48]
+        mask = input float32[time,1]
+        c = MatMul(a, b)
+        d = Mul(c, mask)
+        output d)");
+    CHECK(shape_text(find_node(*graph, "d")->outputs[0]->type->shape) == "batchxtimex48");
+}
+
+TEST_CASE("what is the same along all columns has its axes merged, too") {
+    const auto graph = merged(R"(
+        a = input float32[batch,time,16]
+        b = constant float32[16,48]
+        mask = input float32[batch,time,1]
+        c = MatMul(a, b)
+        d = Mul(c, mask)
+        output d)");
+    CHECK(shape_text(find_node(*graph, "d")->outputs[0]->type->shape) == "1x(batch * time)x48");
+    CHECK(shape_text(find_node(*graph, "d")->inputs[1]->type->shape) == "1x(batch * time)x1");
 }
 
 }  // namespace onnx2halide

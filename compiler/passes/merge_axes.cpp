@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+#include "ops/conv_packed.h"
+#include "ops/matrix_product.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Axes of a kernel's result that become one, the last of them; the others have one element then.
+struct Run {
+    size_t first, last;
+};
+
+std::vector<Dim> merged(std::vector<Dim> shape, const Run& run) {
+    for (size_t i = run.first; i < run.last; ++i) {
+        shape[run.last] *= shape[i];
+        shape[i] = 1;
+    }
+    return shape;
+}
+
+/// The node that gives a value this shape in its own memory.
+NewNode view(Value* value, const TensorType& type) {
+    return {"View", 1, {value}, {{"type", type}}, "onnx2halide"};
+}
+
+class AxisMerger {
+public:
+    AxisMerger(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
+
+    void merge(const std::vector<const Node*>& kernel) {
+        for (const Node* node : kernel) {
+            const auto run = gaining_run(*node);
+            if (!run) continue;
+            const TensorType& whole = node->outputs[0]->checked_type();
+            const bool all_follow = std::all_of(kernel.begin(), kernel.end(), [&](const Node* other) {
+                return other == node || follows(*other, whole, *run);
+            });
+            if (all_follow) merge(kernel, node, *run);
+            return;
+        }
+    }
+
+private:
+    /// The axes of a convolution's images or of a product's batch and rows, if they are faster as one.
+    std::optional<Run> gaining_run(const Node& node) const {
+        const auto generator = make_generator(node);
+        const size_t rank = node.outputs.empty() ? 0 : node.outputs[0]->checked_type().rank();
+        const auto* conv = dynamic_cast<const PackedConv*>(generator.get());
+        if (conv && conv->gains_from_one_row(target_)) return Run{2, rank - 1};
+        const auto* product = dynamic_cast<const MatrixProduct*>(generator.get());
+        if (product && product->gains_from_one_matrix(target_)) return Run{0, rank - 2};
+        return std::nullopt;
+    }
+
+    static bool has_run(const TensorType& type, const TensorType& whole, const Run& run) {
+        return type.rank() == whole.rank() && type.layout == whole.layout &&
+               std::equal(type.shape.begin() + run.first, type.shape.begin() + run.last + 1,
+                          whole.shape.begin() + run.first);
+    }
+
+    /// Whether a node computes each element from those at its place and from others that are the same along the run.
+    static bool follows(const Node& node, const TensorType& whole, const Run& run) {
+        const auto fits = [&](const Value* input) {
+            if (!input || has_run(input->checked_type(), whole, run)) return true;
+            const std::vector<Dim>& shape = input->checked_type().shape;
+            const size_t missing = whole.rank() - std::min(whole.rank(), shape.size());
+            for (size_t axis = std::max(run.first, missing); axis <= run.last; ++axis) {
+                if (!shape[axis - missing].is(1)) return false;
+            }
+            return true;
+        };
+        const TensorType& result = node.outputs.at(0)->checked_type();
+        return make_generator(node)->is_pointwise() && node.outputs.size() == 1 && result.shape == whole.shape &&
+               result.layout == whole.layout && std::all_of(node.inputs.begin(), node.inputs.end(), fits);
+    }
+
+    void merge(const std::vector<const Node*>& nodes, const Node* anchor, const Run& run) {
+        const TensorType whole = anchor->outputs[0]->checked_type();
+        for (const Node* node : nodes) {
+            for (size_t i = 0; i < node->inputs.size(); ++i) {
+                Value* input = node->inputs[i];
+                if (!input || is_made_by(nodes, *input)) continue;
+                const bool has_axes = node == anchor ? i == 0 : has_run(input->checked_type(), whole, run);
+                if (has_axes) graph_.set_input(node->outputs[0]->producer, i, merged_view(input, run));
+            }
+        }
+        Value* last = nodes.back()->outputs[0];
+        const TensorType type = last->checked_type();
+        for (const Node* node : nodes) node->outputs[0]->type->shape = merged(whole.shape, run);
+        Value* apart = add_behind(graph_, *last->producer, view(nullptr, type), last->name + "_axes");
+        merged_[{apart, shape_text(last->type->shape)}] = last;
+    }
+
+    static bool is_made_by(const std::vector<const Node*>& nodes, const Value& value) {
+        return std::find(nodes.begin(), nodes.end(), value.producer) != nodes.end();
+    }
+
+    /// The same memory with the axes of a run as one.
+    Value* merged_view(Value* value, const Run& run) {
+        TensorType type = value->checked_type();
+        type.shape = merged(type.shape, run);
+        const auto [place, is_new] = merged_.try_emplace({value, shape_text(type.shape)}, nullptr);
+        if (is_new)
+            place->second = add_node(graph_, view(value, type), value->name + "_merged", graph_.after(value->producer));
+        return place->second;
+    }
+
+    Graph& graph_;
+    const Target& target_;
+    std::map<std::pair<Value*, std::string>, Value*> merged_;  // views, by value and shape
+};
+
+}  // namespace
+
+void merge_axes(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target) {
+    AxisMerger merger(graph, target);
+    for (const std::vector<const Node*>& kernel : kernels) merger.merge(kernel);
+}
+
+}  // namespace onnx2halide
