@@ -45,7 +45,9 @@ bool is_control_flow(const Node& node) { return is_repetition(node) || (node.dom
 Repetition::Repetition(const Node& node) : body(&node.graph("body")), is_loop(node.op_type == "Loop") {
     const auto capture_count = static_cast<size_t>(node.integer("captures", 0));
     const size_t own = node.inputs.size() - capture_count, first = is_loop ? 2 : 0;
-    const auto scan_count = static_cast<size_t>(is_loop ? 0 : node.integer("num_scan_inputs"));
+    const int64_t given_scans = is_loop ? 0 : node.integer("num_scan_inputs");
+    if (!is_loop && given_scans < 1) throw CompileError("num_scan_inputs is {}, expected 1 or more", given_scans);
+    const auto scan_count = static_cast<size_t>(given_scans);
     if (own < first + scan_count) throw CompileError("has {} inputs, expected at least {}", own, first + scan_count);
     const size_t state_count = own - first - scan_count;
     if (body->inputs.size() != node.inputs.size())

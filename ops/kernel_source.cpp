@@ -1,6 +1,7 @@
 #include "ops/kernel_source.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -55,8 +56,15 @@ void KernelSource::reserve_symbols() {
     }
 }
 
+/// A letter and a number, `t3`, is what Halide calls what it makes itself: `t_3`.
+static std::string apart_from_halides(const std::string& name) {
+    const bool is_halides = name.size() > 1 && std::isalpha(static_cast<unsigned char>(name[0])) &&
+                            std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c); });
+    return is_halides ? fmt::format("{}_{}", name[0], name.substr(1)) : name;
+}
+
 std::string KernelSource::new_name(const std::string& hint) {
-    return names_.unique(naming_ == Naming::model ? hint : "v");
+    return names_.unique(naming_ == Naming::model ? apart_from_halides(hint) : "v");
 }
 
 Coordinates KernelSource::vars(size_t rank) {

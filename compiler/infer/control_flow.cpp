@@ -17,10 +17,10 @@ namespace onnx2halide {
 namespace {
 
 /// What a value that a graph reads of the graph around it is known to be.
-void pass_on(const Value* outer, Value* inner) {
+void pass_on(Value* outer, Value* inner) {
     if (!outer) throw CompileError("an input is missing");
     inner->type = outer->checked_type();
-    inner->known = outer->known;
+    inner->known = outer->known ? outer->known : memory_of(*outer).known;
     inner->constant = outer->constant;
 }
 
@@ -28,8 +28,11 @@ void pass_on(const Value* outer, Value* inner) {
 void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& inner) {
     for (size_t i = 0; i < inner.size(); ++i) {
         if (inner[i]->bindings.empty()) continue;
-        if (!outer[i]->known) outer[i]->known = inner[i]->known;
-        outer[i]->bindings.insert(outer[i]->bindings.end(), inner[i]->bindings.begin(), inner[i]->bindings.end());
+        Value& made = memory_of(*outer[i]);
+        for (Value* value : {outer[i], &made}) {
+            if (!value->known) value->known = inner[i]->known;
+        }
+        made.bindings.insert(made.bindings.end(), inner[i]->bindings.begin(), inner[i]->bindings.end());
         inner[i]->bindings.clear();
     }
 }

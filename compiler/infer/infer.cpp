@@ -15,6 +15,13 @@
 
 namespace onnx2halide {
 
+Value& memory_of(Value& value) {
+    Node* producer = value.producer;
+    const bool is_view =
+        producer && !value.constant && !is_control_flow(*producer) && make_generator(*producer)->is_view();
+    return is_view ? memory_of(*producer->inputs[0]) : value;
+}
+
 namespace {
 
 bool can_be_counted(const TensorType& type) {
@@ -93,14 +100,6 @@ bool has_typed_inputs(const Node& node) {
         if (input && !input->type) return false;
     }
     return true;
-}
-
-/// The value whose memory this one is: no step makes a view, after which a run could read it.
-Value& memory_of(Value& value) {
-    Node* producer = value.producer;
-    const bool is_view =
-        producer && !value.constant && !is_control_flow(*producer) && make_generator(*producer)->is_view();
-    return is_view ? memory_of(*producer->inputs[0]) : value;
 }
 
 /// Symbols for the elements of a small tensor, which a run reads when it has made the tensor.

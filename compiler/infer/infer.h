@@ -15,4 +15,7 @@ void infer_node(Node& node);
 /// the names of its own.
 void infer_added(Graph& graph, Node& node);
 
+/// The value whose memory a value has. No step makes a view: a run reads off the other what it reads off it.
+Value& memory_of(Value& value);
+
 }  // namespace onnx2halide

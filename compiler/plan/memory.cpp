@@ -81,9 +81,9 @@ private:
             case Step::Kind::repetition: plan_repetition(step); break;
             default: plan_step(step);
             }
+            // What blocks read they read until the last turn, also through views that only they have.
             for (const Value* input : step.inputs) {
-                if (input && program_.storage_of.contains(input))
-                    storage_of(input).last_step = std::max(storage_of(input).last_step, step.last);
+                if (input && program_.storage_of.contains(viewed(input))) extend(viewed(input), step.last);
             }
         }
     }

@@ -73,6 +73,27 @@ CAPTURED_AXES = """g (float[n,3] x, int64 turns) => (float[m,3] y, float[k,3] su
     }>
 }"""
 
+# Sizes in bodies are elements of what the graph outside computes, of which the body has a view.
+CAPTURED_SIZES = """g (float[n] x, float[m] q, bool choice) => (float[j] chosen, float[turns,k] all) {
+    sum = ReduceSum (x)
+    number = Cast <to = 7> (sum)
+    scalar = Squeeze (number)
+    one = Constant <value_ints = [1]> ()
+    size = Reshape (scalar, one)
+    chosen = If (choice) <then_branch = largest () => (float[a] first) {
+        first, places = TopK (q, size)
+    }, else_branch = front () => (float[b] part) {
+        start = Constant <value_ints = [0]> ()
+        part = Slice (q, start, size)
+    }>
+    goes = Constant <value = bool {1}> ()
+    turns = Constant <value = int64 {3}> ()
+    all = Loop (turns, goes) <body = turn (int64 i, bool on) => (bool on_out, float[c] slice) {
+        on_out = Identity (on)
+        slice, order = TopK (q, size)
+    }>
+}"""
+
 
 def random(*shape):
     return np.random.default_rng(len(shape)).random(shape, np.float32) + 0.5
@@ -82,6 +103,7 @@ CASES = {
     "growing": (GROWING, [{"a": random(n, m), "b": random(p, q), "turns": np.array(turns)} for n, m, p, q, turns in ((2, 3, 1, 4, 3), (1, 1, 2, 2, 1), (3, 1, 2, 5, 2))]),
     "steps": (STEPS, [{"x": random(*shape)} for shape in ((2, 3), (1, 1), (4, 7))]),
     "captured axes": (CAPTURED_AXES, [{"x": random(n, 3), "turns": np.array(turns)} for n, turns in ((2, 3), (1, 1))]),
+    "captured sizes": (CAPTURED_SIZES, [{"x": np.ones(n, np.float32), "q": random(7), "choice": np.array(choice)} for n, choice in ((3, True), (3, False), (6, True))]),
     "until": (UNTIL, [{"x": random(n), "limit": np.float32(limit), "whole": np.array(whole)} for n, limit, whole in ((4, 9, True), (5, 9, False), (7, 1000, True), (1, 0, True))]),
 }  # fmt: skip
 
@@ -97,3 +119,10 @@ def test_control_flow(name):
         for output, found in compiled.run_by_name(inputs).items():
             distance = difference(found, expected[output])
             assert not distance.exceeds(1e-6), (output, distance.text())
+
+
+def test_scan_of_nothing():
+    text = "g (float[n] x) => (float[n] y) { y = Scan <num_scan_inputs = -1, body = b (float v) => (float w) { w = Neg (v) }> (x) }"
+    with pytest.raises(onnx2halide.CompileError) as error:
+        onnx2halide.compile(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'))
+    assert str(error.value).endswith("node 'y' (Scan): num_scan_inputs is -1, expected 1 or more")
