@@ -75,19 +75,25 @@ Value* scaled(Expansion& expansion, Value* sums, Value* scale) {
     return expansion.add("scaled", {"Mul", 14, {sums, scale}});
 }
 
-/// Sums quantised by the scale at input `y_scale` and the zero point behind it, as one product with the ratio
-/// of the scales.
-Value* requantised(Expansion& expansion, Value* sums, const Scales& scales, size_t y_scale) {
-    check_scalar(expansion, y_scale);
-    Value* ratio = expansion.add("ratio", {"Div", 14, {scale_of_product(expansion, scales), expansion.input(y_scale)}});
+/// Sums as floats that are multiplied by their scale's ratio to the result's, quantised with the zero point at an
+/// input.
+Value* requantised(Expansion& expansion, Value* sums, Value* ratio, size_t y_zero_point) {
     Value* one = real_constant(expansion, "one", 1);
-    check_scalar(expansion, y_scale + 1);
-    Value* zero_point = expansion.optional_input(y_scale + 1);
+    check_scalar(expansion, y_zero_point);
+    Value* zero_point = expansion.optional_input(y_zero_point);
     const ElementType type = (zero_point ? zero_point : expansion.input(0))->checked_type().element;
     return expansion.add("quantised", {"QuantizeLinear",
                                        21,
                                        {scaled(expansion, sums, ratio), one, zero_point},
                                        {{"output_dtype", static_cast<int64_t>(type)}}});
+}
+
+/// Sums quantised by the scale at input `y_scale` and the zero point behind it, as one product with the ratio
+/// of the scales.
+Value* requantised(Expansion& expansion, Value* sums, const Scales& scales, size_t y_scale) {
+    check_scalar(expansion, y_scale);
+    Value* ratio = expansion.add("ratio", {"Div", 14, {scale_of_product(expansion, scales), expansion.input(y_scale)}});
+    return requantised(expansion, sums, ratio, y_scale + 1);
 }
 
 /// Axes of a tensor behind its first ones.
@@ -160,6 +166,33 @@ std::vector<Value*> expand_dynamic_quantize_matmul(Expansion& expansion) {
     return {with_bias(expansion, result, 4)};
 }
 
+/// Sums of two centred matrices, either of which may be transposed, and of C where there is one. A vector of B's zero
+/// points runs along its columns.
+Value* qgemm_sums(Expansion& expansion) {
+    check_scalar(expansion, 2);
+    check_operand(expansion, {"a", 0, 2});
+    Value *a = expansion.input(0), *zero_point = expansion.optional_input(2);
+    if (expansion.node().integer("transA", 0) != 0)
+        a = expansion.add("a_transposed", {"Transpose", 13, {a}, {{"perm", std::vector<int64_t>{1, 0}}}});
+    a = centred(expansion, "a", a, zero_point && is_zero(zero_point) ? nullptr : zero_point);
+    const int64_t trans_b = expansion.node().integer("transB", 0) != 0;
+    Value* b = centred(expansion, {"b", 3, 5, trans_b});
+    Value* sums = expansion.add("sums", {"Gemm", 13, {a, b}, {{"transB", trans_b}}});
+    return expansion.has_input(6) ? expansion.add("with_c", {"Add", 14, {sums, expansion.input(6)}}) : sums;
+}
+
+/// The result has the type of its zero point; without one it is of floats.
+std::vector<Value*> expand_qgemm(Expansion& expansion) {
+    check_scalar(expansion, 1);
+    check_scalar(expansion, 7);
+    Value *sums = qgemm_sums(expansion), *scale = expansion.input(1);
+    const float alpha = expansion.node().real("alpha", 1);
+    if (alpha != 1) scale = expansion.add("scaled_a", {"Mul", 14, {scale, real_constant(expansion, "alpha", alpha)}});
+    scale = expansion.add("scale", {"Mul", 14, {scale, expansion.input(4)}});
+    if (expansion.has_input(7)) scale = expansion.add("ratio", {"Div", 14, {scale, expansion.input(7)}});
+    return {expansion.has_input(8) ? requantised(expansion, sums, scale, 8) : scaled(expansion, sums, scale)};
+}
+
 }  // namespace
 
 std::vector<Operator> quantised_products() {
@@ -168,6 +201,7 @@ std::vector<Operator> quantised_products() {
         {"QLinearConv", 10, make_composite<expand_qlinear_conv>},
         {"MatMulInteger", 10, make_composite<expand_matmul_integer>},
         {"QLinearMatMul", 10, make_composite<expand_qlinear_matmul>},
+        {"QGemm", 1, make_composite<expand_qgemm>, "com.microsoft"},
         {"QLinearMul", 1, make_composite<expand_qlinear_mul>, "com.microsoft"},
         {"DynamicQuantizeMatMul", 1, make_composite<expand_dynamic_quantize_matmul>, "com.microsoft"},
         {"MatMulIntegerToFloat", 1, make_composite<expand_matmul_integer_to_float>, "com.microsoft"},

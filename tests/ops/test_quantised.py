@@ -153,6 +153,25 @@ def products():
     yield microsoft("DynamicQuantizeMatMul", [x(7, 17, between=(0, 0)), weights(17, 9), f32(0.02)])
 
 
+def gemms():
+    bias = np.arange(-4, 5, dtype=np.int32) * 1000
+    as_bytes, result = [f32(0.02), uint8(120)], [f32(0.7), uint8(100)]
+    for shape in ((9,), (7, 1), (7, 9), (), (1,)):
+        yield microsoft("QGemm", [u8(7, 16), *as_bytes, weights(16, 9), f32(0.01), int8(3), np.resize(bias, shape), *result])
+    for trans_a, trans_b in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        left, right = ((16, 7) if trans_a else (7, 16)), ((9, 16) if trans_b else (16, 9))
+        transposed = {"transA": trans_a, "transB": trans_b}
+        by_column = [scale(9), weights(9)]
+        yield microsoft("QGemm", [u8(*left), *as_bytes, weights(*right), scale(9), np.zeros(9, int8), bias, *result], **transposed)
+        yield microsoft("QGemm", [u8(*left), *as_bytes, weights(*right), *by_column, bias], alpha=0.5, **transposed)
+        yield microsoft("QGemm", [i8(*left), x(between=(0.01, 0.1)), i8(), i8(*right), *by_column, bias, f32(0.7), int8(3)], alpha=0.3, **transposed)
+    for dtype in (int8, uint8):
+        yield microsoft("QGemm", [u8(7, 17), *as_bytes, weights(17, 9, dtype=dtype), f32(0.01), dtype(99), None, *result])
+    yield microsoft("QGemm", [i8(64, 128), f32(0.02), int8(-7), weights(128, 48), scale(48), np.zeros(48, int8), x(48, dtype="int32", between=(-999, 999))])
+    yield microsoft("QGemm", [u8(7, 16), *as_bytes, weights(16, 9), f32(0.01), int8(3), bias, f32(0.7)])
+    yield microsoft("QGemm", [u8(7, 16), *as_bytes, weights(16, 9), f32(0.01), int8(3), bias, None, uint8(100)])
+
+
 def microsoft(op: str, operands: list, steps: int = 0, **attributes) -> Quantised:
     return Quantised(op, operands, {"domain": MICROSOFT, **attributes}, engine=OnnxRuntime, steps=steps)
 
@@ -188,7 +207,7 @@ class Given(Input):
         return self.array
 
 
-CASES = [case for family in (quantise, convolutions, products, microsoft_operators) for case in family()]
+CASES = [case for family in (quantise, convolutions, products, gemms, microsoft_operators) for case in family()]
 
 
 def far_apart(got: np.ndarray, expected: np.ndarray, case: Quantised, inputs: dict) -> str:

@@ -12,6 +12,7 @@ _WEIGHTS = {
     "QLinearMatMul": (0, [(3, 5)]),
     "QLinearConv": (0, [(3, 5)]),
     "MatMulIntegerToFloat": (0, [(1, 5)]),
+    "QGemm": (0, [(3, 5)]),
     "QAttention": (0, [(1, 7)]),
     "DynamicQuantizeMatMul": (None, [(1, 3)]),
     "DynamicQuantizeLSTM": (None, [(1, 9), (2, 11)]),
