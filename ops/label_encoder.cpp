@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/composite.h"
 #include "ops/families.h"
+#include "ops/host_node.h"
 #include "ops/replaced_node.h"
 
 namespace onnx2halide {
@@ -116,6 +118,16 @@ public:
     }
 };
 
+/// What OneHotEncoder makes of x.
+TensorType one_hot_type(const TensorType& x, const TensorType& categories) {
+    if ((x.element == string) != (categories.element == string))
+        throw CompileError("categories have type {}, but input 0 has {}", info(categories.element).name,
+                           info(x.element).name);
+    std::vector<Dim> shape = x.shape;
+    shape.push_back(categories.shape[0]);
+    return {float32, shape};
+}
+
 /// OneHotEncoder, likewise.
 class OneHotEncoder : public ReplacedNode {
 public:
@@ -124,17 +136,39 @@ public:
 
     std::vector<TensorType> infer() const override {
         StringTable strings;
-        const Constant categories = read_categories(node_, strings);
-        if ((in(0).element == string) != (categories.element == string))
-            throw CompileError("categories have type {}, but input 0 has {}", info(categories.element).name,
-                               info(in(0).element).name);
-        if (node_.integer("zeros", 1) == 0)
-            throw CompileError("zeros is 0, expected 1: categories that are not there cannot fail");
-        std::vector<Dim> shape = in(0).shape;
-        shape.push_back(categories.elements());
-        return {TensorType(float32, shape)};
+        return {one_hot_type(in(0), read_categories(node_, strings).type())};
     }
 };
+
+/// OneHotEncoder that fails on what is no category: the compiler's own operator (domain onnx2halide), a function in
+/// runtime/one_hot.c. Input 1 holds the categories.
+class OneHotOfKnown : public HostNode {
+public:
+    using HostNode::HostNode;
+    bool takes_strings() const override { return true; }
+
+    std::vector<TensorType> infer() const override { return {one_hot_type(in(0), in(1))}; }
+    HostCall host_call() const override { return {"onnx2halide_one_hot", {in(0).element == string ? "1" : "0"}, 2}; }
+};
+
+std::vector<Value*> expand_one_hot_of_known(Expansion& expansion) {
+    const Node& node = expansion.node();
+    const std::vector<std::string> texts = node.strings("cats_strings");
+    Value* categories = texts.empty() ? expansion.constant("categories", row_of(node.integers("cats_int64s")))
+                                      : expansion.constant("categories", {static_cast<int64_t>(texts.size())}, texts);
+    return {expansion.add("columns", {"OneHotOfKnown", 1, {expansion.input(0), categories}, {}, "onnx2halide"})};
+}
+
+/// OneHotEncoder with zeros = 0.
+class StrictOneHotEncoder : public Composite {
+public:
+    explicit StrictOneHotEncoder(const Node& node) : Composite(node, expand_one_hot_of_known) {}
+    bool takes_strings() const override { return true; }
+};
+
+std::unique_ptr<NodeGenerator> make_one_hot_encoder(const Node& node) {
+    return node.integer("zeros", 1) == 0 ? make<StrictOneHotEncoder>(node) : make<OneHotEncoder>(node);
+}
 
 /// Replaces each element of input 0 by the value of its key: the compiler's own operator (domain onnx2halide). Inputs
 /// behind it are the constants of an Encoding.
@@ -216,7 +250,8 @@ Encoding read_encoding(const Node& node, StringTable& strings) {
 std::vector<Operator> encoder_operators() {
     return {{"LabelEncoder", 1, make<LabelEncoder>, "ai.onnx.ml"},
             {"CategoryMapper", 1, make<LabelEncoder>, "ai.onnx.ml"},
-            {"OneHotEncoder", 1, make<OneHotEncoder>, "ai.onnx.ml"},
+            {"OneHotEncoder", 1, make_one_hot_encoder, "ai.onnx.ml"},
+            {"OneHotOfKnown", 1, make<OneHotOfKnown>, "onnx2halide"},
             {"Lookup", 1, make<Lookup>, "onnx2halide"}};
 }
 

@@ -1,6 +1,6 @@
-/* Operators whose results have sizes, or whose computations an end, that only their inputs' elements tell, so no kernel
- * can compute them. Each takes the session, what messages call its node, its attributes, its inputs (NULL where
- * omitted) and its results. */
+/* Operators whose results have sizes, or whose computations an end, that only their inputs' elements tell, or that fail
+ * on some elements, so no kernel can compute them. Each takes the session, what messages call its node, its attributes,
+ * its inputs (NULL where omitted) and its results. */
 #ifndef ONNX2HALIDE_HOST_OPERATORS_H
 #define ONNX2HALIDE_HOST_OPERATORS_H
 
@@ -55,5 +55,10 @@ int onnx2halide_insert_axes(onnx2halide_session* session, const char* node, cons
                             const halide_buffer_t* axes, onnx2halide_result longer);
 int onnx2halide_remove_axes(onnx2halide_session* session, const char* node, const halide_buffer_t* shape,
                             const halide_buffer_t* axes, onnx2halide_result shorter);
+
+/* OneHotEncoder (ai.onnx.ml) with zeros = 0: float32, a new last axis with a 1 in the place of each element's category,
+ * the last of equal ones. Categories are int64 or strings. Fails on an element that is none of them. */
+int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_string, const halide_buffer_t* x,
+                        const halide_buffer_t* categories, onnx2halide_result result);
 
 #endif

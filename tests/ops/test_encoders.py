@@ -11,7 +11,8 @@ TYPES = (TensorProto.INT64, TensorProto.FLOAT, TensorProto.INT32, TensorProto.IN
 
 def model(op: str, x: np.ndarray, result: int, version: int = 4, **attributes):
     node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
-    shape = [*x.shape, len(attributes["cats_int64s"])] if op == "OneHotEncoder" else x.shape
+    categories = attributes.get("cats_int64s") or attributes.get("cats_strings")
+    shape = [*x.shape, len(categories)] if op == "OneHotEncoder" else x.shape
     ports = [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)]
     graph = helper.make_graph([node], "encoder", ports, [helper.make_tensor_value_info("y", result, shape)])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", version), helper.make_opsetid("", 21)], ir_version=10)
@@ -73,11 +74,40 @@ def test_one_hot(dtype):
         check(model("OneHotEncoder", x, TensorProto.FLOAT, cats_int64s=[3, 5, 3, 7, -3]), x)
 
 
+KNOWN = [
+    ([1, 2], [[1, 2, 2], [2, 1, 1]], "int64", 5, "5"),
+    ([1, 2, 1], [2, 1], "int64", -(2**63), "-9223372036854775808"),
+    ([0, 2], [0.9, -0.5, 2], "float32", 3.5, "3.5"),
+    ([0, 2], [2.5], "float64", np.nan, "nan"),
+    ([0, 2], [2.5], "float64", 1e300, "1e+300"),
+    (["a", "", "a"], ["", "a"], "object", "long " * 30, "'long long long long long long long long '"),
+]
+
+
+@pytest.mark.parametrize("categories, elements, dtype, unknown, text", KNOWN)
+def test_one_hot_of_known(categories, elements, dtype, unknown, text):
+    """An element that is no category is an error, and the session works on."""
+    x = np.array(elements, dtype)
+    case = model("OneHotEncoder", x, TensorProto.FLOAT, zeros=0, **{f"cats_{'strings' if dtype == 'object' else 'int64s'}": categories})
+    case.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    case.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    compiled = onnx2halide.compile(case)
+    other = np.full((1, *x.shape[1:]), unknown, x.dtype)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled.run([x])[0], OnnxRuntime(case).run({"x": x})["y"])
+        with pytest.raises(Exception, match="Unknown Category and zeros = 0"):
+            OnnxRuntime(case).run({"x": other})
+        with pytest.raises(ValueError) as error:
+            compiled.run([other])
+        assert f"(ai.onnx.ml.OneHotEncoder): input 0 has the element {text}, expected a category" in str(error.value)
+
+
 ERRORS = [
     ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "keys have type string, expected int64 as input 0"),
     ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "there are 2 keys, expected 1 as there are values"),
     ("LabelEncoder", {"keys_floats": [1.0], "values_int64s": [1]}, "keys have type float32, expected int64 as input 0"),
-    ("OneHotEncoder", {"cats_int64s": [1], "zeros": 0}, "zeros is 0, expected 1: categories that are not there cannot fail"),
+    ("OneHotEncoder", {"cats_strings": ["a"], "zeros": 1}, "categories have type string, but input 0 has int64"),
+    ("OneHotEncoder", {"cats_strings": ["a"], "zeros": 0}, "categories have type string, but input 0 has int64"),
 ]
 
 

@@ -1,0 +1,58 @@
+#include "host_operators.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* An element as categories are compared with it: a float without its fraction. Returns 0 where that is no int64. */
+static int category_of(const halide_buffer_t* x, int64_t i, int64_t* category) {
+    if (x->type.code == halide_type_float) {
+        const double real = x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i];
+        const int is_known = real >= -0x1p63 && real < 0x1p63;
+        *category = is_known ? (int64_t)real : 0;
+        return is_known;
+    }
+    *category = x->type.bits == 64 ? ((const int64_t*)x->host)[i] : ((const int32_t*)x->host)[i];
+    return 1;
+}
+
+/* The last place of an element among the categories; -1 where it has none. */
+static int64_t place_of(const halide_buffer_t* x, int64_t i, const halide_buffer_t* categories) {
+    int64_t category, place = categories->dim[0].extent;
+    if (!category_of(x, i, &category)) return -1;
+    while (--place >= 0 && ((const int64_t*)categories->host)[place] != category) continue;
+    return place;
+}
+
+static int fail_on_unknown(onnx2halide_session* session, const char* node, int is_string, const halide_buffer_t* x,
+                           int64_t i) {
+    char element[64];
+    int64_t number = 0;
+    category_of(x, i, &number);
+    if (is_string)
+        snprintf(element, sizeof element, "'%.40s'", onnx2halide_text_of(session, number).text);
+    else if (x->type.code != halide_type_float)
+        snprintf(element, sizeof element, "%lld", (long long)number);
+    else
+        snprintf(element, sizeof element, "%g",
+                 x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i]);
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: input 0 has the element %s, expected a category",
+                            node, element);
+}
+
+int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_string, const halide_buffer_t* x,
+                        const halide_buffer_t* categories, onnx2halide_result result) {
+    const int64_t columns = categories->dim[0].extent;
+    const int64_t count = (int64_t)(onnx2halide_tensor_bytes(x) / onnx2halide_element_bytes(x));
+    int64_t dims[ONNX2HALIDE_MAX_RANK + 1];
+    float* to = NULL;
+    onnx2halide_get_dims(x, dims);
+    dims[x->dimensions] = columns;
+    RUN(onnx2halide_make_result(session, result, x->dimensions + 1, dims, (void**)&to));
+    if (count > 0) memset(to, 0, (size_t)(count * columns) * sizeof *to);
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t place = place_of(x, i, categories);
+        if (place < 0) return fail_on_unknown(session, node, is_string, x, i);
+        to[i * columns + place] = 1;
+    }
+    return 0;
+}
