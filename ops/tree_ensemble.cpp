@@ -256,6 +256,14 @@ private:
     TreeEnsemble ensemble_;
 };
 
+/// Of several scores of a leaf onnxruntime, which settles what ONNX leaves open, takes the first where there is one
+/// target; those of one of several targets it aggregates.
+void keep_first_scores(TreeEnsemble& ensemble) {
+    for (TreeEnsemble::Node& node : ensemble.nodes) {
+        if (node.scores.size() > 1) node.scores.resize(1);
+    }
+}
+
 void check_targets(const TreeEnsemble& ensemble) {
     // Kernels count elements in 32 bits.
     if (ensemble.targets < 1 || ensemble.targets > INT32_MAX)
@@ -301,6 +309,7 @@ TreeEnsemble read_tree_ensemble(const Node& node, StringTable& strings) {
     }
     check_targets(ensemble);
     check_trees(ensemble);
+    if (ensemble.targets == 1) keep_first_scores(ensemble);
     return ensemble;
 }
 

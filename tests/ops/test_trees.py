@@ -108,6 +108,27 @@ def test_two_classes(base, only, positive):
     check_all([classifier(forest, post_transform=transform, **bases) for transform in TRANSFORMS[:-1]], rows(50))
 
 
+def with_more_scores(forest: Forest) -> Forest:
+    """Leaves have further scores of the same targets, some of them far behind the first ones."""
+    rng = np.random.default_rng(2)
+    more = [(*score[:3], float(np.float32(rng.normal()))) for score in forest.scores if rng.random() < 0.7]
+    forest.scores += [more[i] for i in rng.permutation(len(more))] + more[::2]
+    return forest
+
+
+@pytest.mark.parametrize("targets, per_leaf", [(1, 1), (2, 1), (3, 0), (3, 3)])
+def test_scores_of_same_target(targets, per_leaf):
+    """Of a single target the first one counts."""
+    forest = with_more_scores(Forest(targets=targets, per_leaf=per_leaf))
+    check_all([regressor(forest, aggregate_function=aggregate) for aggregate in ("SUM", "AVERAGE", "MIN", "MAX")], rows(1), rows(50))
+
+
+@pytest.mark.parametrize("classes, only", [(1, None), (2, (0,)), (2, (1,)), (2, None), (3, None)])
+def test_scores_of_same_class(classes, only):
+    forest = with_more_scores(Forest(targets=classes, per_leaf=classes, only=only))
+    check_all([classifier(forest), classifier(forest, base_values=[0.25] * classes)], rows(1), rows(50))
+
+
 @pytest.mark.parametrize("classes, per_leaf, only", [(1, 1, None), (3, 0, None), (4, 4, None), (4, 2, (1, 3))])
 def test_classes(classes, per_leaf, only):
     kind = {"targets": classes, "per_leaf": per_leaf, "only": only}
