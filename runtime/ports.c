@@ -110,7 +110,7 @@ static int take_tensor(onnx2halide_session* session, const onnx2halide_port* por
 /* A map's keys are a tensor of rank 1. */
 static onnx2halide_port keys_of(const onnx2halide_port* map) {
     static const int64_t any = -1;
-    return (onnx2halide_port){NULL, map->type, 1, &any, ONNX2HALIDE_TENSOR, NULL};
+    return (onnx2halide_port){NULL, map->type, 1, &any, ONNX2HALIDE_TENSOR, NULL, NULL};
 }
 
 static int take_map(onnx2halide_session* session, const onnx2halide_port* port, const onnx2halide_value* value,

@@ -18,16 +18,20 @@ class PortTable {
 public:
     PortTable(std::string direction) : direction_(std::move(direction)) {}
 
-    void add(const TensorType& type, const std::string& name) {
-        rows_ += fmt::format("    {},\n", row(type, string_literal(name), fmt::format("{}_{}", direction_, count_++)));
+    /// `least` are the least extents of a tensor, where the table has them.
+    void add(const TensorType& type, const std::string& name, const std::vector<int64_t>& least = {}) {
+        const std::string prefix = fmt::format("{}_{}", direction_, count_++);
+        const std::string text = row(type, string_literal(name), prefix);
+        rows_ += fmt::format("    {{{}, {}}},\n", text, least.empty() ? "NULL" : array(prefix + "_least", least));
     }
 
     std::string text(const std::string& model) const {
-        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}    {{NULL, 0, 0, NULL, 0, NULL}},\n}};\n",
+        return fmt::format("{}const onnx2halide_port {}_{}s[] = {{\n{}    {{NULL, 0, 0, NULL, 0, NULL, NULL}},\n}};\n",
                            arrays_, model, direction_, rows_);
     }
 
 private:
+    /// All of a row but the last field.
     std::string row(const TensorType& type, const std::string& name, const std::string& prefix) {
         return type.box ? box_row(*type.box, name, prefix) : tensor_row(type, type.rank(), name, prefix);
     }
@@ -36,28 +40,42 @@ private:
     std::string tensor_row(const TensorType& type, int64_t rank, const std::string& name, const std::string& prefix) {
         std::string dims = "NULL";
         if (rank > 0) {
-            dims = prefix + "_dims";
             std::vector<int64_t> extents;
             for (const Dim& dim : type.shape) extents.push_back(dim.constant().value_or(-1));
-            arrays_ += fmt::format("static const int64_t {}[] = {{{}}};\n", dims, fmt::join(extents, ", "));
+            dims = array(prefix + "_dims", extents);
         }
-        return fmt::format("{{{}, {}, {}, {}, 0, NULL}}", name, static_cast<int>(type.element), rank, dims);
+        return fmt::format("{}, {}, {}, {}, 0, NULL", name, static_cast<int>(type.element), rank, dims);
     }
 
     std::string box_row(const BoxType& box, const std::string& name, const std::string& prefix) {
         const bool has_rank = box.holds_boxes() || box.rank == BoxType::Rank::known;
         const std::string item = prefix + "_item",
                           inner = has_rank ? row(box.item, "NULL", item) : tensor_row(box.item, -1, "NULL", item);
-        arrays_ += fmt::format("static const onnx2halide_port {} = {};\n", item, inner);
+        arrays_ += fmt::format("static const onnx2halide_port {} = {{{}, NULL}};\n", item, inner);
         const std::string_view kind = box.kind == BoxType::Kind::sequence   ? "ONNX2HALIDE_SEQUENCE"
                                       : box.kind == BoxType::Kind::optional ? "ONNX2HALIDE_OPTIONAL"
                                                                             : "ONNX2HALIDE_MAP";
-        return fmt::format("{{{}, {}, 0, NULL, {}, &{}}}", name, static_cast<int>(box.key), kind, item);
+        return fmt::format("{}, {}, 0, NULL, {}, &{}", name, static_cast<int>(box.key), kind, item);
+    }
+
+    /// Makes an array of this name.
+    std::string array(const std::string& name, const std::vector<int64_t>& numbers) {
+        arrays_ += fmt::format("static const int64_t {}[] = {{{}}};\n", name, fmt::join(numbers, ", "));
+        return name;
     }
 
     std::string direction_, arrays_, rows_;
     size_t count_ = 0;
 };
+
+/// The least extents of an input; none where all are known.
+std::vector<int64_t> least_extents(const TensorType& type) {
+    const bool is_open = std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return !d.constant(); });
+    if (type.box || !is_open) return {};
+    std::vector<int64_t> least;
+    for (const Dim& dim : type.shape) least.push_back(*dim.lower_bound());
+    return least;
+}
 
 class HostProgram {
 public:
@@ -163,7 +181,8 @@ private:
 
     std::string ports() const {
         PortTable inputs("input"), outputs("output");
-        for (const Value* input : graph_.inputs) inputs.add(input->port_type(), input->name);
+        for (const Value* input : graph_.inputs)
+            inputs.add(input->port_type(), input->name, least_extents(input->port_type()));
         for (size_t i = 0; i < graph_.outputs.size(); ++i)
             outputs.add(graph_.outputs[i]->port_type(), graph_.output_names[i]);
         return inputs.text(program_.name) + outputs.text(program_.name);

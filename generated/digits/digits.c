@@ -45,13 +45,13 @@ enum {
 
 static const int64_t input_0_dims[] = {1, 1, 8, 8};
 const onnx2halide_port digits_inputs[] = {
-    {"image", 1, 4, input_0_dims, 0, NULL},
-    {NULL, 0, 0, NULL, 0, NULL},
+    {"image", 1, 4, input_0_dims, 0, NULL, NULL},
+    {NULL, 0, 0, NULL, 0, NULL, NULL},
 };
 static const int64_t output_0_dims[] = {1, 10};
 const onnx2halide_port digits_outputs[] = {
-    {"probabilities", 1, 2, output_0_dims, 0, NULL},
-    {NULL, 0, 0, NULL, 0, NULL},
+    {"probabilities", 1, 2, output_0_dims, 0, NULL, NULL},
+    {NULL, 0, 0, NULL, 0, NULL, NULL},
 };
 
 /* Shapes of the inputs, then of the outputs, outermost dim first. */

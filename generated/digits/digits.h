@@ -97,6 +97,7 @@ typedef struct onnx2halide_port {
     /* What a sequence, map or optional value holds, without a name; NULL of a tensor. A map's own type is that of its
      * keys. Tensors inside may be of rank -1: of any. */
     const struct onnx2halide_port* item;
+    const int64_t* least; /* the least of each dim, of an input of which the model leaves any open; else NULL */
 } onnx2halide_port;
 
 /* Zero-initialise, set size to sizeof(onnx2halide_options), then whatever differs from the defaults. */

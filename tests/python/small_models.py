@@ -26,6 +26,13 @@ def dense() -> onnx.ModelProto:
     return make(nodes, *ports, [numpy_helper.from_array(WEIGHTS, "W")])
 
 
+def windows() -> onnx.ModelProto:
+    """A convolution of 7x5 places without padding, of an image of any size."""
+    nodes = [helper.make_node("Conv", ["image", "W"], ["y"])]
+    ports = [("image", TensorProto.FLOAT, ["batch", 1, "height", "width"])], [("y", TensorProto.FLOAT, ["batch", 1, "rows", "columns"])]
+    return make(nodes, *ports, [numpy_helper.from_array(np.ones((1, 1, 7, 5), np.float32), "W")])
+
+
 def difference_of_two() -> onnx.ModelProto:
     ports = [("a", TensorProto.FLOAT, [2, 3]), ("b", TensorProto.FLOAT, [3])], [("y", TensorProto.FLOAT, [2, 3])]
     return make([helper.make_node("Sub", ["a", "b"], ["y"])], *ports)

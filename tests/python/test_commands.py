@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
-from small_models import WEIGHTS, dense, difference_of_two, make, unary
+from small_models import WEIGHTS, dense, difference_of_two, make, unary, windows
 
 from onnx2halide.compare import default_floor, difference
 from onnx2halide.compiler import find_compiler
@@ -297,6 +297,12 @@ def test_verify_skips_what_nothing_reads(command, tmp_path):
     done = command("verify", "dropout.onnx", "--against", "reference")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("values of the graph are equal\ndropout.onnx: not compared, because nothing reads them: mask\n")
+
+
+def test_verify_makes_images_as_large_as_windows(command, tmp_path):
+    onnx.save(windows(), tmp_path / "windows.onnx")
+    done = command("verify", "windows.onnx")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_python_can_be_named(command, monkeypatch):

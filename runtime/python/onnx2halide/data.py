@@ -2,7 +2,7 @@
 
 import pathlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,20 +34,25 @@ def data_sets(place: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> l
 
 def sample(inputs: list[Port], seed: int = 0, open_dim: int = 2) -> dict[str, np.ndarray]:
     """Seeded inputs. Numbers are normal; integers are 0 or 1, which are indices and masks for any model. Dims that the model leaves
-    open are `open_dim`."""
+    open are `open_dim`, or the least that it takes where that is more."""
     rng = np.random.default_rng(seed)
-    return {port.name: _sample(rng, port, tuple(open_dim if size is None else size for size in port.shape)) for port in inputs}
+    return {port.name: _sample(rng, port, _sizes(port, open_dim)) for port in inputs}
 
 
 def usual_inputs(place: pathlib.Path, model, declared: list[Port] | None = None) -> dict[str, np.ndarray]:
     """Inputs for timing a Model, in its order: a sample of the `declared` shapes if any are given; else the first inputs that ship in the
-    folder `place`, or a sample. Open dims are 1 in samples."""
-    names = [port.name for port in model.inputs]
+    folder `place`, or a sample. Open dims are 1 in samples, or the least that the model takes."""
     if declared is not None:
-        values = sample(declared, open_dim=1)
-        return {name: values[name] for name in names}
+        shapes = {port.name: port.shape for port in declared}
+        return sample([replace(port, shape=shapes[port.name]) for port in model.inputs], open_dim=1)
+    names = [port.name for port in model.inputs]
     shipped = [data.inputs for data in data_sets(place, model.inputs, model.outputs) if set(data.inputs) == set(names)]
     return {name: shipped[0][name] for name in names} if shipped else sample(model.inputs, open_dim=1)
+
+
+def _sizes(port: Port, open_dim: int) -> tuple[int, ...]:
+    least = port.least or (open_dim,) * len(port.shape)
+    return tuple(max(open_dim, bound) if size is None else size for size, bound in zip(port.shape, least))
 
 
 def _sample(rng: np.random.Generator, port: Port, shape: tuple[int, ...]) -> np.ndarray:

@@ -26,6 +26,7 @@ CPort._fields_ = [
     ("dims", ctypes.POINTER(ctypes.c_int64)),
     ("kind", ctypes.c_int32),
     ("item", ctypes.POINTER(CPort)),
+    ("least", ctypes.POINTER(ctypes.c_int64)),
 ]
 
 
@@ -53,6 +54,7 @@ class Port:
     dtype: np.dtype
     shape: tuple[int | None, ...] | None  # None where the model leaves a dim open; as a whole where tensors in a box have any shape
     code: int = 0  # ONNX's, of the element type
+    least: tuple[int, ...] = ()  # of each dim, of an input of which any is open
 
     kind = TENSOR
 
@@ -102,6 +104,7 @@ class BoxPort:
 
     dtype = np.dtype(object)
     shape = ()
+    least = ()
 
     def array(self, value):
         """The value with all its tensors as arrays. Raises TypeError or ValueError where it does not fit."""
@@ -121,7 +124,8 @@ def read_port(row: CPort, name: str = "") -> Port | BoxPort:
     name = row.name.decode() if row.name is not None else name
     if row.kind == TENSOR:
         shape = None if row.rank < 0 else tuple(None if row.dims[i] < 0 else row.dims[i] for i in range(row.rank))
-        return Port(name, dtype_of(row.type), shape, row.type)
+        least = tuple(row.least[: row.rank]) if row.least else ()
+        return Port(name, dtype_of(row.type), shape, row.type, least)
     key = Port(name, dtype_of(row.type), (None,), row.type) if row.kind == MAP else None
     return BoxPort(name, row.kind, read_port(row.item.contents, name), key)
 
