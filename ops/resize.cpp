@@ -176,8 +176,12 @@ Dim Resize::first_tap(const Axis& axis) const {
     if (!antialias_) return 1 - reach;
     const auto in = axis.input.constant(), out = axis.output.constant();
     // What a run scales reaches as far as what it shrinks to that size: a tap more weighs nothing.
-    if (axis.scale_at || (axis.scale == 0 && !(in && out)))
-        return 1 - max(Dim(reach), ceil_div(axis.input * reach, max(axis.output, Dim(1))));
+    if (axis.scale_at || (axis.scale == 0 && !(in && out))) {
+        // A size that is rounded may be a half above what the scale makes of the input.
+        const int64_t parts = ratio_policy() == "stretch" ? 1 : 2;
+        return 1 -
+               max(Dim(reach), ceil_div(axis.input * (reach * parts), max(axis.output * parts - (parts - 1), Dim(1))));
+    }
     const double scale = axis.scale != 0 ? axis.scale : static_cast<double>(*out) / static_cast<double>(*in);
     return static_cast<int64_t>(std::floor(-static_cast<double>(reach) / std::min(scale, 1.0))) + 1;
 }
@@ -299,14 +303,9 @@ Dim Resize::flops() const {
 namespace {
 
 std::unique_ptr<NodeGenerator> make_resize(const Node& node) {
-    const bool is_first = node.op_type == "Upsample" || node.version < 11;
-    const size_t scales = is_first ? 1 : 2;
-    const bool has_scales =
-        node.has("scales") || (node.has_input(scales) && !node.inputs[scales]->checked_type().elements().is(0));
-    const bool keeps_ratio = node.string("keep_aspect_ratio_policy", "stretch") != "stretch";
-    const bool is_open = has_scales ? !node.has("scales") && is_known_at_run_time(node, scales)
-                                    : keeps_ratio && is_open_at_compile_time(node, 3);
-    return is_open ? std::make_unique<EarlyComposite>(node, expand_resize) : make<Resize>(node);
+    auto resize = std::make_unique<Resize>(node);
+    if (resize->is_sized_by_run()) return std::make_unique<EarlyComposite>(node, expand_resize);
+    return resize;
 }
 
 }  // namespace

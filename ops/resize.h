@@ -14,6 +14,10 @@ public:
     void schedule(KernelSource& source) const override;
     Dim flops() const override;
 
+    /// Whether only a run finds the extents of the result: it brings the scales, or they follow from open extents in
+    /// another way than by a fraction.
+    bool is_sized_by_run() const;
+
 private:
     /// An axis that is resized, or cropped.
     struct Axis {
@@ -32,11 +36,13 @@ private:
     bool antialias_, exclude_outside_;
 
     // Inputs: their places differ between versions.
+    size_t scales_input() const { return node_.op_type == "Upsample" || node_.version < 11 ? 1 : 2; }
     std::vector<double> scales() const;
     /// Whether a run brings the scales, and sizes that follow from them (see expand_resize).
     bool has_open_scales() const { return has_input(2) && has_input(3) && node_.domain == "onnx2halide"; }
     std::vector<Dim> sizes() const;
     std::vector<size_t> resized_axes() const;
+    std::string ratio_policy() const { return node_.string("keep_aspect_ratio_policy", "stretch"); }
 
     std::vector<Axis> all_axes() const;
     void keep_aspect_ratio(std::vector<Axis>& axes) const;
@@ -71,7 +77,7 @@ private:
 };
 
 class Expansion;
-/// Resize or Upsample by scales that only a run knows, or by a common scale that follows from sizes.
+/// A Resize or Upsample that is sized by a run.
 std::vector<Value*> expand_resize(Expansion& expansion);
 
 }  // namespace onnx2halide

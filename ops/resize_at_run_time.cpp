@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "ops/composite.h"
 #include "ops/resize.h"
 
@@ -5,43 +7,78 @@ namespace onnx2halide {
 
 namespace {
 
-/// Resizes by scales that only a run knows, or by a common scale that follows from sizes: nodes compute the sizes, and
-/// the compiler's own Resize takes both.
+/// Resizes by scales, or by a common scale that follows from sizes: nodes compute the sizes, and the compiler's own
+/// Resize takes both.
 class ResizeExpansion {
 public:
-    explicit ResizeExpansion(Expansion& expansion) : expansion_(expansion) {}
+    explicit ResizeExpansion(Expansion& expansion)
+        : expansion_(expansion), node_(expansion.node()), attributes_(node_.attributes) {}
 
     Value* resized() {
-        const Node& node = expansion_.node();
-        const bool is_first = node.op_type == "Upsample" || node.version < 11;  // versions without sizes
-        Value* scales = expansion_.optional_input(is_first ? 1 : 2);
-        const bool has_scales = scales && !scales->checked_type().elements().is(0);
+        const bool is_first = node_.op_type == "Upsample" || node_.version < 11;  // versions without sizes
+        if (is_first) {
+            attributes_["coordinate_transformation_mode"] = "asymmetric";
+            attributes_["nearest_mode"] = "floor";
+        }
+        Value* scales = given_scales(is_first ? 1 : 2);
+        const bool has_scales = scales != nullptr;
+        if (has_scales) attributes_.erase("keep_aspect_ratio_policy");
         find_extents();
         if (!has_scales) scales = common_scale();
-        std::map<std::string, Attribute> attributes = node.attributes;
-        attributes.erase("keep_aspect_ratio_policy");
-        if (is_first) {
-            attributes["coordinate_transformation_mode"] = "asymmetric";
-            attributes["nearest_mode"] = "floor";
-        }
         Value *roi = is_first ? nullptr : expansion_.optional_input(1),
               *sizes = has_scales ? scaled(scales) : rounded(scales);
         return expansion_.add("by_size",
-                              {"Resize", 13, {expansion_.input(0), roi, scales, sizes}, attributes, "onnx2halide"});
+                              {"Resize", 13, {expansion_.input(0), roi, scales, sizes}, attributes_, "onnx2halide"});
     }
 
 private:
     Expansion& expansion_;
+    const Node& node_;
+    std::map<std::string, Attribute> attributes_;
     Value* extents_ = nullptr;  // of the axes that are resized, int64
 
     Value* cast(const std::string& role, Value* value, ElementType to) {
         return expansion_.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
     }
 
+    /// Null where there are none. Of known ones those that change an extent, so that other extents stay known.
+    Value* given_scales(size_t input) {
+        Value* scales = expansion_.optional_input(input);
+        if (scales && scales->checked_type().elements().is(0)) return nullptr;
+        std::vector<double> known;
+        if (node_.has("scales")) {
+            const std::vector<float> numbers = node_.reals("scales");
+            known.assign(numbers.begin(), numbers.end());
+            attributes_.erase("scales");
+        } else if (scales && scales->constant) {
+            known = scales->constant->reals();
+        } else if (scales && scales->known) {
+            known = scales->known->reals;
+        }
+        const bool crops = node_.string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
+        return known.empty() || (scales && crops) ? scales : other_than_one(known);
+    }
+
+    Value* other_than_one(const std::vector<double>& scales) {
+        std::vector<int64_t> axes(scales.size());
+        std::iota(axes.begin(), axes.end(), 0);
+        axes = node_.integers("axes", axes);
+        std::vector<int64_t> kept_axes;
+        std::vector<float> kept;
+        for (size_t i = 0; i < scales.size(); ++i) {
+            if (scales[i] == 1) continue;
+            kept_axes.push_back(axes[i]);
+            kept.push_back(static_cast<float>(scales[i]));
+        }
+        attributes_["axes"] = kept_axes;
+        return expansion_.constant("scales",
+                                   make_constant(ElementType::float32, {static_cast<int64_t>(kept.size())}, kept));
+    }
+
     void find_extents() {
         extents_ = expansion_.add("shape", {"Shape", 13, {expansion_.input(0)}});
-        if (!expansion_.node().has("axes")) return;
-        const std::vector<int64_t> axes = expansion_.node().integers("axes");
+        if (!attributes_.contains("axes")) return;
+        const auto axes = std::get<std::vector<int64_t>>(attributes_["axes"]);
         Value* named =
             expansion_.constant("axes", make_constant(ElementType::int64, {static_cast<int64_t>(axes.size())}, axes));
         extents_ = expansion_.add("extents", {"Gather", 13, {extents_, named}, {{"axis", int64_t{0}}}});
@@ -57,7 +94,7 @@ private:
 
     /// The smallest or largest of the scales that lead to the sizes, for each axis.
     Value* common_scale() {
-        const bool is_larger = expansion_.node().string("keep_aspect_ratio_policy", "") == "not_smaller";
+        const bool is_larger = node_.string("keep_aspect_ratio_policy", "") == "not_smaller";
         Value *sizes = cast("real_sizes", expansion_.input(3), ElementType::float64),
               *extents = cast("real_extents", extents_, ElementType::float64);
         Value* scales = expansion_.add("scales", {"Div", 14, {sizes, extents}});

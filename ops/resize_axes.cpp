@@ -10,17 +10,17 @@ namespace onnx2halide {
 
 namespace {
 
-/// floor(extent · scale), in float as the standard's own inference has it.
-Dim scaled(const Dim& extent, double scale) {
+/// floor(extent · scale), in float as the standard's own inference has it. Nothing where that is no expression.
+std::optional<Dim> scaled(const Dim& extent, double scale) {
     if (const auto number = extent.constant())
-        return static_cast<int64_t>(std::floor(static_cast<float>(*number) * static_cast<float>(scale)));
+        return Dim(static_cast<int64_t>(std::floor(static_cast<float>(*number) * static_cast<float>(scale))));
     // A fraction with a small denominator: 2, 1/2, 3/4
     for (int64_t denominator = 1; denominator <= 16; ++denominator) {
         const double numerator = scale * static_cast<double>(denominator);
         if (std::abs(numerator - std::round(numerator)) < 1e-6)
             return floor_div(extent * std::llround(numerator), denominator);
     }
-    throw CompileError("dimension {} is scaled by {} and must be known at compile time", extent.text(), scale);
+    return std::nullopt;
 }
 
 }  // namespace
@@ -31,12 +31,29 @@ std::vector<double> Resize::scales() const {
         const std::vector<float> values = node_.reals("scales");
         return {values.begin(), values.end()};
     }
-    const size_t place = node_.version < 11 ? 1 : 2;
+    const size_t place = scales_input();
     return has_input(place) && !in(place).elements().is(0) ? reals(place) : std::vector<double>();
 }
 
 std::vector<Dim> Resize::sizes() const {
     return has_input(3) && !in(3).elements().is(0) ? dims(3) : std::vector<Dim>();
+}
+
+bool Resize::is_sized_by_run() const {
+    if (node_.domain == "onnx2halide") return false;
+    if (!node_.has("scales") && is_known_at_run_time(node_, scales_input())) return true;
+    const std::vector<size_t> axes = resized_axes();
+    if (const std::vector<double> scales = this->scales(); !scales.empty()) {
+        const bool is_valid = scales.size() == axes.size() &&
+                              std::all_of(scales.begin(), scales.end(), [](double scale) { return scale > 0; });
+        for (size_t i = 0; is_valid && i < axes.size(); ++i) {
+            if (!scaled(in(0).shape[axes[i]], scales[i])) return true;
+        }
+        return false;
+    }
+    if (ratio_policy() != "not_larger" && ratio_policy() != "not_smaller") return false;
+    return is_open_at_compile_time(node_, 3) ||
+           std::any_of(axes.begin(), axes.end(), [&](size_t axis) { return !in(0).shape[axis].constant(); });
 }
 
 std::vector<size_t> Resize::resized_axes() const {
@@ -53,13 +70,14 @@ std::vector<Resize::Axis> Resize::all_axes() const {
     const size_t given = scales.empty() ? sizes.size() : scales.size();
     if (given != numbers.size())
         throw CompileError("{} has {} values, expected {}", scales.empty() ? "sizes" : "scales", given, numbers.size());
+    for (const double scale : scales) {
+        if (!(scale > 0)) throw CompileError("scales has the value {}, expected one above 0", scale);
+    }
     std::vector<Axis> axes;
     for (size_t i = 0; i < numbers.size(); ++i) {
         const Dim& extent = in(0).shape[numbers[i]];
-        if (!scales.empty() && !(scales[i] > 0))
-            throw CompileError("scales has the value {}, expected one above 0", scales[i]);
         axes.push_back(scales.empty() ? Axis{numbers[i], extent, sizes[i]}
-                                      : Axis{numbers[i], extent, scaled(extent, scales[i]), scales[i]});
+                                      : Axis{numbers[i], extent, scaled(extent, scales[i]).value(), scales[i]});
     }
     for (size_t i = 0; i < axes.size() && has_open_scales(); ++i) axes[i].scale_at = i;
     if (scales.empty() && !has_open_scales()) keep_aspect_ratio(axes);
@@ -68,14 +86,12 @@ std::vector<Resize::Axis> Resize::all_axes() const {
 }
 
 void Resize::keep_aspect_ratio(std::vector<Axis>& axes) const {
-    const std::string policy = node_.string("keep_aspect_ratio_policy", "stretch");
+    const std::string policy = ratio_policy();
     if (policy == "stretch") return;
     if (policy != "not_larger" && policy != "not_smaller")
         throw CompileError("keep_aspect_ratio_policy is '{}'", policy);
     std::optional<double> common;
     for (const Axis& axis : axes) {
-        if (!axis.input.constant() || !axis.output.constant())
-            throw CompileError("keep_aspect_ratio_policy needs dimensions that are known at compile time");
         const double scale = static_cast<double>(*axis.output.constant()) / static_cast<double>(*axis.input.constant());
         common = !common ? scale : policy == "not_larger" ? std::min(*common, scale) : std::max(*common, scale);
     }

@@ -1,0 +1,77 @@
+"""Resize and Upsample of images whose sizes only a run knows, against ONNX's reference and onnxruntime: one compiled model at several
+sizes."""
+
+import numpy as np
+import onnx
+import onnx2halide
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx2halide.compare import difference
+from onnx2halide.references import OnnxReference, OnnxRuntime
+
+IMAGES = [(1, 2, 5, 7), (3, 2, 9, 6), (1, 2, 4, 13), (2, 2, 31, 17)]
+WEIGHTS = np.random.default_rng(0).normal(size=(4, 2, 1, 1)).astype(np.float32)
+
+
+def model(op: str, constants: list[np.ndarray | None], opset: int = 19, **attributes) -> onnx.ModelProto:
+    """An image of two channels, resized, and then a convolution, which wants to know how many channels there are."""
+    names = ["" if constant is None else f"c{i}" for i, constant in enumerate(constants)]
+    nodes = [helper.make_node(op, ["x", *names], ["resized"], "resize", **attributes), helper.make_node("Conv", ["resized", "w"], ["y"])]
+    initialisers = [numpy_helper.from_array(constant, name) for constant, name in zip(constants, names) if name]
+    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name, shape in (("x", ["n", 2, "h", "w"]), ("y", ["n", 4, "a", "b"]))]
+    graph = helper.make_graph(nodes, "resized", *ports, [*initialisers, numpy_helper.from_array(WEIGHTS, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def check(*models: onnx.ModelProto, engine: type = OnnxReference) -> None:
+    for proto, compiled in zip(models, onnx2halide.compile_many(models)):
+        reference = engine(proto)
+        for shape in IMAGES:
+            x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+            expected, found = reference.run({"x": x})["y"], compiled.run([x])[0]
+            assert found.shape == expected.shape, (proto.graph.node[0], shape)
+            assert not difference(found, expected).exceeds(1e-5, 1e-5), (proto.graph.node[0], shape)
+
+
+MODES = [("nearest", 0), ("linear", 0), ("cubic", 0), ("linear", 1), ("cubic", 1)]
+
+
+@pytest.mark.parametrize("mode, antialias", MODES)
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+def test_aspect_ratio(mode, antialias, policy):
+    attributes = {"mode": mode, "antialias": antialias, "keep_aspect_ratio_policy": policy}
+    cases = (([2, 3], [3, 11]), ([3, 2], [3, 2]), ([2], [8]))
+    check(*(model("Resize", [None, None, np.array(sizes)], axes=axes, **attributes) for axes, sizes in cases))
+
+
+@pytest.mark.parametrize("mode, antialias", MODES)
+def test_scales_that_are_no_simple_fractions(mode, antialias):
+    models = []
+    for transformation in ("half_pixel", "align_corners"):
+        attributes = {"mode": mode, "antialias": antialias, "coordinate_transformation_mode": transformation}
+        models.append(model("Resize", [None, np.float32([1, 1, 1.41, 0.123])], **attributes))
+        models.append(model("Resize", [None, np.float32([0.37, 2.2])], axes=[3, 2], **attributes))
+    check(*models)
+
+
+def test_versions_without_sizes():
+    scales = np.float32([1, 1, 1.37, 1.71])
+    models = [
+        model("Upsample", [], opset=7, mode="nearest", scales=scales.tolist()),
+        model("Upsample", [scales], opset=9, mode="nearest"),
+        model("Resize", [scales], opset=10, mode="nearest"),
+    ]
+    check(*models, engine=OnnxRuntime)
+
+
+@pytest.mark.parametrize(
+    "scales, message",
+    [
+        ([0.37, 0.37], "node 'resize' (Resize): scales has 2 values, expected 4"),
+        ([1, 1, 0.37, -0.37], "node 'resize' (Resize): scales has the value -0.37"),
+    ],
+)
+def test_errors(scales, message):
+    with pytest.raises(onnx2halide.CompileError) as error:
+        onnx2halide.compile(model("Resize", [None, np.float32(scales)]))
+    assert message in str(error.value)
