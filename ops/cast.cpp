@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "ops/composite.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/host_node.h"
 #include "ops/minifloat.h"
 
 namespace onnx2halide {
@@ -43,6 +45,22 @@ std::optional<Number> cast_number(const Number& number, ElementType to) {
     constexpr double limit = 1 << 30;
     return std::fabs(real(number)) < limit ? std::optional<Number>(Dim(static_cast<int64_t>(real(number))))
                                            : std::nullopt;
+}
+
+/// FLOAT, INT64… as in TensorProto.DataType.
+ElementType named_type(const std::string& name) {
+    static constexpr std::string_view names[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                                 "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
+                                                 "FLOAT16",   "DOUBLE", "UINT32", "UINT64"};
+    const auto found = std::find(std::begin(names), std::end(names), name);
+    if (found == std::end(names)) throw CompileError("attribute to is '{}', expected the name of a type", name);
+    return static_cast<ElementType>(found - std::begin(names));
+}
+
+/// The type that Cast or CastLike makes.
+ElementType target(const Node& node) {
+    if (node.op_type == "CastLike") return node.inputs.at(1)->checked_type().element;
+    return node.version >= 6 ? static_cast<ElementType>(node.integer("to")) : named_type(node.string("to"));
 }
 
 /// A node that gives its first input's elements in another type.
@@ -93,22 +111,6 @@ protected:
 private:
     bool is_copy() const { return in(0).element == result_type(); }
 
-    static ElementType target(const Node& node) {
-        if (node.op_type == "CastLike") return node.inputs.at(1)->checked_type().element;
-        if (node.version >= 6) return static_cast<ElementType>(node.integer("to"));
-        return named(node.string("to"));
-    }
-
-    /// FLOAT, INT64… as in TensorProto.DataType.
-    static ElementType named(const std::string& name) {
-        static constexpr std::string_view names[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
-                                                     "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
-                                                     "FLOAT16",   "DOUBLE", "UINT32", "UINT64"};
-        const auto found = std::find(std::begin(names), std::end(names), name);
-        if (found == std::end(names)) throw CompileError("attribute to is '{}', expected the name of a type", name);
-        return static_cast<ElementType>(found - std::begin(names));
-    }
-
     MinifloatRounding rounding_;
 };
 
@@ -134,10 +136,70 @@ protected:
     }
 };
 
+/// Strings of numbers, or numbers (float32, float64, int64 or uint64) of strings: the compiler's own operators (domain
+/// onnx2halide), functions in runtime/string_operators.c.
+class PrintNumbers : public HostNode {
+public:
+    using HostNode::HostNode;
+    bool takes_strings() const override { return true; }
+    std::vector<TensorType> infer() const override { return {TensorType(ElementType::string, in(0).shape)}; }
+    HostCall host_call() const override { return {"onnx2halide_print_numbers"}; }
+};
+class ParseNumbers : public HostNode {
+public:
+    using HostNode::HostNode;
+    bool takes_strings() const override { return true; }
+    std::vector<TensorType> infer() const override { return {TensorType(type(), in(0).shape)}; }
+    HostCall host_call() const override { return {"onnx2halide_parse_numbers"}; }
+
+private:
+    ElementType type() const { return static_cast<ElementType>(node_.integer("to")); }
+};
+
+/// The type of its kind that those print and parse.
+ElementType widest(ElementType type) {
+    if (is_real(type)) return type == ElementType::float64 ? type : ElementType::float32;
+    return info(type).is_signed ? ElementType::int64 : ElementType::uint64;
+}
+
+std::vector<Value*> expand_string_cast(Expansion& expansion) {
+    Value* x = expansion.input(0);
+    const ElementType from = x->checked_type().element, to = target(expansion.node());
+    if (from == to) return {expansion.add("same", {"Identity", 13, {x}})};
+    std::map<std::string, Attribute> attributes = expansion.node().attributes;
+    const auto cast = [&](Value* value, ElementType type) {
+        if (value->checked_type().element == type) return value;
+        attributes["to"] = static_cast<int64_t>(type);
+        return expansion.add("cast", {"Cast", 13, {value}, attributes});
+    };
+    if (to == ElementType::string)
+        return {expansion.add("printed", {"PrintNumbers", 1, {cast(x, widest(from))}, {}, "onnx2halide"})};
+    const auto parsed = static_cast<int64_t>(widest(to));
+    return {cast(expansion.add("parsed", {"ParseNumbers", 1, {x}, {{"to", parsed}}, "onnx2halide"}), to)};
+}
+
+/// Cast or CastLike between strings and numbers, by onnxruntime's rules, which ONNX leaves open.
+class StringCast : public Composite {
+public:
+    explicit StringCast(const Node& node) : Composite(node, expand_string_cast) {}
+    bool takes_tiny() const override { return true; }
+};
+
+std::unique_ptr<NodeGenerator> make_cast(const Node& node) {
+    const bool has_strings =
+        target(node) == ElementType::string || node.inputs.at(0)->checked_type().element == ElementType::string;
+    return has_strings ? make<StringCast>(node) : make<Cast>(node);
+}
+
 }  // namespace
 
 std::vector<Operator> cast_operators() {
-    return {{"Cast", 1, make<Cast>}, {"CastLike", 15, make<Cast>}, {"BitCast", 26, make<BitCast>}};
+    constexpr std::string_view own = "onnx2halide";
+    return {{"Cast", 1, make_cast},
+            {"CastLike", 15, make_cast},
+            {"BitCast", 26, make<BitCast>},
+            {"PrintNumbers", 1, make<PrintNumbers>, own},
+            {"ParseNumbers", 1, make<ParseNumbers>, own}};
 }
 
 }  // namespace onnx2halide

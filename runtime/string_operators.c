@@ -1,7 +1,10 @@
 #define _GNU_SOURCE
 #include "string_operators.h"
 
+#include <errno.h>
 #include <locale.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wctype.h>
@@ -240,5 +243,102 @@ int onnx2halide_string_normalizer(onnx2halide_session* session, const char* node
     if (code == 0) memcpy(to, kept, (size_t)kept_count * sizeof *to);
     if (cases) freelocale(cases);
     free(stops);
+    return code;
+}
+
+/* Cast */
+
+static int print_real(double real, char* text, size_t size) {
+    if (isnan(real)) return snprintf(text, size, "NaN");
+    if (isinf(real)) return snprintf(text, size, real < 0 ? "-INF" : "INF");
+    return snprintf(text, size, "%.8g", real);
+}
+
+static int print_number(const halide_buffer_t* x, int64_t i, char* text, size_t size) {
+    switch (x->type.code) {
+    case halide_type_int: return snprintf(text, size, "%lld", (long long)((const int64_t*)x->host)[i]);
+    case halide_type_uint: return snprintf(text, size, "%llu", (unsigned long long)((const uint64_t*)x->host)[i]);
+    default:
+        return print_real(x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i], text, size);
+    }
+}
+
+static int print_all(onnx2halide_session* session, const halide_buffer_t* x, int64_t count, int64_t* to) {
+    char text[64];
+    for (int64_t i = 0; i < count; ++i) {
+        const int length = print_number(x, i, text, sizeof text);
+        RUN(onnx2halide_number_of(session, text, (size_t)length, &to[i]));
+    }
+    return 0;
+}
+
+/* Returns 0 where the text does not start with such a number. */
+static int parse_number(const char* text, struct halide_type_t type, void* to, int64_t i) {
+    char* end = NULL;
+    errno = 0;
+    if (type.code == halide_type_int) {
+        ((int64_t*)to)[i] = strtoll(text, &end, 10);
+    } else if (type.code == halide_type_uint) {
+        ((uint64_t*)to)[i] = strtoull(text, &end, 10);
+    } else {
+        const double real = strtod(text, &end);
+        if (type.bits == 64)
+            ((double*)to)[i] = real;
+        else
+            ((float*)to)[i] = (float)real;
+    }
+    return end != text && errno != ERANGE;
+}
+
+static int parse_all(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                     struct halide_type_t type, void* to) {
+    for (int64_t i = 0; i < count_of(x); ++i) {
+        const char* text = onnx2halide_text_of(session, numbers_of(x)[i]).text;
+        if (parse_number(text, type, to, i)) continue;
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
+                                "%s: input 0 has the string '%.40s', expected a number of type %s", node, text,
+                                type.code == halide_type_int    ? "int64"
+                                : type.code == halide_type_uint ? "uint64"
+                                                                : "float64");
+    }
+    return 0;
+}
+
+/* Numbers have a decimal point, whatever the program's locale says. Returns the locale to go back to; 0: no memory. */
+static locale_t use_plain_numbers(locale_t* plain) {
+    *plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return *plain ? uselocale(*plain) : (locale_t)0;
+}
+
+static void go_back(locale_t before, locale_t plain) {
+    uselocale(before);
+    freelocale(plain);
+}
+
+int onnx2halide_print_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                              onnx2halide_result result) {
+    int64_t dims[ONNX2HALIDE_MAX_RANK], *to = NULL;
+    onnx2halide_get_dims(x, dims);
+    RUN(onnx2halide_make_result(session, result, x->dimensions, dims, (void**)&to));
+    locale_t plain;
+    const locale_t before = use_plain_numbers(&plain);
+    if (!before) return no_memory(session, node);
+    const int64_t count = (int64_t)(onnx2halide_tensor_bytes(x) / onnx2halide_element_bytes(x));
+    const int code = print_all(session, x, count, to);
+    go_back(before, plain);
+    return code;
+}
+
+int onnx2halide_parse_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                              onnx2halide_result result) {
+    int64_t dims[ONNX2HALIDE_MAX_RANK];
+    void* to = NULL;
+    onnx2halide_get_dims(x, dims);
+    RUN(onnx2halide_make_result(session, result, x->dimensions, dims, &to));
+    locale_t plain;
+    const locale_t before = use_plain_numbers(&plain);
+    if (!before) return no_memory(session, node);
+    const int code = parse_all(session, node, x, session->tensors[result.tensor].type, to);
+    go_back(before, plain);
     return code;
 }

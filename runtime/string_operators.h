@@ -21,6 +21,13 @@ int onnx2halide_string_normalizer(onnx2halide_session* session, const char* node
                                   const char* locale, int stop_count, const onnx2halide_string* stop_words,
                                   const halide_buffer_t* x, onnx2halide_result result);
 
+/* Cast: float32, float64, int64 or uint64 as text, floats with up to 8 digits, and the reverse, for which the number at
+ * the start of a text counts. Fails on a text that does not start with one, or with one out of range. */
+int onnx2halide_print_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                              onnx2halide_result result);
+int onnx2halide_parse_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                              onnx2halide_result result);
+
 /* RegexFullMatch: whether each string as a whole matches an expression of RE2. In regular_expressions.cc, which only
  * models that call it have. */
 int onnx2halide_regex_full_match(onnx2halide_session* session, const char* node, const char* pattern, int64_t length,

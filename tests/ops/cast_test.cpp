@@ -38,8 +38,12 @@ TEST_CASE("what is wrong about element types") {
          "node 'y' (Cast): round_mode is 'even', expected up, down or nearest"},
         {R"(
             x = input float32[3]
-            y = Cast(x) to=8)",
-         "node 'y' (Cast): type string is not supported"},
+            y = Cast(x) to=14)",
+         "node 'y' (Cast): type complex64 is not supported"},
+        {R"(
+            x = input int64[3]
+            y = BitCast(x) to=8)",
+         "node 'y' (BitCast): type string is not supported"},
         {R"(
             x = input uint8[3]
             y = BitCast(x) to=21)",

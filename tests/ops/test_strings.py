@@ -1,5 +1,6 @@
 """Operators on strings against ONNX's reference or onnxruntime."""
 
+import ml_dtypes
 import numpy as np
 import onnx2halide
 import pytest
@@ -88,6 +89,60 @@ def test_full_match(pattern):
 def test_shapes_of_matches(shape):
     node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=r"\w*")
     check(model([node], {"x": (STRING, shape)}, {"y": (TensorProto.BOOL, shape)}), {"x": strings(shape)}, OnnxRuntime)
+
+
+REALS = [1, -1, 0.1, 2 / 3, 123456.789, 1e7, 1e8, 1e-4, 1e20, 65504, np.nan, np.inf, -np.inf, -0.0, 0]
+TEXTS = ["1", " -1.9x", "+1e2", "0x10", "010", "inf", "-INF", "NaN", "1e39", "300", "-300", "99999999999", "18446744073709551615", ".5", "-0", "1\0002"]
+NUMBERS = ["FLOAT", "DOUBLE", "FLOAT16", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "BOOL"]
+
+
+def cast(x: np.ndarray, to: int):
+    kind = STRING if x.dtype == object else helper.np_dtype_to_tensor_dtype(x.dtype)
+    return model([helper.make_node("Cast", ["x"], ["y"], to=to)], {"x": (kind, x.shape)}, {"y": (to, x.shape)})
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_to_strings(name):
+    dtype = helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name))
+    limits = [np.iinfo(dtype).min, np.iinfo(dtype).max] if dtype.kind in "iu" else []
+    with np.errstate(over="ignore"):
+        x = np.array(REALS if dtype.kind == "f" else [0, 1, 65, *limits], dtype)
+    check(cast(x, STRING), {"x": x}, OnnxRuntime)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_strings_to_numbers(name):
+    """Texts that onnxruntime refuses are refused, and the session works on."""
+    to = getattr(TensorProto, name)
+    made = cast(np.array(["1"], object), to)
+    compiled, reference = onnx2halide.compile(made), OnnxRuntime(made)
+    for text in [*TEXTS, "", "x1", "true", "1e400", "1e-400", "9" * 30]:
+        x = np.array([text], object)
+        try:
+            expected = reference.run({"x": x})["y"]
+        except Exception:
+            wide = "int64" if name.startswith("INT") else "uint64" if name[0] in "UB" else "float64"
+            with pytest.raises(ValueError) as error:
+                compiled.run([x])
+            assert str(error.value).endswith(f"node 'y' (Cast): input 0 has the string '{text}', expected a number of type {wide}")
+        else:
+            np.testing.assert_array_equal(compiled.run([x])[0], expected)
+
+
+def test_casts_of_open_dims():
+    node = helper.make_node("CastLike", ["x", "like"], ["y"])
+    compiled = onnx2halide.compile(model([node], {"x": (STRING, ["n", 2])}, {"y": (INT64, ["n", 2])}, {"like": np.array([0])}))
+    for rows in (1, 3):
+        np.testing.assert_array_equal(compiled.run([np.array([["1", "22"]] * rows, object)])[0], [[1, 22]] * rows)
+    nodes = [helper.make_node("Cast", ["x"], ["t"], to=STRING), helper.make_node("Cast", ["t"], ["y"], to=STRING)]
+    compiled = onnx2halide.compile(model(nodes, {"x": (TensorProto.BFLOAT16, ["n"])}, {"y": (STRING, ["n"])}))
+    assert compiled.run([np.array([0.1, 1], ml_dtypes.bfloat16)])[0].tolist() == ["0.10009766", "1"]
+
+
+def test_casts_of_constants():
+    nodes = [helper.make_node("Cast", ["c"], ["t"], to=STRING), helper.make_node("StringConcat", ["x", "t"], ["y"])]
+    x = strings((3,))
+    check(model(nodes, {"x": (STRING, [3])}, {"y": (STRING, [3])}, {"c": np.float32([0.1, 2, -3])}), {"x": x}, OnnxRuntime)
 
 
 MOVEMENTS = [
