@@ -147,7 +147,9 @@ struct PlainProduct {
     bool b_is_transposed = false;
 
     static std::optional<PlainProduct> of(const Node& node) {
-        if (node.inputs.size() != 2 || !node.has_input(0) || !node.has_input(1) || !is_float(node.inputs[0]->checked_type().element)) return std::nullopt;
+        if (node.inputs.size() != 2 || !node.has_input(0) || !node.has_input(1) ||
+            !is_float(node.inputs[0]->checked_type().element))
+            return std::nullopt;
         const std::vector<std::vector<Dim>> shapes = {node.inputs[0]->checked_type().shape,
                                                       node.inputs[1]->checked_type().shape};
         const Contraction contraction(Equation(node.string("equation")), shapes);
@@ -204,8 +206,8 @@ Value* reshaped(Expansion& expansion, const std::string& role, Value* value, siz
     // 0: as many as there are.
     std::vector<int64_t> shape(kept, 0);
     shape.insert(shape.end(), others.begin(), others.end());
-    Value* list = expansion.constant(
-        role + "_shape", make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
+    Value* list = expansion.constant(role + "_shape",
+                                     make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
     return expansion.add(role, {"Reshape", 5, {value, list}});
 }
 

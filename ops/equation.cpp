@@ -65,8 +65,7 @@ Contraction::Contraction(const Equation& equation, const std::vector<std::vector
     size_t ellipsis_rank = 0;
     for (size_t i = 0; i < shapes.size(); ++i) {
         const Term& term = equation.operands[i];
-        const bool fits =
-            term.has_ellipsis ? shapes[i].size() >= term.letters() : shapes[i].size() == term.letters();
+        const bool fits = term.has_ellipsis ? shapes[i].size() >= term.letters() : shapes[i].size() == term.letters();
         if (!fits)
             throw CompileError("operand {} has rank {}, the equation names {} axes", i, shapes[i].size(),
                                term.letters());
@@ -94,7 +93,7 @@ std::vector<Dim> Contraction::shape() const {
 }
 
 Coordinates Contraction::place(size_t operand, const std::vector<Dim>& shape,
-                  const std::map<Label, std::string>& indices) const {
+                               const std::map<Label, std::string>& indices) const {
     Coordinates place;
     for (size_t axis = 0; axis < shape.size(); ++axis)
         place.push_back(shape[axis].is(1) ? "0" : indices.at(operands[operand][axis]));

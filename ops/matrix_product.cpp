@@ -149,8 +149,8 @@ std::string MatrixProduct::panel_element(KernelSource& source, const Coordinates
 bool MatrixProduct::gains_from_one_matrix(const Target& target) const {
     // Tiles waste little of so many rows, and their number is known.
     constexpr int64_t many_rows = 32;
-    if (target.is_gpu() || rank() < 3 || in(0).rank() != rank() || !a_has_axes_of_result() || is_outer() || column_axis() != rank() - 1 ||
-        rows().constant().value_or(0) >= many_rows)
+    if (target.is_gpu() || rank() < 3 || in(0).rank() != rank() || !a_has_axes_of_result() || is_outer() ||
+        column_axis() != rank() - 1 || rows().constant().value_or(0) >= many_rows)
         return false;
     int turning = 0;
     for (size_t axis = 0; axis + 1 < rank(); ++axis) {

@@ -21,8 +21,8 @@ public:
     bool reads_as_it_lies(size_t i) const override;
     Dim flops() const override { return out(0).elements() * depth() * 2; }
 
-    /// Whether tiles of rows are fuller where all axes of the result but its columns are one: the rows of a batch, which
-    /// share B.
+    /// Whether tiles of rows are fuller where all axes of the result but its columns are one: the rows of a batch,
+    /// which share B.
     bool gains_from_one_matrix(const Target& target) const;
     /// Whether it computes, on a CPU, tiles of rows, the last axis but one of its result, and columns, the last.
     bool has_tiles_of_rows() const;

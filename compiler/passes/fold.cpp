@@ -36,7 +36,8 @@ private:
         return !moved.empty();
     }
 
-    /// Whether all that a node reads is constant, and its results have sizes and hold no number that a run reads off them.
+    /// Whether all that a node reads is constant, and its results have sizes and hold no number that a run reads off
+    /// them.
     bool is_foldable(const Node& node) const {
         const auto is_constant = [&](const Value* value) {
             return !value || value->constant || copies_.contains(value);

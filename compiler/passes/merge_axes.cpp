@@ -26,9 +26,7 @@ std::vector<Dim> merged(std::vector<Dim> shape, const Run& run) {
 }
 
 /// The node that gives a value this shape in its own memory.
-NewNode view(Value* value, const TensorType& type) {
-    return {"View", 1, {value}, {{"type", type}}, "onnx2halide"};
-}
+NewNode view(Value* value, const TensorType& type) { return {"View", 1, {value}, {{"type", type}}, "onnx2halide"}; }
 
 class AxisMerger {
 public:

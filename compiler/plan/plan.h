@@ -13,7 +13,8 @@ struct PlanOptions {
 };
 
 /// Cuts the graph into kernels, orders the steps and gives every tensor a place. Every value must have a type; the
-/// graph, in which numbers become such as are read, must outlive the program. Throws CompileError for a graph that cannot be one kernel, where it is to be.
+/// graph, in which numbers become such as are read, must outlive the program. Throws CompileError for a graph that
+/// cannot be one kernel, where it is to be.
 Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options);
 
 }  // namespace onnx2halide

@@ -31,7 +31,7 @@ std::string shapes(const std::string& image, const std::string& weights = "64,64
         w = constant float32[{}]
         y = Conv(x, w) {}
         output y)",
-                                             image, weights, attributes));
+                                          image, weights, attributes));
     return shape_text(find_node(*graph, "y")->outputs[0]->type->shape) + " " +
            shape_text(graph->outputs[0]->type->shape);
 }

@@ -11,9 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-Program planned(Graph& graph) {
-    return make_program(graph, parse_targets("x86-64-linux-sse41"), {.name = "test"});
-}
+Program planned(Graph& graph) { return make_program(graph, parse_targets("x86-64-linux-sse41"), {.name = "test"}); }
 
 /// One tensor a line: where its memory is, whose it is, and when the arena's are alive.
 std::string memory_text(const Program& program) {
