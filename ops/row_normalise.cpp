@@ -69,6 +69,19 @@ protected:
     }
 };
 
+/// The compiler's own Standardise: over any axes, `centred` or not.
+class StandardiseAxes : public Standardise {
+public:
+    using Standardise::Standardise;
+
+protected:
+    bool subtracts_mean() const override { return node_.integer("centred") != 0; }
+    std::vector<size_t> row_axes() const override {
+        const std::vector<int64_t> axes = node_.integers("axes");
+        return {axes.begin(), axes.end()};
+    }
+};
+
 /// Standardises over the axes from one on. The parameters are broadcast; the means and factors may be outputs too.
 class LayerNormalization : public Standardise {
 public:
@@ -266,6 +279,7 @@ std::vector<Operator> row_normalise_operators() {
         {"GroupNormalization", 1, make<GroupNormalization>},
         {"MeanVarianceNormalization", 1, make<MeanVarianceNormalization>},
         {"LpNormalization", 1, make<LpNormalization>},
+        {"Standardise", 1, make<StandardiseAxes>, "onnx2halide"},
     };
 }
 

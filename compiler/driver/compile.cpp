@@ -174,6 +174,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             sum_integers(each, target, conv_policy);
             trim_kernels(each);
             fuse_batch_normalization(each);
+            fuse_standardisation(each);
             split_phases(each, target, conv_policy);
             sum_bytes(each, target);
             pack_weights(each, target, conv_policy);

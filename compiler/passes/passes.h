@@ -51,6 +51,10 @@ void trim_kernels(Graph& graph);
 /// Multiplies inference-mode BatchNormalization into the constant weights of the Conv before it.
 void fuse_batch_normalization(Graph& graph);
 
+/// Makes one node of what subtracts rows' mean, or does not, and divides them by the root of their mean square: the
+/// layer and RMS normalisations of exporters that write them out.
+void fuse_standardisation(Graph& graph);
+
 /// Makes of a ConvTranspose with constant weights a Conv over its input's grid, with a channel for each phase of the
 /// output's elements between the grid's, and a copy that puts the phases into their places. Phases that read fewer
 /// elements than others have weights of zero or, where that is faster, convolutions of their own.

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "compiler/passes/match.h"
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+#include "ops/kernel_source.h"
+
+namespace onnx2halide {
+
+namespace {
+
+bool is_number(const Value* value, double number) {
+    if (!is_literal(value)) return false;
+    return value->known->reals.empty() ? value->known->integers[0].is(static_cast<int64_t>(number))
+                                       : value->known->reals[0] == number;
+}
+
+/// Whether exactly these nodes read a value.
+bool is_read_by(const Graph& graph, const Value* value, const std::vector<const Node*>& nodes) {
+    return !graph.is_output(value) &&
+           std::all_of(value->consumers.begin(), value->consumers.end(),
+                       [&](Node* consumer) { return std::find(nodes.begin(), nodes.end(), consumer) != nodes.end(); });
+}
+
+/// A mean that keeps its axes.
+struct Mean {
+    Value* of;
+    std::vector<int64_t> axes;
+};
+
+std::optional<Mean> mean_of(const Node* node) {
+    if (!node || !is_operator(*node, "ReduceMean") || node->integer("keepdims", 1) == 0) return std::nullopt;
+    std::vector<int64_t> axes = node->integers("axes", {});
+    if (node->has_input(1)) {
+        if (!node->inputs[1]->constant) return std::nullopt;
+        axes = node->inputs[1]->constant->integers();
+    }
+    if (axes.empty()) return std::nullopt;
+    const auto rank = static_cast<int64_t>(node->inputs[0]->checked_type().rank());
+    for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+    std::sort(axes.begin(), axes.end());
+    return Mean{node->inputs[0], axes};
+}
+
+/// The value whose square a node makes.
+Value* root_of_square(const Node* node) {
+    if (!node) return nullptr;
+    const bool is_square = is_operator(*node, "Pow") ? is_number(node->inputs[1], 2)
+                                                     : is_operator(*node, "Mul") && node->inputs[0] == node->inputs[1];
+    return is_square ? node->inputs[0] : nullptr;
+}
+
+/// A square root, or one over it, of a value that nobody else reads.
+struct Root {
+    const Node* of;
+    bool is_inverse;
+};
+
+std::optional<Root> root_of(const Graph& graph, const Value* value) {
+    const Node* node = sole_producer(graph, value);
+    if (!node) return std::nullopt;
+    if (is_operator(*node, "Sqrt")) return Root{sole_producer(graph, node->inputs[0]), false};
+    if (is_operator(*node, "Pow") && is_number(node->inputs[1], 0.5))
+        return Root{sole_producer(graph, node->inputs[0]), false};
+    if (is_operator(*node, "Pow") && is_number(node->inputs[1], -0.5))
+        return Root{sole_producer(graph, node->inputs[0]), true};
+    const bool is_quotient = is_operator(*node, "Div") && is_number(node->inputs[0], 1);
+    if (!is_quotient && !is_operator(*node, "Reciprocal")) return std::nullopt;
+    auto inner = root_of(graph, node->inputs[is_quotient ? 1 : 0]);
+    if (inner) inner->is_inverse = !inner->is_inverse;
+    return inner;
+}
+
+/// Rows of a value along axes that are divided by the root of their mean square and a small number, less their mean
+/// before where they are centred.
+struct Standardisation {
+    Value* rows;
+    std::vector<int64_t> axes;
+    float epsilon;
+    bool is_centred;
+};
+
+/// What divides `numerator` by the root of its own mean square in the node `quotient`.
+std::optional<Standardisation> standardisation(const Graph& graph, Value* numerator, const Root& root,
+                                               const Node& quotient) {
+    if (!root.of || !is_operator(*root.of, "Add")) return std::nullopt;
+    const bool is_first = is_literal(root.of->inputs[0]);
+    const Value* epsilon = root.of->inputs[is_first ? 0 : 1];
+    const Node* mean_square = sole_producer(graph, root.of->inputs[is_first ? 1 : 0]);
+    const auto mean = mean_of(mean_square);
+    if (!mean || !is_literal(epsilon) || epsilon->known->reals.empty()) return std::nullopt;
+    const double number = epsilon->known->reals[0];
+    // An attribute is a float32.
+    if (epsilon->checked_type().element == ElementType::float64 && number != static_cast<float>(number))
+        return std::nullopt;
+    const Node* square = sole_producer(graph, mean->of);
+    if (!square || root_of_square(square) != numerator) return std::nullopt;
+    Standardisation result{numerator, mean->axes, static_cast<float>(number), false};
+    const Node* difference = numerator->producer;
+    if (!difference || !is_operator(*difference, "Sub") || !is_read_by(graph, numerator, {square, &quotient}))
+        return result;
+    const auto subtracted = mean_of(sole_producer(graph, difference->inputs[1]));
+    if (!subtracted || subtracted->of != difference->inputs[0] || subtracted->axes != mean->axes) return result;
+    result.rows = subtracted->of;
+    result.is_centred = true;
+    return result;
+}
+
+std::optional<Standardisation> standardisation(const Graph& graph, const Node& node) {
+    if (is_operator(node, "Div")) {
+        const auto root = root_of(graph, node.inputs[1]);
+        return root && !root->is_inverse ? standardisation(graph, node.inputs[0], *root, node) : std::nullopt;
+    }
+    if (!is_operator(node, "Mul")) return std::nullopt;
+    for (const size_t factor : {0, 1}) {
+        const auto root = root_of(graph, node.inputs[factor]);
+        if (!root || !root->is_inverse) continue;
+        if (const auto found = standardisation(graph, node.inputs[1 - factor], *root, node)) return found;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+void fuse_standardisation(Graph& graph) {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+    bool is_fused = false;
+    for (Node* node : nodes) {
+        const auto found = standardisation(graph, *node);
+        if (!found || found->rows->checked_type() != node->outputs[0]->checked_type()) continue;
+        const NewNode fused{
+            "Standardise",
+            1,
+            {found->rows},
+            {{"axes", found->axes}, {"epsilon", found->epsilon}, {"centred", static_cast<int64_t>(found->is_centred)}},
+            "onnx2halide"};
+        graph.replace_uses(node->outputs[0], add_node(graph, fused, node->name, node));
+        is_fused = true;
+    }
+    // What made the parts reads the rows no longer.
+    if (is_fused) prune(graph);
+}
+
+}  // namespace onnx2halide
