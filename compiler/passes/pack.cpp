@@ -30,10 +30,7 @@ std::vector<int64_t> kernel_shape(const TensorType& weights) {
 }
 
 /// Whether the weights of a convolution can be packed at all.
-bool has_constant_weights(const Node& conv) {
-    const Value* weights = conv.inputs.at(1);
-    return is_compile_time_constant(weights) && weights->checked_type().elements().constant();
-}
+bool has_fixed_size(const Value* weights) { return weights->checked_type().elements().constant().value_or(0) > 0; }
 
 void become(Node& conv, const std::string& op_type, int64_t channels) {
     conv.domain = "onnx2halide";
@@ -79,9 +76,10 @@ void pack_direct(Graph& graph, Node& conv, const Target& target) {
 }
 
 void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy& policy) {
+    const Value* weights = conv.inputs.at(1);
     // What is constant is computed once, by the fold program.
-    if (!has_constant_weights(conv) || is_compile_time_constant(conv.inputs[0])) return;
-    const auto loops = winograd_loops(conv);
+    if (!has_fixed_size(weights) || is_compile_time_constant(conv.inputs[0])) return;
+    const auto loops = is_compile_time_constant(weights) ? winograd_loops(conv) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
     walk ? pack_winograd(graph, conv, walk->outputs) : pack_direct(graph, conv, target);
 }

@@ -6,9 +6,9 @@
 
 namespace onnx2halide {
 
-/// Replaces operators whose weights are known at compile time by ones that read them in the order in which they
-/// compute, through nodes that the fold program runs: Conv becomes PackedConv or WinogradConv, MatMul and Gemm become
-/// PackedMatMul.
+/// Replaces operators by ones that read their weights in the order in which they compute, through nodes that the fold
+/// program runs where weights are constant: Conv becomes PackedConv or WinogradConv, MatMul and Gemm become
+/// PackedMatMul. Weights of a Conv that a run makes it packs as well, as each is used for many pixels.
 void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy);
 
 }  // namespace onnx2halide

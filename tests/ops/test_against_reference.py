@@ -178,7 +178,11 @@ def windows():
         yield Case("Conv", [x(2, *image), constant(outputs, image[0], *kernel), constant(outputs)], attribute)
     for dtype in ("float16", "float64"):
         yield Case("Conv", [x(1, 1, 9, 31, dtype=dtype), constant(4, 1, 5, 5, dtype=dtype)], {"pads": [2, 2, 2, 2]})
-    yield Case("Conv", [x(1, 3, 9, 11), x(5, 3, 3, 3)])
+    # Weights that only a run knows: dense, of groups of each form, depthwise; a bias that fills no block.
+    for channels, outputs, group in ((3, 5, 1), (17, 33, 1), (32, 32, 8), (12, 36, 3), (24, 24, 24)):
+        weights = x(outputs, channels // group, 3, 3)
+        yield Case("Conv", [x(2, channels, 9, 11), weights], {"group": group, "pads": [1, 1, 1, 1]})
+        yield Case("Conv", [x(2, channels, 9, 11), weights, x(outputs)], {"group": group, "strides": [2, 2]})
     yield Case("Conv", [x(2, 3, 19), constant(4, 3, 5)], {"pads": [2, 2]})
     yield Case("Conv", [x(1, 2, 5, 6, 7), constant(3, 2, 2, 2, 2)])
     # Planes whose taps lie beyond the first and the last one, all of them where the pads are wide.
