@@ -176,19 +176,56 @@ typedef struct box {
     float y1, x1, y2, x2;
 } box;
 
+/* Not fminf and fmaxf, which are calls. */
+static float smaller(float a, float b) { return a < b ? a : b; }
+static float larger(float a, float b) { return a < b ? b : a; }
+
 static box read_box(const float* numbers, int center_point_box) {
     const float a = numbers[0], b = numbers[1], c = numbers[2], d = numbers[3];
     if (center_point_box) return (box){b - d / 2, a - c / 2, b + d / 2, a + c / 2};
-    return (box){fminf(a, c), fminf(b, d), fmaxf(a, c), fmaxf(b, d)};
+    return (box){smaller(a, c), smaller(b, d), larger(a, c), larger(b, d)};
 }
 
-/* The area that two boxes share, as a part of the area that they cover. */
-static float overlap(box p, box q) {
-    const float height = fminf(p.y2, q.y2) - fmaxf(p.y1, q.y1), width = fminf(p.x2, q.x2) - fmaxf(p.x1, q.x1);
-    if (height <= 0 || width <= 0) return 0;
-    const float shared = height * width;
-    const float covered = (p.y2 - p.y1) * (p.x2 - p.x1) + (q.y2 - q.y1) * (q.x2 - q.x1) - shared;
-    return covered > 0 ? shared / covered : 0;
+static float area_of(box b) { return (b.y2 - b.y1) * (b.x2 - b.x1); }
+
+/* Boxes side by side, so that compilers make vectors of them. */
+enum { BOXES_AT_ONCE = 8 };
+typedef struct boxes_at_once {
+    float y1[BOXES_AT_ONCE], x1[BOXES_AT_ONCE], y2[BOXES_AT_ONCE], x2[BOXES_AT_ONCE], area[BOXES_AT_ONCE];
+} boxes_at_once;
+
+/* Those of a group that are none share nothing with any box. */
+static void put_box(boxes_at_once* groups, int64_t number, box b) {
+    boxes_at_once* group = groups + number / BOXES_AT_ONCE;
+    const int64_t place = number % BOXES_AT_ONCE;
+    if (place == 0) {
+        for (int i = 0; i < BOXES_AT_ONCE; ++i) {
+            group->y1[i] = group->x1[i] = INFINITY;
+            group->y2[i] = group->x2[i] = -INFINITY;
+            group->area[i] = 0;
+        }
+    }
+    group->y1[place] = b.y1;
+    group->x1[place] = b.x1;
+    group->y2[place] = b.y2;
+    group->x2[place] = b.x2;
+    group->area[place] = area_of(b);
+}
+
+/* Whether the area that a box shares with one of a group is more than this part of the area that both cover. */
+static int overlaps(const boxes_at_once* group, box own, float own_area, float threshold) {
+    float shared[BOXES_AT_ONCE];
+    for (int i = 0; i < BOXES_AT_ONCE; ++i) {
+        const float height = smaller(own.y2, group->y2[i]) - larger(own.y1, group->y1[i]);
+        const float width = smaller(own.x2, group->x2[i]) - larger(own.x1, group->x1[i]);
+        shared[i] = larger(height, 0) * larger(width, 0);
+    }
+    for (int i = 0; i < BOXES_AT_ONCE; ++i) {
+        if (!(shared[i] > 0)) continue;
+        const float covered = own_area + group->area[i] - shared[i];
+        if (covered > 0 && shared[i] / covered > threshold) return 1;
+    }
+    return 0;
 }
 
 typedef struct candidate {
@@ -205,18 +242,24 @@ static int compare_candidates(const void* a, const void* b) {
 
 /* Boxes of one class, best first, without those that overlap a better one. Returns how many are kept in `kept`. */
 static int64_t suppress(const float* boxes, const float* scores, int64_t count, int center_point_box, int64_t most,
-                        float iou_threshold, float score_threshold, candidate* candidates, int64_t* kept) {
+                        float iou_threshold, float score_threshold, candidate* candidates, boxes_at_once* groups,
+                        int64_t* kept) {
     int64_t found = 0, taken = 0;
     for (int64_t i = 0; i < count; ++i) {
         if (scores[i] > score_threshold) candidates[found++] = (candidate){scores[i], i};
     }
     qsort(candidates, (size_t)found, sizeof *candidates, compare_candidates);
+    /* Of a threshold below 0, or none, each box overlaps each other. */
+    if (!(iou_threshold >= 0) && most > 1) most = 1;
     for (int64_t i = 0; i < found && taken < most; ++i) {
         const box own = read_box(boxes + 4 * candidates[i].box, center_point_box);
+        const float area = area_of(own);
         int is_free = 1;
-        for (int64_t j = 0; j < taken && is_free; ++j)
-            is_free = overlap(own, read_box(boxes + 4 * kept[j], center_point_box)) <= iou_threshold;
-        if (is_free) kept[taken++] = candidates[i].box;
+        for (int64_t j = 0; j < taken && is_free; j += BOXES_AT_ONCE)
+            is_free = !overlaps(groups + j / BOXES_AT_ONCE, own, area, iou_threshold);
+        if (!is_free) continue;
+        put_box(groups, taken, own);
+        kept[taken++] = candidates[i].box;
     }
     return taken;
 }
@@ -242,12 +285,13 @@ int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* no
     candidate* candidates = onnx2halide_keep(session, (size_t)count * sizeof *candidates);
     int64_t* kept =
         onnx2halide_keep(session, ((size_t)(batches * classes * most) * 3 + (size_t)count) * sizeof(int64_t));
-    if (!candidates || !kept) return ONNX2HALIDE_NO_MEMORY;
+    boxes_at_once* groups = onnx2halide_keep(session, (size_t)(most / BOXES_AT_ONCE + 1) * sizeof *groups);
+    if (!candidates || !kept || !groups) return ONNX2HALIDE_NO_MEMORY;
     int64_t *of_class = kept + batches * classes * most * 3, total = 0;
     for (int64_t i = 0; i < batches * classes; ++i) {
         const float* of_batch = (const float*)boxes->host + i / classes * count * 4;
         const int64_t taken = suppress(of_batch, (const float*)scores->host + i * count, count, center_point_box, most,
-                                       iou, lowest, candidates, of_class);
+                                       iou, lowest, candidates, groups, of_class);
         for (int64_t j = 0; j < taken; ++j, ++total)
             memcpy(kept + 3 * total, (const int64_t[]){i / classes, i % classes, of_class[j]}, 3 * sizeof(int64_t));
     }
