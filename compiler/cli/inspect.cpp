@@ -60,11 +60,17 @@ void print_outline(const Outline& outline) {
 
 void print_inspection(const Inspection& inspection) {
     const bool is_open = !inspection.open_dims.empty();
-    const std::string arena = is_open ? fmt::format("depends on {}", fmt::join(inspection.open_dims, ", "))
-                                      : fmt::format("{} bytes in all, without scratch memory", inspection.arena_bytes);
+    const std::string depends = fmt::format("depends on {}", fmt::join(inspection.open_dims, ", "));
+    const std::string arena =
+        is_open ? depends : fmt::format("{} bytes in all, without scratch memory", inspection.arena_bytes);
+    // JSON has it in full.
+    constexpr size_t longest = 120;
+    const auto readable = [&](const std::string& dim) {
+        return dim.size() <= longest ? dim : is_open ? depends : "depends on what a run computes";
+    };
     if (is_open) fmt::print("{:<12}{}\n", "open dims", fmt::join(inspection.open_dims, ", "));
     fmt::print("{:<12}{}\n{:<12}{}\n{:<12}{}\n", "nodes", inspection.nodes.size(), "parameters", inspection.parameters,
-               "FLOPs", inspection.flops);
+               "FLOPs", readable(inspection.flops));
     fmt::print("{:<12}{} distinct, {} calls\n{:<12}{}\n\n", "kernels", inspection.kernels, inspection.steps.size(),
                "arena", arena);
     std::vector<std::vector<std::string>> rows = {{"node", "operator", "result", "type"}};
@@ -76,7 +82,7 @@ void print_inspection(const Inspection& inspection) {
     fmt::print("\n");
     rows = {{"step", "kernel", "FLOPs"}};
     for (const auto& [kernel, flops] : inspection.steps)
-        rows.push_back({fmt::to_string(rows.size() - 1), kernel, flops});
+        rows.push_back({fmt::to_string(rows.size() - 1), kernel, readable(flops)});
     print_rows(rows);
 }
 
