@@ -73,53 +73,102 @@ std::optional<Root> root_of(const Graph& graph, const Value* value) {
     return inner;
 }
 
-/// Rows of a value along axes that are divided by the root of their mean square and a small number, less their mean
-/// before where they are centred.
-struct Standardisation {
-    Value* rows;
+/// The mean square along axes, and a small number added to it, that a root is of.
+struct MeanSquare {
+    Value* of;
+    const Node* square;
     std::vector<int64_t> axes;
     float epsilon;
-    bool is_centred;
 };
 
-/// What divides `numerator` by the root of its own mean square in the node `quotient`.
-std::optional<Standardisation> standardisation(const Graph& graph, Value* numerator, const Root& root,
-                                               const Node& quotient) {
+std::optional<MeanSquare> mean_square_of(const Graph& graph, const Root& root) {
     if (!root.of || !is_operator(*root.of, "Add")) return std::nullopt;
     const bool is_first = is_literal(root.of->inputs[0]);
     const Value* epsilon = root.of->inputs[is_first ? 0 : 1];
-    const Node* mean_square = sole_producer(graph, root.of->inputs[is_first ? 1 : 0]);
-    const auto mean = mean_of(mean_square);
+    const auto mean = mean_of(sole_producer(graph, root.of->inputs[is_first ? 1 : 0]));
     if (!mean || !is_literal(epsilon) || epsilon->known->reals.empty()) return std::nullopt;
     const double number = epsilon->known->reals[0];
     // An attribute is a float32.
     if (epsilon->checked_type().element == ElementType::float64 && number != static_cast<float>(number))
         return std::nullopt;
     const Node* square = sole_producer(graph, mean->of);
-    if (!square || root_of_square(square) != numerator) return std::nullopt;
-    Standardisation result{numerator, mean->axes, static_cast<float>(number), false};
-    const Node* difference = numerator->producer;
-    if (!difference || !is_operator(*difference, "Sub") || !is_read_by(graph, numerator, {square, &quotient}))
-        return result;
-    const auto subtracted = mean_of(sole_producer(graph, difference->inputs[1]));
-    if (!subtracted || subtracted->of != difference->inputs[0] || subtracted->axes != mean->axes) return result;
-    result.rows = subtracted->of;
-    result.is_centred = true;
-    return result;
+    Value* of = root_of_square(square);
+    if (!of) return std::nullopt;
+    return MeanSquare{of, square, mean->axes, static_cast<float>(number)};
+}
+
+/// Rows of a value along axes that are divided by the root of their mean square and a small number, less their mean
+/// before where they are centred; then multiplied and added to, where that is part of how it is written.
+struct Standardisation {
+    Value* rows;
+    std::vector<int64_t> axes;
+    float epsilon;
+    bool is_centred;
+    Value *scale = nullptr, *shift = nullptr;
+};
+
+/// What is centred where a value is rows less their mean along these axes; null where it is something else.
+Value* centred(const Value* value, const std::vector<int64_t>& axes) {
+    const Node* difference = value->producer;
+    if (!difference || !is_operator(*difference, "Sub")) return nullptr;
+    const auto subtracted = mean_of(difference->inputs[1]->producer);
+    const bool is_own = subtracted && subtracted->of == difference->inputs[0] && subtracted->axes == axes;
+    return is_own ? subtracted->of : nullptr;
+}
+
+/// What divides `numerator` by the root of its own mean square in the node `quotient`.
+std::optional<Standardisation> standardisation(const Graph& graph, Value* numerator, const Root& root,
+                                               const Node& quotient) {
+    const auto mean_square = mean_square_of(graph, root);
+    if (!mean_square || mean_square->of != numerator) return std::nullopt;
+    Value* rows = centred(numerator, mean_square->axes);
+    const bool is_own = rows && is_read_by(graph, numerator, {mean_square->square, &quotient}) &&
+                        sole_producer(graph, numerator->producer->inputs[1]);
+    return Standardisation{is_own ? rows : numerator, mean_square->axes, mean_square->epsilon, is_own};
+}
+
+/// Calls `find` for either order of the operands of such a node, until it finds something.
+template <typename Find>
+auto in_either_order(const Node* node, std::string_view type, const Find& find) -> decltype(find(nullptr, nullptr)) {
+    if (!node || !is_operator(*node, type)) return {};
+    const auto found = find(node->inputs[0], node->inputs[1]);
+    return found ? found : find(node->inputs[1], node->inputs[0]);
+}
+
+/// x * factor + (shift - mean * factor), where the factor is the inverse root times a scale, as TensorFlow writes it.
+std::optional<Standardisation> factored(const Graph& graph, const Node& sum) {
+    return in_either_order(&sum, "Add", [&](Value* product, Value* rest) {
+        const Node* difference = sole_producer(graph, rest);
+        if (!difference || !is_operator(*difference, "Sub")) return std::optional<Standardisation>();
+        return in_either_order(sole_producer(graph, product), "Mul", [&](Value* rows, Value* factor) {
+            const auto by_root = [&](Value* inverse, Value* scale) {
+                const auto root = root_of(graph, inverse);
+                const auto mean_square = root && root->is_inverse ? mean_square_of(graph, *root) : std::nullopt;
+                if (!mean_square || centred(mean_square->of, mean_square->axes) != rows)
+                    return std::optional<Standardisation>();
+                const Value* mean = mean_square->of->producer->inputs[1];
+                const Node* shifted = sole_producer(graph, difference->inputs[1]);
+                const bool has_mean = in_either_order(
+                    shifted, "Mul", [&](Value* one, Value* other) { return one == mean && other == factor; });
+                if (!has_mean) return std::optional<Standardisation>();
+                return std::optional(
+                    Standardisation{rows, mean_square->axes, mean_square->epsilon, true, scale, difference->inputs[0]});
+            };
+            return in_either_order(factor->producer, "Mul", by_root);
+        });
+    });
 }
 
 std::optional<Standardisation> standardisation(const Graph& graph, const Node& node) {
+    if (is_operator(node, "Add")) return factored(graph, node);
     if (is_operator(node, "Div")) {
         const auto root = root_of(graph, node.inputs[1]);
         return root && !root->is_inverse ? standardisation(graph, node.inputs[0], *root, node) : std::nullopt;
     }
-    if (!is_operator(node, "Mul")) return std::nullopt;
-    for (const size_t factor : {0, 1}) {
-        const auto root = root_of(graph, node.inputs[factor]);
-        if (!root || !root->is_inverse) continue;
-        if (const auto found = standardisation(graph, node.inputs[1 - factor], *root, node)) return found;
-    }
-    return std::nullopt;
+    return in_either_order(&node, "Mul", [&](Value* numerator, Value* inverse) {
+        const auto root = root_of(graph, inverse);
+        return root && root->is_inverse ? standardisation(graph, numerator, *root, node) : std::nullopt;
+    });
 }
 
 }  // namespace
@@ -137,7 +186,10 @@ void fuse_standardisation(Graph& graph) {
             {found->rows},
             {{"axes", found->axes}, {"epsilon", found->epsilon}, {"centred", static_cast<int64_t>(found->is_centred)}},
             "onnx2halide"};
-        graph.replace_uses(node->outputs[0], add_node(graph, fused, node->name, node));
+        Value* result = add_node(graph, fused, node->name, node);
+        if (found->scale) result = add_node(graph, {"Mul", 14, {result, found->scale}}, node->name, node);
+        if (found->shift) result = add_node(graph, {"Add", 14, {result, found->shift}}, node->name, node);
+        graph.replace_uses(node->outputs[0], result);
         is_fused = true;
     }
     // What made the parts reads the rows no longer.

@@ -18,6 +18,8 @@ std::string standardised(const std::string& nodes) {
         inverse = constant float32[] -0.5
         one = constant float32[] 1
         epsilon = constant float32[1] 0.25
+        scale = constant float32[8]
+        shift = constant float32[8]
         last = constant int64[1] -1
         middle = constant int64[1] 1
         )" + nodes + "\noutput y");
@@ -25,9 +27,13 @@ std::string standardised(const std::string& nodes) {
     for (const auto& node : graph->nodes()) {
         if (node->op_type != "Standardise") continue;
         CHECK(node->real("epsilon") == 0.25f);
-        CHECK(graph->outputs[0]->producer == node.get());
-        return fmt::format("{} axes {}{}", node->inputs[0]->name, fmt::join(node->integers("axes"), ","),
-                           node->integer("centred") ? " centred" : "");
+        std::string what_follows;
+        for (const Node* last = node.get(); last != graph->outputs[0]->producer;) {
+            last = last->outputs[0]->consumers.at(0);
+            what_follows += fmt::format(", {} {}", last->op_type, last->inputs[1]->name);
+        }
+        return fmt::format("{} axes {}{}{}", node->inputs[0]->name, fmt::join(node->integers("axes"), ","),
+                           node->integer("centred") ? " centred" : "", what_follows);
     }
     return "";
 }
@@ -47,6 +53,18 @@ TEST_CASE("a layer normalisation that is written out is one node") {
     // Before opset 18 axes are an attribute.
     CHECK(standardised("m = ReduceMean-13(x) axes=1,-1\nd = Sub(x, m)\ns = Mul(d, d)\nv = ReduceMean-13(s) axes=-2,2\n"
                        "e = Add(v, epsilon)\nr = Sqrt(e)\ny = Div(d, r)") == "x axes 1,2 centred");
+}
+
+TEST_CASE("so is one whose factor is multiplied with the rows and with their mean") {
+    const std::string factor = centred + "s = Mul(d, d)\nv = ReduceMean(s, last)\ne = Add(v, epsilon)\nq = Sqrt(e)\n"
+                                         "r = Reciprocal(q)\nf = Mul(r, scale)\n";
+    CHECK(standardised(factor + "a = Mul(x, f)\nb = Mul(m, f)\nc = Sub(shift, b)\ny = Add(a, c)") ==
+          "x axes 2 centred, Mul scale, Add shift");
+    CHECK(standardised(factor + "a = Mul(f, x)\nb = Mul(f, m)\nc = Sub(shift, b)\ny = Add(c, a)") ==
+          "x axes 2 centred, Mul scale, Add shift");
+    // Other rows, another factor.
+    CHECK(standardised(factor + "a = Mul(d, f)\nb = Mul(m, f)\nc = Sub(shift, b)\ny = Add(a, c)") == "");
+    CHECK(standardised(factor + "a = Mul(x, f)\nb = Mul(m, scale)\nc = Sub(shift, b)\ny = Add(a, c)") == "");
 }
 
 TEST_CASE("so is an RMS normalisation") {
