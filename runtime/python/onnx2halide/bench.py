@@ -164,11 +164,16 @@ def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
     steps = compiled.manifest["steps"]
     clock = StepClock()
     model = Model(compiled.library, threads, trace=clock.trace)
-    warm = clock.run(model, inputs, WARM_REPETITIONS)
     seconds = [min(found) for found in zip(*[clock.run(model, inputs) for _ in range(10)])]
+    ran = clock.kernels
+    try:
+        warm = clock.run(model, inputs, WARM_REPETITIONS)
+    except RuntimeError:
+        # Repeated in place, a step changes what later ones read, which may be indices.
+        warm = seconds
     sizes = {dim["name"]: list(inputs.values())[dim["input"]].shape[dim["axis"]] for dim in compiled.manifest["open_dims"]}
     kernels = []
-    for index, calls in _calls_of_steps([step["kernel"] for step in steps], clock.kernels):
+    for index, calls in _calls_of_steps([step["kernel"] for step in steps], ran):
         step = steps[index]
         work = [_number(step[key], sizes) * len(calls) for key in ("flops", "bytes_read", "bytes_written")]
         least, bound = machine().least_seconds(*work, threads)
