@@ -285,13 +285,28 @@ void NodeGenerator::check_broadcast(std::vector<Check>& checks, size_t i, size_t
 
 namespace {
 
+/// An extent as one number that tells whether it is empty, 0 or 1, times what it is where it is not.
+std::pair<Dim, Dim> split_extent(const Dim& extent) {
+    for (const std::vector<Dim>& atoms : extent.products()) {
+        for (const Dim& atom : atoms) {
+            const bool is_flag = atom.lower_bound() == 0 && atom.upper_bound() == 1;
+            const auto rest = is_flag ? exact_div(extent, atom) : std::nullopt;
+            if (rest) return {atom, *rest};
+        }
+    }
+    return {1, extent};
+}
+
 /// What two extents are together, of which only a run may know whether they are equal or one is 1.
 Dim broadcast_extent(const Dim& p, const Dim& q) {
     const auto is_certain = [](const Dim& extent) { return prove_less_equal(2, extent) == Proof::yes; };
     if (p.constant() && is_certain(p)) return p;
     if (is_certain(q)) return q;
     if (is_certain(p) || prove_equal(p, q) == Proof::yes) return p;
-    return max(p, q) * min(Dim(1), p) * min(Dim(1), q);  // 0 beside 1 is 0
+    // 0 beside 1 is 0. Extents that were joined before are joined as one, however often, with the same result.
+    const auto [some_p, most_p] = split_extent(p);
+    const auto [some_q, most_q] = split_extent(q);
+    return max(most_p, most_q) * min(min(min(min(Dim(1), some_p), some_q), most_p), most_q);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "compiler/graph/dim.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -83,11 +84,22 @@ struct Dim::Atom {
 
     static AtomPtr symbol(const std::string& name, const Range& range);
     static AtomPtr operation(Kind kind, const Dim& a, const Dim& b);
+    /// The minimum or maximum of two dims. Of the operands of nested ones each stands once, those that the others make
+    /// idle not at all, and numbers last.
+    static Dim extreme(Kind kind, const Dim& a, const Dim& b);
+    /// The atom that a dim is times a number of 1 or more, null where it is something else.
+    static AtomPtr multiplied(const Dim& dim);
+    static AtomPtr alone(const Dim& dim);
+    /// The quotient among the terms of a dim, where there is one alone: floor(a / b) for a number b.
+    static AtomPtr quotient_in(const Dim& sum);
+    /// Whether a ≤ b follows from the operands of a minimum or maximum.
+    static bool is_ordered(const Dim& a, const Dim& b);
 
     std::string text(DimSyntax syntax) const;
 
 private:
     Range range_of_operation() const;
+    static void collect(Kind kind, const Dim& dim, std::vector<Dim>& operands);
 };
 
 namespace {
@@ -112,6 +124,67 @@ Dim::AtomPtr Dim::Atom::operation(Kind kind, const Dim& a, const Dim& b) {
         throw CompileError("an extent is an expression of more than {} characters: fix dims that it depends on", most);
     atom.range = atom.range_of_operation();
     return std::make_shared<Atom>(std::move(atom));
+}
+
+Dim::AtomPtr Dim::Atom::multiplied(const Dim& dim) {
+    if (dim.terms_.size() != 1) return nullptr;
+    const auto& [product, factor] = *dim.terms_.begin();
+    return product.size() == 1 && factor > 0 ? product.front() : nullptr;
+}
+
+Dim::AtomPtr Dim::Atom::alone(const Dim& dim) {
+    const AtomPtr atom = multiplied(dim);
+    return atom && dim.terms_.begin()->second == 1 ? atom : nullptr;
+}
+
+Dim::AtomPtr Dim::Atom::quotient_in(const Dim& sum) {
+    AtomPtr found;
+    for (const auto& [product, factor] : sum.terms_) {
+        const bool is_quotient = product.size() == 1 && factor == 1 && product.front()->kind == div_kind &&
+                                 product.front()->b.lower_bound().value_or(0) > 0 && product.front()->b.constant();
+        if (!is_quotient) continue;
+        if (found) return nullptr;
+        found = product.front();
+    }
+    return found;
+}
+
+void Dim::Atom::collect(Kind kind, const Dim& dim, std::vector<Dim>& operands) {
+    const AtomPtr atom = alone(dim);
+    if (!atom || atom->kind != kind) return operands.push_back(dim);
+    collect(kind, atom->a, operands);
+    collect(kind, atom->b, operands);
+}
+
+Dim Dim::Atom::extreme(Kind kind, const Dim& a, const Dim& b) {
+    std::vector<Dim> all, operands;
+    collect(kind, a, all);
+    collect(kind, b, all);
+    const auto is_idle = [&](const Dim& dim, const Dim& beside) {
+        return (kind == max_kind ? prove_less_equal(dim, beside) : prove_less_equal(beside, dim)) == Proof::yes;
+    };
+    for (const Dim& dim : all) {
+        if (std::any_of(operands.begin(), operands.end(), [&](const Dim& other) { return is_idle(dim, other); }))
+            continue;
+        std::erase_if(operands, [&](const Dim& other) { return is_idle(other, dim); });
+        operands.push_back(dim);
+    }
+    std::sort(operands.begin(), operands.end(), [](const Dim& p, const Dim& q) {
+        const bool is_number = p.constant().has_value(), is_other = q.constant().has_value();
+        return is_number == is_other ? p.key() < q.key() : is_other;
+    });
+    return std::accumulate(operands.begin() + 1, operands.end(), operands.front(),
+                           [&](const Dim& p, const Dim& q) { return Dim::operation(kind, p, q); });
+}
+
+bool Dim::Atom::is_ordered(const Dim& a, const Dim& b) {
+    const auto is_proved = [](const Dim& p, const Dim& q) { return prove_less_equal(p, q) == Proof::yes; };
+    const AtomPtr left = alone(a), right = alone(b);
+    // In this order no pair of operands comes up twice.
+    if (left && left->kind == max_kind) return is_proved(left->a, b) && is_proved(left->b, b);
+    if (right && right->kind == min_kind) return is_proved(a, right->a) && is_proved(a, right->b);
+    if (left && left->kind == min_kind) return is_proved(left->a, b) || is_proved(left->b, b);
+    return right && right->kind == max_kind && (is_proved(a, right->a) || is_proved(a, right->b));
 }
 
 Range Dim::Atom::range_of_operation() const {
@@ -201,9 +274,8 @@ std::pair<std::optional<int64_t>, std::optional<int64_t>> Dim::bounds() const {
 }
 
 std::optional<Dim> Dim::number_of_extent() const {
-    const bool is_atom = terms_.size() == 1 && terms_.begin()->first.size() == 1 && terms_.begin()->second == 1;
-    const AtomPtr atom = is_atom ? terms_.begin()->first.front() : nullptr;
-    return atom && atom->kind == extent_kind ? std::optional(atom->a) : std::nullopt;
+    const AtomPtr atom = Atom::multiplied(*this);
+    return atom && atom->kind == extent_kind ? std::optional(atom->a * terms_.begin()->second) : std::nullopt;
 }
 
 std::set<std::string> Dim::symbols() const {
@@ -336,6 +408,10 @@ Dim floor_div(const Dim& a, const Dim& b) {
             rest.add(product, factor - floor_div(factor, *y) * *y);
         }
         if (rest.constant()) return whole + floor_div(*rest.constant(), *y);
+        // floor((floor(x / n) + t) / y) = floor((x + n·t) / (n·y))
+        const Dim::AtomPtr inner = Dim::Atom::quotient_in(rest);
+        if (inner && max(*y, *inner->b.constant()) < Dim::unbounded)
+            return whole + floor_div(inner->a + (rest - Dim::of_atom(inner)) * inner->b, inner->b * b);
         return whole + Dim::operation(div_kind, rest, b);
     }
     return Dim::operation(div_kind, a, b);
@@ -362,18 +438,21 @@ Dim floor_mod(const Dim& a, const Dim& b) {
 Dim min(const Dim& a, const Dim& b) {
     if (prove_less_equal(a, b) == Proof::yes) return a;
     if (prove_less_equal(b, a) == Proof::yes) return b;
-    return Dim::operation(min_kind, a, b);
+    return Dim::Atom::extreme(min_kind, a, b);
 }
 
 Dim max(const Dim& a, const Dim& b) {
     if (prove_less_equal(a, b) == Proof::yes) return b;
     if (prove_less_equal(b, a) == Proof::yes) return a;
-    return Dim::operation(max_kind, a, b);
+    return Dim::Atom::extreme(max_kind, a, b);
 }
 
 Dim extent_of(const Dim& number) {
-    return number.lower_bound().value_or(-1) >= 0 || number.constant() ? number
-                                                                       : Dim::operation(extent_kind, number, 0);
+    if (number.lower_bound().value_or(-1) >= 0 || number.constant()) return number;
+    // A common factor stays where divisions find it.
+    int64_t factor = 0;
+    for (const auto& [product, own] : number.terms_) factor = own == INT64_MIN ? 1 : std::gcd(factor, own);
+    return Dim::operation(extent_kind, *exact_div(number, factor), 0) * factor;
 }
 
 Dim is_equal(const Dim& a, const Dim& b) {
@@ -390,7 +469,7 @@ Proof prove_less_equal(const Dim& a, const Dim& b) {
     const auto [low, high] = rest->bounds();
     if (low && *low >= 0) return Proof::yes;
     if (high && *high < 0) return Proof::no;
-    return Proof::unknown;
+    return Dim::Atom::is_ordered(a, b) ? Proof::yes : Proof::unknown;
 }
 
 Proof prove_equal(const Dim& a, const Dim& b) {

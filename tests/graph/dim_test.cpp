@@ -77,6 +77,19 @@ TEST_CASE("equal dims are the same expression") {
         {min(tile, 16), tile},
         {max(tile, 4), tile},
         {max(b + 1, b), b + 1},
+        {max(s, b), max(b, s)},
+        {max(b, max(b, s)), max(b, s)},
+        {max(max(s, h), max(b, s)), max(b, max(s, h))},
+        {max(max(b, 3), max(s, 5)), max(max(b, s), 5)},
+        {min(b, min(s, b)), min(b, s)},
+        {min(b, max(b, s)), b},
+        {max(min(b, s), b), b},
+        {max(max(b, s), max(b, s) + 1), max(b, s) + 1},
+        {floor_div(floor_div(b + 1, 2) + 1, 2), floor_div(b + 3, 4)},
+        {floor_div(floor_div(floor_div(b, 2), 3) - 1, 4), floor_div(b - 6, 24)},
+        {floor_div(floor_div(b * 3 + 1, 2), 2), floor_div(b * 3 + 1, 4)},
+        {floor_div(floor_div(b, 2) + s * h, 3), floor_div(b + s * h * 2, 6)},
+        {floor_div(extent_of(b * 16 - s * 8), 4), extent_of(b * 2 - s) * 2},
     };
     for (const auto& row : rows) CHECK(row.left.text() == row.right.text());
 }
@@ -169,6 +182,11 @@ TEST_CASE("questions about dims have three answers") {
         {b, b * 2, Proof::no, Proof::yes},
         {INT64_MIN, INT64_MAX, Proof::no, Proof::yes},
         {INT64_MAX, INT64_MIN, Proof::no, Proof::no},
+        {b, max(b, s), Proof::unknown, Proof::yes},
+        {min(b, s), min(b, 3), Proof::unknown, Proof::unknown},
+        {min(b, min(s, 3)), min(b, 5), Proof::unknown, Proof::yes},
+        {max(b, s), max(h, max(b, s)), Proof::unknown, Proof::yes},
+        {min(b, s), max(s, h), Proof::unknown, Proof::yes},
         {INT64_MIN, b, Proof::unknown, Proof::unknown},  // their difference exceeds 64 bits
     };
     for (const auto& row : rows) {
@@ -213,6 +231,7 @@ TEST_CASE("a number that is an extent is not negative, whatever may be said of i
     CHECK(extent.substitute({{"left", 3}, {"right", 4}}) == Dim(7));
     const Dim height = Dim::symbol("height");
     CHECK(prove_less_equal(0, extent.number_of_extent().value()) == Proof::unknown);
+    CHECK((extent * 4).number_of_extent() == (left + right) * 4);
     CHECK_FALSE((extent + 1).number_of_extent());
     CHECK(extent_of(height) == height);
     CHECK(extent_of(7) == Dim(7));
@@ -224,6 +243,17 @@ TEST_CASE("expressions of shared operands are asked in no time") {
     for (int i = 0; i < 8; ++i) dim = max(dim - 3, floor_div(dim, 2) * 2 + i);
     CHECK(dim.symbols() == std::set<std::string>{"n"});
     CHECK(dim.lower_bound().has_value());
+}
+
+TEST_CASE("nested minima and maxima are ordered in no time") {
+    Dim low = 0, high = 0;
+    for (int i = 0; i < 24; ++i) {
+        const Dim left = Dim::symbol("left" + std::to_string(i)), right = Dim::symbol("right" + std::to_string(i));
+        low = i % 2 ? min(low + left, right) : max(low, right) + left;
+        high = i % 2 ? max(high, left) : min(high + right, left);
+    }
+    CHECK(prove_less_equal(low, high) == Proof::unknown);
+    CHECK(prove_less_equal(high, low) == Proof::unknown);
 }
 
 TEST_CASE("random dims agree with 64-bit arithmetic") {
