@@ -76,6 +76,23 @@ std::optional<Dim> power(const Dim& a, const Dim& b) {
     return result;
 }
 
+/// 2^count, unless the count is not known or all bits are shifted out.
+std::optional<Dim> shift_factor(const Dim& count) {
+    constexpr int64_t most = 31;
+    const auto number = count.constant();
+    return number && *number >= 0 && *number <= most ? std::optional<Dim>(int64_t{1} << *number) : std::nullopt;
+}
+
+std::optional<Dim> shifted_left(const Dim& a, const Dim& count) {
+    const auto factor = shift_factor(count);
+    return factor ? std::optional(a * *factor) : std::nullopt;
+}
+
+std::optional<Dim> shifted_right(const Dim& a, const Dim& count) {
+    const auto factor = shift_factor(count);
+    return factor ? std::optional(floor_div(a, *factor)) : std::nullopt;
+}
+
 template <typename Bits>
 std::optional<Dim> bitwise(const Dim& a, const Dim& b) {
     const auto x = a.constant(), y = b.constant();
@@ -104,8 +121,8 @@ constexpr Arithmetic arithmetic[] = {
 
 constexpr Arithmetic floor_mod_row = {"Mod", 10, Takes::numbers, "onnx::mod({a}, {b})", floor_remainder};
 constexpr Arithmetic fmod_row = {"Mod", 10, Takes::numbers, "onnx::fmod({a}, {b})", truncated_remainder, std::fmod};
-constexpr Arithmetic shift_left_row = {"BitShift", 11, Takes::integers, "onnx::shift_left({a}, {b})"};
-constexpr Arithmetic shift_right_row = {"BitShift", 11, Takes::integers, "onnx::shift_right({a}, {b})"};
+constexpr Arithmetic shift_left_row = {"BitShift", 11, Takes::integers, "onnx::shift_left({a}, {b})", shifted_left};
+constexpr Arithmetic shift_right_row = {"BitShift", 11, Takes::integers, "onnx::shift_right({a}, {b})", shifted_right};
 
 Proof opposite(Proof proof) {
     if (proof == Proof::unknown) return proof;

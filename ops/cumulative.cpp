@@ -5,6 +5,7 @@
 #include "ops/axis_operand.h"
 #include "ops/composite.h"
 #include "ops/families.h"
+#include "ops/known_elements.h"
 
 namespace onnx2halide {
 
@@ -13,17 +14,19 @@ namespace {
 /// CumSum (11) and CumProd (26): what the elements up to each one along an axis add up or multiply to.
 class Cumulative : public NodeGenerator {
 public:
-    Cumulative(const Node& node, int64_t identity, std::string_view step)
-        : NodeGenerator(node), identity_(identity), step_(step), is_exclusive_(node.integer("exclusive", 0) != 0),
-          is_reverse_(node.integer("reverse", 0) != 0) {}
+    Cumulative(const Node& node, int64_t identity, std::string_view step, const Combination& combination)
+        : NodeGenerator(node), identity_(identity), step_(step), combination_(combination),
+          is_exclusive_(node.integer("exclusive", 0) != 0), is_reverse_(node.integer("reverse", 0) != 0) {}
 
     std::vector<TensorType> infer() const override { return {TensorType(in(0).element, in(0).shape)}; }
+    std::vector<std::optional<KnownElements>> known() const override;
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
 
 private:
     int64_t identity_;
     std::string_view step_;  // += or *=
+    const Combination& combination_;
     bool is_exclusive_, is_reverse_;
 
     size_t axis() const {
@@ -32,6 +35,23 @@ private:
         return normalised_axis(axis[0], in(0).rank());
     }
 };
+
+std::vector<std::optional<KnownElements>> Cumulative::known() const {
+    const KnownElements* data = known_input(0);
+    const auto extents = numbers(in(0).shape);
+    if (!data || !extents) return {};
+    const ElementType type = in(0).element;
+    const int64_t own = is_exclusive_ ? 0 : 1;
+    return {computed(in(0).shape, [&](std::vector<int64_t> at) -> std::optional<Number> {
+        int64_t& place = at[axis()];
+        const int64_t first = is_reverse_ ? place + 1 - own : 0, end = is_reverse_ ? (*extents)[axis()] : place + own;
+        std::vector<Number> run;
+        for (place = first; place < end; ++place) run.push_back(number_at(*data, linear_index(at, *extents)));
+        if (is_reverse_) std::reverse(run.begin(), run.end());
+        if (!run.empty()) return combined(combination_, run, type);
+        return is_float(type) ? Number(static_cast<double>(identity_)) : Number(Dim(identity_));
+    })};
+}
 
 void Cumulative::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(in(0).rank());
@@ -98,12 +118,12 @@ std::vector<Value*> expand_cumulative(Expansion& expansion) {
 
 class CumSum : public Cumulative {
 public:
-    explicit CumSum(const Node& node) : Cumulative(node, 0, "+=") {}
+    explicit CumSum(const Node& node) : Cumulative(node, 0, "+=", addition) {}
 };
 
 class CumProd : public Cumulative {
 public:
-    explicit CumProd(const Node& node) : Cumulative(node, 1, "*=") {}
+    explicit CumProd(const Node& node) : Cumulative(node, 1, "*=", multiplication) {}
 };
 
 template <typename T>

@@ -1,12 +1,9 @@
 #include "ops/elementwise.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/args.h>
 #include <fmt/format.h>
-
-#include "ops/known_elements.h"
 
 namespace onnx2halide {
 
@@ -20,30 +17,6 @@ bool is_taken(Takes takes, ElementType type) {
     case Takes::booleans: return type == ElementType::boolean;
     default: return true;
     }
-}
-
-/// The integer modulo 2^bits, as two's complement where the type is signed.
-int64_t wrapped(int64_t number, const ElementInfo& type) {
-    const int spare = 64 - 8 * type.bytes;
-    const uint64_t high = static_cast<uint64_t>(number) << spare;
-    return type.is_signed ? static_cast<int64_t>(high) >> spare : static_cast<int64_t>(high >> spare);
-}
-
-std::optional<Number> stored_integer(const Dim& number, ElementType type) {
-    if (!is_integer(type) && type != ElementType::boolean) return std::nullopt;
-    if (const auto constant = number.constant()) {
-        const int64_t fit = type == ElementType::boolean ? *constant != 0 : wrapped(*constant, info(type));
-        // Dims are signed: an unsigned number beyond them is not tracked.
-        if (type == ElementType::uint64 && fit < 0) return std::nullopt;
-        return Dim(fit);
-    }
-    // What a program computes of its shapes fits its integers, or it would not work.
-    const bool holds_dims = is_integer(type) && info(type).bytes >= 4;
-    return holds_dims ? std::optional<Number>(number) : std::nullopt;
-}
-
-std::optional<Number> number_at(const KnownElements& known, size_t i, ElementType type) {
-    return is_float(type) ? stored(known.reals[i], type) : stored(known.integers[i], type);
 }
 
 /// The axes that have more than one element, innermost first, counted from the last.
@@ -71,26 +44,12 @@ size_t common_axes(const TensorType& result, const TensorType& operand) {
     return std::max(same, missing);
 }
 
-void append(KnownElements& known, const Number& number) {
-    if (const Dim* dim = std::get_if<Dim>(&number)) {
-        known.integers.push_back(*dim);
-    } else {
-        known.reals.push_back(real(number));
-    }
-}
-
 }  // namespace
 
 void check_takes(Takes takes, size_t i, ElementType type) {
     static constexpr std::string_view expected[] = {"a float type", "an integer type", "a number", "bool", ""};
     if (is_taken(takes, type)) return;
     throw CompileError("input {} has type {}, expected {}", i, info(type).name, expected[static_cast<size_t>(takes)]);
-}
-
-std::optional<Number> stored(const Number& number, ElementType type) {
-    if (const Dim* dim = std::get_if<Dim>(&number)) return stored_integer(*dim, type);
-    if (type == ElementType::float32) return static_cast<double>(static_cast<float>(real(number)));
-    return type == ElementType::float64 ? std::optional(number) : std::nullopt;
 }
 
 std::optional<Number> answer(Proof proof) {
@@ -202,7 +161,7 @@ std::vector<std::optional<KnownElements>> Elementwise::known() const {
     for (size_t place = 0; place < elements[0].size(); ++place) {
         std::vector<Number> numbers;
         for (size_t i = 0; i < inputs.size(); ++i) {
-            const auto number = number_at(elements[i], place, in(inputs[i]).element);
+            const auto number = stored(number_at(elements[i], place), in(inputs[i]).element);
             if (!number) return {};
             numbers.push_back(*number);
         }

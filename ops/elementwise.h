@@ -4,30 +4,18 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "ops/known_elements.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
-
-/// An element that inference knows: an integer or bool (0 or 1) as a dim, a float as a double.
-using Number = std::variant<Dim, double>;
 
 /// The element types that an operator takes.
 enum class Takes { floats, integers, numbers, booleans, anything };
 
 /// Throws CompileError where input `i` has another type.
 void check_takes(Takes takes, size_t i, ElementType type);
-
-/// A number as a tensor of this type holds it: integers wrap, floats are rounded. Nothing where a symbol might wrap, or
-/// for types that are not tracked.
-std::optional<Number> stored(const Number& number, ElementType type);
-
-/// The Dim in a number that is known to be none.
-inline const Dim& integer(const Number& number) { return std::get<Dim>(number); }
-
-inline double real(const Number& number) { return std::get<double>(number); }
 
 /// Yes and no as a known bool.
 std::optional<Number> answer(Proof proof);

@@ -17,6 +17,12 @@ std::vector<Dim> gathered_shape(const std::vector<Dim>& data, size_t axis, const
     return shape;
 }
 
+/// A place along an axis, counted from its start; negative outside of it.
+int64_t counted_from_start(int64_t place, int64_t extent) {
+    if (place < -extent || place >= extent) return -1;
+    return place < 0 ? place + extent : place;
+}
+
 /// Gather of a single place that is known: a cut.
 class GatherOne : public AxisMapNode {
 public:
@@ -75,11 +81,10 @@ public:
         const size_t axis = this->axis();
         return {picked(*data, out(0).shape, [&](const std::vector<int64_t>& at) -> int64_t {
             const auto first = at.begin() + axis, behind = first + indices_shape->size();
-            const int64_t place = (*places)[linear_index({first, behind}, *indices_shape)],
-                          extent = (*data_shape)[axis];
-            if (place < -extent || place >= extent) return -1;
+            const int64_t place = (*places)[linear_index({first, behind}, *indices_shape)];
             std::vector<int64_t> from(at.begin(), first);
-            from.push_back(place < 0 ? place + extent : place);
+            from.push_back(counted_from_start(place, (*data_shape)[axis]));
+            if (from.back() < 0) return -1;
             from.insert(from.end(), behind, at.end());
             return linear_index(from, *data_shape);
         })};
@@ -114,6 +119,18 @@ public:
         if (in(0).rank() != in(1).rank())
             throw CompileError("indices have rank {}, expected {}", in(1).rank(), in(0).rank());
         return {TensorType(in(0).element, in(1).shape)};
+    }
+
+    std::vector<std::optional<KnownElements>> known() const override {
+        const KnownElements *data = known_input(0), *indices = known_input(1);
+        const auto data_shape = numbers(in(0).shape), indices_shape = numbers(in(1).shape),
+                   places = indices ? numbers(indices->integers) : std::nullopt;
+        if (!data || !data_shape || !indices_shape || !places) return {};
+        return {picked(*data, out(0).shape, [&](std::vector<int64_t> at) -> int64_t {
+            int64_t& place = at[axis()];
+            place = counted_from_start((*places)[linear_index(at, *indices_shape)], (*data_shape)[axis()]);
+            return place < 0 ? -1 : linear_index(at, *data_shape);
+        })};
     }
 
     void algorithm(KernelSource& source) const override {

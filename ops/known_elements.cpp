@@ -15,7 +15,78 @@ void advance(std::vector<int64_t>& at, const std::vector<int64_t>& shape) {
     }
 }
 
+/// The integer modulo 2^bits, as two's complement where the type is signed.
+int64_t wrapped(int64_t number, const ElementInfo& type) {
+    const int spare = 64 - 8 * type.bytes;
+    const uint64_t high = static_cast<uint64_t>(number) << spare;
+    return type.is_signed ? static_cast<int64_t>(high) >> spare : static_cast<int64_t>(high >> spare);
+}
+
+std::optional<Number> stored_integer(const Dim& number, ElementType type) {
+    if (!is_integer(type) && type != ElementType::boolean) return std::nullopt;
+    if (const auto constant = number.constant()) {
+        const int64_t fit = type == ElementType::boolean ? *constant != 0 : wrapped(*constant, info(type));
+        // Dims are signed: an unsigned number beyond them is not tracked.
+        if (type == ElementType::uint64 && fit < 0) return std::nullopt;
+        return Dim(fit);
+    }
+    // What a program computes of its shapes fits its integers, or it would not work.
+    const bool holds_dims = is_integer(type) && info(type).bytes >= 4;
+    return holds_dims ? std::optional<Number>(number) : std::nullopt;
+}
+
+/// The nearest number of so many significant bits, of which the last weighs at least `least`.
+double rounded(double number, int bits, double least) {
+    if (number == 0) return number;
+    const double last = std::max(std::ldexp(1.0, std::ilogb(number) - bits + 1), least);
+    return std::nearbyint(number / last) * last;
+}
+
+double rounded(double number, ElementType type) {
+    switch (type) {
+    case ElementType::float16: {
+        const double narrow = rounded(number, 11, 0x1p-24);
+        return std::fabs(narrow) > 65504 ? std::copysign(INFINITY, number) : narrow;
+    }
+    case ElementType::bfloat16: return static_cast<float>(rounded(number, 8, 0x1p-133));
+    case ElementType::float32: return static_cast<float>(number);
+    default: return number;
+    }
+}
+
 }  // namespace
+
+std::optional<Number> stored(const Number& number, ElementType type) {
+    if (const Dim* dim = std::get_if<Dim>(&number)) return stored_integer(*dim, type);
+    if (!is_float(type)) return std::nullopt;
+    const double held = rounded(real(number), type);
+    return std::isfinite(held) ? std::optional<Number>(held) : std::nullopt;
+}
+
+const Combination addition = {[](const Dim& a, const Dim& b) { return a + b; },
+                              [](double a, double b) { return a + b; }};
+const Combination multiplication = {[](const Dim& a, const Dim& b) { return a * b; },
+                                    [](double a, double b) { return a * b; }};
+const Combination maximum = {[](const Dim& a, const Dim& b) { return max(a, b); },
+                             [](double a, double b) { return std::max(a, b); }};
+const Combination minimum = {[](const Dim& a, const Dim& b) { return min(a, b); },
+                             [](double a, double b) { return std::min(a, b); }};
+
+std::optional<Number> combined(const Combination& combination, std::span<const Number> elements, ElementType type) {
+    const auto both = [&](const Number& a, const Number& b) -> Number {
+        if (const Dim* dim = std::get_if<Dim>(&a)) return combination.integers(*dim, integer(b));
+        return combination.reals(real(a), real(b));
+    };
+    // Kernels compute in float32 with narrower floats.
+    const ElementType held = is_narrow_float(type) ? ElementType::float32 : type;
+    std::optional<Number> result = elements[0];
+    try {
+        for (size_t i = 1; i < elements.size() && result; ++i) result = stored(both(*result, elements[i]), held);
+    } catch (const CompileError&) {
+        return std::nullopt;  // it exceeds 64 bits, and wraps at run time
+    }
+    return result ? stored(*result, type) : std::nullopt;
+}
 
 std::optional<KnownElements> known_elements(const Constant& constant) {
     if (static_cast<size_t>(constant.elements()) > KnownElements::limit) return std::nullopt;
@@ -50,20 +121,41 @@ int64_t linear_index(const std::vector<int64_t>& at, const std::vector<int64_t>&
     return index;
 }
 
-std::optional<KnownElements> picked(const KnownElements& from, const std::vector<Dim>& shape,
-                                    const std::function<int64_t(const std::vector<int64_t>& at)>& index_of) {
+Number number_at(const KnownElements& known, size_t i) {
+    return known.reals.empty() ? Number(known.integers.at(i)) : Number(known.reals.at(i));
+}
+
+void append(KnownElements& known, const Number& number) {
+    if (const Dim* dim = std::get_if<Dim>(&number)) {
+        known.integers.push_back(*dim);
+    } else {
+        known.reals.push_back(real(number));
+    }
+}
+
+std::optional<KnownElements>
+computed(const std::vector<Dim>& shape,
+         const std::function<std::optional<Number>(const std::vector<int64_t>& at)>& element_at) {
     const auto extents = numbers(shape);
     const std::optional<int64_t> count = product(shape).constant();
     if (!extents || *count > static_cast<int64_t>(KnownElements::limit)) return std::nullopt;
     KnownElements result;
     std::vector<int64_t> at(extents->size(), 0);
     for (int64_t i = 0; i < *count; ++i, advance(at, *extents)) {
-        const int64_t index = index_of(at);
-        if (index < 0 || index >= static_cast<int64_t>(from.size())) return std::nullopt;
-        from.reals.empty() ? result.integers.push_back(from.integers[index])
-                           : result.reals.push_back(from.reals[index]);
+        const auto element = element_at(at);
+        if (!element) return std::nullopt;
+        append(result, *element);
     }
     return result;
+}
+
+std::optional<KnownElements> picked(const KnownElements& from, const std::vector<Dim>& shape,
+                                    const std::function<int64_t(const std::vector<int64_t>& at)>& index_of) {
+    return computed(shape, [&](const std::vector<int64_t>& at) -> std::optional<Number> {
+        const int64_t index = index_of(at);
+        const bool is_inside = index >= 0 && index < static_cast<int64_t>(from.size());
+        return is_inside ? std::optional(number_at(from, index)) : std::nullopt;
+    });
 }
 
 }  // namespace onnx2halide

@@ -4,6 +4,7 @@
 
 #include "ops/axis_map.h"
 #include "ops/families.h"
+#include "ops/known_elements.h"
 
 namespace onnx2halide {
 
@@ -192,6 +193,19 @@ public:
     std::vector<TensorType> infer() const override {
         if (in(0).rank() < 2) throw CompileError("input has rank {}, expected 2 or more", in(0).rank());
         return {TensorType(in(0).element, in(0).shape)};
+    }
+
+    std::vector<std::optional<KnownElements>> known() const override {
+        const KnownElements *data = known_input(0), *given = has_input(1) ? known_input(1) : nullptr;
+        const auto shape = numbers(in(0).shape);
+        const auto diagonal = given ? single_dim(1).constant() : std::optional<int64_t>(0);
+        if (!data || !shape || !diagonal || (has_input(1) && !given)) return {};
+        const bool is_upper = node_.integer("upper", 1) != 0;
+        return {computed(in(0).shape, [&](const std::vector<int64_t>& at) -> std::optional<Number> {
+            const int64_t column = at.back() - at[at.size() - 2];
+            if (is_upper ? column >= *diagonal : column <= *diagonal) return number_at(*data, linear_index(at, *shape));
+            return is_float(in(0).element) ? Number(0.0) : Number(Dim(0));
+        })};
     }
 
     void algorithm(KernelSource& source) const override {

@@ -12,45 +12,10 @@ namespace onnx2halide {
 
 namespace {
 
-using Combine = Dim (*)(const Dim&, const Dim&);
-
-Dim sum(const Dim& a, const Dim& b) { return a + b; }
-
-Dim times(const Dim& a, const Dim& b) { return a * b; }
-
-Dim greater(const Dim& a, const Dim& b) { return max(a, b); }
-
-Dim lesser(const Dim& a, const Dim& b) { return min(a, b); }
-
-/// The row-major index of the output's element that an input's element goes into.
-size_t output_index(size_t input_index, const std::vector<int64_t>& extents, const Reduction& reduction) {
-    size_t result = 0, stride = 1;
-    for (size_t axis = extents.size(); axis-- > 0; input_index /= extents[axis]) {
-        if (reduction.reduces(axis)) continue;
-        result += stride * (input_index % extents[axis]);
-        stride *= extents[axis];
-    }
-    return result;
-}
-
-/// What becomes of integers that inference knows.
-std::vector<std::optional<KnownElements>> folded(const Value& input, const Reduction& reduction, Combine combine) {
-    const TensorType& type = input.checked_type();
-    const auto extents = numbers(type.shape);
-    if (!combine || !reduction.is_known() || !extents || !input.known || input.known->integers.empty()) return {};
-    std::vector<std::optional<Dim>> results(*product(reduction.output_shape(type.shape)).constant());
-    for (size_t i = 0; i < input.known->integers.size(); ++i) {
-        const Dim& element = input.known->integers[i];
-        std::optional<Dim>& result = results[output_index(i, *extents, reduction)];
-        result = result ? combine(*result, element) : element;
-    }
-    KnownElements known;
-    for (const std::optional<Dim>& result : results) {
-        const auto held = stored(*result, type.element);
-        if (!held) return {};
-        known.integers.push_back(integer(*held));
-    }
-    return {known};
+/// The integer that a mean of integers is, rounded towards zero.
+std::optional<Number> quotient(const Dim& sum, int64_t count) {
+    if (const auto number = sum.constant()) return Dim(*number / count);
+    return sum.lower_bound().value_or(-1) >= 0 ? std::optional<Number>(floor_div(sum, count)) : std::nullopt;
 }
 
 /// An operator that adds or multiplies: its term of `{x}`, how the sum `{s}` takes it in, and its result from `{s}`.
@@ -59,14 +24,14 @@ struct Sum {
     int64_t identity;
     std::string role;
     std::string_view term, step, result;
-    bool is_real = false;  // integers are computed as doubles
-    Combine known = nullptr;
+    bool is_real = false;                // integers are computed as doubles
+    const Combination* known = nullptr;  // for elements that inference knows
 };
 
 const Sum sums[] = {
-    {"ReduceSum", 0, "sum", "{x}", "{s} += {x}", "{s}", false, sum},
-    {"ReduceMean", 0, "sum", "{x}", "{s} += {x}", "{s} / {count}"},
-    {"ReduceProd", 1, "product", "{x}", "{s} *= {x}", "{s}", false, times},
+    {"ReduceSum", 0, "sum", "{x}", "{s} += {x}", "{s}", false, &addition},
+    {"ReduceMean", 0, "sum", "{x}", "{s} += {x}", "{s} / {count}", false, &addition},
+    {"ReduceProd", 1, "product", "{x}", "{s} *= {x}", "{s}", false, &multiplication},
     {"ReduceL1", 0, "sum", "onnx::abs({x})", "{s} += {x}", "{s}"},
     {"ReduceL2", 0, "squares", "{x} * {x}", "{s} += {x}", "sqrt({s})", true},
     {"ReduceSumSquare", 0, "squares", "{x} * {x}", "{s} += {x}", "{s}"},
@@ -81,7 +46,14 @@ public:
                                                [&](const Sum& row) { return row.op == node.op_type; })) {}
 
     std::vector<std::optional<KnownElements>> known() const override {
-        return folded(*input(0), reduction(), sum_.known);
+        if (!sum_.known) return {};
+        return reduced(*input(0), reduction(), [&](const std::vector<Number>& run) -> std::optional<Number> {
+            const auto sum = combined(*sum_.known, run, type());
+            if (!sum || !is_mean()) return sum;
+            const auto count = static_cast<int64_t>(run.size());
+            if (const Dim* dim = std::get_if<Dim>(&*sum)) return quotient(*dim, count);
+            return stored(real(*sum) / static_cast<double>(count), type());
+        });
     }
 
 protected:
@@ -105,6 +77,8 @@ protected:
 private:
     const Sum& sum_;
 
+    bool is_mean() const { return sum_.op == "ReduceMean"; }
+
     std::string term(const std::string& x) const { return fmt::format(fmt::runtime(sum_.term), fmt::arg("x", x)); }
 
     std::string result(KernelSource& source, const std::string& sum) const {
@@ -113,7 +87,7 @@ private:
             count.constant() && is_float(type())
                 ? source.dim(count)
                 : fmt::format("cast<{}>({})", KernelSource::compute_type(type()), source.dim(count));
-        if (sum_.op == "ReduceMean" && is_integer(type())) return fmt::format("onnx::div({}, {})", sum, divisor);
+        if (is_mean() && is_integer(type())) return fmt::format("onnx::div({}, {})", sum, divisor);
         return fmt::format(fmt::runtime(sum_.result), fmt::arg("s", sum), fmt::arg("count", divisor));
     }
 };
@@ -125,7 +99,9 @@ public:
     ReduceExtreme(const Node& node, bool is_max) : ReduceNode(node), is_max_(is_max) {}
 
     std::vector<std::optional<KnownElements>> known() const override {
-        return folded(*input(0), reduction(), is_max_ ? greater : lesser);
+        return reduced(*input(0), reduction(), [&](const std::vector<Number>& run) {
+            return combined(is_max_ ? maximum : minimum, run, type());
+        });
     }
 
 protected:

@@ -15,6 +15,17 @@ Dim extent_where(const Dim& flag, const Dim& extent) {
     return extent * flag + is_equal(flag, 0);  // whose bounds are closer
 }
 
+/// The row-major index of the output's element that an input's element goes into.
+size_t output_index(size_t input_index, const std::vector<int64_t>& extents, const Reduction& reduction) {
+    size_t result = 0, stride = 1;
+    for (size_t axis = extents.size(); axis-- > 0; input_index /= extents[axis]) {
+        if (reduction.reduces(axis)) continue;
+        result += stride * (input_index % extents[axis]);
+        stride *= extents[axis];
+    }
+    return result;
+}
+
 }  // namespace
 
 bool Reduction::may_reduce_any() const {
@@ -58,6 +69,27 @@ Coordinates Reduction::input_coordinates(const TensorType& input, const Coordina
         if (!reduces(axis) || keeps_dims_) ++next;
     }
     return own;
+}
+
+std::vector<std::optional<KnownElements>>
+reduced(const Value& input, const Reduction& reduction,
+        const std::function<std::optional<Number>(const std::vector<Number>& run)>& one) {
+    const TensorType& type = input.checked_type();
+    const auto extents = numbers(type.shape);
+    if (!input.known || input.known->size() == 0 || !extents || !reduction.is_known()) return {};
+    std::vector<std::vector<Number>> runs(*product(reduction.output_shape(type.shape)).constant());
+    for (size_t i = 0; i < input.known->size(); ++i) {
+        const auto element = stored(number_at(*input.known, i), type.element);
+        if (!element) return {};
+        runs[output_index(i, *extents, reduction)].push_back(*element);
+    }
+    KnownElements result;
+    for (const std::vector<Number>& run : runs) {
+        const auto element = one(run);
+        if (!element) return {};
+        append(result, *element);
+    }
+    return {result};
 }
 
 std::string lowest_literal(ElementType type) {

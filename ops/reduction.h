@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "ops/kernel_source.h"
+#include "ops/known_elements.h"
 
 namespace onnx2halide {
 
@@ -31,6 +34,12 @@ private:
     std::vector<Dim> is_reduced_;  // 0 or 1
     bool keeps_dims_;
 };
+
+/// What becomes of the elements of a tensor where inference knows them: `one` makes each element of the output from
+/// those that go into it, in the input's order. Nothing where it gives nothing, or there are none.
+std::vector<std::optional<KnownElements>>
+reduced(const Value& input, const Reduction& reduction,
+        const std::function<std::optional<Number>(const std::vector<Number>& run)>& one);
 
 /// The smallest and largest number of a type (for floats -infinity and infinity, for bool false and true), as a
 /// literal.

@@ -232,6 +232,19 @@ public:
         return {TensorType(in(2).element, std::move(shape))};
     }
 
+    std::vector<std::optional<KnownElements>> known() const override {
+        const KnownElements *indices = known_input(0), *values = known_input(2);
+        const auto shape = numbers(in(0).shape), places = indices ? numbers(indices->integers) : std::nullopt;
+        const auto depth = this->depth().constant();
+        if (!values || !shape || !depth || !places || is_float(in(0).element)) return {};
+        return {picked(*values, out(0).shape, [&](std::vector<int64_t> at) {
+            const int64_t here = at[axis()];
+            at.erase(at.begin() + axis());
+            const int64_t place = (*places)[linear_index(at, *shape)];
+            return place == here || place == here - *depth ? 1 : 0;
+        })};
+    }
+
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(in(0).rank() + 1);
         const std::string here = at[axis()];

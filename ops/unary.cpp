@@ -44,6 +44,8 @@ double reciprocal(double x) { return 1 / x; }
 
 double negated_real(double x) { return -x; }
 
+double positive_real(double x) { return std::max(x, 0.0); }
+
 double sign_of_real(double x) { return (x > 0) - (x < 0); }
 
 constexpr Formula formulas[] = {
@@ -74,7 +76,7 @@ constexpr Formula formulas[] = {
     {"Acosh", 9, Takes::floats, "acosh({x})", nullptr, std::acosh},
     {"Atanh", 9, Takes::floats, "atanh({x})", nullptr, std::atanh},
     // Activations.
-    {"Relu", 1, Takes::numbers, "onnx::relu({x})", positive_part},
+    {"Relu", 1, Takes::numbers, "onnx::relu({x})", positive_part, positive_real},
     {"LeakyRelu", 1, Takes::floats, "onnx::leaky_relu({x}, {alpha})"},
     {"ThresholdedRelu", 10, Takes::floats, "onnx::thresholded_relu({x}, {alpha})"},
     {"Elu", 1, Takes::floats, "onnx::elu({x}, {alpha})"},

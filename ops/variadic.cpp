@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <limits>
 
 #include <fmt/format.h>
@@ -16,27 +16,14 @@ namespace {
 struct Fold {
     std::string_view op;
     std::string_view text;
-    Dim (*integers)(const Dim&, const Dim&);
-    double (*reals)(double, double);
+    const Combination& known;
 };
 
-Dim sum(const Dim& a, const Dim& b) { return a + b; }
-
-Dim lesser(const Dim& a, const Dim& b) { return min(a, b); }
-
-Dim greater(const Dim& a, const Dim& b) { return max(a, b); }
-
-double real_sum(double a, double b) { return a + b; }
-
-double real_lesser(double a, double b) { return std::isnan(a) || a < b ? a : b; }
-
-double real_greater(double a, double b) { return std::isnan(a) || a > b ? a : b; }
-
-constexpr Fold folds[] = {
-    {"Sum", "{a} + {b}", sum, real_sum},
-    {"Mean", "{a} + {b}", sum, real_sum},
-    {"Max", "onnx::max({a}, {b})", greater, real_greater},
-    {"Min", "onnx::min({a}, {b})", lesser, real_lesser},
+const Fold folds[] = {
+    {"Sum", "{a} + {b}", addition},
+    {"Mean", "{a} + {b}", addition},
+    {"Max", "onnx::max({a}, {b})", maximum},
+    {"Min", "onnx::min({a}, {b})", minimum},
 };
 
 /// Sum, Mean, Max and Min of one or more operands.
@@ -61,23 +48,16 @@ protected:
     std::optional<Number> evaluate(std::span<const Number> operands) const override {
         // A mean of many is rounded after each step.
         if (is_mean() && operands.size() > 2) return std::nullopt;
-        Number result = operands[0];
-        for (const Number& next : operands.subspan(1)) result = folded(result, next);
-        if (is_mean() && std::holds_alternative<double>(result)) {
-            return real(result) / static_cast<double>(operands.size());
-        }
-        return result;
+        const auto result = combined(fold_.known, operands, in(0).element);
+        if (!result || !is_mean()) return result;
+        if (std::holds_alternative<Dim>(*result)) return std::nullopt;
+        return real(*result) / static_cast<double>(operands.size());
     }
 
 private:
     const Fold& fold_;
 
     bool is_mean() const { return fold_.op == "Mean"; }
-
-    Number folded(const Number& a, const Number& b) const {
-        if (std::holds_alternative<Dim>(a)) return fold_.integers(integer(a), integer(b));
-        return *stored(fold_.reals(real(a), real(b)), in(0).element);
-    }
 };
 
 /// Where (9), which moves elements and so takes any type.
@@ -141,11 +121,12 @@ protected:
     }
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {
-        if (!std::holds_alternative<Dim>(operands[0])) return std::nullopt;
         size_t next = 1;
-        Dim result = integer(operands[0]);
-        if (has_input(1)) result = max(result, integer(operands[next++]));
-        if (has_input(2)) result = min(result, integer(operands[next]));
+        const auto lowest = has_input(1) ? std::optional(operands[next++]) : number(lowest_);
+        const auto highest = has_input(2) ? std::optional(operands[next]) : number(highest_);
+        auto result = std::optional(operands[0]);
+        if (lowest) result = combined(maximum, std::array{*result, *lowest}, in(0).element);
+        if (highest && result) result = combined(minimum, std::array{*result, *highest}, in(0).element);
         return result;
     }
 
@@ -156,6 +137,10 @@ private:
     std::optional<float> bound(const std::string& attribute, float unbounded) const {
         const float value = node_.real(attribute, unbounded);
         return value == unbounded ? std::nullopt : std::optional(value);
+    }
+
+    static std::optional<Number> number(std::optional<float> bound) {
+        return bound ? std::optional<Number>(static_cast<double>(*bound)) : std::nullopt;
     }
 
     static std::string text(std::optional<float> bound) { return bound ? float_text(*bound, false) : ""; }

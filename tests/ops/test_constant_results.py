@@ -59,3 +59,48 @@ def test_sizes_computed_in_floats(size):
     found, expected = onnx2halide.compile(proto).run_by_name(inputs), OnnxRuntime(proto).run(inputs)
     np.testing.assert_array_equal(found["size"], expected["size"])
     np.testing.assert_array_equal(found["y"], expected["y"])
+
+
+# Tensors of sizes.
+SIZES = {
+    "reduce_max": "{} = ReduceMax(floats)",
+    "reduce_min": "{} = ReduceMin(floats)",
+    "reduce_sum": "{} = ReduceSum(floats)",
+    "reduce_prod": "{} = ReduceProd(floats)",
+    "reduce_mean": "{} = ReduceMean(floats)",
+    "reduce_mean_of_integers": "{} = ReduceMean(integers)",
+    "reduce_along_an_axis": "rows = Reshape(integers, two_rows) {} = ReduceSum<keepdims = 0>(rows, first)",
+    "clip": "{} = Clip(floats, half)",
+    "relu": "{} = Relu(floats)",
+    "running_sums": "{} = CumSum(integers, first)",
+    "running_sums_in_reverse": "before = CumSum<reverse = 1, exclusive = 1>(floats, first) {} = Max(before, half)",
+    "one_hot": "{} = OneHot(one, five, off_on)",
+    "one_hot_along_the_first_axis": "{} = OneHot<axis = 0>(one, five, off_on)",
+    "gather_elements": "{} = GatherElements(integers, one)",
+    "arg_max": "largest = ArgMax(floats) {} = Add(largest, one)",
+    "arg_min": "{} = ArgMin(integers)",
+    "last_arg_max": "clipped = Min(integers, one) {} = ArgMax<select_last_index = 1>(clipped)",
+    "halves": "narrow = Cast<to = 10>(floats) {} = Sqrt(narrow)",
+    "bfloats": "short = Cast<to = 16>(floats) {} = Cast<to = 1>(short)",
+    "shift_left": "{} = BitShift<direction = \"LEFT\">(unsigned, unsigned)",
+    "shift_right": "shifted = BitShift<direction = \"RIGHT\">(unsigned, unsigned) {} = Max(shifted, unsigned)",
+    "triangle": "column = Reshape(integers, one_column) lower = Trilu<upper = 0>(column) {} = Add(lower, one)",
+}
+
+
+def test_sizes_of_constants_are_known_to_the_compiler():
+    sizes = [3, 4, 2, 3]
+    integers = {"integers": sizes, "one": [1], "first": [0], "five": 5, "off_on": [1, 3], "any": [-1], "two_rows": [2, -1], "one_column": [-1, 1]}
+    constants = {name: np.array(value) for name, value in integers.items()}
+    constants |= {"floats": np.float32(sizes), "unsigned": np.uint64(sizes), "half": np.float32(3.5)}
+    outputs = ", ".join(f"float[{name}] {name}" for name in SIZES)
+    nodes = "\n".join(
+        f"{text.format(name + '_sizes')} {name}_integers = Cast<to = 7>({name}_sizes) {name}_shape = Reshape({name}_integers, any) {name} = Expand(x, {name}_shape)" for name, text in SIZES.items()
+    )
+    proto = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18]> g (float x) => ({outputs}) {{ {nodes} }}""")
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in constants.items())
+    inputs = {"x": draw()}
+    compiled, expected = onnx2halide.compile(proto), OnnxRuntime(proto).run(inputs)
+    assert {port.name: port.shape for port in compiled.outputs} == {name: value.shape for name, value in expected.items()}
+    for name, value in compiled.run_by_name(inputs).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
