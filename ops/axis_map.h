@@ -13,6 +13,8 @@ public:
     using NodeGenerator::NodeGenerator;
     Dim flops() const override { return 0; }
     bool takes_tiny() const override { return true; }
+    /// The inputs whose elements it moves.
+    virtual std::vector<size_t> moved() const { return {0}; }
 };
 
 /// Where one coordinate of an input comes from: offset + step * (coordinate of the output % period).

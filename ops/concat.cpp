@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,12 @@ public:
             shape[axis] += in(i).shape[axis];
         }
         return {TensorType(in(0).element, std::move(shape))};
+    }
+
+    std::vector<size_t> moved() const override {
+        std::vector<size_t> all(node_.inputs.size());
+        std::iota(all.begin(), all.end(), 0);
+        return all;
     }
 
     std::vector<std::optional<KnownElements>> known() const override {

@@ -7,6 +7,7 @@
 
 #include "compiler/graph/box_type.h"
 #include "compiler/infer/control_flow.h"
+#include "ops/axis_map.h"
 #include "ops/composite.h"
 #include "ops/control_flow.h"
 #include "ops/known_elements.h"
@@ -102,12 +103,47 @@ bool has_typed_inputs(const Node& node) {
     return true;
 }
 
-/// Symbols for the elements of a small tensor, which a run reads when it has made the tensor.
+/// The tensors whose elements a value has where its node only moves them.
+std::vector<Value*> moved_into(const Value& value) {
+    const Node* node = value.producer;
+    if (!node || value.constant || is_control_flow(*node)) return {};
+    const std::unique_ptr<NodeGenerator> generator = make_generator(*node);
+    const auto* movement = dynamic_cast<const MovementNode*>(generator.get());
+    std::vector<Value*> inputs;
+    for (const size_t i : movement ? movement->moved() : std::vector<size_t>()) {
+        if (node->has_input(i)) inputs.push_back(node->inputs[i]);
+    }
+    return inputs;
+}
+
+bool has_known_elements(const Value& value) {
+    if (value.known) return value.known->size() > 0;
+    const std::vector<Value*> inputs = moved_into(value);
+    return std::any_of(inputs.begin(), inputs.end(), [](const Value* input) { return has_known_elements(*input); });
+}
+
+bool bind_elements(Value& value);
+
+/// Knows the elements of a value whose node only moves them, by binding those where it has them from.
+bool bind_moved_elements(Value& value) {
+    for (Value* input : moved_into(value)) {
+        if (!input->known && !bind_elements(*input)) return false;
+    }
+    const auto known = make_generator(*value.producer)->known();
+    const auto& outputs = value.producer->outputs;
+    const size_t i = std::find(outputs.begin(), outputs.end(), &value) - outputs.begin();
+    if (i < known.size()) value.known = known[i];
+    return value.known.has_value();
+}
+
+/// Symbols for the elements of a small tensor, which a run reads when it has made the tensor. Those that are known
+/// stay so.
 bool bind_elements(Value& value) {
     const TensorType& type = value.checked_type();
     const auto count = type.elements().constant();
     const bool is_integer = onnx2halide::is_integer(type.element) || type.element == ElementType::boolean;
     if (!is_integer || !count || *count > static_cast<int64_t>(KnownElements::limit) || value.known) return false;
+    if (has_known_elements(value) && bind_moved_elements(value)) return true;
     Value& memory = memory_of(value);
     if (!memory.known) {
         memory.known = KnownElements{};

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "ops/known_elements.h"
 #include "tests/small_graph.h"
 
 namespace onnx2halide {
@@ -58,6 +59,107 @@ TEST_CASE("elements of small tensors are tracked") {
     for (const auto& [name, known] : rows) {
         INFO(name);
         CHECK(known_text(graph->find(name)) == known);
+    }
+}
+
+TEST_CASE("elements of small tensors are tracked through what combines them") {
+    const auto graph = parse_graph(R"(
+        x = input float32[batch,12]
+        zero = constant int64[] 0
+        two = constant int64[1] 2
+        half = constant float32[2] 0.1 1
+        s = Shape(x)
+        sum = ReduceSum(s) keepdims=0
+        product = ReduceProd(s) keepdims=0
+        mean = ReduceMean(s) keepdims=0
+        largest = ReduceMax(s) keepdims=0
+        sums = CumSum(s, zero)
+        before = CumSum(s, zero) exclusive=1
+        unsigned = Cast(s) to=13
+        shift = Cast(two) to=13
+        left = BitShift(unsigned, shift) direction=LEFT
+        right = BitShift(unsigned, shift) direction=RIGHT
+        place = ArgMax(half) keepdims=0
+        open = ArgMax(s) keepdims=0
+        narrow = Cast(half) to=10
+        wide = Cast(narrow) to=11
+        short = Cast(half) to=16
+        output sum, product, mean, largest, sums, before, left, right, place, open, wide, short)");
+    const std::pair<const char*, const char*> rows[] = {
+        {"sum", "(batch + 12)"},       {"product", "(batch * 12)"},    {"mean", "((batch / 2) + 6)"},
+        {"largest", "max(batch, 12)"}, {"sums", "batch (batch + 12)"}, {"before", "0 batch"},
+        {"left", "(batch * 4) 48"},    {"right", "(batch / 4) 3"},     {"place", "1"},
+        {"open", "unknown"},           {"wide", "0.099976 1.000000"},  {"short", "0.100098 1.000000"},
+    };
+    for (const auto& [name, known] : rows) {
+        INFO(name);
+        CHECK(known_text(graph->find(name)) == known);
+    }
+}
+
+TEST_CASE("of a vector that a run computes in part the other elements stay known") {
+    const auto graph = parse_graph(R"(
+        x = input float32[batch,4,length]
+        end = input int64[1]
+        rows = constant int64[2] -1 2
+        all = constant int64[1] -1
+        few = constant int64[2] 0 0
+        ends = Concat(few, few, all, end) axis=0
+        pairs = Reshape(ends, rows)
+        turned = Transpose(pairs)
+        pads = Reshape(turned, all)
+        y = Pad(x, pads)
+        output y)");
+    CHECK(type_text(*graph->find("y")->type) == "float32[batch,4,(end_element_0 + length - 1)]");
+    CHECK(known_text(graph->find("pads")) == "0 0 -1 0 0 end_element_0");
+    CHECK(graph->find("end")->bindings.size() == 1);
+    for (const char* joined : {"ends", "pads"}) CHECK(graph->find(joined)->bindings.empty());
+}
+
+TEST_CASE("extents that are joined again stay what they are") {
+    const auto graph = parse_graph(R"(
+        a = input float32[open]
+        b = input float32[other]
+        p = input float32[batch]
+        q = input float32[length]
+        i = NonZero(a)
+        j = NonZero(b)
+        x = Cast(i) to=1
+        y = Cast(j) to=1
+        xy = Add(x, y)
+        yx = Add(y, x)
+        twice = Mul(xy, yx)
+        thrice = Mul(x, twice)
+        pq = Add(p, q)
+        more = Mul(q, pq)
+        output thrice, more)");
+    CHECK(shape_text(graph->find("pq")->type->shape) == "max(batch, length)");
+    CHECK(shape_text(graph->find("more")->type->shape) == "max(batch, length)");
+    CHECK(shape_text(graph->find("xy")->type->shape) ==
+          "1x(max(i_extent_1, j_extent_1) * min(min(i_extent_1, j_extent_1), 1))");
+    for (const char* joined : {"yx", "twice", "thrice"})
+        CHECK(graph->find(joined)->type->shape == graph->find("xy")->type->shape);
+}
+
+TEST_CASE("known floats are those that a tensor of their type holds") {
+    using enum ElementType;
+    const struct {
+        ElementType type;
+        double number;
+        std::optional<double> held;
+    } rows[] = {
+        {float32, 0.1, 0.1f},           {float64, 0.1, 0.1},
+        {float16, 2049, 2048},                                          // halfway: to the even one
+        {float16, 2051, 2052},          {float16, -0x1p-24, -0x1p-24},  // the smallest
+        {float16, 0x1p-26, 0},          {float16, 65519, 65504},
+        {float16, 65520, std::nullopt}, {bfloat16, 257, 256},
+        {bfloat16, 1e39, std::nullopt}, {float32, 1e39, std::nullopt},
+        {int32, 1, std::nullopt},
+    };
+    for (const auto& row : rows) {
+        const auto held = stored(row.number, row.type);
+        INFO(row.number);
+        CHECK((held ? std::optional(real(*held)) : std::nullopt) == row.held);
     }
 }
 

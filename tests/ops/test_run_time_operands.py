@@ -195,3 +195,39 @@ def test_operands_that_are_views(text):
     for number in (1, 3, 2):
         inputs = {"x": data(6), "n": np.full(shape, number)}
         np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
+
+
+# The second axis of y has an extent that the run has no say in.
+KNOWN_IN_PART = [
+    "zeros = Constant <value_ints = [0, 0, 0, 0, 0]> () pads = Concat <axis = 0> (zeros, n) y = Pad (x, pads)",
+    # As TorchScript's exporter writes F.pad.
+    "zeros = Constant <value_ints = [0, 0, 0, 0]> () two = Constant <value_ints = [2]> () ends = Concat <axis = 0> (two, n, zeros)"
+    "any = Constant <value_ints = [-1]> () rows = Constant <value_ints = [-1, 2]> () first = Constant <value_ints = [-10]> () zero = Constant <value_ints = [0]> ()"
+    "pairs = Reshape (ends, rows) turned = Slice (pairs, any, first, zero, any) columns = Transpose (turned) pads = Reshape (columns, any) y = Pad (x, pads)",
+    "ones = Constant <value_ints = [1, 1]> () times = Concat <axis = 0> (ones, n) y = Tile (x, times)",
+    "three = Constant <value_ints = [3]> () zeros = Constant <value_ints = [0, 0]> () ends = Concat <axis = 0> (three, n) axes = Constant <value_ints = [1, 2]> ()"
+    "y = Slice (x, zeros, ends, axes)",
+]
+
+
+@pytest.mark.parametrize("nodes", KNOWN_IN_PART, ids=range(len(KNOWN_IN_PART)))
+def test_operands_that_are_known_in_part(nodes):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]> g (float[2,4,6] x, int64[1] n) => (float[a,b,c] y) {{ {nodes} }}')
+    compiled, reference = onnx2halide.compile(model), OnnxReference(model)
+    for number in (1, 3, 2):
+        inputs = {"x": data(2, 4, 6), "n": ints(number)}
+        expected = reference.run(inputs)["y"]
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], expected)
+        assert compiled.outputs[0].shape == (*expected.shape[:2], None)
+
+
+def test_extents_that_a_run_joins():
+    """What two masks pick, of which either may be one element or none, in several operators."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 18]> g (float[size] x, bool[size] first, bool[size] second) => (float[n] y) {
+        a = Compress (x, first) b = Compress (x, second) ab = Add (a, b) ba = Mul (b, a) both = Mul (ab, ba) again = Add (a, both) y = Mul (b, again)
+    }""")
+    compiled, reference = onnx2halide.compile(model), OnnxReference(model)
+    x = np.arange(1, 5, dtype=np.float32)
+    for first, second in ((4, 4), (1, 3), (2, 1), (1, 1), (0, 1), (1, 0), (0, 0)):
+        inputs = {"x": x, "first": np.arange(4) < first, "second": np.arange(4) < second}
+        np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], rtol=1e-6)
