@@ -143,14 +143,14 @@ public:
     using HostNode::HostNode;
     bool takes_strings() const override { return true; }
     std::vector<TensorType> infer() const override { return {TensorType(ElementType::string, in(0).shape)}; }
-    HostCall host_call() const override { return {"onnx2halide_print_numbers"}; }
+    HostCall host_call() const override { return {"onnx2halide_print_numbers", {}}; }
 };
 class ParseNumbers : public HostNode {
 public:
     using HostNode::HostNode;
     bool takes_strings() const override { return true; }
     std::vector<TensorType> infer() const override { return {TensorType(type(), in(0).shape)}; }
-    HostCall host_call() const override { return {"onnx2halide_parse_numbers"}; }
+    HostCall host_call() const override { return {"onnx2halide_parse_numbers", {}}; }
 
 private:
     ElementType type() const { return static_cast<ElementType>(node_.integer("to")); }

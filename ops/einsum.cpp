@@ -189,8 +189,11 @@ private:
             if (prove_equal(shapes[a][rows.size() + i], shapes[b][first + i]) != Proof::yes) return false;
         }
         const auto is_one_axis = [&](const Labels& labels) {
-            const auto has_number = [&](Label label) { return contraction.extents.at(label).constant().has_value(); };
-            return labels.size() == 1 || std::all_of(labels.begin(), labels.end(), has_number);
+            const auto extent = [&](Label label) { return contraction.extents.at(label); };
+            // To Reshape, 0 is another number.
+            return std::none_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).is(0); }) &&
+                   (labels.size() == 1 ||
+                    std::all_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).constant(); }));
         };
         return is_one_axis(steps) && is_one_axis(columns);
     }

@@ -20,6 +20,17 @@ std::string float_text(double number, bool is_double) {
     return is_double ? digits : digits + "f";
 }
 
+namespace {
+
+/// `t_3` for `t3`: so, by a letter and a number, Halide calls what it makes itself, and fails where a kernel does, too.
+std::string apart_from_halides(const std::string& name) {
+    const bool is_halides = name.size() > 1 && std::isalpha(static_cast<unsigned char>(name[0])) &&
+                            std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c); });
+    return is_halides ? fmt::format("{}_{}", name[0], name.substr(1)) : name;
+}
+
+}  // namespace
+
 bool is_literal(const Value* value) {
     return value->known && value->known->size() == 1 && value->bindings.empty() && !value->is_read;
 }
@@ -54,13 +65,6 @@ void KernelSource::reserve_symbols() {
         if (!value->producer) continue;
         for (const Value* input : value->producer->inputs) reserve(input);
     }
-}
-
-/// A letter and a number, `t3`, is what Halide calls what it makes itself: `t_3`.
-static std::string apart_from_halides(const std::string& name) {
-    const bool is_halides = name.size() > 1 && std::isalpha(static_cast<unsigned char>(name[0])) &&
-                            std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c); });
-    return is_halides ? fmt::format("{}_{}", name[0], name.substr(1)) : name;
 }
 
 std::string KernelSource::new_name(const std::string& hint) {

@@ -291,7 +291,7 @@ std::pair<Dim, Dim> split_extent(const Dim& extent) {
         for (const Dim& atom : atoms) {
             const bool is_flag = atom.lower_bound() == 0 && atom.upper_bound() == 1;
             const auto rest = is_flag ? exact_div(extent, atom) : std::nullopt;
-            if (rest) return {atom, *rest};
+            if (rest && rest->lower_bound().value_or(-1) >= 0) return {atom, *rest};
         }
     }
     return {1, extent};

@@ -83,6 +83,10 @@ public:
     /// Whether its loops can compute input 0, too, which a kernel with this anchor makes for it alone.
     virtual bool can_compute_input(const Node&) const { return false; }
 
+    /// Whether an input is a number that each layer has of its own, such as a scale: where it alone keeps kernels apart
+    /// they read it, known or not. Other numbers stay literals, on which formulas may depend, as that of a power does.
+    virtual bool is_parameter(size_t) const { return false; }
+
     /// Whether the node may read and make minifloats and packed integers. Most operators are not defined for them.
     virtual bool takes_tiny() const { return false; }
 

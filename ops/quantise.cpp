@@ -43,6 +43,7 @@ public:
 
     bool takes_tiny() const override { return true; }
     bool takes_strings() const override { return false; }
+    bool is_parameter(size_t i) const override { return i > 0; }
 
 protected:
     virtual void check_types() const = 0;

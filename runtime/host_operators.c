@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t element_count(const halide_buffer_t* tensor) {
-    return (int64_t)(onnx2halide_tensor_bytes(tensor) / onnx2halide_element_bytes(tensor));
-}
-
 /* Whether an element is not 0. Of a float the sign does not count. */
 static int is_set(const halide_buffer_t* tensor, int64_t i) {
     const size_t bytes = onnx2halide_element_bytes(tensor);
@@ -28,7 +24,7 @@ int onnx2halide_require_true(onnx2halide_session* session, const char* node, con
 int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                          onnx2halide_result coordinates) {
     (void)node;
-    const int64_t elements = element_count(x);
+    const int64_t elements = onnx2halide_element_count(x);
     const int rank = x->dimensions;
     int64_t count = 0;
     for (int64_t i = 0; i < elements; ++i) count += is_set(x, i);
@@ -68,7 +64,7 @@ int onnx2halide_compress(onnx2halide_session* session, const char* node, int axi
                          const halide_buffer_t* condition, onnx2halide_result kept) {
     (void)node;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
-    const int64_t conditions = element_count(condition), slices = onnx2halide_slices_along(x, axis).count;
+    const int64_t conditions = onnx2halide_element_count(condition), slices = onnx2halide_slices_along(x, axis).count;
     const int64_t considered = conditions < slices ? conditions : slices;
     int64_t* numbers = onnx2halide_keep(session, (size_t)considered * sizeof(int64_t));
     if (!numbers) return ONNX2HALIDE_NO_MEMORY;

@@ -3,10 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+static double real_of(const halide_buffer_t* x, int64_t i) {
+    return x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i];
+}
+
 /* An element as categories are compared with it: a float without its fraction. Returns 0 where that is no int64. */
 static int category_of(const halide_buffer_t* x, int64_t i, int64_t* category) {
     if (x->type.code == halide_type_float) {
-        const double real = x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i];
+        const double real = real_of(x, i);
         const int is_known = real >= -0x1p63 && real < 0x1p63;
         *category = is_known ? (int64_t)real : 0;
         return is_known;
@@ -33,8 +37,7 @@ static int fail_on_unknown(onnx2halide_session* session, const char* node, int i
     else if (x->type.code != halide_type_float)
         snprintf(element, sizeof element, "%lld", (long long)number);
     else
-        snprintf(element, sizeof element, "%g",
-                 x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i]);
+        snprintf(element, sizeof element, "%g", real_of(x, i));
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: input 0 has the element %s, expected a category",
                             node, element);
 }
@@ -42,7 +45,7 @@ static int fail_on_unknown(onnx2halide_session* session, const char* node, int i
 int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_string, const halide_buffer_t* x,
                         const halide_buffer_t* categories, onnx2halide_result result) {
     const int64_t columns = categories->dim[0].extent;
-    const int64_t count = (int64_t)(onnx2halide_tensor_bytes(x) / onnx2halide_element_bytes(x));
+    const int64_t count = onnx2halide_element_count(x);
     int64_t dims[ONNX2HALIDE_MAX_RANK + 1];
     float* to = NULL;
     onnx2halide_get_dims(x, dims);

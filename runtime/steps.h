@@ -57,6 +57,11 @@ static inline size_t onnx2halide_element_bytes(const halide_buffer_t* tensor) {
     return (size_t)(tensor->type.bits + 7) / 8;
 }
 
+/* How many elements it has. */
+static inline int64_t onnx2halide_element_count(const halide_buffer_t* tensor) {
+    return (int64_t)(onnx2halide_tensor_bytes(tensor) / onnx2halide_element_bytes(tensor));
+}
+
 /* A tensor that an operator of the host makes. One on the heap has the shape that the operator gives it, another one of
  * slot -1 has a place and a shape already. Tensor -1: nobody asks for it. */
 typedef struct onnx2halide_result {

@@ -9,10 +9,6 @@
 #include <string.h>
 #include <wctype.h>
 
-static int64_t count_of(const halide_buffer_t* strings) {
-    return (int64_t)(onnx2halide_tensor_bytes(strings) / sizeof(int64_t));
-}
-
 static const int64_t* numbers_of(const halide_buffer_t* strings) { return (const int64_t*)strings->host; }
 
 static int no_memory(onnx2halide_session* session, const char* node) {
@@ -116,7 +112,7 @@ int onnx2halide_string_split(onnx2halide_session* session, const char* node, con
                              const halide_buffer_t* x, onnx2halide_result parts, onnx2halide_result counts) {
     (void)node;
     const int rank = x->dimensions;
-    const int64_t count = count_of(x);
+    const int64_t count = onnx2halide_element_count(x);
     int64_t dims[ONNX2HALIDE_MAX_RANK], *numbers = NULL, *found = NULL, widest = 0;
     onnx2halide_string part;
     onnx2halide_get_dims(x, dims);
@@ -213,7 +209,7 @@ static int normalise(onnx2halide_session* session, int change, int is_case_sensi
                      int64_t* kept_count) {
     const int compared = is_case_sensitive ? ONNX2HALIDE_SAME_CASE : ONNX2HALIDE_LOWER_CASE;
     for (int i = 0; i < stop_count; ++i) RUN(in_case(session, stop_words[i], compared, locale, &stops[i]));
-    for (int64_t i = 0; i < count_of(x); ++i) {
+    for (int64_t i = 0; i < onnx2halide_element_count(x); ++i) {
         const onnx2halide_string text = onnx2halide_text_of(session, numbers_of(x)[i]);
         int64_t word = 0;
         int is_stop = 0;
@@ -229,7 +225,7 @@ static int normalise(onnx2halide_session* session, int change, int is_case_sensi
 int onnx2halide_string_normalizer(onnx2halide_session* session, const char* node, int change, int is_case_sensitive,
                                   const char* locale, int stop_count, const onnx2halide_string* stop_words,
                                   const halide_buffer_t* x, onnx2halide_result result) {
-    const int64_t count = count_of(x);
+    const int64_t count = onnx2halide_element_count(x);
     int64_t* stops = malloc(((size_t)stop_count + (size_t)count + 1) * sizeof *stops);
     const locale_t cases = open_locale(locale);
     int64_t *kept = stops + stop_count, kept_count = 0;
@@ -292,7 +288,7 @@ static int parse_number(const char* text, struct halide_type_t type, void* to, i
 
 static int parse_all(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                      struct halide_type_t type, void* to) {
-    for (int64_t i = 0; i < count_of(x); ++i) {
+    for (int64_t i = 0; i < onnx2halide_element_count(x); ++i) {
         const char* text = onnx2halide_text_of(session, numbers_of(x)[i]).text;
         if (parse_number(text, type, to, i)) continue;
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
@@ -323,7 +319,7 @@ int onnx2halide_print_numbers(onnx2halide_session* session, const char* node, co
     locale_t plain;
     const locale_t before = use_plain_numbers(&plain);
     if (!before) return no_memory(session, node);
-    const int64_t count = (int64_t)(onnx2halide_tensor_bytes(x) / onnx2halide_element_bytes(x));
+    const int64_t count = onnx2halide_element_count(x);
     const int code = print_all(session, x, count, to);
     go_back(before, plain);
     return code;

@@ -13,8 +13,9 @@ namespace {
 
 bool is_number(const Value* value, double number) {
     if (!is_literal(value)) return false;
-    return value->known->reals.empty() ? value->known->integers[0].is(static_cast<int64_t>(number))
-                                       : value->known->reals[0] == number;
+    if (!value->known->reals.empty()) return value->known->reals[0] == number;
+    const auto integer = value->known->integers[0].constant();
+    return integer && static_cast<double>(*integer) == number;
 }
 
 /// Whether exactly these nodes read a value.
@@ -116,9 +117,9 @@ Value* centred(const Value* value, const std::vector<int64_t>& axes) {
     return is_own ? subtracted->of : nullptr;
 }
 
-/// What divides `numerator` by the root of its own mean square in the node `quotient`.
-std::optional<Standardisation> standardisation(const Graph& graph, Value* numerator, const Root& root,
-                                               const Node& quotient) {
+/// The rows that the node `quotient` standardises where it divides `numerator` by the root of that's own mean square.
+std::optional<Standardisation> quotient_of_rows(const Graph& graph, Value* numerator, const Root& root,
+                                                const Node& quotient) {
     const auto mean_square = mean_square_of(graph, root);
     if (!mean_square || mean_square->of != numerator) return std::nullopt;
     Value* rows = centred(numerator, mean_square->axes);
@@ -127,48 +128,63 @@ std::optional<Standardisation> standardisation(const Graph& graph, Value* numera
     return Standardisation{is_own ? rows : numerator, mean_square->axes, mean_square->epsilon, is_own};
 }
 
-/// Calls `find` for either order of the operands of such a node, until it finds something.
-template <typename Find>
-auto in_either_order(const Node* node, std::string_view type, const Find& find) -> decltype(find(nullptr, nullptr)) {
-    if (!node || !is_operator(*node, type)) return {};
-    const auto found = find(node->inputs[0], node->inputs[1]);
-    return found ? found : find(node->inputs[1], node->inputs[0]);
+/// rows * factor + (shift - mean * factor)
+struct FactoredSum {
+    Value *rows, *mean, *factor, *shift;
+};
+
+std::optional<FactoredSum> factored_sum(const Graph& graph, const Value* product, const Value* rest) {
+    const auto made_by = [&](const Value* value, std::string_view type) {
+        const Node* node = sole_producer(graph, value);
+        return node && is_operator(*node, type) ? node : nullptr;
+    };
+    const Node *scaled = made_by(product, "Mul"), *difference = made_by(rest, "Sub");
+    const Node* moved = difference ? made_by(difference->inputs[1], "Mul") : nullptr;
+    if (!scaled || !moved) return std::nullopt;
+    for (const size_t i : {0, 1}) {
+        for (const size_t j : {0, 1}) {
+            if (scaled->inputs[i] == moved->inputs[j])
+                return FactoredSum{scaled->inputs[1 - i], moved->inputs[1 - j], scaled->inputs[i],
+                                   difference->inputs[0]};
+        }
+    }
+    return std::nullopt;
 }
 
-/// x * factor + (shift - mean * factor), where the factor is the inverse root times a scale, as TensorFlow writes it.
-std::optional<Standardisation> factored(const Graph& graph, const Node& sum) {
-    return in_either_order(&sum, "Add", [&](Value* product, Value* rest) {
-        const Node* difference = sole_producer(graph, rest);
-        if (!difference || !is_operator(*difference, "Sub")) return std::optional<Standardisation>();
-        return in_either_order(sole_producer(graph, product), "Mul", [&](Value* rows, Value* factor) {
-            const auto by_root = [&](Value* inverse, Value* scale) {
-                const auto root = root_of(graph, inverse);
-                const auto mean_square = root && root->is_inverse ? mean_square_of(graph, *root) : std::nullopt;
-                if (!mean_square || centred(mean_square->of, mean_square->axes) != rows)
-                    return std::optional<Standardisation>();
-                const Value* mean = mean_square->of->producer->inputs[1];
-                const Node* shifted = sole_producer(graph, difference->inputs[1]);
-                const bool has_mean = in_either_order(
-                    shifted, "Mul", [&](Value* one, Value* other) { return one == mean && other == factor; });
-                if (!has_mean) return std::optional<Standardisation>();
-                return std::optional(
-                    Standardisation{rows, mean_square->axes, mean_square->epsilon, true, scale, difference->inputs[0]});
-            };
-            return in_either_order(factor->producer, "Mul", by_root);
-        });
-    });
+/// The rows that such a sum standardises where its factor is the inverse root times a scale, as TensorFlow writes it.
+std::optional<Standardisation> factored_rows(const Graph& graph, const FactoredSum& sum) {
+    const Node* factor = sum.factor->producer;
+    if (!factor || !is_operator(*factor, "Mul")) return std::nullopt;
+    for (const size_t i : {0, 1}) {
+        const auto root = root_of(graph, factor->inputs[i]);
+        const auto mean_square = root && root->is_inverse ? mean_square_of(graph, *root) : std::nullopt;
+        if (!mean_square || centred(mean_square->of, mean_square->axes) != sum.rows) continue;
+        if (mean_square->of->producer->inputs[1] != sum.mean) continue;
+        return Standardisation{sum.rows, mean_square->axes,     mean_square->epsilon,
+                               true,     factor->inputs[1 - i], sum.shift};
+    }
+    return std::nullopt;
 }
 
-std::optional<Standardisation> standardisation(const Graph& graph, const Node& node) {
-    if (is_operator(node, "Add")) return factored(graph, node);
+/// The rows that a node standardises, if it does.
+std::optional<Standardisation> standardised_by(const Graph& graph, const Node& node) {
     if (is_operator(node, "Div")) {
         const auto root = root_of(graph, node.inputs[1]);
-        return root && !root->is_inverse ? standardisation(graph, node.inputs[0], *root, node) : std::nullopt;
+        return root && !root->is_inverse ? quotient_of_rows(graph, node.inputs[0], *root, node) : std::nullopt;
     }
-    return in_either_order(&node, "Mul", [&](Value* numerator, Value* inverse) {
-        const auto root = root_of(graph, inverse);
-        return root && root->is_inverse ? standardisation(graph, numerator, *root, node) : std::nullopt;
-    });
+    if (!is_operator(node, "Mul") && !is_operator(node, "Add")) return std::nullopt;
+    for (const size_t i : {0, 1}) {
+        Value *one = node.inputs[i], *other = node.inputs[1 - i];
+        std::optional<Standardisation> found;
+        if (is_operator(node, "Mul")) {
+            const auto root = root_of(graph, other);
+            if (root && root->is_inverse) found = quotient_of_rows(graph, one, *root, node);
+        } else if (const auto sum = factored_sum(graph, one, other)) {
+            found = factored_rows(graph, *sum);
+        }
+        if (found) return found;
+    }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -178,7 +194,7 @@ void fuse_standardisation(Graph& graph) {
     for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     bool is_fused = false;
     for (Node* node : nodes) {
-        const auto found = standardisation(graph, *node);
+        const auto found = standardised_by(graph, *node);
         if (!found || found->rows->checked_type() != node->outputs[0]->checked_type()) continue;
         const NewNode fused{
             "Standardise",

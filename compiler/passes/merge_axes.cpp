@@ -93,6 +93,7 @@ private:
         const TensorType type = last->checked_type();
         for (const Node* node : nodes) node->outputs[0]->type->shape = merged(whole.shape, run);
         Value* apart = add_behind(graph_, *last->producer, view(nullptr, type), last->name + "_axes");
+        // The next kernel that merges them reads what this one makes.
         merged_[{apart, shape_text(last->type->shape)}] = last;
     }
 

@@ -29,8 +29,18 @@ std::vector<int64_t> kernel_shape(const TensorType& weights) {
     return kernel;
 }
 
-/// Whether the weights of a convolution can be packed at all.
-bool has_fixed_size(const Value* weights) { return weights->checked_type().elements().constant().value_or(0) > 0; }
+/// Whether a convolution's weights can be packed, and are so once, by the fold program, or used for enough pixels.
+bool gains_from_packing(const Node& conv) {
+    constexpr int64_t many_pixels = 16;
+    const Value* weights = conv.inputs.at(1);
+    if (weights->checked_type().elements().constant().value_or(0) == 0) return false;
+    if (is_compile_time_constant(weights)) return !is_compile_time_constant(conv.inputs[0]);
+    const std::vector<Dim>& shape = conv.outputs.at(0)->checked_type().shape;
+    int64_t pixels = 1;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+        pixels *= axis == 1 ? 1 : shape[axis].constant().value_or(many_pixels);
+    return pixels >= many_pixels;
+}
 
 void become(Node& conv, const std::string& op_type, int64_t channels) {
     conv.domain = "onnx2halide";
@@ -76,10 +86,9 @@ void pack_direct(Graph& graph, Node& conv, const Target& target) {
 }
 
 void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy& policy) {
-    const Value* weights = conv.inputs.at(1);
-    // What is constant is computed once, by the fold program.
-    if (!has_fixed_size(weights) || is_compile_time_constant(conv.inputs[0])) return;
-    const auto loops = is_compile_time_constant(weights) ? winograd_loops(conv) : std::nullopt;
+    if (!gains_from_packing(conv)) return;
+    // Transforming weights takes longer than Winograd's algorithm saves.
+    const auto loops = is_compile_time_constant(conv.inputs[1]) ? winograd_loops(conv) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
     walk ? pack_winograd(graph, conv, walk->outputs) : pack_direct(graph, conv, target);
 }

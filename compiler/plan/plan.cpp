@@ -1,6 +1,8 @@
 #include "compiler/plan/plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,7 +13,6 @@
 #include "compiler/plan/memory.h"
 #include "compiler/plan/write_kernel.h"
 #include "ops/control_flow.h"
-#include "ops/quantise.h"
 
 namespace onnx2halide {
 
@@ -26,8 +27,7 @@ std::string kernel_name(const Group& group) {
 
 class Planner {
 public:
-    Planner(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options)
-        : graph_(graph), options_(options) {
+    Planner(const Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) : options_(options) {
         program_.name = options.name;
         program_.graph = &graph;
         program_.targets = targets;
@@ -35,14 +35,16 @@ public:
 
     Program plan() {
         if (options_.grouping == Grouping::whole) check_whole();
-        if (options_.grouping == Grouping::fused && !options_.symbolic_extents) read_unlike_numbers();
-        program_.main = plan_block(*program_.graph, "steps");
+        program_.main = plan_steps();
         drop_dead_steps();
         number_steps(program_.main);
         find_symbols();
         plan_memory(program_);
         return std::move(program_);
     }
+
+    /// The steps alone.
+    Block plan_steps() { return plan_block(*program_.graph, "steps"); }
 
 private:
     /// Halide's compile time grows steeply with the stages of a pipeline, and autoschedulers need sizes.
@@ -54,43 +56,6 @@ private:
         if (count > most)
             throw CompileError(
                 "--pipeline whole: the graph has {} nodes when constants are folded, expected at most {}", count, most);
-    }
-
-    /// Kernels print numbers as literals. Where they differ in these alone, as layers do in the scales of what is
-    /// quantised, they read them, and one kernel serves all. A plan in which all are read shows which do.
-    void read_unlike_numbers() {
-        std::vector<Value*> numbers;
-        for_each_graph(graph_, [&](Graph& graph) { find_trained_numbers(graph, numbers); });
-        if (numbers.size() < 2) return;
-        for (Value* number : numbers) number->is_read = true;
-        const Block block = plan_block(graph_, "steps");
-        std::map<size_t, const Step*> first_of;  // by kernel
-        std::set<const Value*> unlike;
-        for_each_step(block, [&](const Step& step) {
-            if (step.kind != Step::Kind::kernel) return;
-            const Step& first = *first_of.try_emplace(step.kernel, &step).first->second;
-            for (size_t i = 0; i < step.inputs.size(); ++i) {
-                const Value *one = first.inputs[i], *other = step.inputs[i];
-                if (one->is_read && other->is_read && one->known == other->known) continue;
-                unlike.insert({one, other});
-            }
-        });
-        for (Value* number : numbers) number->is_read = unlike.contains(number);
-        program_.kernels.clear();
-        program_.copies.clear();
-        kernel_of_.clear();
-        names_ = {};
-    }
-
-    /// Adds the scalars among a graph's constants of float types, and of those that zero points have.
-    static void find_trained_numbers(const Graph& graph, std::vector<Value*>& numbers) {
-        for (const auto& node : graph.nodes()) {
-            for (Value* input : node->inputs) {
-                if (!input || !input->is_constant() || !is_literal(input)) continue;
-                const ElementType element = input->checked_type().element;
-                if (is_float(element) || quantised_range(element)) numbers.push_back(input);
-            }
-        }
     }
 
     /// The steps of a graph, in order. `name` is that of the block's C function.
@@ -269,7 +234,6 @@ private:
         }
     }
 
-    Graph& graph_;
     PlanOptions options_;
     Program program_;
     Names names_;
@@ -277,9 +241,58 @@ private:
     std::map<std::vector<std::string>, size_t> kernel_of_;  // by canonical texts
 };
 
+/// Adds the numbers that are parameters of a graph's nodes, and known.
+void add_parameters(const Graph& graph, std::set<Value*>& numbers) {
+    for (const auto& node : graph.nodes()) {
+        const auto generator = make_generator(*node);
+        for (size_t i = 0; i < node->inputs.size(); ++i) {
+            Value* input = node->inputs[i];
+            if (input && input->is_constant() && is_literal(input) && generator->is_parameter(i)) numbers.insert(input);
+        }
+    }
+}
+
+/// The places of kernels' inputs, by kernel and number, with the values that steps have there.
+using InputPlaces = std::map<std::pair<size_t, size_t>, std::vector<const Value*>>;
+
+/// Of these numbers those that kernels have to read where they are to be one: a place reads all its numbers, or has
+/// one.
+std::set<const Value*> unlike_numbers(const InputPlaces& places, const std::set<const Value*>& numbers) {
+    const auto is_number = [&](const Value* value) { return numbers.contains(value); };
+    std::set<const Value*> unlike;
+    for (size_t before = SIZE_MAX; before != unlike.size();) {
+        before = unlike.size();
+        for (const auto& [place, values] : places) {
+            const bool is_one = std::all_of(values.begin(), values.end(), [&](const Value* value) {
+                return is_number(value) && !unlike.contains(value) && value->known == values[0]->known;
+            });
+            if (!is_one) std::copy_if(values.begin(), values.end(), std::inserter(unlike, unlike.end()), is_number);
+        }
+    }
+    return unlike;
+}
+
+/// Kernels print numbers as literals. Where they differ in parameters alone, as layers do in the scales of what is
+/// quantised, they are to read these, so that one serves all. A plan in which all are read shows which do.
+void read_unlike_numbers(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
+    std::set<Value*> numbers;
+    for_each_graph(graph, [&](Graph& each) { add_parameters(each, numbers); });
+    if (numbers.empty()) return;
+    for (Value* number : numbers) number->is_read = true;
+    Planner trial(graph, targets, options);
+    InputPlaces places;
+    for_each_step(trial.plan_steps(), [&](const Step& step) {
+        if (step.kind != Step::Kind::kernel) return;
+        for (size_t i = 0; i < step.inputs.size(); ++i) places[{step.kernel, i}].push_back(step.inputs[i]);
+    });
+    const std::set<const Value*> unlike = unlike_numbers(places, {numbers.begin(), numbers.end()});
+    for (Value* number : numbers) number->is_read = unlike.contains(number);
+}
+
 }  // namespace
 
 Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
+    if (options.grouping == Grouping::fused && !options.symbolic_extents) read_unlike_numbers(graph, targets, options);
     return Planner(graph, targets, options).plan();
 }
 

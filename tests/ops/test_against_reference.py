@@ -251,6 +251,8 @@ def products():
         ("hnd,ibh->ibnd", (8, 4, 5), (3, 2, 8)),
         ("bji,jk->bik", (2, 5, 5), (5, 5)),
         ("ij,jk->ik", (3, 1), (7, 4)),
+        ("ibh,hnd->ibnd", (2, 5, 3), (3, 2, 0)),
+        ("ibhd,hdn->ibn", (2, 5, 3, 0), (3, 0, 4)),
     ):
         yield Case("Einsum", [x(*left), x(*right)], {"equation": equation})
         yield Case("Einsum", [x(*left), constant(*right)], {"equation": equation})

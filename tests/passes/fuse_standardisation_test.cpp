@@ -22,6 +22,7 @@ std::string standardised(const std::string& nodes) {
         shift = constant float32[8]
         last = constant int64[1] -1
         middle = constant int64[1] 1
+        none = constant int64[] 0
         )" + nodes + "\noutput y");
     fuse_standardisation(*graph);
     for (const auto& node : graph->nodes()) {
@@ -80,6 +81,9 @@ TEST_CASE("what is none, or is read elsewhere, stays") {
     // Multiplied with a root, divided by an inverse one.
     CHECK(standardised("s = Mul(x, x)\nv = ReduceMean(s, last)\n" + root + "y = Mul(x, r)") == "");
     CHECK(standardised("s = Mul(x, x)\nv = ReduceMean(s, last)\n" + root + "i = Reciprocal(r)\ny = Div(x, i)") == "");
+    // An integer that is no half.
+    CHECK(standardised(
+              "s = Mul(x, x)\nv = ReduceMean(s, last)\ne = Add(v, epsilon)\nr = Pow(e, none)\ny = Div(x, r)") == "");
     // The mean square is an output.
     CHECK(standardised("s = Mul(x, x)\nv = ReduceMean(s, last)\n" + root + "y = Div(x, r)\noutput v") == "");
     // The mean is over other axes than the mean square: only the difference is divided.

@@ -185,34 +185,51 @@ TEST_CASE("equal kernels are made once, and steps that nobody needs not at all")
     CHECK(program.main.steps.size() == 3);
 }
 
-TEST_CASE("kernels that differ in numbers alone are one, which reads them") {
+TEST_CASE("kernels that differ in scales alone are one, which reads them") {
     const auto graph = parse_graph(R"(
         x = input float32[16,16]
         w = constant float32[16,16]
         two = constant float32[] 2
+        also_two = constant float32[] 2
         three = constant float32[] 3
-        half = constant float32[] 0.5
+        zero = constant int8[] 0
         a = MatMul(x, w)
-        as = Mul(a, two)
-        ap = Add(as, half)
-        b = MatMul(ap, w)
-        bs = Mul(b, three)
-        bp = Add(bs, half)
-        c = MatMul(bp, w)
-        cs = Mul(c, two)
-        cp = Add(cs, half)
-        output cp)");
+        aq = QuantizeLinear(a, two, zero)
+        ad = DequantizeLinear(aq, two, zero)
+        b = MatMul(ad, w)
+        bq = QuantizeLinear(b, also_two, zero)
+        bd = DequantizeLinear(bq, also_two, zero)
+        c = MatMul(bd, w)
+        cq = QuantizeLinear(c, three, zero)
+        cd = DequantizeLinear(cq, three, zero)
+        output cd)");
     const Program program = planned(*graph);
     CHECK(program.kernels.size() == 1);
-    CHECK(program.kernels[0].served == std::vector<std::string>{"bp", "cp"});
+    CHECK(program.kernels[0].served == std::vector<std::string>{"bd", "cd"});
     const auto inputs = [&](size_t step) {
         std::vector<std::string> names;
         for (const Value* input : program.main.steps.at(step).inputs) names.push_back(input->name);
         return names;
     };
     CHECK(inputs(0) == std::vector<std::string>{"w", "x", "two"});
-    CHECK(inputs(1) == std::vector<std::string>{"w", "ap", "three"});
-    CHECK(inputs(2) == std::vector<std::string>{"w", "bp", "two"});
+    CHECK(inputs(1) == std::vector<std::string>{"w", "ad", "also_two"});
+    CHECK(inputs(2) == std::vector<std::string>{"w", "bd", "three"});
+}
+
+TEST_CASE("other numbers keep kernels apart") {
+    const auto graph = parse_graph(R"(
+        x = input float32[16,16]
+        w = constant float32[16,16]
+        two = constant float32[] 2
+        three = constant float32[] 3
+        a = MatMul(x, w)
+        squares = Pow(a, two)
+        b = MatMul(squares, w)
+        cubes = Pow(b, three)
+        output cubes)");
+    const Program program = planned(*graph);
+    CHECK(program.kernels.size() == 2);
+    for (const Step& step : program.main.steps) CHECK(step.inputs.size() == 2);
 }
 
 TEST_CASE("symbols that only occur as a product are one argument of a kernel") {
