@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "compiler/infer/infer.h"
 #include "compiler/passes/passes.h"
 #include "ops/node_generator.h"
 
@@ -12,13 +13,6 @@ namespace {
 
 /// Bytes that follow each other without a gap, at least: what the widest vectors hold.
 constexpr int64_t least_run_bytes = 64;
-
-/// The value whose memory a value has.
-Value* memory_of(Value& value) {
-    Value* made = &value;
-    while (const Node* view = view_of(made)) made = view->inputs[0];
-    return made;
-}
 
 /// The elements of a tensor along its innermost axis; nothing where only a run knows.
 std::optional<int64_t> run_of(const Value& value) {
@@ -72,7 +66,7 @@ private:
         const auto generator = make_generator(node);
         if (node.inputs.empty() || !node.inputs[0]) return;
         Value& input = *node.inputs[0];
-        const Value& whole = input.part ? *input.part->whole : *memory_of(input);
+        const Value& whole = input.part ? *input.part->whole : memory_of(input);
         if (!has_memory(whole) || !has_early_size(whole)) return;
         struct Place {
             Part part;
@@ -118,7 +112,7 @@ private:
 
     bool place_value(Value& input, const Part& part, const Node& node) {
         if (std::count(node.inputs.begin(), node.inputs.end(), &input) > 1) return false;
-        Value* made = memory_of(input);
+        Value* made = &memory_of(input);
         std::vector<Value*> same_memory;
         if (!made->producer || !has_memory(*made) || !add_views(*made, same_memory) ||
             !can_all_be(same_memory, part, input))
