@@ -141,7 +141,7 @@ Dim::AtomPtr Dim::Atom::quotient_in(const Dim& sum) {
     AtomPtr found;
     for (const auto& [product, factor] : sum.terms_) {
         const bool is_quotient = product.size() == 1 && factor == 1 && product.front()->kind == div_kind &&
-                                 product.front()->b.lower_bound().value_or(0) > 0 && product.front()->b.constant();
+                                 product.front()->b.constant().value_or(0) > 0;
         if (!is_quotient) continue;
         if (found) return nullptr;
         found = product.front();

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include "compiler/passes/new_node.h"
@@ -40,7 +39,7 @@ public:
             const bool all_follow = std::all_of(kernel.begin(), kernel.end(), [&](const Node* other) {
                 return other == node || follows(*other, whole, *run);
             });
-            if (all_follow) merge(kernel, node, *run);
+            if (all_follow) merge_run(kernel, node, *run);
             return;
         }
     }
@@ -79,7 +78,7 @@ private:
                result.layout == whole.layout && std::all_of(node.inputs.begin(), node.inputs.end(), fits);
     }
 
-    void merge(const std::vector<const Node*>& nodes, const Node* anchor, const Run& run) {
+    void merge_run(const std::vector<const Node*>& nodes, const Node* anchor, const Run& run) {
         const TensorType whole = anchor->outputs[0]->checked_type();
         for (const Node* node : nodes) {
             for (size_t i = 0; i < node->inputs.size(); ++i) {
