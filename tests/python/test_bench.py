@@ -91,3 +91,15 @@ def test_open_sizes(tmp_path):
     assert all(0 < kernel["warm"] for kernel in row["kernels"])
     done = bench(*words, "length=7")
     assert (done.returncode, done.stderr) == (1, "--size length=7: the model leaves no dim of that name open\n")
+
+
+def test_an_output_of_maps(tmp_path):
+    node = helper.make_node("ZipMap", ["x"], ["maps"], classlabels_int64s=[3, 5], domain="ai.onnx.ml")
+    maps = helper.make_value_info("maps", helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, None))))
+    graph = helper.make_graph([node], "maps", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 2])], [maps])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "maps.onnx")
+    done = bench(tmp_path / "maps.onnx", "--against", "onnxruntime", "--seconds", "0.1", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["faults"] == {} and row["difference"]["onnxruntime"] == 0

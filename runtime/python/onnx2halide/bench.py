@@ -14,13 +14,13 @@ import onnx
 
 from onnx2halide import arguments
 from onnx2halide.clocks import RunClock, StepClock, machine
-from onnx2halide.compare import difference
 from onnx2halide.compiler import Options, compile_into
 from onnx2halide.data import declared_inputs, usual_inputs
 from onnx2halide.model import Model
 from onnx2halide.peers import PEERS, PeerClock
 from onnx2halide.random_weights import with_random_weights
 from onnx2halide.values import Port
+from onnx2halide.verify import Tolerance
 
 OURS = "onnx2halide"
 # The same model with other schedules, as contestants.
@@ -137,7 +137,8 @@ def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads:
             else:
                 runtime = PEERS[peer](proto, inputs, threads)
                 outputs, clocks[peer] = runtime.outputs(), PeerClock(runtime)
-            row.difference[peer] = max((difference(a, b).relative for a, b in zip(got, outputs)), default=0.0)
+            results = zip(model.outputs, got, outputs)
+            row.difference[peer] = max((Tolerance().compare(port.name, a, b, {}).difference.relative for port, a, b in results), default=0.0)
         except Exception as error:  # noqa: BLE001 - each has exceptions of its own
             row.faults[peer] = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     row.times = _interleaved(clocks, seconds)
