@@ -53,8 +53,8 @@ Rows find_rows(const Graph& graph, const Node& product) {
     return {};
 }
 
-/// Whether it is a batch of products of matrices, each with its own right one, which are computed in tiles; without
-/// keys there is nothing to compute.
+/// Whether it is a batch of products of matrices which are computed in tiles: of heads, each with its own values or all
+/// with the same. Without keys there is nothing to compute.
 bool is_attention(const Node& product) {
     const TensorType &scores = product.inputs[0]->checked_type(), &values = product.inputs[1]->checked_type();
     const size_t rank = scores.rank();
@@ -62,7 +62,8 @@ bool is_attention(const Node& product) {
     if (!values.shape[rank - 1].constant() || scores.elements().is(0)) return false;
     if (scores.element != ElementType::float32 && scores.element != ElementType::float64) return false;
     for (size_t axis = 0; axis + 2 < rank; ++axis) {
-        if (prove_equal(scores.shape[axis], values.shape[axis]) != Proof::yes) return false;
+        const bool is_shared = values.shape[axis].is(1);
+        if (!is_shared && prove_equal(scores.shape[axis], values.shape[axis]) != Proof::yes) return false;
     }
     return MatMul(product).has_tiles_of_rows();
 }
