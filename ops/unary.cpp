@@ -63,9 +63,9 @@ constexpr Formula formulas[] = {
     {"Erf", 9, Takes::numbers, "onnx::erf({x})", nullptr, std::erf},
     {"BitwiseNot", 18, Takes::integers, "~{x}", complement},
     // Trigonometry.
-    {"Sin", 7, Takes::floats, "sin({x})", nullptr, std::sin},
-    {"Cos", 7, Takes::floats, "cos({x})", nullptr, std::cos},
-    {"Tan", 7, Takes::floats, "tan({x})", nullptr, std::tan},
+    {"Sin", 7, Takes::floats, "onnx::sin({x}, get_target())", nullptr, std::sin},
+    {"Cos", 7, Takes::floats, "onnx::cos({x}, get_target())", nullptr, std::cos},
+    {"Tan", 7, Takes::floats, "onnx::tan({x}, get_target())", nullptr, std::tan},
     {"Asin", 7, Takes::floats, "asin({x})", nullptr, std::asin},
     {"Acos", 7, Takes::floats, "acos({x})", nullptr, std::acos},
     {"Atan", 7, Takes::floats, "atan({x})", nullptr, std::atan},
@@ -97,9 +97,10 @@ constexpr Formula formulas[] = {
 
 /// Whether a formula is one of those that are computed with polynomials.
 bool has_polynomials(std::string_view text) {
-    constexpr std::string_view functions[] = {
-        "onnx::celu", "onnx::elu",  "onnx::erf",   "onnx::exp",     "onnx::gelu",     "onnx::gelu_tanh", "onnx::log",
-        "onnx::mish", "onnx::selu", "onnx::swish", "onnx::sigmoid", "onnx::softplus", "onnx::tanh"};
+    constexpr std::string_view functions[] = {"onnx::celu",    "onnx::cos",      "onnx::elu",       "onnx::erf",
+                                              "onnx::exp",     "onnx::gelu",     "onnx::gelu_tanh", "onnx::log",
+                                              "onnx::mish",    "onnx::selu",     "onnx::sin",       "onnx::swish",
+                                              "onnx::sigmoid", "onnx::softplus", "onnx::tan",       "onnx::tanh"};
     const std::string_view called = text.substr(0, text.find('('));
     return std::find(std::begin(functions), std::end(functions), called) != std::end(functions);
 }
