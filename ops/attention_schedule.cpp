@@ -86,7 +86,7 @@ private:
         } else {
             source_.schedule(product_.output.func, directives);
         }
-        schedule_panels(product_);
+        place_panels(product_);
         schedule_sums(source_, product_, compute_at(product_.output.func, has_versions_ ? x_tile_ : y_tile_), width,
                       in_registers(product_.column, product_.row, vector_));
     }
@@ -131,16 +131,16 @@ private:
         directives = joined(directives, in_registers(loops.x, y, vector_));
         if (attention_.rows.empty()) directives.insert(directives.begin(), at_block());
         source_.schedule(loops.stage, directives);
-        schedule_panels(scores);
+        place_panels(scores);
         schedule_sums(source_, scores, compute_at(loops.func, has_versions_ ? loops.x_tile : y_tile_), width,
                       in_registers(scores.column, scores.row, vector_));
     }
 
     std::string at_block() const { return compute_at(product_.output.func, block_); }
 
-    void schedule_panels(const MatmulLoops& matmul) {
-        source_.schedule(matmul.panels, {image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_),
-                                         fmt::format("vectorize({}, {})", source_.var("lane"), vector_)});
+    void place_panels(const MatmulLoops& matmul) {
+        const std::string place = image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_);
+        schedule_panels(source_, matmul, {place}, vector_);
     }
 
     void schedule_rows() {

@@ -67,6 +67,14 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
     source.schedule(matmul.sum + ".update()", update);
 }
 
+void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
+                     const std::string& vector) {
+    source.schedule(matmul.panels, joined(place, {fmt::format("vectorize({}, {})", source.var("lane"), vector)}));
+    for (size_t i = 0; i < matmul.panel_updates.size(); ++i)
+        source.schedule(fmt::format("{}.update({})", matmul.panels, i),
+                        {fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", matmul.panel_updates[i], vector)});
+}
+
 bool is_worth_tasks(const MatmulLoops& matmul) {
     const auto flops = (product(matmul.output.extents) * matmul.depth * 2).constant();
     return !flops || *flops >= parallel_flops;
@@ -180,7 +188,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
         const Directives place =
             by_rows ? Directives{"compute_root()"}
                     : bounded(matmul, {compute_at(matmul.output.func, outer_tile)}, source.var("block"), blocks);
-        source.schedule(matmul.panels, joined(place, {fmt::format("vectorize({}, {})", source.var("lane"), vector)}));
+        schedule_panels(source, matmul, place, vector);
     }
     schedule_sums(source, matmul, compute_at(matmul.output.func, inner_tile), width, registers);
 }

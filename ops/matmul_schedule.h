@@ -9,13 +9,14 @@ namespace onnx2halide {
 
 /// What the schedule of a product of matrices on a CPU works on.
 struct MatmulLoops {
-    Loops output;             // of the group's last Func
-    std::string sum, step;    // the Func of the sums and its reduction's variable
-    std::string at_once;      // its other variable: steps added at once; empty where there are none
-    std::string panels;       // the Func of packed B, empty where there is none
-    Loops wide;               // of widened A, without vars where there is none
-    ElementType element;      // in which it computes
-    std::string column, row;  // loops of the output, empty where it has none
+    Loops output;               // of the group's last Func
+    std::string sum, step;      // the Func of the sums and its reduction's variable
+    std::string at_once;        // its other variable: steps added at once; empty where there are none
+    std::string panels;         // the Func of packed B, empty where there is none
+    Coordinates panel_updates;  // the variables of its updates along blocks, which an open number of columns has
+    Loops wide;                 // of widened A, without vars where there is none
+    ElementType element;        // in which it computes
+    std::string column, row;    // loops of the output, empty where it has none
     Dim columns, rows, depth;
 };
 
@@ -28,6 +29,10 @@ Directives in_registers(const std::string& column, const std::string& row, const
 /// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` says where they are computed.
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
                    const Directives& registers);
+
+/// Schedules packed B; `place` says where it is made.
+void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
+                     const std::string& vector);
 
 /// Whether threads can share the work with gain.
 bool is_worth_tasks(const MatmulLoops& matmul);

@@ -51,6 +51,9 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
 }
 
 int choose_tile_vectors(const Target& target, ElementType sum, int rows, const Dim& columns) {
+    constexpr int enough_rows = 8;
+    // Of so many rows one vector keeps a processor busy, and the last of an open number of columns wastes the least.
+    if (!columns.constant() && rows >= enough_rows) return 1;
     return choose_tile(target, sum, rows, columns, rows, rows).vectors;
 }
 

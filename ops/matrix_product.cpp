@@ -12,7 +12,7 @@ namespace {
 
 // Names that the algorithm keeps for the schedule, all under output 0.
 constexpr const char *sum_role = "sum", *step_role = "step", *at_once_role = "at_once", *panels_role = "panels",
-                     *wide_role = "wide";
+                     *whole_role = "whole", *rest_role = "rest", *wide_role = "wide";
 
 }  // namespace
 
@@ -121,14 +121,36 @@ void MatrixProduct::define_panels(KernelSource& source) const {
     const std::string panels = source.func(input(1)->name + "_panels");
     source.keep(output(0), panels_role, panels);
     const std::string lane = source.var("lane"), step = source.var("depth"), number = source.var("block");
-    Coordinates left = {lane, step, number}, at = source.vars(rank());
-    for (const std::string& coordinate : batch_of_b(at)) left.push_back(coordinate);
     const int block = column_block(sum_type());
-    std::string& column = at[*column_axis()];
-    column = fmt::format("{} * {} + {}", number, block, lane);
-    if (!floor_mod(columns(), block).is(0))
-        column = fmt::format("min(likely({}), {})", column, source.dim(columns() - 1));
-    source.line(fmt::format("{}({}) = {};", panels, fmt::join(left, ", "), b_element(source, at, step)));
+    Coordinates at = source.vars(rank());
+    const Coordinates batch = batch_of_b(at);
+    const auto define = [&](const std::string& lane, const std::string& element) {
+        Coordinates left = {lane, step, number};
+        left.insert(left.end(), batch.begin(), batch.end());
+        source.line(fmt::format("{}({}) = {};", panels, fmt::join(left, ", "), element));
+    };
+    const auto element = [&](const std::string& column) {
+        at[*column_axis()] = column;
+        return b_element(source, at, step);
+    };
+    const auto column_of = [&](const std::string& lane) { return fmt::format("{} * {} + {}", number, block, lane); };
+    const std::string last = source.dim(columns() - 1);
+    if (columns().constant()) {
+        const bool fill = floor_mod(columns(), block).is(0);
+        return define(lane,
+                      element(fill ? column_of(lane) : fmt::format("min(likely({}), {})", column_of(lane), last)));
+    }
+    // Of the last block a run finds out which lanes have a column: these alone are read.
+    define(lane, KernelSource::literal(int64_t{0}, sum_type()));
+    const std::string whole_blocks = source.dim(floor_div(columns(), block));
+    for (const char* role : {whole_role, rest_role}) {
+        const bool is_whole = role == whole_role;
+        const std::string columns = source.rdom(role, {is_whole ? Dim(block) : floor_mod(this->columns(), block)}),
+                          lane = KernelSource::axis(columns, 0);
+        source.keep(output(0), role, lane);
+        source.line(fmt::format("{}.where({} {} {});", columns, number, is_whole ? "<" : "==", whole_blocks));
+        define(lane, element(column_of(lane)));
+    }
 }
 
 MatrixProduct::PackedColumn MatrixProduct::packed_column(KernelSource& source, const std::string& column) const {
@@ -172,7 +194,11 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     matmul.sum = source.kept(output(0), sum_role);
     matmul.step = source.kept(output(0), step_role);
     if (steps() > 1) matmul.at_once = source.kept(output(0), at_once_role);
-    if (form == Form::tiled && !b_is_packed()) matmul.panels = source.kept(output(0), panels_role);
+    if (form == Form::tiled && !b_is_packed()) {
+        matmul.panels = source.kept(output(0), panels_role);
+        if (!columns().constant())
+            matmul.panel_updates = {source.kept(output(0), whole_role), source.kept(output(0), rest_role)};
+    }
     if (form == Form::tiled && is_narrow_float(in(0).element)) {
         matmul.wide = {source.kept(output(0), wide_role), {}, in(0).extents(), sum_type()};
         const Coordinates at = source.vars(in(0).rank());
