@@ -71,4 +71,7 @@ private:
 /// attributes of type float.
 std::string formula(std::string_view text, std::span<const std::string> operands, const Node& node);
 
+/// That of a unary operator that is one formula, for an element `x`.
+std::string unary_formula(const Node& node, const std::string& x);
+
 }  // namespace onnx2halide

@@ -22,6 +22,7 @@ std::vector<Operator> pool_operators();
 std::vector<Operator> matmul_operators();
 std::vector<Operator> attention_operators();
 std::vector<Operator> fused_product_operators();
+std::vector<Operator> recurrent_operators();
 std::vector<Operator> normalise_operators();
 std::vector<Operator> shape_operators();
 std::vector<Operator> reshape_operators();

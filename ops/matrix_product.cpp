@@ -186,6 +186,15 @@ bool MatrixProduct::has_tiles_of_rows() const {
     return form_on_cpu() == Form::tiled && !b_is_packed() && column_axis() == rank() - 1 && row_axis() == rank() - 2;
 }
 
+std::unique_ptr<NodeGenerator> product_before(const KernelSource& source, const Node& anchor) {
+    for (const Value* value : source.defined()) {
+        if (value->producer == &anchor) continue;
+        auto generator = make_generator(*value->producer);
+        if (dynamic_cast<const MatrixProduct*>(generator.get())) return generator;
+    }
+    return nullptr;
+}
+
 MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     const Form form = this->form(source.target());
     const Coordinates vars = source.vars(rank());
@@ -214,9 +223,15 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
 }
 
 void MatrixProduct::schedule(KernelSource& source) const {
+    if (form(source.target()) == Form::plain) return NodeGenerator::schedule(source);
+    schedule_as(source, source.output_loops());
+}
+
+void MatrixProduct::schedule_as(KernelSource& source, const Loops& results) const {
     const Form form = this->form(source.target());
-    if (form == Form::plain) return NodeGenerator::schedule(source);
-    const MatmulLoops matmul = loops(source);
+    if (form == Form::plain) return schedule_loops(source, results);
+    MatmulLoops matmul = loops(source);
+    matmul.output = results;
     if (form == Form::dots) schedule_dots(source, matmul);
     if (form == Form::streamed) schedule_streamed(source, matmul);
     if (form == Form::tiled) schedule_tiled(source, matmul);

@@ -16,6 +16,8 @@ public:
 
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
+    /// The same where the results are those of another Func than the kernel's output, which follows it.
+    void schedule_as(KernelSource& source, const Loops& results) const;
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
     /// Rows of A and of B lie anywhere, each in one piece.
     bool reads_as_it_lies(size_t i) const override;
@@ -94,5 +96,8 @@ private:
     std::string define_product(KernelSource& source, const Coordinates& at) const;
     std::string define_product_of_groups(KernelSource& source, const Coordinates& at) const;
 };
+
+/// The product that a kernel computes for its anchor; null where the kernel only reads it.
+std::unique_ptr<NodeGenerator> product_before(const KernelSource& source, const Node& anchor);
 
 }  // namespace onnx2halide

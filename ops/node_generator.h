@@ -82,6 +82,9 @@ public:
 
     /// Whether its loops can compute input 0, too, which a kernel with this anchor makes for it alone.
     virtual bool can_compute_input(const Node&) const { return false; }
+    /// Whether they then need all of input 0 first: it is an output of the kernel, too, since memory that is planned
+    /// costs a run nothing.
+    virtual bool keeps_input() const { return false; }
 
     /// Whether an input is a number that each layer has of its own, such as a scale: where it alone keeps kernels apart
     /// they read it, known or not. Other numbers stay literals, on which formulas may depend, as that of a power does.

@@ -50,16 +50,6 @@ std::string of_row(const std::string& func, const Coordinates& at) {
     return fmt::format("{}({})", func, fmt::join(at.rbegin() + 1, at.rend(), ", "));
 }
 
-/// The product of a kernel that makes a node's input; null where the kernel only reads it.
-std::unique_ptr<NodeGenerator> product_before(const KernelSource& source, const Value* output) {
-    for (const Value* value : source.defined()) {
-        if (value == output) continue;
-        auto generator = make_generator(*value->producer);
-        if (dynamic_cast<const MatrixProduct*>(generator.get())) return generator;
-    }
-    return nullptr;
-}
-
 }  // namespace
 
 bool SoftmaxMatMul::can_compute_input(const Node& anchor) const {
@@ -126,7 +116,7 @@ std::string SoftmaxMatMul::result(KernelSource& source, const Coordinates& at, c
 void SoftmaxMatMul::schedule(KernelSource& source) const {
     AttentionLoops attention;
     attention.product = loops(source);
-    if (const auto product = product_before(source, output(0))) {
+    if (const auto product = product_before(source, node_)) {
         attention.scores = static_cast<const MatrixProduct&>(*product).loops(source);
         attention.scores->output = {source.name(input(0)), {}, {}, sum_type()};
     }

@@ -9,7 +9,8 @@ namespace {
 
 std::vector<Operator> sorted_rows() {
     std::vector<Operator> rows;
-    // clang-format off: a line a family
+    // A line a family.
+    // clang-format off
     for (const auto family : {
              unary_operators,
              binary_operators,
@@ -25,6 +26,7 @@ std::vector<Operator> sorted_rows() {
              matmul_operators,
              attention_operators,
              fused_product_operators,
+             recurrent_operators,
              normalise_operators,
              shape_operators,
              reshape_operators,

@@ -186,6 +186,10 @@ private:
 
 }  // namespace
 
+std::string unary_formula(const Node& node, const std::string& x) {
+    return formula(formula_of(node).text, std::span(&x, 1), node);
+}
+
 std::vector<Operator> unary_operators() {
     std::vector<Operator> rows = {{"Gelu", 20, make<Gelu>}, {"IsInf", 10, make<IsInf>}};
     for (const Formula& row : formulas) rows.push_back({row.op, row.since, make<Unary>});

@@ -16,7 +16,7 @@ protected:
     void write_step() override {
         write_product("product_$", "h_$", "recurrence_$");
         add_step("sum_$ = Add(product_$, gates_$)");
-        add_gate(0, "new_h_$", "sum_$");
+        add_step(cell("new_h_$", "RnnCell", "sum_$"));
     }
 };
 
@@ -42,27 +42,14 @@ protected:
             bias_$ = Concat<axis = 0>(b_z_sum_$, b_r_sum_$, b_w_h_$))");
     }
 
-    void write_step() override {
-        add_step("x_z_$, x_r_$, x_h_$ = Split<axis = -1, num_outputs = 3>(gates_$)");
-        resets_product_ ? write_product_before_reset() : write_reset_before_product();
-        add_gate(1, "candidate_$", "h_sum_$");
-        if (is_first_direction()) add_scalar("one", 1.0f);
-        add_step(R"(
-            rest_$ = Sub(one, z_$)
-            taken_$ = Mul(rest_$, candidate_$)
-            kept_$ = Mul(z_$, h_$)
-            new_h_$ = Add(taken_$, kept_$))");
-    }
+    void write_step() override { resets_product_ ? write_product_before_reset() : write_reset_before_product(); }
 
 private:
     void write_product_before_reset() {
         write_product("product_$", "h_$", "recurrence_$");
-        add_step("h_z_$, h_r_$, h_product_$ = Split<axis = -1, num_outputs = 3>(product_$)");
-        write_gates();
-        add_step(has_input("B") ? "h_h_$ = Add(h_product_$, b_r_h_$)" : "h_h_$ = Identity(h_product_$)");
-        add_step(R"(
-            h_reset_$ = Mul(r_gate_$, h_h_$)
-            h_sum_$ = Add(x_h_$, h_reset_$))");
+        add_step(cell("new_h_$", "GruCell",
+                      has_input("B") ? "product_$, gates_$, h_$, b_r_h_$" : "product_$, gates_$, h_$",
+                      "linear_before_reset = 1"));
     }
 
     void write_reset_before_product() {
@@ -70,19 +57,9 @@ private:
             recurrence_z_$, recurrence_r_$, recurrence_h_$ = Split<axis = 1, num_outputs = 3>(recurrence_$)
             recurrence_zr_$ = Concat<axis = 1>(recurrence_z_$, recurrence_r_$))");
         write_product("product_$", "h_$", "recurrence_zr_$");
-        add_step("h_z_$, h_r_$ = Split<axis = -1, num_outputs = 2>(product_$)");
-        write_gates();
-        add_step("reset_h_$ = Mul(r_gate_$, h_$)");
+        add_step(cell("reset_h_$", "GruReset", "product_$, gates_$, h_$"));
         write_product("h_product_$", "reset_h_$", "recurrence_h_$");
-        add_step("h_sum_$ = Add(x_h_$, h_product_$)");
-    }
-
-    void write_gates() {
-        add_step(R"(
-            z_sum_$ = Add(x_z_$, h_z_$)
-            r_sum_$ = Add(x_r_$, h_r_$))");
-        add_gate(0, "z_$", "z_sum_$");
-        add_gate(0, "r_gate_$", "r_sum_$");
+        add_step(cell("new_h_$", "GruCell", "h_product_$, gates_$, h_$, product_$"));
     }
 
     bool resets_product_;
@@ -105,43 +82,14 @@ protected:
           couples_gates_(call.integer("input_forget", 0) != 0) {}
 
     void write_step() override {
-        if (has_input("P")) {
-            add_part("p_$", "P");
-            add("p_i_$, p_o_$, p_f_$ = Split<axis = 0, num_outputs = 3>(p_$)");
-        }
+        if (has_input("P")) add_part("p_$", "P");
         write_product("product_$", "h_$", "recurrence_$");
-        add_step(R"(
-            sum_$ = Add(product_$, gates_$)
-            i_sum_$, o_sum_$, f_sum_$, c_sum_$ = Split<axis = -1, num_outputs = 4>(sum_$))");
-        write_gate("i", "c_$");
-        if (couples_gates_) {
-            if (is_first_direction()) add_scalar("one", 1.0f);
-            add_step("f_$ = Sub(one, i_$)");
-        } else {
-            write_gate("f", "c_$");
-        }
-        add_gate(1, "candidate_$", "c_sum_$");
-        add_step(R"(
-            kept_$ = Mul(f_$, c_$)
-            taken_$ = Mul(i_$, candidate_$)
-            new_c_$ = Add(kept_$, taken_$))");
-        write_gate("o", "new_c_$");
-        add_activation(2, "c_out_$", "new_c_$");
-        add_step("new_h_$ = Mul(o_$, c_out_$)");
+        add_step("sum_$ = Add(product_$, gates_$)");
+        add_step(cell("new_h_$, new_c_$", "LstmCell", has_input("P") ? "sum_$, c_$, p_$" : "sum_$, c_$",
+                      couples_gates_ ? "input_forget = 1" : ""));
     }
 
 private:
-    /// i_$, o_$ or f_$, which may look at a cell through its peephole.
-    void write_gate(const std::string& gate, const std::string& cell) {
-        std::string sum = gate + "_sum_$";
-        if (has_input("P")) {
-            add_step(gate + "_peep_$ = Mul(p_" + gate + "_$, " + cell + ")\n" +  //
-                     gate + "_all_$ = Add(" + sum + ", " + gate + "_peep_$)");
-            sum = gate + "_all_$";
-        }
-        add_gate(0, gate + "_$", sum);
-    }
-
     bool couples_gates_;
 };
 

@@ -1,6 +1,7 @@
 #include "compiler/load/recurrent_layer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ RecurrentLayer::RecurrentLayer(const OperatorCall& call, Form form)
     : call_(call), form_(std::move(form)), directions_(read_directions(call)),
       activations_(
           read_activations(call, form_.default_activations, directions_.size() * form_.default_activations.size())),
-      batch_first_(read_batch_first(call)), clips_(call.has("clip")), body_{form_.inputs, form_.outputs, {}} {
+      batch_first_(read_batch_first(call)), body_{form_.inputs, form_.outputs, {}} {
     const float clip = call.real("clip", 1.0f);
     if (!(clip > 0.0f)) throw CompileError("attribute clip is {}, expected a positive number", clip);
 }
@@ -78,11 +79,6 @@ void RecurrentLayer::write_input() {
         state_shape = Concat<axis = 0>(batch, hidden)
         zeros = Expand(zero, state_shape))",
                     hidden_axis_, hidden_axis_ + 1));
-    if (clips_) {
-        const float clip = call_.real("clip", 1.0f);
-        add_scalar("clip_low", -clip);
-        add_scalar("clip_high", clip);
-    }
     if (has_input("sequence_lens")) write_masks();
 }
 
@@ -222,33 +218,23 @@ void RecurrentLayer::add_part(const std::string& result, const std::string& inpu
     add(fmt::format("{} = Squeeze({}, axis_{})", result, part, axis));
 }
 
-void RecurrentLayer::add_gate(size_t number, const std::string& result, const std::string& operand) {
-    if (!clips_) return add_activation(number, result, operand);
-    add_step(fmt::format("{0}_clipped = Clip({0}, clip_low, clip_high)", operand));
-    add_activation(number, result, operand + "_clipped");
-}
-
-void RecurrentLayer::add_activation(size_t number, const std::string& result, const std::string& operand) {
-    const Activation& activation = activations_[direction_ * form_.default_activations.size() + number];
-    const auto scalar = [&](const char* parameter, float value) {
-        add_scalar(fmt::format("{}_{}", result, parameter), value);
-    };
-    if (activation.op == "Affine") {
-        scalar("alpha", activation.alpha);
-        scalar("beta", activation.beta);
-        add_step(fmt::format("{0}_scaled = Mul({1}, {0}_alpha)\n{0} = Add({0}_scaled, {0}_beta)", result, operand));
-    } else if (activation.op == "ScaledTanh") {
-        scalar("alpha", activation.alpha);
-        scalar("beta", activation.beta);
-        add_step(fmt::format("{0}_in = Mul({1}, {0}_beta)\n{0}_tanh = Tanh({0}_in)\n{0} = Mul({0}_tanh, {0}_alpha)",
-                             result, operand));
-    } else {
-        static constexpr const char* attributes[] = {"", "<alpha: float = {}>",
-                                                     "<alpha: float = {}, beta: float = {}>"};
-        const std::string text =
-            fmt::format(fmt::runtime(attributes[activation.parameters]), activation.alpha, activation.beta);
-        add_step(fmt::format("{} = {}{}({})", result, activation.op, text, operand));
+std::string RecurrentLayer::cell(const std::string& results, const std::string& type, const std::string& operands,
+                                 const std::string& attributes) const {
+    const size_t count = form_.default_activations.size();
+    std::vector<std::string> functions, alphas, betas, all;
+    const auto parameter = [](float value) { return fmt::format("{:e}", std::isnan(value) ? 0.0f : value); };
+    for (size_t i = 0; i < count; ++i) {
+        const Activation& activation = activations_[direction_ * count + i];
+        functions.push_back(fmt::format("\"{}\"", activation.op));
+        alphas.push_back(parameter(activation.alpha));
+        betas.push_back(parameter(activation.beta));
     }
+    all = {fmt::format("activations = [{}]", fmt::join(functions, ", ")),
+           fmt::format("activation_alpha: floats = [{}]", fmt::join(alphas, ", ")),
+           fmt::format("activation_beta: floats = [{}]", fmt::join(betas, ", "))};
+    if (call_.has("clip")) all.push_back(fmt::format("clip: float = {:e}", call_.real("clip", 0.0f)));
+    if (!attributes.empty()) all.push_back(attributes);
+    return fmt::format("{} = onnx2halide.{}<{}>({})", results, type, fmt::join(all, ", "), operands);
 }
 
 }  // namespace onnx2halide

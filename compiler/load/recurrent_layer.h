@@ -44,10 +44,9 @@ protected:
     /// `result` is this direction's part of an input, without the axis of directions.
     void add_part(const std::string& result, const std::string& input, int axis = 0);
     bool is_first_direction() const { return direction_ == 0; }
-    /// For the body: result = the activation function of this number, of an operand that clip does not bound.
-    void add_activation(size_t number, const std::string& result, const std::string& operand);
-    /// The same of an operand that clip bounds.
-    void add_gate(size_t number, const std::string& result, const std::string& operand);
+    /// For the body: what a cell (see ops/recurrent_cell.h) makes of operands, with this layer's activation functions.
+    std::string cell(const std::string& results, const std::string& type, const std::string& operands,
+                     const std::string& attributes = "") const;
     bool has_input(std::string_view formal) const;
 
     const OperatorCall& call_;
@@ -68,7 +67,7 @@ private:
     Form form_;
     std::vector<std::string> directions_;  // forward, reverse
     std::vector<Activation> activations_;  // of the directions, one after the other
-    bool batch_first_, clips_ = false;
+    bool batch_first_;
     OperatorBody body_;
     std::string step_;      // the body of the current direction's Scan
     size_t direction_ = 0;  // the current one

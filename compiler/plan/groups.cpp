@@ -37,7 +37,7 @@ private:
         OpenGroup open{{{}, &node}, can_grow ? node.outputs[0] : nullptr, generator->is_pointwise()};
         open.group.nodes.push_back(&node);
         if (fuse && open.is_pointwise && open.last) absorb_producers(open);
-        if (fuse && !open.is_pointwise && open.last) absorb_input(open, *generator);
+        if (fuse && !open.is_pointwise && generator->is_kernel()) absorb_input(open, *generator);
         groups_.push_back(std::move(open));
         if (groups_.back().last) group_of_[groups_.back().last] = groups_.size() - 1;
     }
@@ -136,11 +136,14 @@ std::vector<const Value*> escaping_values(const Graph& graph, const Group& group
     const auto is_inside = [&](const Node* node) {
         return std::find(group.nodes.begin(), group.nodes.end(), node) != group.nodes.end();
     };
+    const Value* kept =
+        group.anchor && make_generator(*group.anchor)->keeps_input() ? group.anchor->inputs[0] : nullptr;
     for (const Node* node : group.nodes) {
         for (const Value* output : node->outputs) {
             if (!output) continue;
             const bool is_read = !std::all_of(output->consumers.begin(), output->consumers.end(), is_inside);
-            if (is_read || graph.is_output(output) || (output->consumers.empty() && node == group.nodes.back()))
+            if (output == kept || is_read || graph.is_output(output) ||
+                (output->consumers.empty() && node == group.nodes.back()))
                 result.push_back(output);
         }
     }

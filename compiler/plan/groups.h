@@ -27,7 +27,7 @@ enum class Grouping {
 /// which nothing is left to do, belong to none, but to the whole graph.
 std::vector<Group> cut_groups(const Graph& graph, Grouping grouping);
 
-/// Values of a group that others read, in the order of their nodes.
+/// Values of a group that others read or that it keeps whole, in the order of their nodes.
 std::vector<const Value*> escaping_values(const Graph& graph, const Group& group);
 
 }  // namespace onnx2halide
