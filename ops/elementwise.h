@@ -32,6 +32,7 @@ public:
     void schedule(KernelSource& source) const override;
     bool is_pointwise() const override { return true; }
     std::vector<Check> checks() const override;
+    size_t first_axis(size_t operand) const override;
 
 protected:
     /// The inputs whose elements are read; those that are given, by default.
@@ -43,8 +44,6 @@ protected:
     virtual ElementType result_type() const { return in(0).element; }
     /// By default the operands' shapes, broadcast.
     virtual std::vector<Dim> shape() const;
-    /// The axis of the output that the operand's first axis goes along. By default numpy's rule: the last axes agree.
-    virtual size_t first_axis(size_t operand) const;
 
     /// An operand's element, by default as kernels compute with it.
     virtual std::string operand(KernelSource& source, size_t i, const Coordinates& at) const {

@@ -176,6 +176,8 @@ void NodeGenerator::schedule(KernelSource& source) const {
 
 HostCall NodeGenerator::host_call() const { throw std::logic_error(node_.label() + " is no call of the host"); }
 
+size_t NodeGenerator::first_axis(size_t i) const { return out(0).rank() - std::min(out(0).rank(), in(i).rank()); }
+
 Dim NodeGenerator::flops() const { return has_output(0) ? out(0).elements() : Dim(0); }
 
 const Value* NodeGenerator::input(size_t i) const {

@@ -80,6 +80,10 @@ public:
     /// computed inside the loops of a neighbour.
     virtual bool is_pointwise() const { return false; }
 
+    /// Of a node that is pointwise, the axis of output 0 that the first axis of input i goes along. By default numpy's
+    /// rule: the last axes agree.
+    virtual size_t first_axis(size_t i) const;
+
     /// Whether its loops can compute input 0, too, which a kernel with this anchor makes for it alone.
     virtual bool can_compute_input(const Node&) const { return false; }
     /// Whether they then need all of input 0 first: it is an output of the kernel, too, since memory that is planned

@@ -64,18 +64,25 @@ private:
 
     /// Whether a node computes each element from those at its place and from others that are the same along the run.
     static bool follows(const Node& node, const TensorType& whole, const Run& run) {
-        const auto fits = [&](const Value* input) {
-            if (!input || has_run(input->checked_type(), whole, run)) return true;
-            const std::vector<Dim>& shape = input->checked_type().shape;
-            const size_t missing = whole.rank() - std::min(whole.rank(), shape.size());
-            for (size_t axis = std::max(run.first, missing); axis <= run.last; ++axis) {
-                if (!shape[axis - missing].is(1)) return false;
-            }
-            return true;
-        };
         const TensorType& result = node.outputs.at(0)->checked_type();
-        return make_generator(node)->is_pointwise() && node.outputs.size() == 1 && result.shape == whole.shape &&
-               result.layout == whole.layout && std::all_of(node.inputs.begin(), node.inputs.end(), fits);
+        const auto generator = make_generator(node);
+        if (!generator->is_pointwise() || node.outputs.size() != 1 || result.shape != whole.shape ||
+            result.layout != whole.layout)
+            return false;
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+            if (node.inputs[i] && !fits(node.inputs[i]->checked_type(), generator->first_axis(i), whole, run))
+                return false;
+        }
+        return true;
+    }
+
+    /// Whether an operand, whose first axis goes along axis `first` of the whole, has the run or is the same along it.
+    static bool fits(const TensorType& operand, size_t first, const TensorType& whole, const Run& run) {
+        if (has_run(operand, whole, run)) return true;
+        for (size_t axis = std::max(run.first, first); axis <= run.last && axis < first + operand.rank(); ++axis) {
+            if (!operand.shape[axis - first].is(1)) return false;
+        }
+        return true;
     }
 
     void merge_run(const std::vector<const Node*>& nodes, const Node* anchor, const Run& run) {

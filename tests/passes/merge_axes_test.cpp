@@ -129,6 +129,24 @@ TEST_CASE("a batch stays where what follows a product tells its axes apart") {
     CHECK(shape_text(find_node(*graph, "d")->outputs[0]->type->shape) == "batchxtimex48");
 }
 
+TEST_CASE("a batch stays where parameters go along another axis than the last") {
+    const auto result = [](const std::string& node) {
+        const auto graph = merged(fmt::format(R"(
+            a = input float32[3,5,16]
+            b = constant float32[16,48]
+            rows = constant float32[5]
+            one = constant float32[1]
+            c = MatMul(a, b)
+            d = {}
+            output d)",
+                                              node));
+        return shape_text(find_node(*graph, "d")->outputs[0]->type->shape);
+    };
+    CHECK(result("BatchNormalization(c, rows, rows, rows, rows)") == "3x5x48");
+    CHECK(result("QuantizeLinear(c, rows) axis=1") == "3x5x48");
+    CHECK(result("QuantizeLinear(c, one) axis=1") == "1x15x48");
+}
+
 TEST_CASE("what is the same along all columns has its axes merged, too") {
     const auto graph = merged(R"(
         a = input float32[batch,time,16]

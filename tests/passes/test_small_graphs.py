@@ -1,0 +1,55 @@
+"""Small graphs whose nodes are right alone, against onnxruntime: what passes, kernels and memory make of them together."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnx2halide
+import pytest
+from onnx2halide.references import OnnxRuntime
+
+
+@dataclass
+class Graph:
+    name: str
+    text: str  # from the inputs on, as ONNX's textual syntax has it
+    inputs: dict[str, tuple[int, ...]]  # shapes
+    constants: dict = field(default_factory=dict)  # shapes of random numbers, or arrays
+    opset: int = 17
+
+    def __str__(self):
+        return self.name
+
+
+def rows(shape):
+    """Positive numbers, as variances and scales are."""
+    return np.abs(np.random.default_rng(1).normal(size=shape)).astype(np.float32) + 0.1
+
+
+CASES = [
+    Graph(
+        "a normalisation of rows behind a product",
+        "(float[3, 5, 24] x) => (float[3, 5, 16] y) { m = MatMul(x, w) y = BatchNormalization(m, s, b, u, v) }",
+        {"x": (3, 5, 24)},
+        {"w": (24, 16), "s": (5,), "b": (5,), "u": (5,), "v": rows(5)},
+    ),
+    Graph(
+        "a scale for each row behind a product",
+        "(float[batch, 5, 24] x) => (float[batch, 5, 16] y) { m = MatMul(x, w) q = QuantizeLinear(m, s, z) y = DequantizeLinear(q, s, z) }",
+        {"x": (3, 5, 24)},
+        {"w": (24, 16), "s": rows(5), "z": np.zeros(5, np.uint8)},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_small_graphs(case):
+    draw = np.random.default_rng(0)
+    proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {case.opset}]> g {case.text}')
+    for name, value in case.constants.items():
+        array = value if isinstance(value, np.ndarray) else draw.normal(size=value).astype(np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    inputs = {name: draw.normal(size=shape).astype(np.float32) for name, shape in case.inputs.items()}
+    found, expected = onnx2halide.compile(proto).run_by_name(inputs), OnnxRuntime(proto).run(inputs)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
