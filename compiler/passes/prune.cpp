@@ -15,9 +15,11 @@ Constant numbers(const TensorType& type, const KnownElements& known) {
     return make_constant(type.element, std::move(shape), elements);
 }
 
-/// A constant of known elements, or nothing where a symbol is among them or the type is rarely that of a size.
+/// A constant of known elements, or nothing where a symbol is among them or the type is rarely that of a size. Those of
+/// another layout than ONNX's order lie in another order than they are known in.
 std::optional<Constant> constant_of(const Value& value) {
     const TensorType& type = value.checked_type();
+    if (!type.is_row_major()) return std::nullopt;
     for (const Dim& element : value.known->integers) {
         if (!element.constant()) return std::nullopt;
     }

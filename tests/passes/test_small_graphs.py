@@ -34,6 +34,12 @@ CASES = [
         {"w": (24, 16), "s": (5,), "b": (5,), "u": (5,), "v": rows(5)},
     ),
     Graph(
+        "a small constant of a whole image's shape behind a convolution",
+        "(float[1, 4, 2, 3] x) => (float[1, 8, 2, 3] y, float[1, 8, 2, 3] z) { c = Conv(x, w) y = Add(c, k) z = Mul(k, c) }",
+        {"x": (1, 4, 2, 3)},
+        {"w": (8, 4, 1, 1), "k": (1, 8, 2, 3)},
+    ),
+    Graph(
         "a scale for each row behind a product",
         "(float[batch, 5, 24] x) => (float[batch, 5, 16] y) { m = MatMul(x, w) q = QuantizeLinear(m, s, z) y = DequantizeLinear(q, s, z) }",
         {"x": (3, 5, 24)},
