@@ -189,17 +189,28 @@ private:
         }
         for (const Value* input : step.inputs) {
             const TensorType &from = input->checked_type(), &to = output->checked_type();
-            if (from.shape != to.shape || from.layout != to.layout ||
-                info(from.element).bytes != info(to.element).bytes)
-                continue;
+            if (!lie_alike(from, to) || info(from.element).bytes != info(to.element).bytes) continue;
             const Storage& storage = program_.storage(input);
-            if (has_parts_.contains(program_.storage_of.at(input))) continue;
+            if (has_parts_.contains(program_.storage_of.at(input)) || is_read_elsewhere(step, input)) continue;
             // What goes from turn to turn gives way to what the next turn takes, and to nothing else.
             const auto next = next_.find(storage.root);
             if (next != next_.end() && next->second != output) continue;
             if (storage.place == Place::arena && last_uses_.at(viewed(input)) <= step.first) return input;
         }
         return nullptr;
+    }
+
+    /// Whether elements at the same place of two tensors have the same place in memory, too.
+    static bool lie_alike(const TensorType& a, const TensorType& b) {
+        return a.shape == b.shape && a.layout == b.layout;
+    }
+
+    /// Whether a step reads the memory of an input at other places, too, as a matrix and its transpose.
+    bool is_read_elsewhere(const Step& step, const Value* input) const {
+        const size_t storage = program_.storage_of.at(input);
+        return std::any_of(step.inputs.begin(), step.inputs.end(), [&](const Value* other) {
+            return program_.storage_of.at(other) == storage && !lie_alike(other->checked_type(), input->checked_type());
+        });
     }
 
     /// The value that a chain of views starts from. What a step computes is no view.

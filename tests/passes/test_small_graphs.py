@@ -40,6 +40,18 @@ CASES = [
         {"w": (8, 4, 1, 1), "k": (1, 8, 2, 3)},
     ),
     Graph(
+        "a matrix less its transpose, which is a view",
+        "(float[7, 7] x) => (float[7, 7] y) { a = Softmax(x) t = Transpose(a) d = Sub(a, t) y = Softmax(d) }",
+        {"x": (7, 7)},
+    ),
+    Graph(
+        "a state of a loop less its transpose",
+        """(float[7, 7] x) => (float[7, 7] y) { y = Loop(three, , x) <body = turn (int64 i, bool c, float[7, 7] a) => (bool go, float[7, 7] d)
+            { go = Identity(c) t = Transpose(a) d = Sub(t, a) }> }""",
+        {"x": (7, 7)},
+        {"three": np.array(3)},
+    ),
+    Graph(
         "a scale for each row behind a product",
         "(float[batch, 5, 24] x) => (float[batch, 5, 16] y) { m = MatMul(x, w) q = QuantizeLinear(m, s, z) y = DequantizeLinear(q, s, z) }",
         {"x": (3, 5, 24)},
