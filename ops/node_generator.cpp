@@ -86,7 +86,8 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
     std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
     std::string loop = turning.vars.back();
     const bool may_turn_once = !turning.extents.back().constant();
-    if (may_turn_once && turning.vars.size() > tile + 1 && !is_of_reduction(turning.vars.end()[-2])) {
+    if (may_turn_once && turning.vars.size() > tile + 1 && !is_of_reduction(loop) &&
+        !is_of_reduction(turning.vars.end()[-2])) {
         loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
         inside.pop_back();
     }

@@ -52,6 +52,11 @@ CASES = [
         {"three": np.array(3)},
     ),
     Graph(
+        "a Concat along the outermost of open axes",
+        "(float[a, b, c] x, float[d, b, c] z) => (float[e, b, c] y) { y = Concat<axis = 0>(x, z, x) }",
+        {"x": (2, 3, 5), "z": (1, 3, 5)},
+    ),
+    Graph(
         "a scale for each row behind a product",
         "(float[batch, 5, 24] x) => (float[batch, 5, 16] y) { m = MatMul(x, w) q = QuantizeLinear(m, s, z) y = DequantizeLinear(q, s, z) }",
         {"x": (3, 5, 24)},
