@@ -56,6 +56,11 @@ private:
         if (count > most)
             throw CompileError(
                 "--pipeline whole: the graph has {} nodes when constants are folded, expected at most {}", count, most);
+        for (const auto& node : program_.graph->nodes()) {
+            if (!make_generator(*node)->is_kernel())
+                throw CompileError("--pipeline whole: {} runs outside of kernels, expected none that does",
+                                   node->label());
+        }
     }
 
     /// The steps of a graph, in order. `name` is that of the block's C function.

@@ -48,6 +48,12 @@ def test_outputs_may_be_read_and_need_no_alignment(tmp_path):
         (chain("Neg", shape=("n", 3)), [], 1, "small.onnx: --pipeline whole: the model leaves dims open, expected none\n"),
         (chain(*["Neg"] * 65), [], 1, "small.onnx: --pipeline whole: the graph has 65 nodes when constants are folded, expected at most 64\n"),
         (
+            model([node("Unique", "x", "y")], [("x", FLOAT, [5])], [("y", FLOAT, ["n"])]),
+            [],
+            1,
+            "small.onnx: --pipeline whole: node 'y' (Unique) runs outside of kernels, expected none that does\n",
+        ),
+        (
             chain("Neg"),
             ["--target", "x86-64-linux-sse41-opencl"],
             2,
@@ -55,7 +61,7 @@ def test_outputs_may_be_read_and_need_no_alignment(tmp_path):
         ),
         (chain("Neg"), ["--pipeline", "half"], 2, "--pipeline: half not in {kernels,whole}\n" + HELP),
     ],
-    ids=["open dims", "many nodes", "GPU", "unknown"],
+    ids=["open dims", "many nodes", "host", "GPU", "unknown"],
 )
 def test_refused(onnx2halide, tmp_path, what, words, status, message):
     (tmp_path / "small.onnx").write_bytes(what.SerializeToString())
