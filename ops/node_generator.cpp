@@ -265,9 +265,14 @@ std::vector<Check> NodeGenerator::axis_checks(const std::vector<Dim>& axes, size
     return checks;
 }
 
-std::string extent_symbol_name(const Value& value, size_t axis) {
-    return fmt::format("{}_extent_{}", identifier(value.name), axis);
+static std::string symbol_name(const Value& value, std::string_view role, size_t i) {
+    const std::string name = fmt::format("{}_{}_{}", identifier(value.name), role, i);
+    return value.namesake == 0 ? name : fmt::format("{}_of_{}", name, value.namesake + 1);
 }
+
+std::string extent_symbol_name(const Value& value, size_t axis) { return symbol_name(value, "extent", axis); }
+
+std::string element_symbol_name(const Value& value, size_t i) { return symbol_name(value, "element", i); }
 
 Dim extent_symbol(const Value& value, size_t axis, const Dim& max) {
     return Dim::symbol(extent_symbol_name(value, axis), 0, max.upper_bound().value_or(Dim::unbounded));

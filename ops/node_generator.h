@@ -224,6 +224,8 @@ void parallelise(KernelSource& source, const Loops& loops, size_t tile = 1);
 
 /// The symbol for an extent of a value that only its node knows, when it has run: a count of what it found.
 std::string extent_symbol_name(const Value& value, size_t axis);
+/// The same of one of its elements.
+std::string element_symbol_name(const Value& value, size_t i);
 Dim extent_symbol(const Value& value, size_t axis, const Dim& max = Dim::unbounded);
 
 /// Multidirectional (numpy) broadcasting. Throws CompileError where two dims can never be equal.

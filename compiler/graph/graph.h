@@ -90,6 +90,7 @@ struct Value {
     std::optional<TensorType> port;      // of an input or output of the graph whose type outside is another
     std::optional<Constant> constant;    // of an initialiser or a folded value
     std::optional<KnownElements> known;  // see KnownElements
+    size_t namesake = 0;                 // its place among the model's values whose names make the same identifier
     bool is_read = false;                // of a known number that kernels read, so that those for others are equal
     std::optional<Part> part;            // of a value that is made in its place in another
     std::vector<Binding> bindings;       // symbols that a run reads off this value

@@ -148,7 +148,7 @@ bool bind_elements(Value& value) {
     if (!memory.known) {
         memory.known = KnownElements{};
         for (size_t i = 0; i < static_cast<size_t>(*count); ++i) {
-            const std::string symbol = fmt::format("{}_element_{}", identifier(memory.name), i);
+            const std::string symbol = element_symbol_name(memory, i);
             memory.bindings.push_back({symbol, Binding::Kind::element, i});
             memory.known->integers.push_back(Dim::symbol(symbol, -Dim::unbounded));
         }

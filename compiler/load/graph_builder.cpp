@@ -10,6 +10,7 @@
 #include "compiler/load/schema.h"
 #include "compiler/load/tensor.h"
 #include "compiler/load/type_proto.h"
+#include "ops/names.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -21,7 +22,8 @@ struct Source {
     std::filesystem::path folder;
     OpsetVersions opsets;
     std::shared_ptr<StringTable> strings;
-    int next_index = 0;  // of nodes
+    int next_index = 0;                                          // of nodes
+    std::map<std::string, std::vector<std::string>> names = {};  // of values, by the identifiers that they make
 };
 
 /// Builds one graph: the model's, or one inside a node, whose `outer` is the builder of the graph around it.
@@ -46,6 +48,7 @@ public:
             graph_->outputs.push_back(outer_ ? own_output(output.name()) : graph_->value(output.name()));
             graph_->output_names.push_back(output.name());
         }
+        number_namesakes();
         return graph_;
     }
 
@@ -136,6 +139,19 @@ private:
             return;
         }
         graph_->add(std::move(node));
+    }
+
+    /// So that what is called after a value is its own: `i.1` and `i_1` make the same identifier.
+    void number_namesakes() {
+        const auto number = [this](Value* value) {
+            if (!value) return;
+            std::vector<std::string>& names = source_.names[identifier(value->name)];
+            const auto found = std::find(names.begin(), names.end(), value->name);
+            value->namesake = found - names.begin();
+            if (found == names.end()) names.push_back(value->name);
+        };
+        std::for_each(graph_->inputs.begin(), graph_->inputs.end(), number);
+        for (const auto& node : graph_->nodes()) std::for_each(node->outputs.begin(), node->outputs.end(), number);
     }
 
     /// What a Constant says in a tensor or in strings.

@@ -1,6 +1,7 @@
 #include "compiler/load/input_dims.h"
 
 #include <algorithm>
+#include <regex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,9 +10,13 @@ namespace onnx2halide {
 
 std::string InputDims::OpenDim::place() const { return fmt::format("{}:{}", input, axis); }
 
-/// A '?' says no more than no name.
-std::string InputDims::OpenDim::symbol_name() const {
-    return name.empty() || name == "?" ? fmt::format("{}_dim_{}", input, axis) : name;
+/// A name that is none of those which the compiler gives to extents and elements that only a run knows.
+std::string InputDims::new_symbol(const OpenDim& open) {
+    static const std::regex own("(.*_)?(extent|element)_[0-9_]+(of_[0-9]+)?"
+                                "|[A-Za-z]+_[0-9]+_(turns?|(output|state|slice)_[0-9]+_[0-9]+)");
+    const std::string name =
+        names_.unique(open.has_name() ? open.name : fmt::format("{}_dim_{}", open.input, open.axis));
+    return std::regex_match(name, own) ? names_.unique(name + "_dim") : name;
 }
 
 TensorType InputDims::type_of(const onnx::ValueInfoProto& input) {
@@ -37,9 +42,10 @@ Dim InputDims::dim_of(const OpenDim& open) {
     }
     if (range.min == range.max) return range.min;
     open_dims_.push_back(open);
-    const auto [known, is_new] = by_model_name_.try_emplace(open.symbol_name());
+    const auto [known, is_new] =
+        open.has_name() ? by_model_name_.try_emplace(open.name) : by_place_.try_emplace(open.place());
     if (is_new) {
-        const std::string symbol = names_.unique(open.symbol_name());
+        const std::string symbol = new_symbol(open);
         known->second = symbols_[symbol] = Dim::symbol(symbol, range.min, range.max);
     }
     return known->second;

@@ -34,16 +34,17 @@ private:
         int axis;
 
         std::string place() const;
-        std::string symbol_name() const;
+        bool has_name() const { return !name.empty() && name != "?"; }  // a '?' says no more than none
     };
 
     Dim dim_of(const OpenDim& open);
+    std::string new_symbol(const OpenDim& open);
     std::string key_of(const OpenDim& dim) const;
     std::string open_dims_text() const;
 
     const std::map<std::string, DimRange>& given_;
     Names names_;
-    std::map<std::string, Dim> symbols_, by_model_name_;
+    std::map<std::string, Dim> symbols_, by_model_name_, by_place_;
     std::vector<OpenDim> dims_, open_dims_;  // all that the model leaves open, and those that got no number
     std::set<std::string> used_;
 };

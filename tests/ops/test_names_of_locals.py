@@ -98,3 +98,28 @@ def test_classes():
     nodes = [node("Relu", f"a{i}", f"b{i}", name=name) for i, name in enumerate(names)]
     inputs, outputs = ([(f"{port}{i}", FLOAT, [i + 3]) for i in range(len(names))] for port in "ab")
     check(model(nodes, inputs, outputs), {f"a{i}": random(i + 3) for i in range(len(names))}, exactly=True)
+
+
+# Symbols of sizes that only a run knows have names of the compiler's.
+
+
+def test_dims_called_as_extents_of_kernels():
+    """A ceiling division, and what a padded image is, are expressions of the dims that kernels take as `extent_1`…"""
+    nodes = [node("Concat", "a b", "c", axis=2), node("MaxPool", "c", "pooled", kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER"), node("Add", "pooled pooled", "y")]
+    proto = model(nodes, [(name, FLOAT, [1, 2, f"extent_{i}"]) for i, name in ((1, "a"), (2, "b"))], [("y", FLOAT, [1, 2, "l"])])
+    check(proto, {"a": random(1, 2, 7), "b": random(1, 2, 12)}, exactly=True)
+
+
+@pytest.mark.parametrize("dim", ["i_extent_1", "size_element_0", "x_dim_0"])
+def test_dims_called_as_sizes_that_a_run_finds(dim):
+    nodes = [node("NonZero", "x", "i"), node("Neg", "i", "y"), node("Expand", "z size", "w")]
+    ports = [("x", FLOAT, [None]), ("z", FLOAT, [dim]), ("size", TensorProto.INT64, [2])]
+    proto = model(nodes, ports, [("y", TensorProto.INT64, [1, "n"]), ("w", FLOAT, ["r", "c"])])
+    check(proto, {"x": np.float32([1, 0, 2, 3]), "z": random(5), "size": np.array([4, 5])}, exactly=True)
+
+
+def test_values_that_make_the_same_identifier():
+    nodes = [node("NonZero", "x", "i_1"), node("NonZero", "z", "i.1"), node("Neg", "i_1", "y"), node("Neg", "i.1", "w")]
+    ports = [("x", FLOAT, ["n"]), ("z", FLOAT, ["m"])]
+    proto = model(nodes, ports, [("y", TensorProto.INT64, [1, "k"]), ("w", TensorProto.INT64, [1, "l"])])
+    check(proto, {"x": np.float32([1, 0, 2, 3]), "z": random(12)}, exactly=True)
