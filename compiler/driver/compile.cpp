@@ -59,7 +59,10 @@ void for_each_sound(std::vector<Unit>& units, const Stage& stage) {
 /// A name for C functions and files: from the model's file, or exactly as given.
 std::string name_of(const fs::path& path, const CompileOptions& options) {
     const std::string& given = options.name;
-    const std::string name = Names().unique(given.empty() ? path.stem().string() : given);
+    const std::string wanted = identifier(given.empty() ? path.stem().string() : given);
+    std::string name = Names().unique(wanted);
+    // Not `open_2` for `open`, as a file beside it may be called.
+    if (given.empty() && name != wanted) name = "model_" + wanted;
     if (!given.empty() && name != given)
         throw UsageError("--name: '{}' cannot name C functions, expected one such as '{}'", given, name);
     return name;

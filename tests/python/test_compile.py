@@ -87,6 +87,15 @@ def test_many(own_cache):
     assert onnx2halide.compile_many([], cache=own_cache) == []
 
 
+def test_many_of_one_name_that_is_taken(own_cache):
+    """`open` is a function of C."""
+    models = [unary(op) for op in ("Abs", "Neg", "Floor")]
+    for proto, name in zip(models, ("open", "open", "open_2")):
+        proto.graph.name = name
+    absolute, negated, floor = (model.run([X])[0] for model in onnx2halide.compile_many(models, cache=own_cache))
+    assert np.array_equal(absolute, abs(X)) and np.array_equal(negated, -X) and np.array_equal(floor, np.floor(X))
+
+
 def test_unsupported_operator(own_cache):
     node = onnx.helper.make_node("Mystery", ["x"], ["y"], domain="none.such")
     model = make([node], [("x", 1, [2])], [("y", 1, [2])])
