@@ -58,12 +58,32 @@ bool has_external_data(const onnx::ModelProto& model) {
     return false;
 }
 
-void check(const onnx::ModelProto& model, const std::filesystem::path& path) {
+/// Lets the checker pass outputs of which a model does not say what they are, as inference tells that: for its lifetime
+/// they are scalars.
+class TypedOutputs {
+public:
+    explicit TypedOutputs(onnx::GraphProto& graph) : graph_(graph), outputs_(graph.output()) {
+        for (auto& output : *graph.mutable_output()) {
+            const auto kind = output.type().value_case();
+            if (kind == onnx::TypeProto::VALUE_NOT_SET) output.mutable_type()->mutable_tensor_type()->set_elem_type(1);
+            if (output.type().has_tensor_type()) output.mutable_type()->mutable_tensor_type()->mutable_shape();
+        }
+    }
+    ~TypedOutputs() { graph_.mutable_output()->Swap(&outputs_); }
+    TypedOutputs(const TypedOutputs&) = delete;
+
+private:
+    onnx::GraphProto& graph_;
+    google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> outputs_;
+};
+
+void check(onnx::ModelProto& model, const std::filesystem::path& path) {
     // read_tensor says better than the checker which file is missing.
     if (has_external_data(model)) {
         for (const auto& tensor : model.graph().initializer()) read_tensor(tensor, path.parent_path());
     }
     try {
+        const TypedOutputs typed(*model.mutable_graph());
         has_external_data(model) ? onnx::checker::check_model(path.string()) : onnx::checker::check_model(model);
     } catch (const std::exception& error) {
         throw CompileError("rejected by ONNX's checker: {}", checker_message(error.what()));
