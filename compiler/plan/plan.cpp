@@ -128,6 +128,10 @@ private:
                           SymbolicCopy::Extents extents) {
         program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping, extents));
         const SymbolicCopy& copy = *program_.copies.back();
+        for (const Node* node : copy.group().nodes) {
+            // Functions do what no one kernel can for all sizes.
+            if (!make_generator(*node)->is_kernel()) throw CompileError("{}: is no kernel for any size", node->label());
+        }
         add_step(block, group, escaping, copy.group(), copy.escaping(),
                  [&](const std::string& symbol) { return copy.extent(symbol); });
         for (const Value*& input : block.steps.back().inputs) input = copy.original(input);

@@ -27,6 +27,7 @@ def draw(*shape: int) -> np.ndarray:
         (node("LRN", "c", "m", size=3), {}),
         (node("GridSample", "c grid", "m"), {"grid": draw(1, 4, 5, 2)}),
         (node("MatMul", "c w", "m"), {"w": draw(10, 33)}),
+        (node("TopK", "c five", "m places", axis=1), {"five": np.array([5])}),
         (node("CumSum", "c last", "m"), {"last": np.int64(3)}),
     ],
     ids=lambda value: value.op_type + (f"-{len(value.attribute)}" if value.attribute else "") if isinstance(value, onnx.NodeProto) else "",
