@@ -84,7 +84,7 @@ std::vector<std::optional<KnownElements>> AxisMapNode::known() const {
 }
 
 std::optional<KnownElements> AxisMapNode::known_output(size_t i) const {
-    const KnownElements* from = known_input(0);
+    const KnownElements* from = tracked_input(0);
     const auto shape = numbers(in(0).shape);
     if (!from || !shape) return std::nullopt;
     const AxisMap map = this->map(i);

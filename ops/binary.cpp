@@ -12,6 +12,7 @@ namespace {
 
 using Integers = std::optional<Dim> (*)(const Dim&, const Dim&);
 using Reals = double (*)(double, double);
+using Ratios = std::optional<Ratio> (*)(const Ratio&, const Ratio&);
 using Comparison = Proof (*)(const Dim&, const Dim&);
 using RealComparison = bool (*)(double, double);
 
@@ -25,6 +26,7 @@ struct Arithmetic {
     Integers integers = nullptr;
     Reals reals = nullptr;
     std::string_view integer_text = "";  // where integers have a formula of their own
+    Ratios ratios = nullptr;
 };
 
 /// An operator that compares two elements.
@@ -104,11 +106,18 @@ double operation(double a, double b) {
     return Operation()(a, b);
 }
 
+template <typename Operation>
+std::optional<Ratio> ratio_operation(const Ratio& a, const Ratio& b) {
+    return Operation()(a, b);
+}
+
 constexpr Arithmetic arithmetic[] = {
-    {"Add", 1, Takes::numbers, "{a} + {b}", sum, operation<std::plus<>>},
-    {"Sub", 1, Takes::numbers, "{a} - {b}", difference, operation<std::minus<>>},
-    {"Mul", 1, Takes::numbers, "{a} * {b}", product, operation<std::multiplies<>>},
-    {"Div", 1, Takes::numbers, "{a} / {b}", quotient, operation<std::divides<>>, "onnx::div({a}, {b})"},
+    {"Add", 1, Takes::numbers, "{a} + {b}", sum, operation<std::plus<>>, "", ratio_operation<std::plus<>>},
+    {"Sub", 1, Takes::numbers, "{a} - {b}", difference, operation<std::minus<>>, "", ratio_operation<std::minus<>>},
+    {"Mul", 1, Takes::numbers, "{a} * {b}", product, operation<std::multiplies<>>, "",
+     ratio_operation<std::multiplies<>>},
+    {"Div", 1, Takes::numbers, "{a} / {b}", quotient, operation<std::divides<>>, "onnx::div({a}, {b})",
+     ratio_operation<std::divides<>>},
     {"Pow", 1, Takes::numbers, "onnx::pow({a}, {b})", power},
     {"PRelu", 1, Takes::numbers, "onnx::leaky_relu({a}, {b})"},
     {"And", 1, Takes::booleans, "{a} && {b}", bitwise<std::bit_and<>>},
@@ -209,6 +218,10 @@ protected:
         if (a.index() != b.index()) return std::nullopt;
         if (std::holds_alternative<Dim>(a)) return row_.integers ? row_.integers(integer(a), integer(b)) : std::nullopt;
         return row_.reals ? std::optional<Number>(row_.reals(real(a), real(b))) : std::nullopt;
+    }
+
+    std::optional<Number> evaluate_ratios(std::span<const Ratio> operands) const override {
+        return row_.ratios ? row_.ratios(operands[0], operands[1]) : std::nullopt;
     }
 
 private:

@@ -38,7 +38,7 @@ std::optional<Number> cast_number(const Number& number, ElementType to) {
         }
         if (!is_float(to)) return number;
         const auto constant = dim->constant();
-        return constant ? std::optional<Number>(static_cast<double>(*constant)) : std::nullopt;
+        return constant ? Number(static_cast<double>(*constant)) : Number(Ratio{*dim});
     }
     if (is_float(to)) return number;
     if (to == ElementType::boolean) return Dim(real(number) != 0);
@@ -106,6 +106,11 @@ protected:
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {
         return cast_number(operands[0], result_type());
+    }
+
+    std::optional<Number> evaluate_ratios(std::span<const Ratio> operands) const override {
+        if (is_float(result_type())) return operands[0];
+        return is_integer(result_type()) ? std::optional<Number>(operands[0].truncate()) : std::nullopt;
     }
 
 private:

@@ -137,7 +137,7 @@ std::string Elementwise::strict(const std::string& expression) const {
 }
 
 std::optional<KnownElements> Elementwise::broadcast_known(size_t operand, const std::vector<Dim>& shape) const {
-    const KnownElements* known = known_input(operand);
+    const KnownElements* known = tracked_input(operand);
     const auto extents = numbers(in(operand).shape);
     if (!known || !extents) return std::nullopt;
     const size_t first = first_axis(operand);
@@ -146,6 +146,20 @@ std::optional<KnownElements> Elementwise::broadcast_known(size_t operand, const 
         for (size_t i = 0; i < extents->size(); ++i) own.push_back((*extents)[i] == 1 ? 0 : at[first + i]);
         return linear_index(own, *extents);
     });
+}
+
+std::optional<Number> Elementwise::evaluate_any(std::span<const Number> operands) const {
+    const auto is_ratio = [](const Number& number) { return std::holds_alternative<Ratio>(number); };
+    if (std::none_of(operands.begin(), operands.end(), is_ratio)) return evaluate(operands);
+    std::vector<Ratio> ratios;
+    for (const Number& number : operands) {
+        const auto ratio = is_ratio(number)                         ? std::optional(std::get<Ratio>(number))
+                           : std::holds_alternative<double>(number) ? Ratio::of(real(number))
+                                                                    : std::nullopt;
+        if (!ratio) return std::nullopt;
+        ratios.push_back(*ratio);
+    }
+    return evaluate_ratios(ratios);
 }
 
 std::vector<std::optional<KnownElements>> Elementwise::known() const {
@@ -157,7 +171,7 @@ std::vector<std::optional<KnownElements>> Elementwise::known() const {
         if (!known) return {};
         elements.push_back(std::move(*known));
     }
-    KnownElements result;
+    std::vector<Number> result;
     for (size_t place = 0; place < elements[0].size(); ++place) {
         std::vector<Number> numbers;
         for (size_t i = 0; i < inputs.size(); ++i) {
@@ -166,15 +180,15 @@ std::vector<std::optional<KnownElements>> Elementwise::known() const {
             numbers.push_back(*number);
         }
         try {
-            const std::optional<Number> number = evaluate(numbers);
+            const std::optional<Number> number = evaluate_any(numbers);
             const std::optional<Number> held = number ? stored(*number, type.element) : std::nullopt;
             if (!held) return {};
-            append(result, *held);
+            result.push_back(*held);
         } catch (const CompileError&) {
             return {};  // it exceeds 64 bits, and wraps at run time
         }
     }
-    return {result};
+    return {collected(result)};
 }
 
 std::string formula(std::string_view text, std::span<const std::string> operands, const Node& node) {

@@ -58,12 +58,15 @@ protected:
     virtual bool gives_stored() const { return false; }
     /// The same for elements that inference knows; nothing where it cannot tell.
     virtual std::optional<Number> evaluate(std::span<const Number> /*operands*/) const { return std::nullopt; }
+    /// The same where the operands are floats, some of which follow from open dims.
+    virtual std::optional<Number> evaluate_ratios(std::span<const Ratio> /*operands*/) const { return std::nullopt; }
 
     /// Where the output's element at `at` finds the operand's.
     Coordinates coordinates(KernelSource& source, size_t operand, const Coordinates& at) const;
 
 private:
     std::optional<KnownElements> broadcast_known(size_t operand, const std::vector<Dim>& shape) const;
+    std::optional<Number> evaluate_any(std::span<const Number> operands) const;
 };
 
 /// The text with each `{name}` replaced: `a`, `b`, … by the operands (`x` by the first), other names by the node's

@@ -74,7 +74,7 @@ public:
     }
 
     std::vector<std::optional<KnownElements>> known() const override {
-        const KnownElements *data = known_input(0), *indices = known_input(1);
+        const KnownElements *data = tracked_input(0), *indices = known_input(1);
         const auto data_shape = numbers(in(0).shape), indices_shape = numbers(in(1).shape),
                    places = indices ? numbers(indices->integers) : std::nullopt;
         if (!data || !data_shape || !indices_shape || !places) return {};
@@ -122,7 +122,7 @@ public:
     }
 
     std::vector<std::optional<KnownElements>> known() const override {
-        const KnownElements *data = known_input(0), *indices = known_input(1);
+        const KnownElements *data = tracked_input(0), *indices = known_input(1);
         const auto data_shape = numbers(in(0).shape), indices_shape = numbers(in(1).shape),
                    places = indices ? numbers(indices->integers) : std::nullopt;
         if (!data || !data_shape || !indices_shape || !places) return {};

@@ -42,6 +42,12 @@ double rounded(double number, int bits, double least) {
     return std::nearbyint(number / last) * last;
 }
 
+/// A float beside ratios, as an extent that is a number is beside open ones.
+std::optional<Ratio> as_ratio(double number) {
+    const bool is_extent = std::trunc(number) == number && std::fabs(number) < Dim::unbounded;
+    return is_extent ? std::optional(Ratio{static_cast<int64_t>(number)}) : Ratio::of(number);
+}
+
 double rounded(double number, ElementType type) {
     switch (type) {
     case ElementType::float16: {
@@ -59,6 +65,7 @@ double rounded(double number, ElementType type) {
 std::optional<Number> stored(const Number& number, ElementType type) {
     if (const Dim* dim = std::get_if<Dim>(&number)) return stored_integer(*dim, type);
     if (!is_float(type)) return std::nullopt;
+    if (std::holds_alternative<Ratio>(number)) return is_narrow_float(type) ? std::nullopt : std::optional(number);
     const double held = rounded(real(number), type);
     return std::isfinite(held) ? std::optional<Number>(held) : std::nullopt;
 }
@@ -122,15 +129,34 @@ int64_t linear_index(const std::vector<int64_t>& at, const std::vector<int64_t>&
 }
 
 Number number_at(const KnownElements& known, size_t i) {
+    if (!known.ratios.empty()) return known.ratios.at(i);
     return known.reals.empty() ? Number(known.integers.at(i)) : Number(known.reals.at(i));
 }
 
 void append(KnownElements& known, const Number& number) {
     if (const Dim* dim = std::get_if<Dim>(&number)) {
         known.integers.push_back(*dim);
+    } else if (const Ratio* ratio = std::get_if<Ratio>(&number)) {
+        known.ratios.push_back(*ratio);
     } else {
         known.reals.push_back(real(number));
     }
+}
+
+std::optional<KnownElements> collected(const std::vector<Number>& numbers) {
+    const auto is_ratio = [](const Number& number) { return std::holds_alternative<Ratio>(number); };
+    const bool are_ratios = std::any_of(numbers.begin(), numbers.end(), is_ratio);
+    KnownElements result;
+    for (const Number& number : numbers) {
+        if (!are_ratios || is_ratio(number)) {
+            append(result, number);
+        } else if (const auto ratio = as_ratio(real(number))) {
+            result.ratios.push_back(*ratio);
+        } else {
+            return std::nullopt;
+        }
+    }
+    return result;
 }
 
 std::optional<KnownElements>
@@ -139,14 +165,14 @@ computed(const std::vector<Dim>& shape,
     const auto extents = numbers(shape);
     const std::optional<int64_t> count = product(shape).constant();
     if (!extents || *count > static_cast<int64_t>(KnownElements::limit)) return std::nullopt;
-    KnownElements result;
+    std::vector<Number> elements;
     std::vector<int64_t> at(extents->size(), 0);
     for (int64_t i = 0; i < *count; ++i, advance(at, *extents)) {
         const auto element = element_at(at);
         if (!element) return std::nullopt;
-        append(result, *element);
+        elements.push_back(*element);
     }
-    return result;
+    return collected(elements);
 }
 
 std::optional<KnownElements> picked(const KnownElements& from, const std::vector<Dim>& shape,

@@ -10,8 +10,8 @@
 
 namespace onnx2halide {
 
-/// An element that inference knows: an integer or bool (0 or 1) as a dim, a float as a double.
-using Number = std::variant<Dim, double>;
+/// An element that inference knows: an integer or bool (0 or 1) as a dim, a float as a double or a ratio.
+using Number = std::variant<Dim, double, Ratio>;
 
 /// The Dim in a number that is known to be none.
 inline const Dim& integer(const Number& number) { return std::get<Dim>(number); }
@@ -45,6 +45,9 @@ int64_t linear_index(const std::vector<int64_t>& at, const std::vector<int64_t>&
 Number number_at(const KnownElements& known, size_t i);
 
 void append(KnownElements& known, const Number& number);
+
+/// Numbers of one type together. Nothing where some are ratios and others, floats, cannot be.
+std::optional<KnownElements> collected(const std::vector<Number>& numbers);
 
 /// The elements of a tensor of `shape`: at coordinates `at` what `element_at(at)` gives. Nothing where it gives
 /// nothing, the shape is not known, or has too many elements.

@@ -249,6 +249,11 @@ const KnownElements* NodeGenerator::known_input(size_t i) const {
     return known ? &*known : nullptr;
 }
 
+const KnownElements* NodeGenerator::tracked_input(size_t i) const {
+    const auto& ratios = input(i)->ratios;
+    return ratios ? &*ratios : known_input(i);
+}
+
 size_t NodeGenerator::normalised_axis(int64_t axis, size_t rank) {
     const auto signed_rank = static_cast<int64_t>(rank);
     if (axis < -signed_rank || axis >= signed_rank)

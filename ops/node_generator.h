@@ -171,6 +171,8 @@ protected:
     std::vector<Dim> shape_operand(size_t i, std::optional<size_t> rank = {}) const;
     /// The elements where they are known, else null.
     const KnownElements* known_input(size_t i) const;
+    /// The same, or ratios: for known() alone.
+    const KnownElements* tracked_input(size_t i) const;
 
     /// A check that input i has this extent along an axis, or 1 where it is then broadcast; none where that is certain.
     void check_extent(std::vector<Check>& checks, size_t i, size_t axis, const Dim& expected,

@@ -10,7 +10,10 @@ public:
     using MovementNode::MovementNode;
 
     std::vector<TensorType> infer() const override { return {TensorType(in(0).element, shape())}; }
-    std::vector<std::optional<KnownElements>> known() const override { return {input(0)->known}; }
+    std::vector<std::optional<KnownElements>> known() const override {
+        const KnownElements* elements = tracked_input(0);
+        return {elements ? std::optional(*elements) : std::nullopt};
+    }
     bool is_view() const override;
     /// That the output has as many elements, where only a run knows.
     std::vector<Check> checks() const override;

@@ -12,6 +12,7 @@ namespace {
 
 using Integers = std::optional<Dim> (*)(const Dim&);
 using Reals = double (*)(double);
+using Ratios = Ratio (*)(const Ratio&);
 
 /// One operator: its formula in `{x}` and attributes, and what it makes of elements that inference knows.
 struct Formula {
@@ -22,6 +23,7 @@ struct Formula {
     Integers integers = nullptr;
     Reals reals = nullptr;
     bool is_test = false;  // gives bools
+    Ratios ratios = nullptr;
 };
 
 std::optional<Dim> negated(const Dim& x) { return -x; }
@@ -42,6 +44,13 @@ std::optional<Dim> negation(const Dim& x) { return 1 - x; }
 
 double reciprocal(double x) { return 1 / x; }
 
+Ratio negated_ratio(const Ratio& x) { return -x; }
+
+template <Dim (Ratio::*nearest)() const>
+Ratio integer_near(const Ratio& x) {
+    return {(x.*nearest)()};
+}
+
 double negated_real(double x) { return -x; }
 
 double positive_real(double x) { return std::max(x, 0.0); }
@@ -51,12 +60,12 @@ double sign_of_real(double x) { return (x > 0) - (x < 0); }
 constexpr Formula formulas[] = {
     // Arithmetic.
     {"Abs", 1, Takes::numbers, "onnx::abs({x})", magnitude, std::fabs},
-    {"Neg", 1, Takes::numbers, "-{x}", negated, negated_real},
+    {"Neg", 1, Takes::numbers, "-{x}", negated, negated_real, false, negated_ratio},
     {"Sign", 9, Takes::numbers, "onnx::sign({x})", sign, sign_of_real},
     {"Reciprocal", 1, Takes::floats, "strict_float(1 / {x})", nullptr, reciprocal},
-    {"Floor", 1, Takes::floats, "floor({x})", nullptr, std::floor},
-    {"Ceil", 1, Takes::floats, "ceil({x})", nullptr, std::ceil},
-    {"Round", 11, Takes::floats, "round({x})", nullptr, std::nearbyint},
+    {"Floor", 1, Takes::floats, "floor({x})", nullptr, std::floor, false, integer_near<&Ratio::floor>},
+    {"Ceil", 1, Takes::floats, "ceil({x})", nullptr, std::ceil, false, integer_near<&Ratio::ceil>},
+    {"Round", 11, Takes::floats, "round({x})", nullptr, std::nearbyint, false, integer_near<&Ratio::round>},
     {"Sqrt", 1, Takes::floats, "sqrt({x})", nullptr, std::sqrt},
     {"Exp", 1, Takes::floats, "onnx::exp({x})", nullptr, std::exp},
     {"Log", 1, Takes::floats, "onnx::log({x})", nullptr, std::log},
@@ -130,6 +139,10 @@ protected:
             return row_.reals ? std::optional<Number>(row_.reals(real(operands[0]))) : std::nullopt;
         }
         return row_.integers ? row_.integers(integer(operands[0])) : std::nullopt;
+    }
+
+    std::optional<Number> evaluate_ratios(std::span<const Ratio> operands) const override {
+        return row_.ratios ? std::optional<Number>(row_.ratios(operands[0])) : std::nullopt;
     }
 
 private:

@@ -295,6 +295,14 @@ std::vector<std::vector<Dim>> Dim::products() const {
     return result;
 }
 
+int64_t Dim::largest_factor() const {
+    int64_t largest = 0;
+    for (const auto& [product, factor] : terms_) {
+        if (!product.empty()) largest = std::max(largest, factor == INT64_MIN ? INT64_MAX : std::abs(factor));
+    }
+    return largest;
+}
+
 Dim Dim::substitute(const std::map<std::string, Dim>& values) const {
     const auto replaced = [&](const AtomPtr& atom) -> Dim {
         switch (atom->kind) {

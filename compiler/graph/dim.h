@@ -54,6 +54,9 @@ public:
     /// The atoms that each of its terms multiplies, with repetition.
     std::vector<std::vector<Dim>> products() const;
 
+    /// The magnitude of the largest number among its terms' factors, that of the constant term aside.
+    int64_t largest_factor() const;
+
     /// The same expression with each named symbol replaced.
     Dim substitute(const std::map<std::string, Dim>& values) const;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/graph/error.h"
+#include "compiler/graph/ratio.h"
 #include "compiler/graph/string_table.h"
 #include "compiler/graph/tensor_type.h"
 
@@ -55,9 +56,10 @@ Constant make_constant(ElementType element, std::vector<int64_t> shape, const st
 /// Kernels print them as literals, so whatever only computes shapes vanishes from the program.
 struct KnownElements {
     static constexpr size_t limit = 64;
-    std::vector<Dim> integers;  // of integer and bool tensors
-    std::vector<double> reals;  // of float tensors
-    size_t size() const { return integers.size() + reals.size(); }
+    std::vector<Dim> integers;       // of integer and bool tensors
+    std::vector<double> reals;       // of float tensors
+    std::vector<Ratio> ratios = {};  // of float tensors that follow from open dims
+    size_t size() const { return integers.size() + reals.size() + ratios.size(); }
     bool operator==(const KnownElements&) const = default;
 };
 
@@ -84,18 +86,19 @@ struct Part {
 
 /// A tensor that flows along an edge of the graph. Its type is set once, by inference.
 struct Value {
-    std::string name;                    // ONNX's name, unique in its graph
-    std::optional<TensorType> type;      // after inference always set
-    std::optional<TensorType> declared;  // what the model says of it, to be checked; dims may be symbols of their own
-    std::optional<TensorType> port;      // of an input or output of the graph whose type outside is another
-    std::optional<Constant> constant;    // of an initialiser or a folded value
-    std::optional<KnownElements> known;  // see KnownElements
-    size_t namesake = 0;                 // its place among the model's values whose names make the same identifier
-    bool is_read = false;                // of a known number that kernels read, so that those for others are equal
-    std::optional<Part> part;            // of a value that is made in its place in another
-    std::vector<Binding> bindings;       // symbols that a run reads off this value
-    Node* producer = nullptr;            // null for inputs and constants
-    std::vector<Node*> consumers;        // once for each use
+    std::string name;                     // ONNX's name, unique in its graph
+    std::optional<TensorType> type;       // after inference always set
+    std::optional<TensorType> declared;   // what the model says of it, to be checked; dims may be symbols of their own
+    std::optional<TensorType> port;       // of an input or output of the graph whose type outside is another
+    std::optional<Constant> constant;     // of an initialiser or a folded value
+    std::optional<KnownElements> known;   // see KnownElements
+    std::optional<KnownElements> ratios;  // in place of `known`, to inference alone: kernels compute them
+    size_t namesake = 0;                  // its place among the model's values whose names make the same identifier
+    bool is_read = false;                 // of a known number that kernels read, so that those for others are equal
+    std::optional<Part> part;             // of a value that is made in its place in another
+    std::vector<Binding> bindings;        // symbols that a run reads off this value
+    Node* producer = nullptr;             // null for inputs and constants
+    std::vector<Node*> consumers;         // once for each use
 
     bool is_constant() const { return constant.has_value(); }
     /// From one run along the innermost axis to the next, where these do not follow each other.

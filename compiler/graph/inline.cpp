@@ -24,6 +24,7 @@ public:
         copy->declared = original->declared;
         copy->constant = original->constant;
         copy->known = original->known;
+        copy->ratios = original->ratios;
         copy->namesake = original->namesake;
         copy->bindings = original->bindings;
         return copy;

@@ -21,6 +21,7 @@ void pass_on(Value* outer, Value* inner) {
     if (!outer) throw CompileError("an input is missing");
     inner->type = outer->checked_type();
     inner->known = outer->known ? outer->known : memory_of(*outer).known;
+    inner->ratios = outer->ratios;
     inner->constant = outer->constant;
 }
 

@@ -97,6 +97,68 @@ TEST_CASE("elements of small tensors are tracked through what combines them") {
     }
 }
 
+TEST_CASE("elements of small tensors are tracked through floats") {
+    const auto graph = parse_graph(R"(
+        x = input float32[batch,length]
+        one = constant float32[] 1
+        eight = constant float32[] 8
+        double = constant float64[] 2
+        half = constant float32[2] 0.5 0.5
+        inexact = constant float32[] 0.1
+        last = constant int64[] 1
+        axes = constant int64[1] 0
+        s = Shape(x)
+        length = Gather(s, last)
+        f = Cast(length) to=1
+        q = Div(f, eight)
+        p = Add(q, one)
+        frames = Ceil(p)
+        up = Cast(frames) to=7
+        down = Cast(p) to=6
+        fs = Cast(s) to=1
+        halves = Mul(fs, half)
+        floors = Floor(halves)
+        whole = Cast(floors) to=7
+        vector = Unsqueeze(q, axes)
+        negative = Neg(vector)
+        below = Cast(negative) to=7
+        wide = Cast(length) to=11
+        twice = Mul(wide, double)
+        rounded = Round(twice)
+        even = Cast(rounded) to=7
+        tenth = Mul(f, inexact)
+        unclear = Cast(tenth) to=7
+        narrow = Cast(length) to=10
+        short = Cast(narrow) to=7
+        root = Sqrt(f)
+        other = Cast(root) to=7
+        positive = Cast(q) to=9
+        image = input float32[batch,5000,length]
+        extents = Shape(image)
+        reals = Cast(extents) to=1
+        scales = constant float32[3] 1 0.5 2
+        scaled = Mul(reals, scales)
+        sizes = Cast(scaled) to=7
+        output up, down, whole, below, even, unclear, short, other, positive, sizes)");
+    const std::pair<const char*, const char*> rows[] = {
+        {"up", "(((length + 7) / 8) + 1)"},
+        {"down", "((length / 8) + 1)"},
+        {"whole", "(batch / 2) (length / 2)"},
+        {"below", "(-(length / 8))"},
+        {"even", "(length * 2)"},
+        {"unclear", "unknown"},
+        {"short", "unknown"},
+        {"other", "unknown"},
+        {"positive", "unknown"},
+        {"f", "unknown"},
+        {"sizes", "batch 2500 (length * 2)"},
+    };
+    for (const auto& [name, known] : rows) {
+        INFO(name);
+        CHECK(known_text(graph->find(name)) == known);
+    }
+}
+
 TEST_CASE("of a vector that a run computes in part the other elements stay known") {
     const auto graph = parse_graph(R"(
         x = input float32[batch,4,length]

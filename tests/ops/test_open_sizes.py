@@ -161,3 +161,36 @@ def test_grids_of_one_image(channels):
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=9)
     check(proto, [{"x": (1, channels, h, w), "grid": (1, *size, 2)} for h, w, size in ((5, 7, (4, 20)), (1, 3, (1, 1)), (30, 20, (90, 33)))])
+
+
+# Of the float n, and the vector of n and m.
+SIZES_IN_FLOATS = [
+    "less = Sub(n, three) frames = Div(less, eight) more = Add(frames, one) {} = Ceil(more)",
+    "part = Mul(n, three_quarters) {} = Floor(part)",
+    "half = Div(n, two) {} = Round(half)",
+    "part = Div(n, eight) {} = Add(part, three_quarters)",
+    "negative = Neg(n) part = Div(negative, three) up = Ceil(part) {} = Abs(up)",
+    "negative = Neg(n) part = Div(negative, three) down = Floor(part) {} = Neg(down)",
+    "tenth = Mul(n, inexact) down = Floor(tenth) {} = Div(down, three_quarters)",
+    "{} = Mul(n_and_m, pair)",
+    "part = Div(n, three) vector = Unsqueeze(part, zero) up = Ceil(vector) {} = Squeeze(up)",
+]
+
+
+@pytest.mark.parametrize("size", SIZES_IN_FLOATS)
+@pytest.mark.parametrize("type", [TensorProto.FLOAT, TensorProto.DOUBLE], ids=["float", "double"])
+def test_sizes_computed_in_floats(size, type):
+    dtype = helper.tensor_dtype_to_np_dtype(type)
+    numbers = {"one": 1, "two": 2, "three": 3, "eight": 8, "three_quarters": 0.75, "inexact": 0.1, "pair": [2, 0.5]}
+    constants = {name: np.array(number, dtype) for name, number in numbers.items()}
+    constants |= {name: np.array(number) for name, number in {"zero": [0], "first": 0, "any": [-1], "filling": np.float32(7)}.items()}
+    text = f"""<ir_version: 9, opset_import: ["": 17]> g (float[n, m] x) => (float[{"r, c" if "n_and_m" in size else "r"}] y) {{
+        shape = Shape(x) n_and_m = Cast<to = {type}>(shape) n = Gather(n_and_m, first) {size.format("real")}
+        integer = Cast<to = 7>(real) vector_of_sizes = Reshape(integer, any) y = Expand(filling, vector_of_sizes)
+    }}"""
+    proto = onnx.parser.parse_model(text)
+    proto.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items() if name in text)
+    compiled, reference = onnx2halide.compile(proto), OnnxRuntime(proto)
+    for n in [*range(3, 30), 49, 160, 1001]:
+        x = np.zeros((n, 3 * n + 1), np.float32)
+        np.testing.assert_array_equal(compiled.run([x])[0], reference.run({"x": x})["y"], err_msg=str(n))
