@@ -42,6 +42,10 @@ constexpr Rounding roundings[] = {
     {"ceil", "ceil({})"},
 };
 
+/// How Resize (10) rounds: the element behind a place where it shrinks an axis, as that version's own tests have it,
+/// the one before where it stretches one.
+constexpr std::string_view by_scale = "by_scale";
+
 template <typename Row, size_t count>
 const Row& row(const Row (&rows)[count], const std::string& attribute, const std::string& name) {
     const auto found = std::find_if(std::begin(rows), std::end(rows), [&](const Row& row) { return row.name == name; });
@@ -65,14 +69,15 @@ Resize::Resize(const Node& node)
       exclude_outside_(node.integer("exclude_outside", 0) != 0) {
     if (node.op_type == "Upsample" || node.version < 11) {
         transformation_ = "asymmetric";
-        nearest_mode_ = "floor";
+        nearest_mode_ = node.op_type == "Upsample" ? "floor" : by_scale;
     }
     if (mode_ == "bilinear") mode_ = "linear";
     if (mode_ != "nearest" && mode_ != "linear" && mode_ != "cubic")
         throw CompileError("mode is '{}', expected nearest, linear or cubic", mode_);
     if (is_nearest() && antialias_) throw CompileError("antialias is 1, expected 0 with mode nearest");
     row(transformations, "coordinate_transformation_mode", transformation_);
-    row(roundings, "nearest_mode", nearest_mode_);
+    const bool is_own = node.version < 11 || node.domain == "onnx2halide";
+    if (!is_own || nearest_mode_ != by_scale) row(roundings, "nearest_mode", nearest_mode_);
 }
 
 std::vector<TensorType> Resize::infer() const {
@@ -133,14 +138,24 @@ std::optional<int64_t> Resize::repetition(const Axis& axis) const {
         return std::nullopt;
     const bool halves = transformation_.find("half_pixel") != std::string::npos &&
                         transformation_ != "tf_half_pixel_for_nn" && !axis.output.is(1);
-    const bool floors = transformation_ == "asymmetric" && nearest_mode_ == "floor";
+    const bool floors = transformation_ == "asymmetric" && (nearest_mode_ == "floor" || nearest_mode_ == by_scale);
     return floors || (halves && nearest_mode_.starts_with("round")) ? factor->constant() : std::nullopt;
+}
+
+std::string Resize::rounded(KernelSource& source, const Axis& axis, const std::string& place) const {
+    const auto text = [](const std::string& mode, const std::string& place) {
+        return fmt::format(fmt::runtime(row(roundings, "", mode).text), place);
+    };
+    if (nearest_mode_ != by_scale) return text(nearest_mode_, place);
+    // A float32, as onnxruntime has it: what a scale's last bit makes of an integer does not count.
+    const std::string narrow = fmt::format("cast<float>({})", place);
+    if (!axis.scale_at) return text(axis.scale < 1 ? "ceil" : "floor", narrow);
+    return fmt::format("select({} < 1, {}, {})", scale(source, axis), text("ceil", narrow), text("floor", narrow));
 }
 
 std::string Resize::nearest(KernelSource& source, const Axis& axis, const std::string& at) const {
     if (const auto times = repetition(axis)) return fmt::format("{} / {}", at, *times);
-    const std::string rounded =
-        fmt::format(fmt::runtime(row(roundings, "", nearest_mode_).text), place(source, axis, at));
+    const std::string rounded = this->rounded(source, axis, place(source, axis, at));
     return table(source, axis, "nearest", at,
                  fmt::format("clamp(cast<int>({}), 0, {})", rounded, source.dim(axis.input - 1))) +
            fmt::format("({})", at);

@@ -57,6 +57,7 @@ private:
     std::string roi(KernelSource& source, const Axis& axis, bool is_end) const;
     std::string width(KernelSource& source, const Axis& axis) const;
     std::string place(KernelSource& source, const Axis& axis, const std::string& at) const;
+    std::string rounded(KernelSource& source, const Axis& axis, const std::string& place) const;
     std::string nearest(KernelSource& source, const Axis& axis, const std::string& at) const;
     std::string filter(const std::string& distance) const;
     /// The step of a repetition of each element, where the axis is one.

@@ -18,7 +18,7 @@ public:
         const bool is_first = node_.op_type == "Upsample" || node_.version < 11;  // versions without sizes
         if (is_first) {
             attributes_["coordinate_transformation_mode"] = "asymmetric";
-            attributes_["nearest_mode"] = "floor";
+            attributes_["nearest_mode"] = node_.op_type == "Upsample" ? "floor" : "by_scale";
         }
         Value* scales = given_scales(is_first ? 1 : 2);
         const bool has_scales = scales != nullptr;

@@ -64,6 +64,26 @@ def test_versions_without_sizes():
     check(*models, engine=OnnxRuntime)
 
 
+@pytest.mark.parametrize("scales", [(0.6, 0.5), (0.3, 1.7), (0.7, 0.25), (2, 0.8)])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_shrinking_before_there_were_modes_of_rounding(mode, scales):
+    scales = np.float32([1, 1, *scales])
+    check(model("Resize", [scales], opset=10, mode=mode), engine=OnnxRuntime)
+
+
+def test_scales_of_a_run_before_there_were_modes_of_rounding():
+    proto = model("Resize", [np.float32([1, 1, 1, 1])], opset=10, mode="nearest")
+    del proto.graph.node[1]
+    proto.graph.node[0].output[0] = "y"
+    del proto.graph.initializer[:]
+    proto.graph.input.append(helper.make_tensor_value_info("c0", TensorProto.FLOAT, [4]))
+    compiled, reference = onnx2halide.compile(proto), OnnxRuntime(proto)
+    x = np.random.default_rng(0).normal(size=(1, 2, 14, 12)).astype(np.float32)
+    for scales in ((0.7, 0.6), (1.3, 0.3), (0.5, 2)):
+        inputs = {"x": x, "c0": np.float32([1, 1, *scales])}
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], err_msg=str(scales))
+
+
 @pytest.mark.parametrize(
     "scales, message",
     [
