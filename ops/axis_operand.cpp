@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/node_generator.h"
+
 namespace onnx2halide {
 
 AxisOperand AxisOperand::part(const Value* values, const Value* axes, size_t part, size_t parts) {
@@ -47,11 +49,13 @@ std::string AxisOperand::value(KernelSource& source, size_t i) const {
 }
 
 bool is_known_at_run_time(const Node& node, size_t input) {
+    if (node.has_input(input) && node.inputs[input]->can_be_folded) throw UnknownElements(node, input);
     return node.has_input(input) && !node.inputs[input]->known && !node.inputs[input]->constant;
 }
 
 bool is_open_at_compile_time(const Node& node, size_t input) {
     if (!node.has_input(input) || node.inputs[input]->constant) return false;
+    if (node.inputs[input]->can_be_folded) throw UnknownElements(node, input);
     const auto& known = node.inputs[input]->known;
     return !known || std::any_of(known->integers.begin(), known->integers.end(),
                                  [](const Dim& element) { return !element.constant(); });

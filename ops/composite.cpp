@@ -68,7 +68,7 @@ std::vector<Value*> Composite::expand_copy(Graph& scratch) const {
     const std::vector<Value*> results = Composite(*added, expand_).expand(scratch);
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
         const bool is_bound = added->has_input(i) && !added->inputs[i]->bindings.empty();
-        if (is_bound && !node_.inputs[i]->known) throw UnknownElements(i, node_.inputs[i]->name);
+        if (is_bound && !node_.inputs[i]->known) throw UnknownElements(node_, i);
     }
     scratch.remove(added);
     return results;

@@ -193,7 +193,7 @@ const Value* NodeGenerator::output(size_t i) const {
 
 const std::vector<Dim>& NodeGenerator::dims(size_t i) const {
     const KnownElements* known = known_input(i);
-    if (!known) throw UnknownElements(i, input(i)->name);
+    if (!known) throw UnknownElements(node_, i);
     return known->integers;
 }
 

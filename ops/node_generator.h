@@ -16,10 +16,12 @@ namespace onnx2halide {
 /// A node asks for elements of an input that only a run knows. Inference answers with symbols for them, where it can.
 class UnknownElements : public CompileError {
 public:
-    UnknownElements(size_t input, const std::string& name)
-        : CompileError("input {} ('{}') must be known before run time", input, name), input(input) {}
+    UnknownElements(const Node& node, size_t input)
+        : CompileError("input {} ('{}') must be known before run time", input, node.inputs[input]->name), input(input),
+          value(node.inputs[input]) {}
 
     const size_t input;
+    Value* const value;
 };
 
 /// The layout in which a node wants its tensors of rank 3 and more.

@@ -104,7 +104,7 @@ Model load_typed(const fs::path& path, const CompileOptions& options) {
         Model model = load_model(path, {dims, options.until});
         std::string error;
         try {
-            infer_types(*model.graph);
+            infer_types(*model.graph, [&](Node& node) { return fold_node(node, options.processes()); });
         } catch (const CompileError& found) {
             error = found.what();
         }

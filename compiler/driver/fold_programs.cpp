@@ -93,16 +93,28 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
         inputs.push_back({ONNX2HALIDE_TENSOR, type, static_cast<int64_t>(constant.shape.size()), constant.shape.data(),
                           const_cast<std::byte*>(constant.data->data()), constant.data->size(), nullptr, 0});
     }
-    std::vector<Constant> results;
+    std::vector<std::shared_ptr<std::vector<std::byte>>> buffers;
     for (const Value* result : fold.results) {
-        const TensorType& type = result->checked_type();
-        std::vector<int64_t> shape;
-        for (const Dim& dim : type.shape) shape.push_back(*dim.constant());
-        const auto data = std::make_shared<std::vector<std::byte>>(*type.bytes().constant());
-        outputs.push_back({ONNX2HALIDE_TENSOR, 0, 0, nullptr, data->data(), data->size(), nullptr, 0});
-        results.push_back({type.element, std::move(shape), data, {}});
+        // The session provides those whose sizes the run finds.
+        const auto size = result->checked_type().bytes().constant();
+        buffers.push_back(size ? std::make_shared<std::vector<std::byte>>(*size) : nullptr);
+        outputs.push_back({});
+        if (size)
+            outputs.back() = {ONNX2HALIDE_TENSOR,     0,       0, nullptr, buffers.back()->data(),
+                              buffers.back()->size(), nullptr, 0};
     }
     model.run(inputs, outputs);
+    std::vector<Constant> results;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        const ElementType element = fold.results[i]->checked_type().element;
+        std::vector<int64_t> shape(outputs[i].dims, outputs[i].dims + outputs[i].rank);
+        if (!buffers[i]) {
+            const auto* data = static_cast<const std::byte*>(outputs[i].data);
+            const int64_t size = *TensorType(element, {shape.begin(), shape.end()}).bytes().constant();
+            buffers[i] = std::make_shared<std::vector<std::byte>>(data, data + size);
+        }
+        results.push_back({element, std::move(shape), std::move(buffers[i]), {}});
+    }
     return results;
 }
 
@@ -124,6 +136,20 @@ void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
         if (!owners[i]->error.empty()) continue;
         const std::string& name = builds[i].program.name;
         set_results(owners[i]->program, run_fold(owners[i]->program, folder.path() / (name + ".so"), name));
+    }
+}
+
+bool fold_node(Node& node, int parallel) {
+    try {
+        std::vector<FoldJob> jobs(1);
+        Graph* graph = (jobs[0].program = copy_fold_program(node)).graph.get();
+        if (!graph) return false;
+        expand_composites(*graph);
+        allow_empty(*graph);
+        run_fold_programs(jobs, parallel, nullptr);
+        return jobs[0].error.empty();
+    } catch (const std::runtime_error&) {
+        return false;
     }
 }
 

@@ -18,4 +18,8 @@ struct FoldJob {
 void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
                        const std::function<void(const std::string& what, size_t done, size_t total)>& progress);
 
+/// Makes constants of a node's results, whatever their sizes turn out to be, in the same way. False where that cannot
+/// be or fails, as a run would, too.
+bool fold_node(Node& node, int parallel);
+
 }  // namespace onnx2halide

@@ -93,12 +93,13 @@ struct Value {
     std::optional<Constant> constant;     // of an initialiser or a folded value
     std::optional<KnownElements> known;   // see KnownElements
     std::optional<KnownElements> ratios;  // in place of `known`, to inference alone: kernels compute them
-    size_t namesake = 0;                  // its place among the model's values whose names make the same identifier
-    bool is_read = false;                 // of a known number that kernels read, so that those for others are equal
-    std::optional<Part> part;             // of a value that is made in its place in another
-    std::vector<Binding> bindings;        // symbols that a run reads off this value
-    Node* producer = nullptr;             // null for inputs and constants
-    std::vector<Node*> consumers;         // once for each use
+    bool can_be_folded = false;     // it follows from constants, and inference computes it where its elements matter
+    size_t namesake = 0;            // its place among the model's values whose names make the same identifier
+    bool is_read = false;           // of a known number that kernels read, so that those for others are equal
+    std::optional<Part> part;       // of a value that is made in its place in another
+    std::vector<Binding> bindings;  // symbols that a run reads off this value
+    Node* producer = nullptr;       // null for inputs and constants
+    std::vector<Node*> consumers;   // once for each use
 
     bool is_constant() const { return constant.has_value(); }
     /// From one run along the innermost axis to the next, where these do not follow each other.

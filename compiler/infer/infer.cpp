@@ -167,7 +167,7 @@ std::pair<std::unique_ptr<NodeGenerator>, std::vector<TensorType>> inferred(cons
             std::vector<TensorType> types = generator->infer();
             return {std::move(generator), std::move(types)};
         } catch (const UnknownElements& unknown) {
-            if (!bind_elements(*node.inputs[unknown.input])) throw;
+            if (unknown.value->can_be_folded || !bind_elements(*unknown.value)) throw;
         }
     }
 }
@@ -213,14 +213,80 @@ bool expand_early(Graph& graph, Node& node) {
     return true;
 }
 
-/// Returns whether other nodes stand in its place now.
-bool infer(Graph& graph, Node& node) {
-    track_constants(node);
-    if (is_control_flow(node)) return infer_control_flow(graph, node);
-    if (expand_early(graph, node)) return true;
-    infer_node(node);
-    return false;
+bool follows_from_constants(const Value* value) {
+    const auto is_number = [](const Dim& element) { return element.constant(); };
+    return !value || value->constant || value->can_be_folded ||
+           (value->known && std::all_of(value->known->integers.begin(), value->known->integers.end(), is_number));
 }
+
+/// Infers the nodes of a graph, and folds those that follow from constants where sizes depend on what they make.
+class Inference {
+public:
+    Inference(Graph& graph, const FoldNode& fold) : graph_(graph), fold_(fold) {}
+    ~Inference() {
+        for (const auto& node : graph_.nodes()) mark(*node, false);
+    }
+    Inference(const Inference&) = delete;
+
+    /// Returns whether other nodes, or constants, stand in the node's place now.
+    bool infer(Node& node) {
+        track_constants(node);
+        while (true) {
+            try {
+                return infer_as_known(node);
+            } catch (const UnknownElements& unknown) {
+                if (!unknown.value->can_be_folded) throw;
+                fold(*unknown.value);
+            }
+        }
+    }
+
+private:
+    bool infer_as_known(Node& node) {
+        if (is_control_flow(node)) {
+            if (node.has_input(0) && node.inputs[0]->can_be_folded) fold(*node.inputs[0]);
+            return infer_control_flow(graph_, node);
+        }
+        if (expand_early(graph_, node)) return true;
+        infer_node(node);
+        const bool can_be_folded = fold_ && std::all_of(node.inputs.begin(), node.inputs.end(), follows_from_constants);
+        mark(node, can_be_folded);
+        return can_be_folded && has_open_extents(node) && fold(node);
+    }
+
+    static void mark(const Node& node, bool can_be_folded) {
+        for (Value* output : node.outputs) {
+            if (output) output->can_be_folded = can_be_folded && !output->known;
+        }
+    }
+
+    static bool has_open_extents(const Node& node) {
+        return std::any_of(node.outputs.begin(), node.outputs.end(), [](const Value* output) {
+            return output && !output->bindings.empty() && output->bindings[0].kind == Binding::Kind::extent;
+        });
+    }
+
+    bool fold(Node& node) {
+        mark(node, false);
+        if (!fold_(node)) return false;
+        for (Value* output : node.outputs) {
+            if (!output) continue;
+            output->type = output->constant->type();
+            output->known = known_elements(*output->constant);
+            output->bindings.clear();
+        }
+        return true;
+    }
+
+    void fold(Value& value) {
+        value.can_be_folded = false;
+        Node* producer = value.producer;
+        if (producer && fold(*producer)) graph_.remove(producer);
+    }
+
+    Graph& graph_;
+    const FoldNode& fold_;
+};
 
 }  // namespace
 
@@ -256,15 +322,16 @@ void infer_added(Graph& graph, Node& node) {
     }
 }
 
-void infer_types(Graph& graph) {
+void infer_types(Graph& graph, const FoldNode& fold) {
     for (const Value* input : graph.inputs) check_type(*input);
+    Inference inference(graph, fold);
     std::vector<std::string> errors;
     const auto& nodes = graph.nodes();
     for (auto place = nodes.begin(); place != nodes.end();) {
         Node& node = **place;
         bool is_replaced = false;
         try {
-            if (has_typed_inputs(node)) is_replaced = infer(graph, node);
+            if (has_typed_inputs(node)) is_replaced = inference.infer(node);
         } catch (const CompileError& error) {
             errors.push_back(fmt::format("{}: {}", node.label(), error.what()));
             for (Value* output : node.outputs) {

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <functional>
+
 #include "compiler/graph/graph.h"
 
 namespace onnx2halide {
 
+/// Makes constants of a node's results, which follow from constants. Returns whether it could.
+using FoldNode = std::function<bool(Node& node)>;
+
 /// Sets type, shape and known elements of every value, node by node, and checks them against what the model declares.
-/// Throws CompileError that lists every node that cannot be honoured.
-void infer_types(Graph& graph);
+/// What sizes depend on, and inference cannot know, is folded where it follows from constants. Throws CompileError that
+/// lists every node that cannot be honoured.
+void infer_types(Graph& graph, const FoldNode& fold = nullptr);
 
 /// The same for one node whose inputs have types; values that already have a type keep it.
 void infer_node(Node& node);

@@ -28,7 +28,39 @@ bool is_constant(const Value* value, std::set<const Value*>& proved) {
     return all;
 }
 
+template <typename T>
+Constant numbers(const TensorType& type, const KnownElements& known) {
+    std::vector<int64_t> shape;
+    for (const Dim& dim : type.shape) shape.push_back(*dim.constant());
+    std::vector<T> elements;
+    for (const Dim& element : known.integers) elements.push_back(static_cast<T>(*element.constant()));
+    for (const double element : known.reals) elements.push_back(static_cast<T>(element));
+    return make_constant(type.element, std::move(shape), elements);
+}
+
 }  // namespace
+
+std::optional<Constant> constant_of_known(const Value& value) {
+    const TensorType& type = value.checked_type();
+    if (!type.is_row_major()) return std::nullopt;
+    for (const Dim& element : value.known->integers) {
+        if (!element.constant()) return std::nullopt;
+    }
+    for (const Dim& dim : type.shape) {
+        if (!dim.constant()) return std::nullopt;
+    }
+    using enum ElementType;
+    switch (type.element) {
+    case int64: return numbers<int64_t>(type, *value.known);
+    case int32: return numbers<int32_t>(type, *value.known);
+    case boolean:
+    case uint8: return numbers<uint8_t>(type, *value.known);
+    case int8: return numbers<int8_t>(type, *value.known);
+    case float32: return numbers<float>(type, *value.known);
+    case float64: return numbers<double>(type, *value.known);
+    default: return std::nullopt;
+    }
+}
 
 bool draws_random_numbers(const Node& node) {
     static const std::set<std::string_view> types = {"Bernoulli",        "Multinomial",   "RandomNormal",

@@ -4,6 +4,10 @@
 
 namespace onnx2halide {
 
+/// A constant of a value's known elements, or nothing where a symbol is among them or the type is rarely that of a
+/// size. Those of another layout than ONNX's order lie in another order than they are known in.
+std::optional<Constant> constant_of_known(const Value& value);
+
 /// Whether a node's results are others than those of its like.
 bool draws_random_numbers(const Node& node);
 

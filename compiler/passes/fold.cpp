@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/passes/constants.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -11,18 +12,45 @@ namespace {
 
 class FoldCutter {
 public:
-    explicit FoldCutter(Graph& graph) : main_(graph), fold_(std::make_unique<Graph>()) {}
+    FoldCutter() : fold_(std::make_unique<Graph>()) { fold_->name = "fold"; }
 
-    FoldProgram cut() {
-        fold_->name = "fold";
-        fold_->opset = main_.opset;
+    FoldProgram cut_all(Graph& main) {
+        fold_->opset = main.opset;
         bool is_empty = true;
-        for_each_graph(main_, [&](Graph& graph) { is_empty &= !cut(graph); });
+        for_each_graph(main, [&](Graph& graph) { is_empty &= !cut(graph); });
         if (is_empty) return {};
-        return {std::move(fold_), std::move(arguments_), std::move(results_)};
+        return program();
+    }
+
+    FoldProgram copy(Node& node) {
+        if (!copy_with_inputs(node)) return {};
+        for (Value* output : node.outputs) {
+            if (output) add_result(output);
+        }
+        return program();
     }
 
 private:
+    FoldProgram program() { return {std::move(fold_), std::move(arguments_), std::move(results_)}; }
+
+    /// False where the node, or one that it follows from, cannot be in the program.
+    bool copy_with_inputs(const Node& node) {
+        const auto is_number = [](const Value* value) {
+            return !value || (!value->type->box && value->type->element != ElementType::string);
+        };
+        if (!node.subgraphs().empty() || draws_random_numbers(node) ||
+            !std::all_of(node.inputs.begin(), node.inputs.end(), is_number) ||
+            !std::all_of(node.outputs.begin(), node.outputs.end(), is_number))
+            return false;
+        for (const Value* input : node.inputs) {
+            if (!input || input->constant || copies_.contains(input)) continue;
+            if (input->known && constant_of_known(*input)) continue;
+            if (!input->producer || !copy_with_inputs(*input->producer)) return false;
+        }
+        copy_node(node);
+        return true;
+    }
+
     /// Moves what it can out of one graph. False where there is nothing.
     bool cut(Graph& graph) {
         std::vector<Node*> moved;
@@ -61,8 +89,10 @@ private:
         // There strings are the numbers that they are to kernels.
         if (copy->type->element == ElementType::string) copy->type->element = ElementType::int64;
         copy->known = value->known;
+        copy->bindings = value->bindings;
+        copy->namesake = value->namesake;
         if (value->known) {
-            copy->constant = value->constant;
+            copy->constant = value->constant ? value->constant : constant_of_known(*value);
         } else if (value->constant) {
             fold_->inputs.push_back(copy);
             arguments_.push_back(value);
@@ -86,13 +116,16 @@ private:
             if (!output ||
                 (!graph.is_output(output) && std::none_of(output->consumers.begin(), output->consumers.end(), stays)))
                 continue;
-            results_.push_back(output);
-            fold_->outputs.push_back(copies_.at(output));
-            fold_->output_names.push_back(output->name);
+            add_result(output);
         }
     }
 
-    Graph& main_;
+    void add_result(Value* output) {
+        results_.push_back(output);
+        fold_->outputs.push_back(copies_.at(output));
+        fold_->output_names.push_back(output->name);
+    }
+
     std::unique_ptr<Graph> fold_;
     std::map<const Value*, Value*> copies_;
     std::vector<const Value*> arguments_;
@@ -101,7 +134,9 @@ private:
 
 }  // namespace
 
-FoldProgram cut_fold_program(Graph& graph) { return FoldCutter(graph).cut(); }
+FoldProgram cut_fold_program(Graph& graph) { return FoldCutter().cut_all(graph); }
+
+FoldProgram copy_fold_program(Node& node) { return FoldCutter().copy(node); }
 
 void set_results(FoldProgram& program, std::vector<Constant> constants) {
     for (size_t i = 0; i < constants.size(); ++i) program.results[i]->constant = std::move(constants[i]);

@@ -18,6 +18,10 @@ struct FoldProgram {
 /// Call set_results before anything asks for the constants.
 FoldProgram cut_fold_program(Graph& graph);
 
+/// A node and all that it follows from, which stay where they are, for its results. `graph` of the result is null where
+/// they do not follow from constants, or no program can have them.
+FoldProgram copy_fold_program(Node& node);
+
 /// Makes the results constants of the main graph.
 void set_results(FoldProgram& program, std::vector<Constant> constants);
 

@@ -85,18 +85,30 @@ SIZES = {
     "bfloats": "short = Cast<to = 16>(floats) {} = Cast<to = 1>(short)",
     "shift_left": "{} = BitShift<direction = \"LEFT\">(unsigned, unsigned)",
     "shift_right": "shifted = BitShift<direction = \"RIGHT\">(unsigned, unsigned) {} = Max(shifted, unsigned)",
+    "largest_two": "{}, places = TopK(floats, two)",
+    "replaced": "{} = ScatterND(integers, places_of_one, nine)",
+    "replaced_elements": "{} = ScatterElements(integers, one, nine)",
+    "product": "row = Reshape(floats, one_row) column_of_floats = Reshape(floats, one_column) {} = MatMul(row, column_of_floats)",
+    "places_of_what_is_not_zero": "found = NonZero(integers) {} = Add(found, one)",
+    "compressed": "large = Greater(integers, two) {} = Compress(integers, large)",
+    "distinct": "{} = Unique(floats)",
+    "shape_of_found": "other = NonZero(floats) {} = Shape(other)",
+    "picked_by_a_condition": "most, place = TopK(integers, one) is_large = Greater(most, two) alone = Squeeze(is_large) {} = If<then_branch = t () => (int64[a] u) { u = Identity(integers) }, else_branch = e () => (int64[b] v) { v = Identity(one) }>(alone)",
     "triangle": "column = Reshape(integers, one_column) lower = Trilu<upper = 0>(column) {} = Add(lower, one)",
 }
 
 
 def test_sizes_of_constants_are_known_to_the_compiler():
     sizes = [3, 4, 2, 3]
-    integers = {"integers": sizes, "one": [1], "first": [0], "five": 5, "off_on": [1, 3], "any": [-1], "two_rows": [2, -1], "one_column": [-1, 1]}
+    integers = {"integers": sizes, "one": [1], "two": [2], "five": 5, "nine": [9], "first": [0], "off_on": [1, 3], "any": [-1]}
+    integers |= {"two_rows": [2, -1], "one_row": [1, -1], "one_column": [-1, 1], "places_of_one": [[1]]}
     constants = {name: np.array(value) for name, value in integers.items()}
     constants |= {"floats": np.float32(sizes), "unsigned": np.uint64(sizes), "half": np.float32(3.5)}
     outputs = ", ".join(f"float[{name}] {name}" for name in SIZES)
+    made = {name: text.replace("{}", f"{name}_sizes") for name, text in SIZES.items()}
     nodes = "\n".join(
-        f"{text.format(name + '_sizes')} {name}_integers = Cast<to = 7>({name}_sizes) {name}_shape = Reshape({name}_integers, any) {name} = Expand(x, {name}_shape)" for name, text in SIZES.items()
+        f"{text} {name}_integers = Cast<to = 7>({name}_sizes) {name}_shape = Reshape({name}_integers, any) {name} = Expand(x, {name}_shape)"
+        for name, text in made.items()
     )
     proto = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18]> g (float x) => ({outputs}) {{ {nodes} }}""")
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in constants.items())
