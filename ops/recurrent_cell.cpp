@@ -83,9 +83,9 @@ void LstmCell::algorithm(KernelSource& source) const {
     };
     const std::string c = source.read(input(1), at);
     const std::string i = define(source, "i", at, gated(0, peeped(i_gate, 0, c)));
-    const std::string f = define(
-        source, "f", at,
-        node_.integer("input_forget", 0) != 0 ? fmt::format("strict_float(1 - {})", i) : gated(0, peeped(f_gate, 2, c)));
+    const std::string f = define(source, "f", at,
+                                 node_.integer("input_forget", 0) != 0 ? fmt::format("strict_float(1 - {})", i)
+                                                                       : gated(0, peeped(f_gate, 2, c)));
     const std::string candidate = define(source, "candidate", at, gated(1, gate(source, 0, c_gate, at)));
     source.define(output(1), at, sum(product(f, c), product(i, candidate)));
     const std::string new_c = source.read(output(1), at);
@@ -104,8 +104,8 @@ void GruCell::algorithm(KernelSource& source) const {
     enum Gate { z_gate, r_gate, candidate_gate };
     const bool resets_product = node_.integer("linear_before_reset", 0) != 0;
     const Coordinates at = source.vars(2);
-    const std::string z =
-        define(source, "z", at, gated(0, sum(gate(source, 1, z_gate, at), gate(source, resets_product ? 0 : 3, z_gate, at))));
+    const std::string z = define(
+        source, "z", at, gated(0, sum(gate(source, 1, z_gate, at), gate(source, resets_product ? 0 : 3, z_gate, at))));
     std::string part = gate(source, 0, resets_product ? candidate_gate : 0, at);
     if (resets_product) {
         const std::string r =
@@ -115,8 +115,9 @@ void GruCell::algorithm(KernelSource& source) const {
     }
     const std::string candidate =
         define(source, "candidate", at, gated(1, sum(gate(source, 1, candidate_gate, at), part)));
-    source.define(output(0), at,
-                  sum(product(fmt::format("strict_float(1 - {})", z), candidate), product(z, source.read(input(2), at))));
+    source.define(
+        output(0), at,
+        sum(product(fmt::format("strict_float(1 - {})", z), candidate), product(z, source.read(input(2), at))));
 }
 
 std::vector<Operator> recurrent_operators() {

@@ -5,7 +5,8 @@
 namespace onnx2halide {
 
 /// The functions of a recurrent layer's gates and state, as text. Attributes: `activations`, with an `activation_alpha`
-/// and an `activation_beta` each, and `clip`, the largest magnitude of what functions of gates take, where there is one.
+/// and an `activation_beta` each, and `clip`, the largest magnitude of what functions of gates take, where there is
+/// one.
 class CellFunctions {
 public:
     explicit CellFunctions(const Node& node);
@@ -87,8 +88,8 @@ protected:
 };
 
 /// GRU: of the product for the candidate, the inputs' part of all gates, h and the product for the gates z and r it
-/// makes the new h. With `linear_before_reset` one product is for all gates, and input 3 the candidate's bias, which may
-/// be missing.
+/// makes the new h. With `linear_before_reset` one product is for all gates, and input 3 the candidate's bias, which
+/// may be missing.
 class GruCell : public RecurrentCell {
 public:
     using RecurrentCell::RecurrentCell;
