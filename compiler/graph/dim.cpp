@@ -1,4 +1,4 @@
-#include "compiler/graph/dim.h"
+#include "compiler/graph/dim_atom.h"
 
 #include <algorithm>
 #include <numeric>
@@ -10,8 +10,6 @@
 namespace onnx2halide {
 
 namespace {
-
-enum Kind { symbol_kind, div_kind, mod_kind, min_kind, max_kind, extent_kind };
 
 int64_t checked_add(int64_t a, int64_t b) {
     int64_t sum;
@@ -30,11 +28,6 @@ int64_t floor_div(int64_t a, int64_t b) {
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
-/// A closed interval; a missing end is unbounded.
-struct Range {
-    std::optional<int64_t> min, max;
-};
-
 /// a − b, nothing where 64 bits cannot hold it.
 std::optional<Dim> difference(const Dim& a, const Dim& b) {
     try {
@@ -44,191 +37,7 @@ std::optional<Dim> difference(const Dim& a, const Dim& b) {
     }
 }
 
-/// The product of two ends, nothing where it cannot be held in 64 bits.
-std::optional<int64_t> end_product(int64_t a, int64_t b) {
-    int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? std::nullopt : std::optional(product);
-}
-
-/// Intervals of dims: products of non-negative factors are what occurs, anything else is unbounded.
-Range multiply(const Range& a, const Range& b) {
-    if (!a.min || !b.min || *a.min < 0 || *b.min < 0) return {};
-    Range result{end_product(*a.min, *b.min), std::nullopt};
-    if (a.max && b.max) result.max = end_product(*a.max, *b.max);
-    return result;
-}
-
-Range add(const Range& a, const Range& b) {
-    const auto sum = [](std::optional<int64_t> p, std::optional<int64_t> q) {
-        int64_t result;
-        return p && q && !__builtin_add_overflow(*p, *q, &result) ? std::optional(result) : std::nullopt;
-    };
-    return {sum(a.min, b.min), sum(a.max, b.max)};
-}
-
-Range scale(const Range& a, int64_t factor) {
-    const auto times = [&](std::optional<int64_t> end) { return end ? end_product(*end, factor) : std::nullopt; };
-    return factor >= 0 ? Range{times(a.min), times(a.max)} : Range{times(a.max), times(a.min)};
-}
-
 }  // namespace
-
-/// Operands are shared, so that an expression may be far longer than what holds it: what is asked of one again and
-/// again is found once, when it is made.
-struct Dim::Atom {
-    Kind kind;
-    Dim a, b;                       // operands; of a symbol none
-    std::string key;                // a symbol's name; else its text in Halide's syntax
-    std::set<std::string> symbols;  // in it
-    Range range;                    // of its values
-
-    static AtomPtr symbol(const std::string& name, const Range& range);
-    static AtomPtr operation(Kind kind, const Dim& a, const Dim& b);
-    /// The minimum or maximum of two dims. Of the operands of nested ones each stands once, those that the others make
-    /// idle not at all, and numbers last.
-    static Dim extreme(Kind kind, const Dim& a, const Dim& b);
-    /// The atom that a dim is times a number of 1 or more, null where it is something else.
-    static AtomPtr multiplied(const Dim& dim);
-    static AtomPtr alone(const Dim& dim);
-    /// The quotient among the terms of a dim, where there is one alone: floor(a / b) for a number b.
-    static AtomPtr quotient_in(const Dim& sum);
-    /// Whether a ≤ b follows from the operands of a minimum or maximum.
-    static bool is_ordered(const Dim& a, const Dim& b);
-
-    std::string text(DimSyntax syntax) const;
-
-private:
-    Range range_of_operation() const;
-    static void collect(Kind kind, const Dim& dim, std::vector<Dim>& operands);
-};
-
-namespace {
-
-Range range_of(const Dim& dim) {
-    const auto [min, max] = dim.bounds();
-    return {min, max};
-}
-
-}  // namespace
-
-Dim::AtomPtr Dim::Atom::symbol(const std::string& name, const Range& range) {
-    return std::make_shared<Atom>(Atom{symbol_kind, 0, 0, name, {name}, range});
-}
-
-Dim::AtomPtr Dim::Atom::operation(Kind kind, const Dim& a, const Dim& b) {
-    Atom atom{kind, a, b, "", a.symbols(), {}};
-    atom.symbols.merge(b.symbols());
-    atom.key = atom.text(DimSyntax::halide);
-    constexpr size_t most = 20'000;
-    if (atom.key.size() > most)
-        throw CompileError("an extent is an expression of more than {} characters: fix dims that it depends on", most);
-    atom.range = atom.range_of_operation();
-    return std::make_shared<Atom>(std::move(atom));
-}
-
-Dim::AtomPtr Dim::Atom::multiplied(const Dim& dim) {
-    if (dim.terms_.size() != 1) return nullptr;
-    const auto& [product, factor] = *dim.terms_.begin();
-    return product.size() == 1 && factor > 0 ? product.front() : nullptr;
-}
-
-Dim::AtomPtr Dim::Atom::alone(const Dim& dim) {
-    const AtomPtr atom = multiplied(dim);
-    return atom && dim.terms_.begin()->second == 1 ? atom : nullptr;
-}
-
-Dim::AtomPtr Dim::Atom::quotient_in(const Dim& sum) {
-    AtomPtr found;
-    for (const auto& [product, factor] : sum.terms_) {
-        const bool is_quotient = product.size() == 1 && factor == 1 && product.front()->kind == div_kind &&
-                                 product.front()->b.constant().value_or(0) > 0;
-        if (!is_quotient) continue;
-        if (found) return nullptr;
-        found = product.front();
-    }
-    return found;
-}
-
-void Dim::Atom::collect(Kind kind, const Dim& dim, std::vector<Dim>& operands) {
-    const AtomPtr atom = alone(dim);
-    if (!atom || atom->kind != kind) return operands.push_back(dim);
-    collect(kind, atom->a, operands);
-    collect(kind, atom->b, operands);
-}
-
-Dim Dim::Atom::extreme(Kind kind, const Dim& a, const Dim& b) {
-    std::vector<Dim> all, operands;
-    collect(kind, a, all);
-    collect(kind, b, all);
-    const auto is_idle = [&](const Dim& dim, const Dim& beside) {
-        return (kind == max_kind ? prove_less_equal(dim, beside) : prove_less_equal(beside, dim)) == Proof::yes;
-    };
-    for (const Dim& dim : all) {
-        if (std::any_of(operands.begin(), operands.end(), [&](const Dim& other) { return is_idle(dim, other); }))
-            continue;
-        std::erase_if(operands, [&](const Dim& other) { return is_idle(other, dim); });
-        operands.push_back(dim);
-    }
-    std::sort(operands.begin(), operands.end(), [](const Dim& p, const Dim& q) {
-        const bool is_number = p.constant().has_value(), is_other = q.constant().has_value();
-        return is_number == is_other ? p.key() < q.key() : is_other;
-    });
-    return std::accumulate(operands.begin() + 1, operands.end(), operands.front(),
-                           [&](const Dim& p, const Dim& q) { return Dim::operation(kind, p, q); });
-}
-
-bool Dim::Atom::is_ordered(const Dim& a, const Dim& b) {
-    const auto is_proved = [](const Dim& p, const Dim& q) { return prove_less_equal(p, q) == Proof::yes; };
-    const AtomPtr left = alone(a), right = alone(b);
-    // In this order no pair of operands comes up twice.
-    if (left && left->kind == max_kind) return is_proved(left->a, b) && is_proved(left->b, b);
-    if (right && right->kind == min_kind) return is_proved(a, right->a) && is_proved(a, right->b);
-    if (left && left->kind == min_kind) return is_proved(left->a, b) || is_proved(left->b, b);
-    return right && right->kind == max_kind && (is_proved(a, right->a) || is_proved(a, right->b));
-}
-
-Range Dim::Atom::range_of_operation() const {
-    const Range left = range_of(a), right = range_of(b);
-    const bool positive = right.min && *right.min > 0;
-    switch (kind) {
-    case div_kind:
-        if (!positive || !left.min || *left.min < 0) return {};
-        return {right.max ? *left.min / *right.max : 0,
-                left.max ? std::optional(*left.max / *right.min) : std::nullopt};
-    case mod_kind:
-        if (!positive) return {};
-        return {0, right.max ? std::optional(*right.max - 1) : std::nullopt};
-    case min_kind: {
-        Range result;
-        if (left.min && right.min) result.min = std::min(*left.min, *right.min);
-        if (left.max || right.max) result.max = std::min(left.max.value_or(INT64_MAX), right.max.value_or(INT64_MAX));
-        return result;
-    }
-    case extent_kind: return {std::max<int64_t>(0, left.min.value_or(0)), left.max};
-    default: {
-        Range result;
-        if (left.min || right.min) result.min = std::max(left.min.value_or(INT64_MIN), right.min.value_or(INT64_MIN));
-        if (left.max && right.max) result.max = std::max(*left.max, *right.max);
-        return result;
-    }
-    }
-}
-
-std::string Dim::Atom::text(DimSyntax syntax) const {
-    const bool c = syntax == DimSyntax::c;
-    if (!key.empty() && (!c || kind == symbol_kind)) return key;
-    switch (kind) {
-    case div_kind:
-        return c ? fmt::format("floor_div({}, {})", a.text(syntax), b.text(syntax))
-                 : fmt::format("({} / {})", a.text(syntax), b.text(syntax));
-    case mod_kind:
-        return c ? fmt::format("floor_mod({}, {})", a.text(syntax), b.text(syntax))
-                 : fmt::format("({} % {})", a.text(syntax), b.text(syntax));
-    case extent_kind: return a.text(syntax);
-    case min_kind: return fmt::format("{}({}, {})", c ? "min_dim" : "min", a.text(syntax), b.text(syntax));
-    default: return fmt::format("{}({}, {})", c ? "max_dim" : "max", a.text(syntax), b.text(syntax));
-    }
-}
 
 bool Dim::ProductLess::operator()(const Product& a, const Product& b) const {
     return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
@@ -248,7 +57,7 @@ Dim Dim::of_atom(AtomPtr atom) {
 }
 
 Dim Dim::operation(int kind, const Dim& a, const Dim& b) {
-    return of_atom(Atom::operation(static_cast<Kind>(kind), a, b));
+    return of_atom(Atom::operation(static_cast<AtomKind>(kind), a, b));
 }
 
 void Dim::add(const Product& product, int64_t factor) {
