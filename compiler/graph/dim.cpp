@@ -139,7 +139,7 @@ Dim Dim::with_named_atoms(const std::function<Dim(const Dim& atom)>& name) const
     Dim sum;
     for (const auto& [product, factor] : terms_) {
         Dim term = factor;
-        for (const AtomPtr& atom : product) term *= atom->kind == symbol_kind ? of_atom(atom) : name(of_atom(atom));
+        for (const AtomPtr& atom : product) term *= name(of_atom(atom));
         sum += term;
     }
     return sum;

@@ -60,7 +60,7 @@ public:
     /// The same expression with each named symbol replaced.
     Dim substitute(const std::map<std::string, Dim>& values) const;
 
-    /// The same expression with every atom that is no symbol, such as max(batch, 4), replaced by what `name` gives it.
+    /// The same expression with every atom, such as batch or max(batch, 4), replaced by what `name` gives it.
     Dim with_named_atoms(const std::function<Dim(const Dim& atom)>& name) const;
 
     /// `batch * 12 + 1`, in parentheses where it is a sum or starts with a minus.

@@ -1,7 +1,6 @@
 #include "compiler/plan/extents.h"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -19,8 +18,9 @@ void for_each_dim(AnyValue& value, const Visit& visit) {
 
 }  // namespace
 
-SymbolicCopy::SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents)
-    : kind_(extents) {
+SymbolicCopy::SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents,
+                           std::set<std::string> open_dims)
+    : kind_(extents), open_dims_(std::move(open_dims)) {
     for (const Node* node : group.nodes) {
         auto own = std::make_unique<Node>(*node);
         for (Value*& input : own->inputs) input = copy(input);
@@ -73,6 +73,7 @@ void SymbolicCopy::name_compound(Value& value) {
 
 Dim SymbolicCopy::name_compound(const Dim& dim) {
     return dim.with_named_atoms([&](const Dim& atom) {
+        if (open_dims_.contains(atom.text())) return atom;
         const auto [known, is_new] = named_.try_emplace(atom.text());
         if (is_new) known->second = named(atom);
         return known->second;

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "compiler/plan/groups.h"
@@ -15,12 +17,15 @@ public:
         /// Every extent above 1 of the values that the group reads and makes is a symbol of its own, so that one kernel
         /// serves all sizes. Extents 0 and 1 stay: broadcasting and empty tensors depend on them.
         all,
-        /// What is no sum of products of symbols, such as max(batch, 4), becomes a symbol, the same one wherever it
-        /// occurs, and so does a product of symbols none of which occurs without the others: the host computes it
-        /// once, and Halide has short expressions to reason about.
+        /// What is no sum of products of open dims, such as max(batch, 4) or a count of what a run finds, becomes a
+        /// symbol, the same one wherever it occurs, and so does a product of symbols none of which occurs without the
+        /// others: the host computes it once, Halide has short expressions to reason about, and kernels for other
+        /// counts have the same text.
         compound,
     };
-    SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents);
+    /// `open_dims` are the names of the model's, which stay.
+    SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents,
+                 std::set<std::string> open_dims);
 
     const Group& group() const { return group_; }
     const std::vector<const Value*>& escaping() const { return escaping_; }
@@ -40,6 +45,7 @@ private:
     Dim named(const Dim& meaning);
 
     Extents kind_;
+    std::set<std::string> open_dims_;
 
     Group group_;
     std::vector<const Value*> escaping_;
