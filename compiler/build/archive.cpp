@@ -139,7 +139,7 @@ std::vector<std::string> build_runtime(const ArchiveJob& job) {
     for (const char* source :
          {"session.c", "values.c", "ports.c", "run_memory.c", "steps.c", "host_operators.c", "box_operators.c",
           "map_operators.c", "string_operators.c", "ngrams.c", "range.c", "one_hot.c", "axes.c", "top_k.c",
-          "couple_pairs.c", "processor.c", "threads.c", "halide_hooks.c"}) {
+          "couple_pairs.c", "non_max_suppression.c", "processor.c", "threads.c", "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
         build_runtime_source(job.cc, source, objects.back());
     }
