@@ -161,8 +161,13 @@ WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t input
         plane_taps *= window[i].kernel;
     }
     for (size_t i = row_axis; i < window.size(); ++i) {
-        (i == row_axis ? height : width) = estimate(window[i].output);
-        is_open = is_open || !window[i].output.constant();
+        // Images of a quarter of the estimated size in each direction are as likely.
+        constexpr int64_t small = 4;
+        const bool is_open_axis = !window[i].output.constant();
+        const int64_t size = estimate(window[i].output);
+        (i == row_axis ? height : width) = size;
+        least[i - row_axis] = static_cast<int>(is_open_axis ? ceil_div(size, small) : size);
+        is_open = is_open || is_open_axis;
     }
     rows_inside = share_inside(window[row_axis]);
 }
@@ -274,11 +279,18 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
     if (policy.algorithm == ConvAlgorithm::winograd) return walk_of(loops.outputs(winograd_places.back()).value());
     std::optional<WinogradWalk> best;
     double least = direct_cycles(loops, policy, target);
+    WinogradLoops small = loops;
+    small.height = loops.least[0], small.width = loops.least[1];
+    const double least_of_small = direct_cycles(small, policy, target);
     for (const int places : winograd_places) {
         const auto outputs = loops.outputs(places);
         if (!outputs) continue;
         const WinogradWalk walk = walk_of(*outputs);
         if (walk.cycles >= least) continue;
+        // Of a small image most of a tile may lie outside, all the more where tiles lie between each other.
+        constexpr double most_loss = 1.5;
+        if (loops.is_open && choose_winograd_walk(small, *outputs, target).cycles > most_loss * least_of_small)
+            continue;
         least = walk.cycles;
         best = walk;
     }

@@ -108,6 +108,22 @@ TEST_CASE("where it is not asked for, Winograd's algorithm is taken where it is 
     CHECK(packed("3,3", "", ConvAlgorithm::automatic, 1, "3,3").starts_with("PackedConv"));
 }
 
+TEST_CASE("of an open image it has to do well when that is small, too") {
+    const auto of_open = [](int dilation) {
+        const auto graph = parse_graph(fmt::format(R"(
+            x = input float32[1,48,height,width]
+            w = constant float32[32,48,3,3]
+            small = MaxPool(x) kernel_shape=16,16 strides=16,16
+            y = Conv(small, w) dilations={0},{0} pads={0},{0},{0},{0}
+            output y)",
+                                                   dilation));
+        pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {});
+        return graph->nodes().back()->op_type;
+    };
+    CHECK(of_open(1) == "WinogradConv");
+    CHECK(of_open(8) == "PackedConv");
+}
+
 TEST_CASE("small images have tiles of few places or none") {
     const auto of_image = [](int size, const char* target) {
         const auto graph = parse_graph(fmt::format(R"(
