@@ -1,6 +1,7 @@
 #include "compiler/plan/extents.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -19,8 +20,8 @@ void for_each_dim(AnyValue& value, const Visit& visit) {
 }  // namespace
 
 SymbolicCopy::SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents,
-                           std::set<std::string> open_dims)
-    : kind_(extents), open_dims_(std::move(open_dims)) {
+                           const std::map<std::string, Dim>& open_dims)
+    : kind_(extents), open_dims_(open_dims) {
     for (const Node* node : group.nodes) {
         auto own = std::make_unique<Node>(*node);
         for (Value*& input : own->inputs) input = copy(input);

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -23,9 +22,9 @@ public:
         /// counts have the same text.
         compound,
     };
-    /// `open_dims` are the names of the model's, which stay.
+    /// `open_dims` are the model's, which keep their names; they outlive the copy.
     SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents,
-                 std::set<std::string> open_dims);
+                 const std::map<std::string, Dim>& open_dims);
 
     const Group& group() const { return group_; }
     const std::vector<const Value*>& escaping() const { return escaping_; }
@@ -45,7 +44,7 @@ private:
     Dim named(const Dim& meaning);
 
     Extents kind_;
-    std::set<std::string> open_dims_;
+    const std::map<std::string, Dim>& open_dims_;
 
     Group group_;
     std::vector<const Value*> escaping_;

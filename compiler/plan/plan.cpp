@@ -126,9 +126,7 @@ private:
     /// The step calls a kernel that is written for copies of its nodes whose extents are symbols.
     void add_general_step(Block& block, const Group& group, const std::vector<const Value*>& escaping,
                           SymbolicCopy::Extents extents) {
-        std::set<std::string> open_dims;
-        for (const auto& [symbol, dim] : program_.graph->symbols) open_dims.insert(symbol);
-        program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping, extents, std::move(open_dims)));
+        program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping, extents, program_.graph->symbols));
         const SymbolicCopy& copy = *program_.copies.back();
         for (const Node* node : copy.group().nodes) {
             // Functions do what no one kernel can for all sizes.
