@@ -162,11 +162,11 @@ WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t input
     }
     for (size_t i = row_axis; i < window.size(); ++i) {
         // Images of a quarter of the estimated size in each direction are as likely.
-        constexpr int64_t small = 4;
+        constexpr int64_t parts = 4;
         const bool is_open_axis = !window[i].output.constant();
         const int64_t size = estimate(window[i].output);
         (i == row_axis ? height : width) = size;
-        least[i - row_axis] = static_cast<int>(is_open_axis ? ceil_div(size, small) : size);
+        small[i - row_axis] = static_cast<int>(is_open_axis ? ceil_div(size, parts) : size);
         is_open = is_open || is_open_axis;
     }
     rows_inside = share_inside(window[row_axis]);
@@ -280,7 +280,7 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
     std::optional<WinogradWalk> best;
     double least = direct_cycles(loops, policy, target);
     WinogradLoops small = loops;
-    small.height = loops.least[0], small.width = loops.least[1];
+    small.height = loops.small[0], small.width = loops.small[1];
     const double least_of_small = direct_cycles(small, policy, target);
     for (const int places : winograd_places) {
         const auto outputs = loops.outputs(places);

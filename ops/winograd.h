@@ -72,7 +72,7 @@ struct WinogradLoops {
     int64_t groups;
     int64_t images = 1;        // the batch
     bool is_open = false;      // whether a run alone knows the height or the width
-    PerAxis least = {1, 1};    // the height and the width of a small image; where they are known these
+    PerAxis small = {1, 1};    // the height and the width of a small image; where they are known these
     double rows_inside = 1.0;  // the share of all outputs' taps that lie between an image's first row and its last
 
     /// Of one image.
