@@ -24,12 +24,10 @@ std::string transform(const std::string& function, const std::string& place, con
 /// An axis along which there are tiles, as text (see WinogradLoops).
 class WinogradConv::TiledAxis {
 public:
-    /// With the window of whole tiles, the outputs of one, the output's coordinate, and the Var of a transformed tile's
-    /// places.
-    TiledAxis(const WindowAxis& window, const KernelAxis& kernel, int outputs, std::string coordinate,
-              std::string place)
+    /// With the window of whole tiles, the output's coordinate, and the Var of a transformed tile's places.
+    TiledAxis(const WindowAxis& window, const KernelAxis& kernel, std::string coordinate, std::string place)
         : coordinate(std::move(coordinate)), place(std::move(place)), kernel_(kernel), window_(window),
-          block_(int64_t{outputs} * kernel.dilation) {}
+          block_(int64_t{kernel.outputs()} * kernel.dilation) {}
 
     const std::string coordinate, place;
 
@@ -87,37 +85,25 @@ TiledKernel tiled_kernel(const Node& node) {
                dilations = spatial_attribute(node, "dilations", kernel.size());
     Window window;
     for (size_t i = 0; i < kernel.size(); ++i) window.push_back({kernel[i], strides[i], dilations[i], 0, 0, 1, 1});
-    return tiled_kernel(window);
-}
-
-PerAxis outputs_of_tile(const Node& node) {
-    const std::vector<int64_t> numbers = node.integers("outputs");
-    if (numbers.size() != 2) throw CompileError("outputs has {} numbers, expected two", numbers.size());
-    const PerAxis outputs{static_cast<int>(numbers[rows]), static_cast<int>(numbers[columns])};
-    const TiledKernel kernel = tiled_kernel(node);
-    const PerAxis places = places_of_tile(outputs, kernel);
-    for (const size_t axis : {rows, columns}) {
-        const int taps = kernel[axis].taps();
-        const bool is_plain = outputs[axis] == 1 && taps == 1;
-        const bool is_transformed =
-            taps > 1 && outputs[axis] > 1 &&
-            std::find(winograd_places.begin(), winograd_places.end(), places[axis]) != winograd_places.end();
-        if (!is_plain && !is_transformed)
-            throw CompileError("{} outputs of {} taps have no transforms", outputs[axis], taps);
+    const std::vector<int64_t> places = node.integers("places");
+    if (places.size() != 2) throw CompileError("places has {} numbers, expected two", places.size());
+    const TiledKernel tiled = tiled_kernel(window, {static_cast<int>(places[rows]), static_cast<int>(places[columns])});
+    for (const KernelAxis& axis : tiled) {
+        if (!axis.has_transforms(axis.places))
+            throw CompileError("{} taps have no transforms to {} places", axis.taps_of_phase(), axis.places);
     }
-    return outputs;
+    return tiled;
 }
 
 WinogradConv::WinogradConv(const Node& node)
-    : Conv(node), kernel_(tiled_kernel(node)), outputs_(outputs_of_tile(node)),
-      places_(places_of_tile(outputs_, kernel_)), output_channels_(node.integer("output_channels")) {}
+    : Conv(node), kernel_(tiled_kernel(node)), output_channels_(node.integer("output_channels")) {}
 
 Window WinogradConv::tiles_window() const {
     Window window = this->window();
     const size_t first = plane_axes(window.size());
     for (size_t i = first; i < window.size(); ++i) {
         const KernelAxis& kernel = kernel_[i - first];
-        const int64_t block = int64_t{outputs_[i - first]} * kernel.dilation;
+        const int64_t block = int64_t{kernel.outputs()} * kernel.dilation;
         window[i].output = ceil_div(window[i].output, block) * block;
         window[i].kernel = kernel.parts() * kernel.taps();
     }
@@ -127,10 +113,10 @@ Window WinogradConv::tiles_window() const {
 std::vector<WinogradConv::TiledAxis> WinogradConv::tiled_axes(KernelSource& source) const {
     const Window window = tiles_window();
     const Coordinates at = source.vars(in(0).rank());
-    if (window.size() == 1) return {{window[0], kernel_[rows], outputs_[rows], at[2], source.var("j")}};
+    if (window.size() == 1) return {{window[0], kernel_[rows], at[2], source.var("j")}};
     const size_t last = window.size() - 1;
-    return {{window[last - 1], kernel_[rows], outputs_[rows], at[last + 1], source.var("j")},
-            {window[last], kernel_[columns], outputs_[columns], at[last + 2], source.var("i")}};
+    return {{window[last - 1], kernel_[rows], at[last + 1], source.var("j")},
+            {window[last], kernel_[columns], at[last + 2], source.var("i")}};
 }
 
 Coordinates WinogradConv::planes(KernelSource& source) const {
@@ -204,15 +190,16 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
     const bool has_more_channels = loops.transformed_inputs(source.target()) > loops.inputs * group_;
     Window window = with_input_for_taps(tiles_window(), source.target());
     // Products round tiles up, so that some may lie behind the last row.
-    if (!loops.is_open) window[plane_axes(window.size())].output += outputs_[rows] * kernel_[rows].dilation;
+    if (!loops.is_open) window[plane_axes(window.size())].output += kernel_[rows].outputs() * kernel_[rows].dilation;
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             read_exterior(source, this->input(0), window, at, "0.0f", has_more_channels)));
-    source.comment(axes.size() == 1
-                       ? fmt::format("Tile t has {} outputs, and {} inputs.", outputs_[rows], places_[rows])
-                       : fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.",
-                                     outputs_[rows], outputs_[columns], places_[rows], places_[columns],
-                                     source.dim(axes[columns].tiles())));
-    const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", places_[axis]); };
+    source.comment(
+        axes.size() == 1
+            ? fmt::format("Tile t has {} outputs, and {} inputs.", kernel_[rows].outputs(), kernel_[rows].places)
+            : fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.",
+                          kernel_[rows].outputs(), kernel_[columns].outputs(), kernel_[rows].places,
+                          kernel_[columns].places, source.dim(axes[columns].tiles())));
+    const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", kernel_[axis].places); };
     Coordinates front = {at[1]}, planes = this->planes(source);
     add_parts(
         axes, [&](const TiledAxis& axis) { return source.var(axis.part()); }, front, planes);
@@ -294,7 +281,9 @@ void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxi
 void WinogradConv::transform_outputs(KernelSource& source, const std::vector<TiledAxis>& axes) const {
     const Coordinates at = source.vars(in(0).rank()), planes = this->planes(source);
     const std::string &c = at[1], t = source.var("t"), &product = source.kept(output(0), product_role);
-    const auto of_output = [&](size_t axis) { return fmt::format("output<{}, {}>", outputs_[axis], places_[axis]); };
+    const auto of_output = [&](size_t axis) {
+        return fmt::format("output<{}, {}>", kernel_[axis].outputs(), kernel_[axis].places);
+    };
     const auto product_at = [&](const Coordinates& place) { return element(source, product, {c, t}, place, planes); };
     Coordinates outputs, in_tile;  // of a tile's Func, and of the result's in it
     for (size_t i = axes.size(); i-- > 0;) {
@@ -333,7 +322,8 @@ void WinogradConv::schedule(KernelSource& source) const {
     if (!loops) throw CompileError("is no convolution for Winograd's algorithm");
     std::vector<std::string> terms;
     for (const Term& term : this->terms(source)) terms.push_back(source.rvar(term.role));
-    schedule_winograd(source, *loops, outputs_, terms, [&](const char* role) { return source.kept(output(0), role); });
+    schedule_winograd(source, loops->with_places(places_of_tile(kernel_)), terms,
+                      [&](const char* role) { return source.kept(output(0), role); });
 }
 
 std::optional<WinogradLoops> winograd_loops(const Node& conv) {

@@ -9,11 +9,11 @@ namespace onnx2halide {
 /// convolutional neural networks"): tiles of inputs and weights are transformed so that each output takes
 /// 1 + (taps - 1) / outputs products along an axis instead of taps. Kernels of more than 5 taps along an axis, and
 /// those of strides, are sums of smaller ones. See WinogradLoops for the axes of signals and volumes, and for dilated
-/// kernels. Attributes: those of Conv, with `kernel_shape`, `outputs` (of a tile: rows and columns) and
+/// kernels. Attributes: those of Conv, with `kernel_shape`, `places` (of a tile: rows and columns) and
 /// `output_channels`. Input 1 is what PackWinogradWeights makes.
 ///
-/// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 6
-/// places along an axis, 1e-6 with 4 (tests/ops/test_winograd.py).
+/// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 8
+/// places along one axis and 6 along the other, 5e-6 with 6, 1e-6 with 4 (tests/ops/test_winograd.py).
 class WinogradConv : public Conv {
 public:
     explicit WinogradConv(const Node& node);
@@ -32,7 +32,6 @@ protected:
 
 private:
     TiledKernel kernel_;
-    PerAxis outputs_, places_;  // of a tile
     int64_t output_channels_;
 
     class TiledAxis;
@@ -75,7 +74,7 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv);
 
 /// A convolution's weights [channels, input channels of a group, kernel…], transformed, as [channels / block, places of
 /// rows, places of columns, taps of a volume's other axes…, parts of the kernel…, input channels of a group, block];
-/// zeros where there are no more channels. An axis that is one part has no number of parts. Attributes: `outputs`,
+/// zeros where there are no more channels. An axis that is one part has no number of parts. Attributes: `places`,
 /// `kernel_shape` and `strides`, as of WinogradConv.
 class PackWinogradWeights : public NodeGenerator {
 public:
@@ -87,13 +86,10 @@ public:
 private:
     std::vector<int64_t> kernel_shape_;
     TiledKernel kernel_;
-    PerAxis places_;  // of a tile
 };
 
-/// What the attributes of either node say: the kernel, and the outputs of a tile. Throws CompileError where there are
-/// no transforms for these.
+/// What the attributes of either node say. Throws CompileError where there are no transforms for these.
 TiledKernel tiled_kernel(const Node& node);
-PerAxis outputs_of_tile(const Node& node);
 
 /// The Var of a part of the kernel along an axis with this coordinate.
 std::string part_var(const std::string& coordinate);

@@ -17,9 +17,9 @@ constexpr size_t rows = 0, columns = 1;  // of PerAxis
 
 class WinogradWriter {
 public:
-    WinogradWriter(KernelSource& source, const WinogradLoops& loops, const PerAxis& outputs,
-                   const std::vector<std::string>& terms, const std::function<std::string(const char*)>& func)
-        : source_(source), loops_(loops), walk_(choose_winograd_walk(loops, outputs, source.target())), terms_(terms),
+    WinogradWriter(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
+                   const std::function<std::string(const char*)>& func)
+        : source_(source), loops_(loops), walk_(choose_winograd_walk(loops, source.target())), terms_(terms),
           func_(func), output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
           lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
         const bool is_signal = output_.vars.size() == 3;
@@ -66,11 +66,11 @@ private:
     std::string vector_, channels_, task_;  // loops of the output
 
     bool rounds_channels_up() const { return loops_.channels % walk_.product.lanes != 0; }
-    bool is_transformed(const Axis& axis) const { return walk_.outputs[axis.number] > 1; }
+    bool is_transformed(const Axis& axis) const { return walk_.places[axis.number] > 1; }
     /// Whether tiles lie between each other: an output's neighbours are of other tiles.
     bool is_dilated() const { return std::max(loops_.kernel[rows].dilation, loops_.kernel[columns].dilation) > 1; }
     int64_t block(const Axis& axis) const {
-        return int64_t{walk_.outputs[axis.number]} * loops_.kernel[axis.number].dilation;
+        return int64_t{loops_.kernel[axis.number].outputs()} * loops_.kernel[axis.number].dilation;
     }
 
     std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
@@ -104,7 +104,7 @@ private:
     /// Rows of blocks in a strip: a number, or what a run finds to be enough tiles.
     std::string rows_of_strip() {
         if (!loops_.is_open) return source_.param("rows", walk_.strip);
-        const auto enough = static_cast<int>(walk_.strip * loops_.tiles_in_block_row(walk_.outputs));
+        const auto enough = static_cast<int>(walk_.strip * loops_.tiles_in_block_row());
         return fmt::format("rows_of_task({}, {}, {}, 1)", block_rows(), tiles_in_block_row(),
                            source_.param("tiles_of_task", enough));
     }
@@ -175,9 +175,9 @@ private:
     void place_products() {
         const std::string to = source_.var("to");
         const std::string unrolled_channels = unroll(c_), unrolled_tiles = unroll(t_);
-        const PerAxis places = places_of_tile(walk_.outputs, loops_.kernel);
-        source_.schedule(fmt::format("// One matrix product for each of {} x {} places: {} registers.", places[rows],
-                                     places[columns], register_text(walk_.product, source_.target())));
+        source_.schedule(fmt::format("// One matrix product for each of {} x {} places: {} registers.",
+                                     walk_.places[rows], walk_.places[columns],
+                                     register_text(walk_.product, source_.target())));
         const std::string sum = func_(WinogradConv::products_role), values = func_(WinogradConv::product_role);
         std::vector<std::string> directives = {at(channels_)};
         if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
@@ -257,9 +257,9 @@ private:
 
 }  // namespace
 
-void schedule_winograd(KernelSource& source, const WinogradLoops& loops, const PerAxis& outputs,
-                       const std::vector<std::string>& terms, const std::function<std::string(const char*)>& func) {
-    WinogradWriter(source, loops, outputs, terms, func).write();
+void schedule_winograd(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
+                       const std::function<std::string(const char*)>& func) {
+    WinogradWriter(source, loops, terms, func).write();
 }
 
 }  // namespace onnx2halide

@@ -9,10 +9,10 @@
 
 namespace onnx2halide {
 
-/// Schedules a kernel whose anchor is a WinogradConv with so many outputs in a tile: strips of tiles, each with its
+/// Schedules a kernel whose anchor is a WinogradConv with tiles of the loops' places: strips of tiles, each with its
 /// transformed inputs; in a strip tiles of channels, each with all its products; then the outputs from them. `terms`
 /// are the RVars of a product's terms, innermost first; `func` finds the algorithm's Funcs by WinogradConv's roles.
-void schedule_winograd(KernelSource& source, const WinogradLoops& loops, const PerAxis& outputs,
-                       const std::vector<std::string>& terms, const std::function<std::string(const char*)>& func);
+void schedule_winograd(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
+                       const std::function<std::string(const char*)>& func);
 
 }  // namespace onnx2halide

@@ -14,8 +14,7 @@ constexpr const char* across_role = "across";
 }  // namespace
 
 PackWinogradWeights::PackWinogradWeights(const Node& node)
-    : NodeGenerator(node), kernel_shape_(node.integers("kernel_shape")), kernel_(tiled_kernel(node)),
-      places_(places_of_tile(outputs_of_tile(node), kernel_)) {}
+    : NodeGenerator(node), kernel_shape_(node.integers("kernel_shape")), kernel_(tiled_kernel(node)) {}
 
 std::vector<TensorType> PackWinogradWeights::infer() const {
     const std::vector<Dim>& weights = in(0).shape;
@@ -24,7 +23,7 @@ std::vector<TensorType> PackWinogradWeights::infer() const {
     if (!fits)
         throw CompileError("weights have shape {}, expected a kernel of {}", shape_text(weights),
                            fmt::join(kernel_shape_, "x"));
-    std::vector<Dim> packed = {ceil_div(weights[0], weight_block), places_[rows], places_[columns]};
+    std::vector<Dim> packed = {ceil_div(weights[0], weight_block), kernel_[rows].places, kernel_[columns].places};
     for (size_t i = 0; i < plane_axes(kernel_shape_.size()); ++i) packed.push_back(kernel_shape_[i]);
     for (const KernelAxis& axis : kernel_) {
         if (axis.parts() > 1) packed.push_back(axis.parts());
@@ -64,7 +63,7 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     source.keep(output(0), across_role, across);
     const auto transformed = [&](size_t axis, const std::string& place, const std::string& element) {
         return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", kernel_[axis].taps(),
-                           places_[axis], place, element);
+                           kernel_[axis].places, place, element);
     };
     const auto of_across = [&](const std::string& row) {
         Coordinates within = {at.back(), input, i, row, at[0]};
@@ -87,12 +86,12 @@ void PackWinogradWeights::schedule(KernelSource& source) const {
     std::vector<std::string> order = {i, j, c};
     order.insert(order.end(), loops.vars.begin() + 1, loops.vars.end() - 3);
     order.push_back(loops.vars[last]);
-    source.schedule(loops.func, {fmt::format("reorder({})", fmt::join(order, ", ")), unroll(i, places_[columns]),
-                                 unroll(j, places_[rows])});
+    source.schedule(loops.func, {fmt::format("reorder({})", fmt::join(order, ", ")), unroll(i, kernel_[columns].places),
+                                 unroll(j, kernel_[rows].places)});
     const std::string ky = source.var("ky");
     source.schedule(source.kept(output(0), across_role),
                     {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
-                     unroll(i, places_[columns]), unroll(ky, kernel_[rows].taps())});
+                     unroll(i, kernel_[columns].places), unroll(ky, kernel_[rows].taps())});
 }
 
 }  // namespace onnx2halide

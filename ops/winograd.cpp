@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "ops/conv_weights.h"
@@ -12,11 +13,20 @@ namespace onnx2halide {
 
 namespace {
 
+int64_t product_of_axes(const PerAxis& numbers) { return int64_t{numbers[0]} * numbers[1]; }
+
 /// Of transforming one vector to or from one of a tile's places: its share of the additions, and its load or store,
 /// where so many bytes wait between a transform and the products.
-double transform_cycles(int64_t bytes) { return bytes <= level1_bytes ? 2 : bytes <= level2_bytes ? 3 : 4; }
-
-int64_t product_of_axes(const PerAxis& numbers) { return int64_t{numbers[0]} * numbers[1]; }
+double transform_cycles(const TiledKernel& kernel, int64_t bytes) {
+    constexpr double addition = 0.6;
+    double additions = 0;
+    for (const KernelAxis& axis : kernel) {
+        // Each of the pairs of points takes the others' squares from two sums and adds these up; see winograd::input.
+        const double pairs = (axis.places - 2) / 2.0;
+        if (axis.places > 1) additions += pairs * (2 * pairs + 3) / axis.places;
+    }
+    return additions * addition + (bytes <= level1_bytes ? 0 : bytes <= level2_bytes ? 1 : 2);
+}
 
 /// One place's matrix product, over so many tiles at a time.
 ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Target& target) {
@@ -51,17 +61,17 @@ struct StripCycles {
 };
 
 /// Elements of a plane that a strip reads, of one channel.
-int64_t inputs_of_strip(const WinogradLoops& loops, const PerAxis& outputs, int64_t rows) {
+int64_t inputs_of_strip(const WinogradLoops& loops, int64_t rows) {
     const auto inputs_under = [&](size_t axis, int64_t outputs) {
         const KernelAxis& kernel = loops.kernel[axis];
         return (outputs - 1) * kernel.stride + (kernel.kernel - 1) * kernel.dilation + 1;
     };
-    return inputs_under(0, rows * outputs[0] * loops.kernel[0].dilation) * inputs_under(1, loops.width);
+    return inputs_under(0, rows * loops.kernel[0].outputs() * loops.kernel[0].dilation) * inputs_under(1, loops.width);
 }
 
-StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int64_t rows, const Target& target) {
-    const int64_t places = product_of_axes(places_of_tile(outputs, loops.kernel)),
-                  tiles = rows * loops.tiles_in_block_row(outputs), inputs = loops.inputs * loops.groups;
+StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target& target) {
+    const int64_t places = product_of_axes(places_of_tile(loops.kernel)), tiles = rows * loops.tiles_in_block_row(),
+                  inputs = loops.inputs * loops.groups;
     const ConvTile product = choose_product_tile(loops, tiles, target);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
     const int64_t terms = loops.terms();
@@ -72,13 +82,13 @@ StripCycles strip_cycles(const WinogradLoops& loops, const PerAxis& outputs, int
                             static_cast<double>(tiles * terms * 4) / read_rate(input_bytes);
     StripCycles cycles{product, 0, 0};
     const auto transformed = [&](int64_t vectors, int64_t bytes) {
-        return static_cast<double>(places * tiles * vectors) * transform_cycles(bytes);
+        return static_cast<double>(places * tiles * vectors) * transform_cycles(loops.kernel, bytes);
     };
     const int64_t parts = loops.kernel[0].parts() * loops.kernel[1].parts(), in_vector = loops.phases_in_vector(target),
                   vectors = ceil_div(loops.transformed_inputs(target) * in_vector, product.lanes) * parts / in_vector;
-    cycles.once = (transformed(vectors, input_bytes) +
-                   copy_cycles * static_cast<double>(inputs_of_strip(loops, outputs, rows) * inputs)) *
-                  static_cast<double>(loops.plane_taps);
+    cycles.once =
+        (transformed(vectors, input_bytes) + copy_cycles * static_cast<double>(inputs_of_strip(loops, rows) * inputs)) *
+        static_cast<double>(loops.plane_taps);
     cycles.channels = (std::max(one, streamed) * static_cast<double>(places) +
                        transformed(product.vectors, places * tiles * product.lanes * product.vectors * 4)) *
                       static_cast<double>(channel_tiles(loops, product));
@@ -110,12 +120,12 @@ double share_inside(const WindowAxis& axis) {
 }  // namespace
 
 int KernelAxis::taps() const {
-    const int all = static_cast<int>(ceil_div(kernel, stride)), places = winograd_places.back();
-    if (all < places) return all;
+    const int all = taps_of_phase();
     int best = 1;
-    double least = all;
-    for (int taps = places - 1; taps >= 2; --taps) {
-        const double products = static_cast<double>(ceil_div(all, taps) * places) / (places - taps + 1);
+    int64_t least = INT64_MAX;  // products of all parts for an output, times a multiple of all numbers of outputs
+    for (int taps = std::min(all, places - 1); taps >= 2; --taps) {
+        constexpr int64_t multiple = 2 * 3 * 4 * 5 * 7;
+        const int64_t products = ceil_div(all, taps) * places * multiple / (places - taps + 1);
         if (products >= least) continue;
         least = products;
         best = taps;
@@ -123,21 +133,26 @@ int KernelAxis::taps() const {
     return best;
 }
 
-int KernelAxis::parts() const { return phases() * static_cast<int>(ceil_div(ceil_div(kernel, stride), taps())); }
+int KernelAxis::parts() const { return phases() * static_cast<int>(ceil_div(taps_of_phase(), taps())); }
 
-PerAxis places_of_tile(const PerAxis& outputs, const TiledKernel& kernel) {
-    return {kernel[0].places(outputs[0]), kernel[1].places(outputs[1])};
+bool KernelAxis::has_transforms(int places) const {
+    if (taps_of_phase() == 1) return places == 1;
+    return std::find(winograd_places.begin(), winograd_places.end(), places) != winograd_places.end();
 }
+
+PerAxis places_of_tile(const TiledKernel& kernel) { return {kernel[0].places, kernel[1].places}; }
+
+PerAxis outputs_of_tile(const TiledKernel& kernel) { return {kernel[0].outputs(), kernel[1].outputs()}; }
 
 size_t plane_axes(size_t spatial_axes) { return std::max<size_t>(2, spatial_axes) - 2; }
 
-TiledKernel tiled_kernel(const Window& window) {
+TiledKernel tiled_kernel(const Window& window, const PerAxis& places) {
     TiledKernel kernel;
     const size_t planes = plane_axes(window.size());
     for (size_t i = planes; i < window.size(); ++i) {
         const WindowAxis& axis = window[i];
         kernel[i - planes] = {static_cast<int>(axis.kernel), static_cast<int>(axis.stride),
-                              axis.kernel == 1 ? 1 : static_cast<int>(axis.dilation)};
+                              axis.kernel == 1 ? 1 : static_cast<int>(axis.dilation), places[i - planes]};
     }
     return kernel;
 }
@@ -146,15 +161,15 @@ bool has_winograd(const Window& window, int64_t groups, int64_t channels) {
     const bool is_empty = std::any_of(window.begin(), window.end(),
                                       [](const WindowAxis& axis) { return axis.kernel < 1 || axis.output.is(0); });
     if (is_empty || channels < 1) return false;
-    const TiledKernel kernel = tiled_kernel(window);
+    const TiledKernel kernel = tiled_kernel(window, {1, 1});
     const bool is_possible = std::all_of(kernel.begin(), kernel.end(),
                                          [](const KernelAxis& axis) { return axis.stride == 1 || axis.dilation == 1; });
-    return is_possible && std::max(kernel[0].taps(), kernel[1].taps()) > 1 &&
+    return is_possible && std::max(kernel[0].taps_of_phase(), kernel[1].taps_of_phase()) > 1 &&
            (groups == 1 || channels % weight_block == 0);
 }
 
 WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t inputs, int64_t channels)
-    : inputs(inputs), channels(channels), kernel(tiled_kernel(window)), groups(groups) {
+    : inputs(inputs), channels(channels), kernel(tiled_kernel(window, {1, 1})), groups(groups) {
     const size_t row_axis = plane_axes(window.size());
     for (size_t i = 0; i < row_axis; ++i) {
         planes *= estimate(window[i].output);
@@ -184,25 +199,22 @@ int WinogradLoops::phases_in_vector(const Target& target) const {
     return are_few && kernel[1].parts() == kernel[1].phases() ? kernel[1].phases() : 1;
 }
 
-std::optional<PerAxis> WinogradLoops::outputs(int places) const {
-    PerAxis result{};
-    for (const size_t axis : {0, 1}) {
-        result[axis] = kernel[axis].outputs(places);
-        if (kernel[axis].taps() > 1 && result[axis] < 2) return {};
-    }
-    return result;
+WinogradLoops WinogradLoops::with_places(const PerAxis& places) const {
+    WinogradLoops loops = *this;
+    for (size_t axis = 0; axis < places.size(); ++axis) loops.kernel[axis].places = places[axis];
+    return loops;
 }
 
-int64_t WinogradLoops::block_rows(const PerAxis& outputs) const {
-    return ceil_div(height, int64_t{outputs[0]} * kernel[0].dilation);
+int64_t WinogradLoops::block_rows() const {
+    return ceil_div(height, int64_t{kernel[0].outputs()} * kernel[0].dilation);
 }
 
-int64_t WinogradLoops::tiles_in_block_row(const PerAxis& outputs) const {
-    return ceil_div(width, int64_t{outputs[1]} * kernel[1].dilation) * kernel[1].dilation * kernel[0].dilation;
+int64_t WinogradLoops::tiles_in_block_row() const {
+    return ceil_div(width, int64_t{kernel[1].outputs()} * kernel[1].dilation) * kernel[1].dilation * kernel[0].dilation;
 }
 
-WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& outputs, const Target& target) {
-    const int64_t rows = loops.block_rows(outputs), planes = loops.planes * loops.images;
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target) {
+    const int64_t rows = loops.block_rows(), planes = loops.planes * loops.images;
     struct Choice {
         WinogradWalk walk;
         double time;
@@ -212,8 +224,8 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
     for (int64_t strip = loops.is_open ? ceil_div(rows, 2) : rows; strip >= 1; --strip) {
         const int64_t strips = ceil_div(rows, strip);
         if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
-        const StripCycles cycles = strip_cycles(loops, outputs, strip, target);
-        const StripCycles last = strip_cycles(loops, outputs, rows - (strips - 1) * strip, target);
+        const StripCycles cycles = strip_cycles(loops, strip, target);
+        const StripCycles last = strip_cycles(loops, rows - (strips - 1) * strip, target);
         const double one = cycles.once + cycles.channels,
                      all = (one * static_cast<double>(strips - 1) + last.once + last.channels) *
                            static_cast<double>(loops.planes);
@@ -229,9 +241,9 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& out
                                  (cycles.channels / static_cast<double>(tiles_of_channels) + task_overhead);
             return (once + tiles) / one;
         });
-        choices.push_back(
-            {{outputs, cycles.product, static_cast<int>(strip), channels_outermost, all > least_parallel_cycles, all},
-             all / used});
+        choices.push_back({{places_of_tile(loops.kernel), cycles.product, static_cast<int>(strip), channels_outermost,
+                            all > least_parallel_cycles, all},
+                           all / used});
     }
     // What is hardly slower and needs less memory is better: of such walks the one with the smallest strip.
     constexpr double hardly = 1.05;
@@ -266,35 +278,65 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
            weight_cycles(loops, weight_bytes(loops, direct.products), level2_rate, policy);
 }
 
+namespace {
+
+/// Of tiles with transforms along both axes.
+std::vector<PerAxis> choices_of_places(const TiledKernel& kernel) {
+    std::vector<PerAxis> choices;
+    const auto has = [&](size_t axis, int places) { return kernel[axis].has_transforms(places); };
+    std::vector<int> numbers = {1};
+    numbers.insert(numbers.end(), winograd_places.begin(), winograd_places.end());
+    for (const int rows : numbers) {
+        for (const int columns : numbers) {
+            if (has(0, rows) && has(1, columns) && rows * columns <= most_places) choices.push_back({rows, columns});
+        }
+    }
+    return choices;
+}
+
+}  // namespace
+
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy,
                                             const Target& target) {
     if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
-    const auto walk_of = [&](const PerAxis& outputs) {
-        WinogradWalk walk = choose_winograd_walk(loops, outputs, target);
-        const int64_t places = product_of_axes(places_of_tile(outputs, loops.kernel)),
-                      bytes = weight_bytes(loops, places * loops.terms());
-        walk.cycles += weight_cycles(loops, bytes, read_rate(bytes), policy);
-        return walk;
-    };
-    if (policy.algorithm == ConvAlgorithm::winograd) return walk_of(loops.outputs(winograd_places.back()).value());
-    std::optional<WinogradWalk> best;
-    double least = direct_cycles(loops, policy, target);
+    const bool is_asked_for = policy.algorithm == ConvAlgorithm::winograd;
+    const double least = is_asked_for ? INFINITY : direct_cycles(loops, policy, target);
     WinogradLoops small = loops;
     small.height = loops.small[0], small.width = loops.small[1];
-    const double least_of_small = direct_cycles(small, policy, target);
-    for (const int places : winograd_places) {
-        const auto outputs = loops.outputs(places);
-        if (!outputs) continue;
-        const WinogradWalk walk = walk_of(*outputs);
+    const double least_of_small = is_asked_for ? INFINITY : direct_cycles(small, policy, target);
+    struct Choice {
+        WinogradWalk walk;
+        int64_t weights;  // bytes
+    };
+    std::vector<Choice> choices;
+    for (const PerAxis& places : choices_of_places(loops.kernel)) {
+        const WinogradLoops tiled = loops.with_places(places);
+        WinogradWalk walk = choose_winograd_walk(tiled, target);
+        const int64_t weights = weight_bytes(loops, product_of_axes(places) * tiled.terms());
+        walk.cycles += weight_cycles(loops, weights, read_rate(weights), policy);
         if (walk.cycles >= least) continue;
         // Of a small image most of a tile may lie outside, all the more where tiles lie between each other.
         constexpr double most_loss = 1.5;
-        if (loops.is_open && choose_winograd_walk(small, *outputs, target).cycles > most_loss * least_of_small)
+        if (loops.is_open &&
+            choose_winograd_walk(small.with_places(places), target).cycles > most_loss * least_of_small)
             continue;
-        least = walk.cycles;
-        best = walk;
+        choices.push_back({walk, weights});
     }
-    return best;
+    if (choices.empty()) return {};
+    // What is hardly slower and has fewer weights, which rounds less, is better; then what is taller, as the loop over
+    // a tile's rows ends where an image does.
+    constexpr double hardly = 1.03;
+    const auto by_time = [](const Choice& a, const Choice& b) { return a.walk.cycles < b.walk.cycles; };
+    const double enough = std::min_element(choices.begin(), choices.end(), by_time)->walk.cycles * hardly;
+    choices.erase(std::remove_if(choices.begin(), choices.end(),
+                                 [&](const Choice& choice) { return choice.walk.cycles > enough; }),
+                  choices.end());
+    return std::min_element(choices.begin(), choices.end(),
+                            [](const Choice& a, const Choice& b) {
+                                return std::make_tuple(a.weights, -a.walk.places[0]) <
+                                       std::make_tuple(b.weights, -b.walk.places[0]);
+                            })
+        ->walk;
 }
 
 }  // namespace onnx2halide

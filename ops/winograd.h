@@ -24,35 +24,42 @@ struct ConvPolicy {
     double weight_rate = memory_rate;  // bytes a cycle at which weights come from where they wait between runs
 };
 
-/// Places along each axis of the tiles for which there are transforms; the more, the more they round.
-inline constexpr std::array winograd_places = {4, 6};
+/// Places along an axis of the tiles for which there are transforms; the more, the more they round.
+inline constexpr std::array winograd_places = {4, 6, 8};
+/// Of a whole tile: those of 8 x 8 would round four times as much as those of 6 x 6.
+inline constexpr int most_places = 8 * 6;
 
 /// Numbers along the axis of rows and along that of columns.
 using PerAxis = std::array<int, 2>;
 
-/// The taps of a kernel along one axis. Of stride s each s-th tap from one of the first s on makes a kernel of stride 1
-/// over every s-th element, a phase; phases of more than 5 taps are cut into as many taps as make up for it with the
-/// fewest products. The results of these parts are added up; the last ones may reach beyond the kernel.
+/// The taps of a kernel along one axis, and the tiles along it. Of stride s each s-th tap from one of the first s on
+/// makes a kernel of stride 1 over every s-th element, a phase; phases are cut into as many taps as a tile takes with
+/// the fewest products. The results of these parts are added up; the last ones may reach beyond the kernel.
 struct KernelAxis {
     int kernel = 1, stride = 1, dilation = 1;
+    int places = 1;  // of a tile; 1 where nothing is transformed
 
     int phases() const { return std::min(stride, kernel); }
+    /// Of the longest phase.
+    int taps_of_phase() const { return (kernel + stride - 1) / stride; }
     /// Of a part.
     int taps() const;
     int parts() const;
-    /// Places of a tile with so many outputs, and outputs of one with so many places: 1 of a part of one tap.
-    int places(int outputs) const { return outputs + taps() - 1; }
-    int outputs(int places) const { return taps() == 1 ? 1 : places - (taps() - 1); }
+    /// Of a tile.
+    int outputs() const { return places - (taps() - 1); }
+    /// Whether there are transforms to so many places: to 1 where phases are of one tap.
+    bool has_transforms(int places) const;
 };
 
 /// A kernel along rows and along columns; a signal's one axis is that of rows.
 using TiledKernel = std::array<KernelAxis, 2>;
-/// The places of a tile with so many outputs.
-PerAxis places_of_tile(const PerAxis& outputs, const TiledKernel& kernel);
+PerAxis places_of_tile(const TiledKernel& kernel);
+PerAxis outputs_of_tile(const TiledKernel& kernel);
 
 /// Of so many spatial axes those in front of rows and columns, along which there are no tiles.
 size_t plane_axes(size_t spatial_axes);
-TiledKernel tiled_kernel(const Window& window);
+/// With tiles of so many places.
+TiledKernel tiled_kernel(const Window& window, const PerAxis& places);
 
 /// Whether there is Winograd's algorithm for a convolution: of a kernel whose parts have several taps along rows or
 /// columns, no stride together with a dilation, and groups with so many channels of the output, of which blocks of
@@ -65,9 +72,9 @@ bool has_winograd(const Window& window, int64_t groups, int64_t channels);
 /// inputs for each of them. Where taps are d elements apart, a tile's elements are so, too, and d tiles lie between
 /// each other along an axis: a block.
 struct WinogradLoops {
-    int64_t inputs, channels;       // channels of the input and of the output, of a group
-    int64_t height = 1, width = 1;  // of the output; an estimate where it is open
-    TiledKernel kernel;
+    int64_t inputs, channels;            // channels of the input and of the output, of a group
+    int64_t height = 1, width = 1;       // of the output; an estimate where it is open
+    TiledKernel kernel;                  // with no places yet, until some are chosen
     int64_t planes = 1, plane_taps = 1;  // of the output and of the kernel, along the other axes of a volume
     int64_t groups;
     int64_t images = 1;        // the batch
@@ -78,6 +85,8 @@ struct WinogradLoops {
     /// Of one image.
     WinogradLoops(const Window& window, int64_t groups, int64_t inputs, int64_t channels);
 
+    /// These loops with tiles of so many places.
+    WinogradLoops with_places(const PerAxis& places) const;
     /// Input channels of a group, for each part of the kernel and each tap along a volume's other axes.
     int64_t terms() const;
     /// The channels of inputs that are transformed: of fewer than a vector holds as many, a power of two, that they
@@ -85,16 +94,14 @@ struct WinogradLoops {
     int64_t transformed_inputs(const Target& target) const;
     /// How many phases along columns share vectors with so few channels, in memory behind each other; else 1.
     int phases_in_vector(const Target& target) const;
-    /// Of a tile with so many places along axes of several taps; nothing where that leaves fewer than two outputs.
-    std::optional<PerAxis> outputs(int places) const;
     /// Rows of blocks, and the tiles of one such row.
-    int64_t block_rows(const PerAxis& outputs) const;
-    int64_t tiles_in_block_row(const PerAxis& outputs) const;
+    int64_t block_rows() const;
+    int64_t tiles_in_block_row() const;
 };
 
 /// How the tiles are walked.
 struct WinogradWalk {
-    PerAxis outputs;          // of a tile
+    PerAxis places;           // of a tile
     ConvTile product;         // of the matrix products: its pixels are tiles
     int strip;                // rows of blocks in a parallel task; of an open image, of one as large as estimated
     bool channels_outermost;  // one strip for a plane: tasks are tiles of output channels
@@ -102,9 +109,9 @@ struct WinogradWalk {
     double cycles;  // estimated, of one image on one core
 };
 
-/// The fastest walk for tiles of so many outputs; its cycles are those of weights that stay in the nearest cache that
+/// The fastest walk for tiles of the loops' places; its cycles are those of weights that stay in the nearest cache that
 /// holds them.
-WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const PerAxis& outputs, const Target& target);
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target);
 
 /// Cycles of the direct convolution of one image on one core, with those in which its weights come.
 double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);

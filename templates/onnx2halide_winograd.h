@@ -1,6 +1,7 @@
 // Winograd's transforms as Halide functions.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -10,67 +11,100 @@ using namespace Halide;
 
 /// Winograd's minimal filtering: M outputs of a filter of K taps from M + K - 1 products, one for each of as many places. Each function is a
 /// transform along one axis: its result at place `i` from the elements that `at` gives. Inputs and filter are polynomials that are
-/// multiplied by their values at 0, at pairs of points and at infinity. For 4 places the pair is ±1. For 6 places the pairs are ±1/√2 and
-/// ±√2: their products are as cheap as those of the usual ±1 and ±2, and half as far from the exact result. Along an axis of one tap there
-/// is one place, and nothing is transformed.
+/// multiplied by their values at 0, at pairs of points ±p and at infinity, the first place, the pairs and the last one. Along an axis of one
+/// place nothing is transformed.
 namespace winograd {
 
 using Elements = std::function<Expr(int)>;
 
-constexpr float near_point = 0.70710678f, far_point = 1.41421356f;
-constexpr float near_square = 0.5f, far_square = 2.0f;
+/// The squares of the points of a tile with so many places. The product of all is 1. For 6 places the usual ±1 and ±2 are as cheap, but
+/// twice as far from the exact result.
+inline std::vector<float> squares(int places) {
+    if (places == 4) return {1};
+    if (places == 6) return {0.5f, 2};
+    return {0.25f, 1, 4};
+}
+
+constexpr int no_pair = -1;
+
+/// The coefficients of (x - s1) (x - s2) … over all squares, or all but that of one pair: first that of the lowest power.
+inline std::vector<float> product(const std::vector<float> &squares, int left_out = no_pair) {
+    std::vector<float> factors = {1};
+    for (int pair = 0; pair < int(squares.size()); ++pair) {
+        if (pair == left_out) continue;
+        factors.push_back(0);
+        for (size_t power = factors.size() - 1; power > 0; --power) factors[power] = factors[power - 1] - squares[pair] * factors[power];
+        factors[0] *= -squares[pair];
+    }
+    return factors;
+}
+
+/// Every second element from the first on times a factor each.
+inline Expr every_second(const std::vector<float> &factors, int first, const Elements &at) {
+    Expr sum = factors.back() * at(first + 2 * int(factors.size()) - 2);
+    for (size_t i = factors.size() - 1; i-- > 0;) sum = sum + factors[i] * at(first + 2 * int(i));
+    return sum;
+}
+
+/// The powers of a number from the first on.
+inline std::vector<float> powers(float number, int count) {
+    std::vector<float> result;
+    for (float power = 1; count-- > 0; power *= number) result.push_back(power);
+    return result;
+}
 
 template<int places>
 Expr input(Expr i, const Elements &at) {
-    static_assert(places == 1 || places == 4 || places == 6);
+    static_assert(places == 1 || places == 4 || places == 6 || places == 8);
     if (places == 1) return at(0);
-    if (places == 4) return mux(i, {at(0) - at(2), at(1) + at(2), at(2) - at(1), at(3) - at(1)});
-    Expr d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4);
-    Expr near_even = d4 - 2.0f * d2, near_odd = near_point * (d3 - 2.0f * d1);
-    Expr far_even = d4 - 0.5f * d2, far_odd = far_point * (d3 - 0.5f * d1);
-    return mux(i, {at(0) + d4 - 2.5f * d2, near_even + near_odd, near_even - near_odd, far_even + far_odd, far_even - far_odd,
-                   d1 + at(5) - 2.5f * d3});
-}
-
-/// Every second of a filter's taps from the first on, times powers of the square of a point.
-template<int taps>
-Expr every_second(int first, float square, const Elements &at) {
-    Expr sum = at(first);
-    float power = square;
-    for (int tap = first + 2; tap < taps; tap += 2, power *= square) sum = sum + power * at(tap);
-    return sum;
+    const std::vector<float> squares = winograd::squares(places), all = product(squares);
+    std::vector<float> first = all;
+    for (float &factor : first) factor *= all[0];  // which is 1 or -1
+    std::vector<Expr> results = {every_second(first, 0, at)};
+    for (int pair = 0; pair < int(squares.size()); ++pair) {
+        const std::vector<float> others = product(squares, pair);
+        Expr even = every_second(others, 2, at), odd = std::sqrt(squares[pair]) * every_second(others, 1, at);
+        results.push_back(even + odd);
+        results.push_back(even - odd);
+    }
+    results.push_back(every_second(all, 1, at));
+    return mux(i, results);
 }
 
 template<int taps, int places>
 Expr filter(Expr i, const Elements &at) {
-    static_assert(places == 1 ? taps == 1 : taps >= 2 && taps < places && (places == 4 || places == 6));
+    static_assert(places == 1 ? taps == 1 : taps >= 2 && taps < places && (places == 4 || places == 6 || places == 8));
     if (places == 1) return at(0);
-    Expr first = at(0), last = at(taps - 1);
-    if (places == 4) {
-        Expr even = every_second<taps>(0, 1, at), odd = every_second<taps>(1, 1, at);
-        return mux(i, {first, 0.5f * (even + odd), 0.5f * (even - odd), last});
+    const std::vector<float> squares = winograd::squares(places);
+    std::vector<Expr> results = {at(0)};
+    for (int pair = 0; pair < int(squares.size()); ++pair) {
+        const float square = squares[pair];
+        float divisor = 2 * square;
+        for (int other = 0; other < int(squares.size()); ++other) divisor *= other == pair ? 1 : square - squares[other];
+        Expr even = every_second(powers(square, (taps + 1) / 2), 0, at) / divisor;
+        Expr odd = std::sqrt(square) * every_second(powers(square, taps / 2), 1, at) / divisor;
+        results.push_back(even + odd);
+        results.push_back(even - odd);
     }
-    Expr near_even = every_second<taps>(0, near_square, at) / -1.5f, near_odd = near_point * every_second<taps>(1, near_square, at) / -1.5f;
-    Expr far_even = every_second<taps>(0, far_square, at) / 6.0f, far_odd = far_point * every_second<taps>(1, far_square, at) / 6.0f;
-    return mux(i, {first, near_even + near_odd, near_even - near_odd, far_even + far_odd, far_even - far_odd, last});
+    results.push_back(at(taps - 1));
+    return mux(i, results);
 }
 
 template<int outputs, int places>
 Expr output(Expr i, const Elements &at) {
-    static_assert(places == 1 ? outputs == 1 : outputs >= 2 && outputs < places && (places == 4 || places == 6));
+    static_assert(places == 1 ? outputs == 1 : outputs >= 2 && outputs < places && (places == 4 || places == 6 || places == 8));
     if (places == 1) return at(0);
-    Expr near_sum = at(1) + at(2), near_difference = at(1) - at(2);
+    const std::vector<float> squares = winograd::squares(places);
     std::vector<Expr> results;
-    if (places == 4) {
-        for (int power = 0; power < outputs; ++power) results.push_back(power % 2 == 0 ? near_sum : near_difference);
-    } else {
-        Expr far_sum = at(3) + at(4), far_difference = at(3) - at(4);
-        float near_power = 1, far_power = 1;
-        for (int power = 0; power < outputs; power += 2, near_power *= near_square, far_power *= far_square) {
-            results.push_back(near_power * near_sum + far_power * far_sum);
-            results.push_back(near_power * near_point * near_difference + far_power * far_point * far_difference);
+    for (int power = 0; power < outputs; ++power) {
+        Expr result;
+        for (int pair = 0; pair < int(squares.size()); ++pair) {
+            const float even_power = powers(squares[pair], power / 2 + 1).back();
+            Expr plus = at(1 + 2 * pair), minus = at(2 + 2 * pair);
+            Expr term = power % 2 == 0 ? even_power * (plus + minus) : even_power * std::sqrt(squares[pair]) * (plus - minus);
+            result = pair == 0 ? term : result + term;
         }
-        results.resize(outputs);
+        results.push_back(result);
     }
     results.front() = at(0) + results.front();
     results.back() = results.back() + at(places - 1);

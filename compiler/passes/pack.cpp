@@ -49,17 +49,17 @@ void become(Node& conv, const std::string& op_type, int64_t channels) {
     conv.attributes["output_channels"] = channels;
 }
 
-void pack_winograd(Graph& graph, Node& conv, const PerAxis& outputs_of_tile) {
+void pack_winograd(Graph& graph, Node& conv, const PerAxis& places_of_tile) {
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
-    const std::vector<int64_t> kernel = kernel_shape(type), outputs(outputs_of_tile.begin(), outputs_of_tile.end());
+    const std::vector<int64_t> kernel = kernel_shape(type), places(places_of_tile.begin(), places_of_tile.end());
     const std::vector<int64_t> strides = spatial_attribute(conv, "strides", kernel.size());
     Value* packed = add_packing(graph, &conv, "PackWinogradWeights", weights,
-                                {{"outputs", outputs}, {"kernel_shape", kernel}, {"strides", strides}});
+                                {{"places", places}, {"kernel_shape", kernel}, {"strides", strides}});
     graph.set_input(&conv, 1, packed);
     become(conv, "WinogradConv", *type.shape[0].constant());
     conv.attributes["kernel_shape"] = kernel;
-    conv.attributes["outputs"] = outputs;
+    conv.attributes["places"] = places;
 }
 
 void pack_direct(Graph& graph, Node& conv, const Target& target) {
@@ -90,7 +90,7 @@ void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy&
     // Transforming weights takes longer than Winograd's algorithm saves.
     const auto loops = is_compile_time_constant(conv.inputs[1]) ? winograd_loops(conv) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
-    walk ? pack_winograd(graph, conv, walk->outputs) : pack_direct(graph, conv, target);
+    walk ? pack_winograd(graph, conv, walk->places) : pack_direct(graph, conv, target);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ public:
         dense(conv2_B, {32});
         dense(relu2, {32, 8, 8, 1});
 
-        // Node 3  conv2 = WinogradConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, outputs 4, pads 1
+        // Node 3  conv2 = WinogradConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, pads 1, places 6
         conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, 0.0f, {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
 
         // Tile t has 4 x 4 outputs, and 6 x 6 inputs; there are 2 in a row.

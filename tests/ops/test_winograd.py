@@ -87,6 +87,8 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((1, 1, 1, 1), {}),
         ((64, 64, 56, 56), {"residual": True}),
         ((160, 96, 3, 40), {"batch": 2}),
+        ((128, 128, 28, 28), {}),  # tiles of 8 x 6 places
+        ((48, 32, 40, 56), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
         ((256, 256, 14, 14), {}),  # more weights than inputs: tiles of channels are outermost
         ((512, 512, 7, 7), {}),
         ((32, 32, 9, 12), {"group": 2}),

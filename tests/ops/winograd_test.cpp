@@ -1,0 +1,53 @@
+#include "ops/winograd.h"
+
+#include <catch2/catch.hpp>
+
+using namespace onnx2halide;
+
+namespace {
+
+KernelAxis axis(int kernel, int stride, int places) { return {kernel, stride, 1, places}; }
+
+/// Of a square kernel that keeps an image's size.
+WinogradLoops square(int64_t kernel, int64_t inputs, int64_t channels, int64_t size) {
+    const WindowAxis one{kernel, 1, 1, kernel / 2, kernel / 2, size, size};
+    return WinogradLoops({one, one}, 1, inputs, channels);
+}
+
+}  // namespace
+
+TEST_CASE("Kernels are cut into the taps that a tile takes with the fewest products", "[winograd]") {
+    const auto is = [](const KernelAxis& axis, int taps, int parts, int outputs) {
+        CHECK(axis.taps() == taps);
+        CHECK(axis.parts() == parts);
+        CHECK(axis.outputs() == outputs);
+    };
+    is(axis(3, 1, 4), 3, 1, 2);
+    is(axis(3, 1, 8), 3, 1, 6);
+    is(axis(5, 1, 6), 5, 1, 2);
+    is(axis(5, 1, 8), 5, 1, 4);
+    is(axis(7, 1, 6), 4, 2, 3);
+    is(axis(7, 1, 8), 4, 2, 5);
+    is(axis(7, 2, 6), 4, 2, 3);  // phases of 4 and of 3 taps
+    is(axis(11, 1, 6), 4, 3, 3);
+    // Without transforms an output is a tile.
+    is(axis(1, 1, 1), 1, 1, 1);
+    is(axis(2, 2, 1), 1, 2, 1);
+    CHECK_FALSE(axis(1, 1, 1).has_transforms(4));
+    CHECK_FALSE(axis(3, 1, 1).has_transforms(1));
+    CHECK_FALSE(axis(3, 1, 1).has_transforms(5));
+}
+
+TEST_CASE("Tiles are as large as images and kernels pay for", "[winograd]") {
+    const auto target = Target::parse("x86-64-linux-avx512_skylake");
+    const auto places = [&](const WinogradLoops& loops) {
+        const PerAxis places = choose_winograd(loops, {}, target).value().places;
+        return places[0] * places[1];
+    };
+    CHECK(places(square(3, 64, 64, 8)) <= 6 * 6);
+    CHECK(places(square(3, 64, 64, 224)) == most_places);
+    CHECK(places(square(5, 96, 96, 27)) == most_places);
+    // What is asked for is taken though it is slower.
+    CHECK_FALSE(choose_winograd(square(3, 1, 1, 4), {}, target));
+    CHECK(choose_winograd(square(3, 1, 1, 4), {ConvAlgorithm::winograd}, target));
+}
