@@ -299,8 +299,10 @@ std::vector<PerAxis> choices_of_places(const TiledKernel& kernel) {
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy,
                                             const Target& target) {
     if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
+    // What is hardly slower, has fewer weights and rounds less is better.
+    constexpr double hardly = 1.05;
     const bool is_asked_for = policy.algorithm == ConvAlgorithm::winograd;
-    const double least = is_asked_for ? INFINITY : direct_cycles(loops, policy, target);
+    const double enough = is_asked_for ? INFINITY : direct_cycles(loops, policy, target) / hardly;
     WinogradLoops small = loops;
     small.height = loops.small[0], small.width = loops.small[1];
     const double least_of_small = is_asked_for ? INFINITY : direct_cycles(small, policy, target);
@@ -314,7 +316,7 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
         WinogradWalk walk = choose_winograd_walk(tiled, target);
         const int64_t weights = weight_bytes(loops, product_of_axes(places) * tiled.terms());
         walk.cycles += weight_cycles(loops, weights, read_rate(weights), policy);
-        if (walk.cycles >= least) continue;
+        if (walk.cycles > enough) continue;
         // Of a small image most of a tile may lie outside, all the more where tiles lie between each other.
         constexpr double most_loss = 1.5;
         if (loops.is_open &&
@@ -323,14 +325,12 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
         choices.push_back({walk, weights});
     }
     if (choices.empty()) return {};
-    // What is hardly slower and has fewer weights, which rounds less, is better; then what is taller, as the loop over
-    // a tile's rows ends where an image does.
-    constexpr double hardly = 1.03;
     const auto by_time = [](const Choice& a, const Choice& b) { return a.walk.cycles < b.walk.cycles; };
-    const double enough = std::min_element(choices.begin(), choices.end(), by_time)->walk.cycles * hardly;
-    choices.erase(std::remove_if(choices.begin(), choices.end(),
-                                 [&](const Choice& choice) { return choice.walk.cycles > enough; }),
-                  choices.end());
+    const double most = std::min_element(choices.begin(), choices.end(), by_time)->walk.cycles * hardly;
+    choices.erase(
+        std::remove_if(choices.begin(), choices.end(), [&](const Choice& choice) { return choice.walk.cycles > most; }),
+        choices.end());
+    // Then what is taller, as the loop over a tile's rows ends where an image does.
     return std::min_element(choices.begin(), choices.end(),
                             [](const Choice& a, const Choice& b) {
                                 return std::make_tuple(a.weights, -a.walk.places[0]) <
