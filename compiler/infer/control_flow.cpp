@@ -10,6 +10,7 @@
 #include "compiler/infer/batched_scan.h"
 #include "compiler/infer/branch_ranks.h"
 #include "compiler/infer/infer.h"
+#include "compiler/infer/steady_states.h"
 #include "ops/control_flow.h"
 
 namespace onnx2halide {
@@ -328,9 +329,9 @@ std::vector<TensorType> infer_body(Node& node) {
     }
     while (true) {
         node.attributes["body"] = clone(*std::get<std::shared_ptr<Graph>>(pristine));
-        const Repetition repetition(node);
-        type_inputs(node, repetition, types);
-        infer_types(*repetition.body);
+        type_inputs(node, Repetition(node), types);
+        infer_types(node.graph("body"));
+        const Repetition repetition(node);  // with the outputs that inference has put in place of the body's
         bind_outside(repetition.captures, repetition.captured);
         bool is_wider = false;
         for (size_t i = 0; i < types.size(); ++i)
@@ -340,6 +341,7 @@ std::vector<TensorType> infer_body(Node& node) {
 }
 
 bool infer_repetition(Graph& graph, Node& node) {
+    capture_steady_states(graph, node);
     if (node.op_type == "Scan") normalise_scan_axes(graph, node);
     const bool is_scan = node.op_type == "Scan";
     if (is_scan && scan_turns(Repetition(node)).is(1) && node.integers("scan_output_axes", {}).empty())

@@ -73,6 +73,31 @@ CAPTURED_AXES = """g (float[n,3] x, int64 turns) => (float[m,3] y, float[k,3] su
     }>
 }"""
 
+# What turns only pass on, as the weights and the axes, is known inside as it is outside, also in a loop in the loop.
+STEADY = """g (float[n,3] x, float[3,3] w, int64 turns) => (float[m,3] y, float[3,3] w_out, float[p,3] w_all, float[n,3] z, float[3,3] w_last) {
+    goes = Constant <value = bool {1}> ()
+    axes = Constant <value_ints = [0]> ()
+    axes_out, y, w_out, w_all = Loop (turns, goes, axes, x, w) <body = turn (int64 i, bool on, int64[1] a, float[j,3] s, float[3,3] v)
+        => (bool on_out, int64[1] a_out, float[l,3] s_out, float[3,3] v_out, float[3] row) {
+        on_out = Identity (on)
+        v_out = Identity (v)
+        a_out, sum = Loop (turns, on, a, s) <body = inner (int64 k, bool on_2, int64[1] a_2, float[q,3] s_2) => (bool on_3, int64[1] a_3, float[t,3] s_3) {
+            on_3 = Identity (on_2)
+            a_3 = Identity (a_2)
+            total = ReduceSum (s_2, a_2)
+            s_3 = Add (s_2, total)
+        }>
+        product = MatMul (sum, v)
+        scaled = Tanh (product)
+        s_out = Concat <axis = 0> (scaled, s)
+        row = ReduceSum <keepdims = 0> (v, a_out)
+    }>
+    w_last, z = Scan <num_scan_inputs = 1, body = step (float[3,3] u, float[3] r) => (float[3,3] u_out, float[3] r_out) {
+        u_out = Identity (u)
+        r_out = MatMul (r, u)
+    }> (w_out, x)
+}"""
+
 # Sizes in bodies are elements of what the graph outside computes, of which the body has a view.
 CAPTURED_SIZES = """g (float[n] x, float[m] q, bool choice) => (float[j] chosen, float[turns,k] all) {
     sum = ReduceSum (x)
@@ -103,6 +128,7 @@ CASES = {
     "growing": (GROWING, [{"a": random(n, m), "b": random(p, q), "turns": np.array(turns)} for n, m, p, q, turns in ((2, 3, 1, 4, 3), (1, 1, 2, 2, 1), (3, 1, 2, 5, 2))]),
     "steps": (STEPS, [{"x": random(*shape)} for shape in ((2, 3), (1, 1), (4, 7))]),
     "captured axes": (CAPTURED_AXES, [{"x": random(n, 3), "turns": np.array(turns)} for n, turns in ((2, 3), (1, 1))]),
+    "steady": (STEADY, [{"x": random(n, 3), "w": random(3, 3), "turns": np.array(turns)} for n, turns in ((2, 2), (1, 0), (4, 1))]),
     "captured sizes": (CAPTURED_SIZES, [{"x": np.ones(n, np.float32), "q": random(7), "choice": np.array(choice)} for n, choice in ((3, True), (3, False), (6, True))]),
     "until": (UNTIL, [{"x": random(n), "limit": np.float32(limit), "whole": np.array(whole)} for n, limit, whole in ((4, 9, True), (5, 9, False), (7, 1000, True), (1, 0, True))]),
 }  # fmt: skip

@@ -1,0 +1,57 @@
+#include "compiler/infer/steady_states.h"
+
+#include "ops/control_flow.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// What a value is a copy of.
+const Value* source_of(const Value* value) {
+    while (value && value->producer && value->producer->domain.empty() && value->producer->op_type == "Identity")
+        value = value->producer->inputs[0];
+    return value;
+}
+
+template <typename T>
+T take_out(std::vector<T>& all, size_t i) {
+    T taken = all[i];
+    all.erase(all.begin() + static_cast<int64_t>(i));
+    return taken;
+}
+
+void capture(Graph& graph, Node& node, size_t state) {
+    const bool is_loop = node.op_type == "Loop";
+    Graph& body = node.graph("body");
+    const size_t input = state + (is_loop ? 2 : 0), output = state + (is_loop ? 1 : 0);
+    Value* outer = take_out(node.inputs, input);
+    node.inputs.push_back(outer);
+    body.inputs.push_back(take_out(body.inputs, input));
+    take_out(body.outputs, output);
+    take_out(body.output_names, output);
+    if (Value* result = take_out(node.outputs, state)) {
+        result->producer = nullptr;
+        if (!outer->declared) outer->declared = result->declared;
+        graph.replace_uses(result, outer);
+    }
+    node.attributes["captures"] = node.integer("captures", 0) + 1;
+}
+
+}  // namespace
+
+void capture_steady_states(Graph& graph, Node& node) {
+    // A value that passes through a loop of the body as it is may be steady outside, too.
+    for (Graph* inner : node.subgraphs()) {
+        for (const auto& each : inner->nodes()) {
+            if (is_control_flow(*each)) capture_steady_states(*inner, *each);
+        }
+    }
+    if (!is_repetition(node) || (node.op_type == "Scan" && node.version == 8)) return;
+    const Repetition repetition(node);
+    for (size_t i = repetition.states.size(); i-- > 0;) {
+        const bool is_steady = source_of(repetition.state_outputs[i]) == repetition.state_inputs[i];
+        if (repetition.states[i] && is_steady) capture(graph, node, i);
+    }
+}
+
+}  // namespace onnx2halide
