@@ -135,6 +135,13 @@ std::vector<Value*> expand_add(Expansion& expansion) {
     return {quantised(expansion, sum, 6, expansion.input(0)->checked_type().element)};
 }
 
+/// The condition comes first.
+std::vector<Value*> expand_where(Expansion& expansion) {
+    Value *x = dequantised(expansion, "x_real", 1), *y = dequantised(expansion, "y_real", 4);
+    Value* chosen = expansion.add("real", {"Where", 16, {expansion.input(0), x, y}});
+    return {quantised(expansion, chosen, 7, expansion.input(1)->checked_type().element)};
+}
+
 std::vector<Value*> expand_dynamic_quantize_linear(Expansion& expansion) {
     const DynamicallyQuantised result = quantised_dynamically(expansion, expansion.input(0));
     return {result.y, result.scale, result.zero_point};
@@ -166,6 +173,7 @@ std::vector<Operator> quantised_operators() {
         {"QLinearLeakyRelu", 1, make_composite<expand_leaky_relu>, domain},
         {"QLinearSigmoid", 1, make_composite<expand_sigmoid>, domain},
         {"QLinearSoftmax", 1, make_composite<expand_softmax>, domain},
+        {"QLinearWhere", 1, make_composite<expand_where>, domain},
     };
     rows.insert(rows.end(), std::begin(more), std::end(more));
     return rows;

@@ -24,8 +24,9 @@ std::string type_name(int type) {
 
 std::vector<ExpandedOperator> sorted_rows() {
     std::vector<ExpandedOperator> rows;
-    for (const auto family : {activation_expansions, normalisation_expansions, attention_expansions,
-                              grouped_attention_expansions, fused_expansions, recurrent_expansions}) {
+    for (const auto family :
+         {activation_expansions, normalisation_expansions, attention_expansions, grouped_attention_expansions,
+          fused_expansions, recurrent_expansions, precursor_expansions}) {
         const std::vector<ExpandedOperator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

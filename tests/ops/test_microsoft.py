@@ -302,7 +302,37 @@ def grouped_attention():
     yield Fused("GroupQueryAttention", [*rows(5), None, None, int32(4, 4), np.int32(5)], heads, (0, 1, 2))
 
 
-FAMILIES = (rotary, attention, quantised_attention, multi_head_attention, grouped_attention, activations, normalisations, embeddings, convolutions, products, few_bits)
+def precursors():
+    """Operators that ONNX has by now."""
+    for dtype in ("uint8", "int8", "uint16", "int16"):
+        zero, integers = np.dtype(dtype).type(99), x(3, 17, dtype=dtype, between=(0, 99))
+        yield Fused("QuantizeLinear", [x(3, 17), np.float32(0.02), zero], opset=13)
+        yield Fused("DequantizeLinear", [integers, np.float32(0.02), zero], opset=13)
+        for axis in (0, 1):
+            zeros = constant((3, 17)[axis], dtype=dtype)
+            scales = np.abs(constant(zeros.size)) + np.float32(0.1)
+            yield Fused("QuantizeLinear", [x(3, 17), scales, zeros], {"axis": axis})
+            yield Fused("DequantizeLinear", [integers, scales, zeros], {"axis": axis})
+    for upper in (0, 1):
+        yield Fused("Trilu", [x(2, 5, 7), np.int64(-1)], {"upper": upper})
+        yield Fused("Trilu", [x(2, 5, 7)], {"upper": upper})
+    yield Fused("GatherND", [x(5, 7, 3), np.array([[4, 2], [0, -1]])])
+    for axis in (0, 2, -1):
+        yield Fused("ExpandDims", [x(5, 7), np.int32(axis)])
+    for pads in (np.array([1, 0, 2, 3]), np.array([[1, 0, 2, 3]])):
+        yield Fused("Pad", [x(5, 7), pads, np.float32(0.5)])
+        yield Fused("Pad", [x(5, 7), pads], {"mode": "reflect"})
+    yield Fused("Range", [np.float32(1), np.float32(3), np.float32(0.25)])
+    yield Fused("Range", [np.int64(-2), np.int64(9)])
+    for mode in ("bilinear", "nearest", "bicubic"):
+        yield Fused("GridSample", [x(2, 3, 5, 7), x(2, 4, 6, 2, between=(-1.2, 1.2))], {"mode": mode, "padding_mode": "zeros"})
+    yield Fused("Unique", [Given(np.array([3, 1, 3, 2, 1, 9], np.float32))], {}, (0, 1, 2))
+    for metric in ("euclidean", "sqeuclidean"):
+        yield Fused("CDist", [x(5, 17), constant(9, 17)], {"metric": metric})
+        yield Fused("CDist", [x(5, 3), x(1, 3)], {"metric": metric})
+
+
+FAMILIES = (precursors, rotary, attention, quantised_attention, multi_head_attention, grouped_attention, activations, normalisations, embeddings, convolutions, products, few_bits)
 CASES = [case for family in FAMILIES for case in family()]
 
 

@@ -192,6 +192,9 @@ def microsoft_operators():
     yield microsoft("QLinearAveragePool", [i8(2, 9, 10, 17), f32(0.02), int8(3), f32(0.015), int8(2)], steps=1, kernel_shape=[3, 2], channels_last=1)
     yield microsoft("QLinearGlobalAveragePool", image, steps=1)
     yield microsoft("QLinearGlobalAveragePool", [i8(2, 9, 10, 17), f32(0.02), int8(3), f32(0.015), int8(2)], steps=1, channels_last=1)
+    condition = Input((3, 1), "bool")
+    yield microsoft("QLinearWhere", [condition, *a, *b, f32(0.03), uint8(110)], steps=1)
+    yield microsoft("QLinearWhere", [condition, i8(3, 17), f32(0.02), int8(5), i8(17), f32(0.03), int8(-2), f32(0.04), int8(1)], steps=1)
     for axis in (0, 1):
         yield microsoft("QLinearConcat", [f32(0.02), uint8(120), *a, u8(3, 17), f32(0.05), uint8(100)], steps=1, axis=axis)
 

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include "compiler/graph/error.h"
+#include "compiler/load/expansion.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Where ONNX's operator takes the same inputs and attributes.
+OperatorBody quantize_linear(const OperatorCall& call) {
+    OperatorBody body{{"x", "scale", "zero_point"}, {"y"}, {}};
+    body.add(fmt::format("y = QuantizeLinear{}(x, scale, zero_point)", call.passed_on({"axis"})));
+    return body;
+}
+
+OperatorBody dequantize_linear(const OperatorCall& call) {
+    OperatorBody body{{"x", "scale", "zero_point"}, {"y"}, {}};
+    body.add(fmt::format("y = DequantizeLinear{}(x, scale, zero_point)", call.passed_on({"axis"})));
+    return body;
+}
+
+OperatorBody trilu(const OperatorCall& call) {
+    OperatorBody body{{"x", "k"}, {"y"}, {}};
+    body.add(fmt::format("y = Trilu{}(x, k)", call.passed_on({"upper"})));
+    return body;
+}
+
+OperatorBody gather_nd(const OperatorCall&) {
+    return {{"data", "indices"}, {"output"}, "output = GatherND(data, indices)"};
+}
+
+/// The axis is a scalar.
+OperatorBody expand_dims(const OperatorCall&) {
+    OperatorBody body{{"x", "axis"}, {"y"}, {}};
+    body.add(R"(
+        row = Constant<value_ints = [1]>()
+        axis_row = Reshape(axis, row)
+        axes = Cast<to = 7>(axis_row)
+        y = Unsqueeze(x, axes))");
+    return body;
+}
+
+/// The pads may be a matrix of one row.
+OperatorBody pad(const OperatorCall& call) {
+    OperatorBody body{{"data", "pads", "value"}, {"output"}, {}};
+    body.add("row = Constant<value_ints = [-1]>()");
+    body.add("pads_row = Reshape(pads, row)");
+    body.add(fmt::format("output = Pad{}(data, pads_row, value)", call.passed_on({"mode"})));
+    return body;
+}
+
+/// The step may be omitted.
+OperatorBody range(const OperatorCall& call) {
+    OperatorBody body{{"start", "limit", "delta"}, {"y"}, {}};
+    if (!call.has_input(2)) body.add_scalar("one", 1.0f, "start");
+    body.add(fmt::format("y = Range(start, limit, {})", call.has_input(2) ? "delta" : "one"));
+    return body;
+}
+
+/// Modes have other names in ONNX since version 20.
+OperatorBody grid_sample(const OperatorCall& call) {
+    OperatorBody body{{"x", "grid"}, {"y"}, {}};
+    std::string mode = call.string("mode", "bilinear");
+    if (mode == "bilinear") mode = "linear";
+    if (mode == "bicubic") mode = "cubic";
+    body.add(fmt::format(R"(y = GridSample<mode = "{}", padding_mode = "{}", align_corners = {}>(x, grid))", mode,
+                         call.string("padding_mode", "zeros"), call.integer("align_corners", 0)));
+    return body;
+}
+
+/// Of a row: its elements in the order in which they come first, where each is among these, and how often it occurs.
+OperatorBody unique(const OperatorCall&) {
+    OperatorBody body{{"x"}, {"y", "idx", "counts"}, {}};
+    body.add("y, first, idx, counts = Unique<axis = 0, sorted = 0>(x)");
+    return body;
+}
+
+/// Distances between the rows of two matrices.
+OperatorBody cdist(const OperatorCall& call) {
+    OperatorBody body{{"a", "b"}, {"c"}, {}};
+    const std::string metric = call.string("metric", "sqeuclidean");
+    if (metric != "euclidean" && metric != "sqeuclidean")
+        throw CompileError("attribute metric is '{}', expected euclidean or sqeuclidean", metric);
+    body.add(R"(
+        columns = Constant<value_ints = [1]>()
+        rows = Constant<value_ints = [0]>()
+        last = Constant<value_ints = [2]>()
+        a_rows = Unsqueeze(a, columns)
+        b_rows = Unsqueeze(b, rows)
+        differences = Sub(a_rows, b_rows))");
+    body.add(
+        fmt::format("c = {}<keepdims = 0>(differences, last)", metric == "euclidean" ? "ReduceL2" : "ReduceSumSquare"));
+    return body;
+}
+
+}  // namespace
+
+std::vector<ExpandedOperator> precursor_expansions() {
+    return {
+        {"com.microsoft", "CDist", 1, cdist},
+        {"com.microsoft", "DequantizeLinear", 1, dequantize_linear},
+        {"com.microsoft", "ExpandDims", 1, expand_dims},
+        {"com.microsoft", "GatherND", 1, gather_nd},
+        {"com.microsoft", "GridSample", 1, grid_sample},
+        {"com.microsoft", "Pad", 1, pad},
+        {"com.microsoft", "QuantizeLinear", 1, quantize_linear},
+        {"com.microsoft", "Range", 1, range},
+        {"com.microsoft", "Trilu", 1, trilu},
+        {"com.microsoft", "Unique", 1, unique},
+    };
+}
+
+}  // namespace onnx2halide
