@@ -2,6 +2,8 @@
 
 #include <iterator>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include <fmt/ranges.h>
 #include <onnx/checker.h>
@@ -13,6 +15,7 @@
 #include "compiler/load/graph_builder.h"
 #include "compiler/load/model_file.h"
 #include "compiler/load/schema.h"
+#include "compiler/load/sort_nodes.h"
 #include "compiler/load/tensor.h"
 
 namespace onnx2halide {
@@ -51,40 +54,49 @@ void check_opsets(const onnx::ModelProto& model) {
     }
 }
 
-bool has_external_data(const onnx::ModelProto& model) {
-    for (const auto& tensor : model.graph().initializer()) {
-        if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return true;
-    }
-    return false;
-}
-
-/// Lets the checker pass outputs of which a model does not say what they are, as inference tells that: for its lifetime
-/// they are scalars.
-class TypedOutputs {
+/// What the checker gets to see. For its lifetime, outputs of which the model does not say what they are, as inference
+/// tells that, are scalars; and weights that lie in other files hold nothing, as the checker looks for these in the
+/// working folder.
+class CheckedGraph {
 public:
-    explicit TypedOutputs(onnx::GraphProto& graph) : graph_(graph), outputs_(graph.output()) {
+    explicit CheckedGraph(onnx::GraphProto& graph) : graph_(graph), outputs_(graph.output()) {
         for (auto& output : *graph.mutable_output()) {
             const auto kind = output.type().value_case();
             if (kind == onnx::TypeProto::VALUE_NOT_SET) output.mutable_type()->mutable_tensor_type()->set_elem_type(1);
             if (output.type().has_tensor_type()) output.mutable_type()->mutable_tensor_type()->mutable_shape();
         }
+        for (auto& tensor : *graph.mutable_initializer()) {
+            if (tensor.data_location() == onnx::TensorProto::EXTERNAL) set_aside(tensor);
+        }
     }
-    ~TypedOutputs() { graph_.mutable_output()->Swap(&outputs_); }
-    TypedOutputs(const TypedOutputs&) = delete;
+    ~CheckedGraph() {
+        graph_.mutable_output()->Swap(&outputs_);
+        for (auto& [tensor, original] : weights_) tensor->Swap(&original);
+    }
+    CheckedGraph(const CheckedGraph&) = delete;
 
 private:
     onnx::GraphProto& graph_;
     google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> outputs_;
+    std::vector<std::pair<onnx::TensorProto*, onnx::TensorProto>> weights_;
+
+    void set_aside(onnx::TensorProto& tensor) {
+        onnx::TensorProto empty;
+        empty.set_name(tensor.name());
+        empty.set_data_type(tensor.data_type());
+        empty.add_dims(0);
+        tensor.Swap(&empty);
+        weights_.emplace_back(&tensor, std::move(empty));
+    }
 };
 
 void check(onnx::ModelProto& model, const std::filesystem::path& path) {
-    // read_tensor says better than the checker which file is missing.
-    if (has_external_data(model)) {
-        for (const auto& tensor : model.graph().initializer()) read_tensor(tensor, path.parent_path());
+    for (const auto& tensor : model.graph().initializer()) {
+        if (tensor.data_location() == onnx::TensorProto::EXTERNAL) read_tensor(tensor, path.parent_path());
     }
     try {
-        const TypedOutputs typed(*model.mutable_graph());
-        has_external_data(model) ? onnx::checker::check_model(path.string()) : onnx::checker::check_model(model);
+        const CheckedGraph checked(*model.mutable_graph());
+        onnx::checker::check_model(model);
     } catch (const std::exception& error) {
         throw CompileError("rejected by ONNX's checker: {}", checker_message(error.what()));
     }
@@ -99,6 +111,7 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
         onnx::ModelProto proto = parse_model(bytes);
         name_nodes(*proto.mutable_graph());
         adopt_operators(proto);
+        sort_nodes(*proto.mutable_graph());
         check(proto, path);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
         inline_functions(proto);
