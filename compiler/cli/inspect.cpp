@@ -23,7 +23,7 @@ struct Arguments {
 
 /// `float32 [batch, 3, 224, 224]`
 std::string type_text(const TensorType& type) {
-    if (type.element == ElementType::undefined) return "no tensor";
+    if (type.element == ElementType::undefined) return "unknown";
     if (type.box) return type.text();
     std::vector<std::string> dims;
     for (const Dim& dim : type.shape) dims.push_back(dim.text());

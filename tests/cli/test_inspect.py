@@ -99,6 +99,15 @@ def test_what_is_no_tensor(onnx2halide, tmp_path):
     assert (done.returncode, done.stdout.splitlines()[1]) == (0, "input       x  sequence of float32 2x?")
 
 
+def test_output_without_a_type(onnx2halide, tmp_path):
+    for operator, status, text in (("Neg", 0, "float32 [2, 3]"), ("ImageDecoder", 1, "unknown")):
+        proto = model([node(operator, "x", "y")], [("x", FLOAT, [2, 3])], [("y", FLOAT, [2, 3])])
+        proto.graph.output[0].ClearField("type")
+        write(tmp_path, proto)
+        done = onnx2halide("inspect", "tiny.onnx")
+        assert (done.returncode, done.stdout.splitlines()[2]) == (status, f"output      y  {text}")
+
+
 def test_no_model(onnx2halide, tmp_path):
     (tmp_path / "tiny.onnx").write_bytes(b"")
     done = onnx2halide("inspect", "tiny.onnx")
