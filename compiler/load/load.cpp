@@ -16,7 +16,6 @@
 #include "compiler/load/model_file.h"
 #include "compiler/load/schema.h"
 #include "compiler/load/sort_nodes.h"
-#include "compiler/load/tensor.h"
 
 namespace onnx2halide {
 
@@ -56,7 +55,7 @@ void check_opsets(const onnx::ModelProto& model) {
 
 /// What the checker gets to see. For its lifetime, outputs of which the model does not say what they are, as inference
 /// tells that, are scalars; and weights that lie in other files hold nothing, as the checker looks for these in the
-/// working folder.
+/// working folder, and read_tensor says better what is wrong with them.
 class CheckedGraph {
 public:
     explicit CheckedGraph(onnx::GraphProto& graph) : graph_(graph), outputs_(graph.output()) {
@@ -65,9 +64,7 @@ public:
             if (kind == onnx::TypeProto::VALUE_NOT_SET) output.mutable_type()->mutable_tensor_type()->set_elem_type(1);
             if (output.type().has_tensor_type()) output.mutable_type()->mutable_tensor_type()->mutable_shape();
         }
-        for (auto& tensor : *graph.mutable_initializer()) {
-            if (tensor.data_location() == onnx::TensorProto::EXTERNAL) set_aside(tensor);
-        }
+        set_weights_aside(graph);
     }
     ~CheckedGraph() {
         graph_.mutable_output()->Swap(&outputs_);
@@ -80,7 +77,18 @@ private:
     google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> outputs_;
     std::vector<std::pair<onnx::TensorProto*, onnx::TensorProto>> weights_;
 
+    void set_weights_aside(onnx::GraphProto& graph) {
+        for (auto& tensor : *graph.mutable_initializer()) set_aside(tensor);
+        for (auto& node : *graph.mutable_node()) {
+            for (auto& attribute : *node.mutable_attribute()) {
+                if (attribute.has_t()) set_aside(*attribute.mutable_t());
+                if (attribute.has_g()) set_weights_aside(*attribute.mutable_g());
+            }
+        }
+    }
+
     void set_aside(onnx::TensorProto& tensor) {
+        if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
         onnx::TensorProto empty;
         empty.set_name(tensor.name());
         empty.set_data_type(tensor.data_type());
@@ -90,10 +98,7 @@ private:
     }
 };
 
-void check(onnx::ModelProto& model, const std::filesystem::path& path) {
-    for (const auto& tensor : model.graph().initializer()) {
-        if (tensor.data_location() == onnx::TensorProto::EXTERNAL) read_tensor(tensor, path.parent_path());
-    }
+void check(onnx::ModelProto& model) {
     try {
         const CheckedGraph checked(*model.mutable_graph());
         onnx::checker::check_model(model);
@@ -112,7 +117,7 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
         name_nodes(*proto.mutable_graph());
         adopt_operators(proto);
         sort_nodes(*proto.mutable_graph());
-        check(proto, path);
+        check(proto);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
         inline_functions(proto);
         return {path.filename().string(), sha256(bytes), build_graph(proto, path.parent_path(), options)};
