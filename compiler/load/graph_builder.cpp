@@ -132,7 +132,10 @@ private:
         for (const auto& name : proto.input()) node.inputs.push_back(name.empty() ? nullptr : resolve(name));
         for (const auto& attribute : proto.attribute()) add_attribute(node, attribute);
         add_graphs(node, proto);
-        for (const auto& name : proto.output()) node.outputs.push_back(name.empty() ? nullptr : new_output(name));
+        for (int i = 0; i < proto.output_size(); ++i) {
+            const std::string& name = proto.output(i);
+            node.outputs.push_back(name.empty() ? omitted_output(node, schema, i) : new_output(name));
+        }
         if (const auto constant = constant_of(node)) {
             node.outputs[0]->constant = constant;
             node.outputs[0]->type = constant->type();
@@ -169,6 +172,14 @@ private:
         const auto declared = declared_.find(name);
         if (declared != declared_.end()) value->declared = declared->second;
         return value;
+    }
+
+    /// What an operator makes whether or not a call asks for it, as the parts of a Split, is a value that nobody reads.
+    Value* omitted_output(const Node& node, const onnx::OpSchema* schema, size_t i) {
+        if (!schema || schema->outputs().empty() || !node.subgraphs().empty()) return nullptr;
+        const auto& formal = schema->outputs()[std::min(i, schema->outputs().size() - 1)];
+        if (formal.GetOption() == onnx::OpSchema::Optional) return nullptr;
+        return graph_->new_value(fmt::format("{}_unread_{}", node.name, i));
     }
 
     /// The graphs of an If, Loop or Scan. What they read of this graph becomes further inputs of the node, in the same
