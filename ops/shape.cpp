@@ -97,7 +97,7 @@ private:
         if (node.has("value_int"))
             return make_constant(ElementType::int64, {}, std::vector<int64_t>{node.integer("value_int")});
         if (node.has("value_ints")) return list(ElementType::int64, node.integers("value_ints"));
-        throw CompileError("its value is a sparse tensor, expected a dense one");
+        throw CompileError("has no value");
     }
 
     Constant constant_;

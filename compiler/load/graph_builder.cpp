@@ -74,6 +74,11 @@ private:
             value->type = constant.type();
             value->constant = std::move(constant);
         }
+        for (const auto& tensor : proto_.sparse_initializer()) {
+            Value* value = graph_->value(tensor.values().name());
+            value->constant = read_sparse_tensor(tensor, source_.folder);
+            value->type = value->constant->type();
+        }
     }
 
     Constant read(const onnx::TensorProto& tensor) {
@@ -157,10 +162,12 @@ private:
         for (const auto& node : graph_->nodes()) std::for_each(node->outputs.begin(), node->outputs.end(), number);
     }
 
-    /// What a Constant says in a tensor or in strings.
+    /// What a Constant says in a tensor, dense or sparse, or in strings.
     std::optional<Constant> constant_of(const Node& node) {
         if (node.op_type != "Constant" || !node.domain.empty() || !node.has_output(0)) return std::nullopt;
-        if (node.has("value")) return node.tensor("value");
+        for (const char* name : {"value", "sparse_value"}) {
+            if (node.has(name)) return node.tensor(name);
+        }
         if (node.has("value_string")) return make_constant(*source_.strings, {}, {node.string("value_string")});
         if (!node.has("value_strings")) return std::nullopt;
         const std::vector<std::string> strings = node.strings("value_strings");
@@ -213,12 +220,13 @@ private:
     void add_attribute(Node& node, const onnx::AttributeProto& attribute) {
         if (attribute.type() == onnx::AttributeProto::TENSOR) {
             node.attributes[attribute.name()] = read(attribute.t());
+        } else if (attribute.type() == onnx::AttributeProto::SPARSE_TENSOR) {
+            node.attributes[attribute.name()] = read_sparse_tensor(attribute.sparse_tensor(), source_.folder);
         } else {
             add_plain_attribute(node, attribute);
         }
     }
 
-    /// Sparse tensors are left out: no NodeGenerator reads them.
     static void add_plain_attribute(Node& node, const onnx::AttributeProto& attribute) {
         Attribute& value = node.attributes[attribute.name()];
         switch (attribute.type()) {

@@ -153,4 +153,39 @@ Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::pat
     return constant;
 }
 
+Constant read_sparse_tensor(const onnx::SparseTensorProto& tensor, const std::filesystem::path& model_folder) {
+    const Constant values = read_tensor(tensor.values(), model_folder),
+                   places = read_tensor(tensor.indices(), model_folder);
+    const std::string& name = tensor.values().name();
+    if (values.element == ElementType::string)
+        throw CompileError("initialiser '{}' is a sparse tensor of strings, which is not supported", name);
+    Constant dense;
+    dense.element = values.element;
+    dense.shape.assign(tensor.dims().begin(), tensor.dims().end());
+    uint64_t elements = 1;
+    for (const int64_t dim : dense.shape) {
+        if (dim < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dim), &elements) ||
+            elements > Dim::unbounded)
+            throw CompileError("initialiser '{}' has dim {}", name, dim);
+    }
+    // An element's place is its number in the dense tensor, or one coordinate an axis.
+    const std::vector<int64_t> numbers = places.integers();
+    const auto count = static_cast<size_t>(values.elements());
+    const size_t rank = places.shape.size() == 2 ? dense.shape.size() : 1, size = (info(dense.element).bits + 7) / 8;
+    if (numbers.size() != count * rank)
+        throw CompileError("initialiser '{}' has {} indices, expected {}", name, numbers.size(), count * rank);
+    Bytes bytes(elements * size);
+    for (size_t i = 0; i < count; ++i) {
+        int64_t place = 0;
+        for (size_t axis = 0; axis < rank; ++axis)
+            place = (axis == 0 ? 0 : place * dense.shape[axis]) + numbers[i * rank + axis];
+        if (place < 0 || static_cast<uint64_t>(place) >= elements)
+            throw CompileError("initialiser '{}' has an element at {}, expected less than {}", name, place, elements);
+        std::copy_n(values.data->begin() + static_cast<int64_t>(i * size), size,
+                    bytes.begin() + static_cast<int64_t>(static_cast<size_t>(place) * size));
+    }
+    dense.data = std::make_shared<Bytes>(std::move(bytes));
+    return dense;
+}
+
 }  // namespace onnx2halide

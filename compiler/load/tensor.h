@@ -12,4 +12,7 @@ namespace onnx2halide {
 /// Throws CompileError where sizes do not fit or the file is missing.
 Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder);
 
+/// The elements of a SparseTensorProto and the zeros between them, as a dense tensor. Throws CompileError likewise.
+Constant read_sparse_tensor(const onnx::SparseTensorProto& tensor, const std::filesystem::path& model_folder);
+
 }  // namespace onnx2halide
