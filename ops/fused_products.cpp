@@ -4,6 +4,7 @@
 
 #include "ops/composite_shapes.h"
 #include "ops/families.h"
+#include "ops/quantised.h"
 
 namespace onnx2halide {
 
@@ -85,24 +86,8 @@ private:
             throw CompileError("input {} has shape {}, expected {} elements", i, shape_text(type.shape), expected);
     }
 
-    /// Each byte's elements, the first in its low bits.
     Value* unpacked(const std::string& role, Value* bytes, const std::vector<int64_t>& shape) {
-        if (bits_ == 8) return reshaped(expansion_, role, bytes, shape);
-        const auto byte = [&](const std::string& name, int64_t value) {
-            return expansion_.constant(name,
-                                       make_constant(ElementType::uint8, {}, std::vector{static_cast<uint8_t>(value)}));
-        };
-        std::vector<Value*> parts;
-        for (int64_t shift = 0; shift < 8; shift += bits_) {
-            Value* shifted = expansion_.add(
-                role + "_shifted",
-                {"BitShift", 11, {bytes, byte(role + "_shift", shift)}, {{"direction", std::string("RIGHT")}}});
-            Value* low =
-                expansion_.add(role + "_low", {"BitwiseAnd", 18, {shifted, byte(role + "_mask", (1 << bits_) - 1)}});
-            parts.push_back(unsqueezed(expansion_, role + "_part", low, {-1}));
-        }
-        Value* joined = expansion_.add(role + "_parts", {"Concat", 13, parts, {{"axis", int64_t{-1}}}});
-        return reshaped(expansion_, role, joined, shape);
+        return onnx2halide::unpacked(expansion_, role, bytes, bits_, shape);
     }
 
     /// Of each block; a number in the middle of the range where they are omitted.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/composite_shapes.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -74,6 +75,25 @@ DynamicallyQuantised quantised_dynamically(Expansion& expansion, Value* x) {
     return {expansion.add("quantised", {"QuantizeLinear", 13, {x, scale, zero_point}}), scale, zero_point};
 }
 
+Value* unpacked(Expansion& expansion, const std::string& role, Value* bytes, int64_t bits,
+                const std::vector<int64_t>& shape) {
+    if (bits == 8) return reshaped(expansion, role, bytes, shape);
+    const auto byte = [&](const std::string& name, int64_t value) {
+        return expansion.constant(name,
+                                  make_constant(ElementType::uint8, {}, std::vector{static_cast<uint8_t>(value)}));
+    };
+    std::vector<Value*> parts;
+    for (int64_t shift = 0; shift < 8; shift += bits) {
+        Value* shifted = expansion.add(
+            role + "_shifted",
+            {"BitShift", 11, {bytes, byte(role + "_shift", shift)}, {{"direction", std::string("RIGHT")}}});
+        Value* low = expansion.add(role + "_low", {"BitwiseAnd", 18, {shifted, byte(role + "_mask", (1 << bits) - 1)}});
+        parts.push_back(unsqueezed(expansion, role + "_part", low, {-1}));
+    }
+    Value* joined = expansion.add(role + "_parts", {"Concat", 13, parts, {{"axis", int64_t{-1}}}});
+    return reshaped(expansion, role, joined, shape);
+}
+
 namespace {
 
 using Operation = Expansion::Operation;
@@ -142,6 +162,84 @@ std::vector<Value*> expand_where(Expansion& expansion) {
     return {quantised(expansion, chosen, 7, expansion.input(1)->checked_type().element)};
 }
 
+/// GatherBlockQuantized: what is picked along one axis of integers that have a scale and a zero point a block of
+/// another. Bytes hold elements of 4 bits, or of 8, along their last axis.
+class GatherBlocks {
+public:
+    explicit GatherBlocks(Expansion& expansion)
+        : expansion_(expansion), bits_(expansion.node().integer("bits", 4)),
+          block_(expansion.node().integer("block_size", 128)), rank_(type(0).rank()) {
+        gather_axis_ = axis("gather_axis", 0);
+        quantize_axis_ = axis("quantize_axis", 1);
+        if (gather_axis_ == quantize_axis_)
+            throw CompileError("gather_axis and quantize_axis are {}, expected two axes", gather_axis_);
+        if (bits_ != 4 && bits_ != 8) throw CompileError("attribute bits is {}, expected 4 or 8", bits_);
+        if (is_in_bytes() && (gather_axis_ == rank_ - 1 || quantize_axis_ != rank_ - 1))
+            throw CompileError("quantize_axis is {}, expected the last axis of bytes, along which none are picked",
+                               quantize_axis_);
+    }
+
+    Value* make() {
+        const Value* scales = expansion_.input(2);
+        const auto behind = static_cast<int64_t>(type(1).rank()) - 1;
+        const int64_t axis = quantize_axis_ + (quantize_axis_ > gather_axis_ ? behind : 0);
+        Value *data = gathered("data", 0), *scale = gathered("scale", 2), *zero = zero_point();
+        if (is_in_bytes()) data = elements("elements", data);
+        if (is_in_bytes() && expansion_.has_input(3)) {
+            const auto blocks = scales->checked_type().shape.back().constant();
+            if (!blocks) throw CompileError("the number of blocks must be known before run time");
+            zero = part(expansion_, "zero_points", elements("zero_elements", zero), axis, 0, *blocks);
+        }
+        return expansion_.add("real",
+                              {"DequantizeLinear", 21, {data, scale, zero}, {{"axis", axis}, {"block_size", block_}}});
+    }
+
+private:
+    Expansion& expansion_;
+    int64_t bits_, block_, gather_axis_ = 0, quantize_axis_ = 0;
+    int64_t rank_;
+
+    const TensorType& type(size_t i) const { return expansion_.input(i)->checked_type(); }
+    bool is_in_bytes() const { return type(0).element == ElementType::uint8; }
+
+    int64_t axis(const std::string& attribute, int64_t otherwise) const {
+        const int64_t axis = expansion_.node().integer(attribute, otherwise);
+        if (axis < -rank_ || axis >= rank_)
+            throw CompileError("{} is {}, expected one in [{}, {}]", attribute, axis, -rank_, rank_ - 1);
+        return axis < 0 ? axis + rank_ : axis;
+    }
+
+    Value* gathered(const std::string& role, size_t i) {
+        return expansion_.add(role,
+                              {"Gather", 13, {expansion_.input(i), expansion_.input(1)}, {{"axis", gather_axis_}}});
+    }
+
+    /// The elements of bytes along their last axis.
+    Value* elements(const std::string& role, Value* bytes) {
+        std::vector<int64_t> shape(bytes->checked_type().rank(), 0);
+        shape.back() = -1;
+        return unpacked(expansion_, role, bytes, bits_, shape);
+    }
+
+    /// Where there is none, bytes have one in the middle of their range.
+    Value* zero_point() {
+        if (expansion_.has_input(3)) return gathered("zero_point", 3);
+        if (!is_in_bytes()) return nullptr;
+        const auto middle = static_cast<uint8_t>(1 << (bits_ - 1));
+        return expansion_.constant("middle", make_constant(ElementType::uint8, {}, std::vector{middle}));
+    }
+};
+
+class GatherBlockQuantized : public Composite {
+public:
+    explicit GatherBlockQuantized(const Node& node) : Composite(node, expand) {}
+    bool takes_tiny() const override { return true; }
+    bool takes_strings() const override { return false; }
+
+private:
+    static std::vector<Value*> expand(Expansion& expansion) { return {GatherBlocks(expansion).make()}; }
+};
+
 std::vector<Value*> expand_dynamic_quantize_linear(Expansion& expansion) {
     const DynamicallyQuantised result = quantised_dynamically(expansion, expansion.input(0));
     return {result.y, result.scale, result.zero_point};
@@ -166,6 +264,7 @@ std::vector<Operator> quantised_operators() {
     std::vector<Operator> rows = quantised_products();
     const Operator more[] = {
         {"DynamicQuantizeLinear", 11, make_composite<expand_dynamic_quantize_linear>},
+        {"GatherBlockQuantized", 1, make<GatherBlockQuantized>, domain},
         {"QLinearAdd", 1, make_composite<expand_add>, domain},
         {"QLinearAveragePool", 1, make_composite<expand_average_pool>, domain},
         {"QLinearConcat", 1, make_composite<expand_concat>, domain},

@@ -40,4 +40,8 @@ DynamicallyQuantised quantised_dynamically(Expansion& expansion, Value* x);
 /// missing.
 Value* quantised(Expansion& expansion, Value* x, size_t scale, ElementType type);
 
+/// The elements of `bits` bits that bytes hold, the first in the low bits of the first, as bytes in this shape.
+Value* unpacked(Expansion& expansion, const std::string& role, Value* bytes, int64_t bits,
+                const std::vector<int64_t>& shape);
+
 }  // namespace onnx2halide

@@ -3,6 +3,7 @@ them on GPUs only."""
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx2halide
@@ -172,6 +173,27 @@ def few_bits():
                 yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales, constant(columns, blocks)], attributes)
 
 
+def picked_blocks():
+    """Rows of a table of integers of a few bits, in blocks."""
+    rows, block = 11, 16
+    for picks in (x(2, 3, dtype="int64", between=(0, rows)), np.int32(4), np.array([-1, 0])):
+        for bits, depth in ((4, 64), (4, 48), (8, 32)):
+            blocks, in_byte = depth // block, 8 // bits
+            table, zeros = bytes_of(rows, depth // in_byte), bytes_of(rows, -(-blocks // in_byte))
+            attributes = {"gather_axis": 0, "quantize_axis": 1, "block_size": block, "bits": bits}
+            for zero in ([], [zeros]):
+                yield Fused("GatherBlockQuantized", [table, picks, constant(rows, blocks), *zero], attributes)
+    for dtype in ("int4", "uint4"):
+        for gather_axis, quantize_axis in ((0, 1), (1, 0), (0, 2)):
+            table, blocks = [32, 32, 32], [32, 32, 32]
+            blocks[quantize_axis] //= block
+            integers = [bytes_of(*shape).astype(np.int8 if dtype == "int4" else np.uint8) % 8 for shape in (table, blocks)]
+            data, zeros = (numbers.astype(getattr(ml_dtypes, dtype)) for numbers in integers)
+            attributes = {"gather_axis": gather_axis, "quantize_axis": quantize_axis, "block_size": block}
+            for zero in ([], [zeros]):
+                yield Fused("GatherBlockQuantized", [data, x(2, 3, dtype="int32", between=(0, rows)), constant(*blocks), *zero], attributes)
+
+
 def bytes_of(*shape) -> np.ndarray:
     return np.random.default_rng(1).integers(0, 256, shape).astype(np.uint8)
 
@@ -332,7 +354,7 @@ def precursors():
         yield Fused("CDist", [x(5, 3), x(1, 3)], {"metric": metric})
 
 
-FAMILIES = (precursors, rotary, attention, quantised_attention, multi_head_attention, grouped_attention, activations, normalisations, embeddings, convolutions, products, few_bits)
+FAMILIES = (picked_blocks, precursors, rotary, attention, quantised_attention, multi_head_attention, grouped_attention, activations, normalisations, embeddings, convolutions, products, few_bits)
 CASES = [case for family in FAMILIES for case in family()]
 
 
