@@ -67,7 +67,7 @@ public:
         return checks;
     }
 
-    bool reads_as_it_lies(size_t) const override { return true; }
+    bool reads_as_it_lies(size_t, const Target&) const override { return true; }
 
     std::optional<Span> span_in_output(size_t i) const override {
         const TensorType &whole = out(0), &own = in(i);

@@ -14,7 +14,7 @@ public:
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
     /// A few channels, as images have, are read from their planes one by one as well as side by side.
-    bool reads_as_it_lies(size_t i) const override;
+    bool reads_as_it_lies(size_t i, const Target&) const override;
     /// Whether tiles fill an image better as one row, where each output has the inputs of its own pixel alone.
     bool gains_from_one_row(const Target& target) const;
 

@@ -14,8 +14,8 @@ public:
 
     std::vector<TensorType> infer() const override;
     std::vector<Check> checks() const override;
-    /// Of B the columns may lie in one piece as well, where sums are made one by one.
-    bool reads_as_it_lies(size_t i) const override;
+    /// Of B the columns may lie in one piece as well, where sums are made one by one or processors pack it.
+    bool reads_as_it_lies(size_t i, const Target& target) const override;
 
 protected:
     Dim depth() const override { return in(0).shape.back(); }

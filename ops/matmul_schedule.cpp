@@ -52,6 +52,28 @@ Directives bounded(const MatmulLoops& matmul, Directives stage, const std::strin
     return stage;
 }
 
+/// Of a B whose steps lie side by side a few are read as a vector from each column of a block, and transposed in
+/// registers.
+void schedule_transposed_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
+                                const std::string& vector) {
+    // More of them and a block's columns do not fit in the registers.
+    constexpr uint64_t most_steps = 4;
+    const auto depth = static_cast<uint64_t>(std::max<int64_t>(1, matmul.depth.constant().value_or(most_steps)));
+    const std::string steps =
+        source.param("packed_steps", static_cast<int>(std::bit_floor(std::min(most_steps, depth))));
+    const std::string step = source.var("depth"), tile = source.var("depth_tile"), lane = source.var("lane");
+    const auto read_along_steps = [&](const std::string& columns) {
+        return Directives{guarded_split(step, tile, steps), reorder({step, columns, tile}),
+                          fmt::format("vectorize({})", step)};
+    };
+    if (matmul.panel_updates.empty())
+        return source.schedule(matmul.panels, joined(place, joined(read_along_steps(lane), {unroll(lane)})));
+    const std::string &whole = matmul.panel_updates[0], &rest = matmul.panel_updates[1];
+    source.schedule(matmul.panels, joined(place, {fmt::format("vectorize({}, {})", lane, vector)}));
+    source.schedule(matmul.panels + ".update(0)", joined(read_along_steps(whole), {unroll(whole)}));
+    source.schedule(matmul.panels + ".update(1)", read_along_steps(rest));
+}
+
 }  // namespace
 
 Directives in_registers(const std::string& column, const std::string& row, const std::string& vector) {
@@ -69,6 +91,7 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
 
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
                      const std::string& vector) {
+    if (matmul.packs_transposed) return schedule_transposed_panels(source, matmul, place, vector);
     source.schedule(matmul.panels, joined(place, {fmt::format("vectorize({}, {})", source.var("lane"), vector)}));
     for (size_t i = 0; i < matmul.panel_updates.size(); ++i)
         source.schedule(fmt::format("{}.update({})", matmul.panels, i),

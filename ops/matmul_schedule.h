@@ -9,14 +9,15 @@ namespace onnx2halide {
 
 /// What the schedule of a product of matrices on a CPU works on.
 struct MatmulLoops {
-    Loops output;               // of the group's last Func
-    std::string sum, step;      // the Func of the sums and its reduction's variable
-    std::string at_once;        // its other variable: steps added at once; empty where there are none
-    std::string panels;         // the Func of packed B, empty where there is none
-    Coordinates panel_updates;  // the variables of its updates along blocks, which an open number of columns has
-    Loops wide;                 // of widened A, without vars where there is none
-    ElementType element;        // in which it computes
-    std::string column, row;    // loops of the output, empty where it has none
+    Loops output;                   // of the group's last Func
+    std::string sum, step;          // the Func of the sums and its reduction's variable
+    std::string at_once;            // its other variable: steps added at once; empty where there are none
+    std::string panels;             // the Func of packed B, empty where there is none
+    Coordinates panel_updates;      // the variables of its updates along blocks, which an open number of columns has
+    bool packs_transposed = false;  // whether steps lie side by side in what they are packed from
+    Loops wide;                     // of widened A, without vars where there is none
+    ElementType element;            // in which it computes
+    std::string column, row;        // loops of the output, empty where it has none
     Dim columns, rows, depth;
 };
 

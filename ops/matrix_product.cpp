@@ -39,7 +39,7 @@ bool MatrixProduct::has_few_rows() const {
     return prove_less_equal(rows(), few_rows) == Proof::yes;
 }
 
-bool MatrixProduct::reads_as_it_lies(size_t i) const {
+bool MatrixProduct::reads_as_it_lies(size_t i, const Target&) const {
     return i < 2 && in(i).rank() > 0 && in(i).layout.front() == static_cast<int>(in(i).rank()) - 1;
 }
 
@@ -205,6 +205,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     if (steps() > 1) matmul.at_once = source.kept(output(0), at_once_role);
     if (form == Form::tiled && !b_is_packed()) {
         matmul.panels = source.kept(output(0), panels_role);
+        matmul.packs_transposed = b_is_transposed();
         if (!columns().constant())
             matmul.panel_updates = {source.kept(output(0), whole_role), source.kept(output(0), rest_role)};
     }

@@ -138,7 +138,7 @@ public:
     virtual LayoutNeed layout_need() const { return LayoutNeed::any; }
 
     /// Whether input `i` is read as it lies, at no cost, whatever layout the node wants for its tensors.
-    virtual bool reads_as_it_lies(size_t) const { return false; }
+    virtual bool reads_as_it_lies(size_t, const Target&) const { return false; }
 
     /// Of a node that only moves elements: output 0's axes in the order in which input 0 has them in memory, innermost
     /// first. In this layout the output is a view, or a copy that reads and writes memory in nearly the same order.

@@ -183,7 +183,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             pack_weights(each, target, conv_policy);
             scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);
-            assign_layouts(each);
+            assign_layouts(each, target);
             if (!options.whole) merge_axes(each, kernels_of(each), target);
         }
         prune(each);

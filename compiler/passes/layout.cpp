@@ -12,7 +12,7 @@ namespace {
 /// gives.
 class LayoutAssigner {
 public:
-    explicit LayoutAssigner(Graph& graph) : graph_(graph) {}
+    LayoutAssigner(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
     void assign() {
         std::vector<Node*> nodes;
@@ -31,12 +31,12 @@ private:
         switch (generator->layout_need()) {
         case LayoutNeed::row_major:
             for (size_t i = 0; i < node.inputs.size(); ++i) {
-                if (node.inputs[i] && !generator->reads_as_it_lies(i))
+                if (node.inputs[i] && !generator->reads_as_it_lies(i, target_))
                     convert(node, i, row_major(rank(node.inputs[i])));
             }
             return;
         case LayoutNeed::channels_last:
-            if (!generator->reads_as_it_lies(0)) convert(node, 0, channels_last(rank(node.inputs[0])));
+            if (!generator->reads_as_it_lies(0, target_)) convert(node, 0, channels_last(rank(node.inputs[0])));
             return set_outputs(node, channels_last(rank(node.inputs[0])));
         case LayoutNeed::any: return follow_inputs(node);
         }
@@ -94,7 +94,7 @@ private:
         const auto generator = make_generator(node);
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             const Value* input = node.inputs[i];
-            if (!input || (!is_common(input->type->layout) && generator->reads_as_it_lies(i))) continue;
+            if (!input || (!is_common(input->type->layout) && generator->reads_as_it_lies(i, target_))) continue;
             // Small operands, such as a bias per channel, are read across their layout at no cost.
             if (is_whole(input)) {
                 convert(node, i, wanted);
@@ -138,11 +138,12 @@ private:
     static size_t rank(const Value* value) { return value ? value->checked_type().rank() : 0; }
 
     Graph& graph_;
+    const Target& target_;
     std::map<std::pair<Value*, Layout>, Value*> converted_;
 };
 
 }  // namespace
 
-void assign_layouts(Graph& graph) { LayoutAssigner(graph).assign(); }
+void assign_layouts(Graph& graph, const Target& target) { LayoutAssigner(graph, target).assign(); }
 
 }  // namespace onnx2halide

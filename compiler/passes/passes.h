@@ -68,7 +68,7 @@ void fuse_attention(Graph& graph);
 
 /// Chooses the layout in which each value lies in memory: channels innermost around convolutions and pools, ONNX's
 /// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
-void assign_layouts(Graph& graph);
+void assign_layouts(Graph& graph, const Target& target);
 
 /// Lets kernels, of each of which `kernels` has the nodes, take several axes for one where tiles fill that better:
 /// convolutions of single pixels (1x1, stride 1) those of an image, products with one matrix those of a batch and of

@@ -274,8 +274,9 @@ TEST_CASE("vectors end where the short runs that a reshape joins do") {
             y = Reshape(t, s)
             output y)",
                                                    head, 4 * head));
-        assign_layouts(*graph);
-        const Program program = make_program(*graph, {Target::parse("x86-64-linux-avx512_skylake")}, {.name = "test"});
+        const Target target = Target::parse("x86-64-linux-avx512_skylake");
+        assign_layouts(*graph, target);
+        const Program program = make_program(*graph, {target}, {.name = "test"});
         return program.kernels.back().source().text();
     };
     CHECK_THAT(schedule(8), Catch::Contains("vectorize(x, 8, "));

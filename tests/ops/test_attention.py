@@ -188,19 +188,19 @@ def test_rows_that_have_no_probabilities(odd):
 @pytest.mark.parametrize(
     "scores, shapes, kernels",
     [
-        (MASKED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16], "mask": [9, 40]}, [["Relayout"], ["MatMul", "Mul", "Add", "SoftmaxMatMul"]]),
+        (MASKED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16], "mask": [9, 40]}, [["MatMul", "Mul", "Add", "SoftmaxMatMul"]]),
         # Scores that are the results of an attention themselves.
         (
             "first = MatMul(q, columns)\nweights = Softmax(first)\nscores = MatMul(weights, mask)",
             {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 24, 16], "mask": [2, 40, 24]},
-            [["Relayout"], ["MatMul", "SoftmaxMatMul"], ["SoftmaxMatMul"]],
+            [["MatMul", "SoftmaxMatMul"], ["SoftmaxMatMul"]],
         ),
         # One row at a time takes the keys as they are.
         (SCALED, {"q": [2, 1, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
         # Factors of queries and keys are one of the scores.
-        (FACTORS, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["Relayout"], ["MatMul", "Mul", "SoftmaxMatMul"]]),
+        (FACTORS, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["MatMul", "Mul", "SoftmaxMatMul"]]),
         # Values that several images share.
-        (SCALED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [40, 16]}, [["Relayout"], ["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
+        (SCALED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [40, 16]}, [["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
     ],
 )
 def test_kernels(onnx2halide, tmp_path, scores, shapes, kernels):

@@ -117,6 +117,25 @@ def test_products(columns):
     check(proto, [{"x": (n, rows, 40)} for n, rows in ((1, 1), (2, 2), (1, 3), (1, 5), (3, 7), (1, 8), (1, 11), (2, 50))])
 
 
+@pytest.mark.parametrize("shape_of_a, shape_of_b", [(["n", "r", 9], ["n", "c", 9]), (["n", "r", "k"], ["n", "c", "k"]), (["n", 5, "k"], [1, 19, "k"])])
+@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32])
+def test_products_with_rows_on_the_right(shape_of_a, shape_of_b, element):
+    nodes = [helper.make_node("Transpose", ["b"], ["t"], perm=[0, 2, 1]), helper.make_node("MatMul", ["a", "t"], ["y"])]
+    inputs = [helper.make_tensor_value_info(name, element, shape) for name, shape in (("a", shape_of_a), ("b", shape_of_b))]
+    output = helper.make_tensor_value_info("y", element, ["n", "r", "c"])
+    proto = helper.make_model(helper.make_graph(nodes, "open", inputs, [output]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    rng = np.random.default_rng(0)
+    compiled = onnx2halide.compile(proto)
+    for dims in (
+        {"n": 1, "r": 1, "c": 1, "k": 1},
+        {"n": 3, "r": 2, "c": 15, "k": 3},
+        {"n": 1, "r": 5, "c": 16, "k": 4},
+        {"n": 2, "r": 9, "c": 33, "k": 21},
+    ):
+        a, b = (rng.integers(-9, 9, [dims.get(d, d) for d in shape]).astype(helper.tensor_dtype_to_np_dtype(element)) for shape in (shape_of_a, shape_of_b))
+        np.testing.assert_array_equal(compiled.run_by_name({"a": a, "b": b})["y"], a @ b.swapaxes(1, 2))
+
+
 @pytest.mark.parametrize("shape_of_b", [["m", 8, 20], ["m", "k", "c"]])
 def test_products_of_batches_that_may_be_one(shape_of_b):
     nodes = [helper.make_node("MatMul", ["a", "b"], ["y"])]

@@ -14,8 +14,9 @@ namespace {
 /// order.
 std::string laid_out(const char* text) {
     const auto graph = parse_graph(text);
-    pack_weights(*graph, Target::parse("x86-64-linux-avx2-fma"), {});
-    assign_layouts(*graph);
+    const Target target = Target::parse("x86-64-linux-avx2-fma");
+    pack_weights(*graph, target, {});
+    assign_layouts(*graph, target);
     std::string result;
     std::istringstream lines(graph_text(*graph));
     for (std::string line; std::getline(lines, line);) {
@@ -154,6 +155,16 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "m = MatMul(n_row_major, y)\n"
          "output m\n"
          "moved: t n"},
+        {"a product that packs its right operand takes columns that lie in one piece", R"(
+            x = input float32[2,30,4]
+            y = input float32[2,5,4]
+            t = Transpose(y) perm=0,2,1
+            m = MatMul(x, t)
+            output m)",
+         "t = Transpose(y)\n"
+         "m = MatMul(x, t)\n"
+         "output m\n"
+         "moved: t"},
     };
     for (const auto& row : rows) {
         INFO(row.why);

@@ -16,7 +16,7 @@ const Target avx2 = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
 std::unique_ptr<Graph> merged(const std::string& text) {
     auto graph = parse_graph(text);
     pack_weights(*graph, avx2, {});
-    assign_layouts(*graph);
+    assign_layouts(*graph, avx2);
     std::vector<std::vector<const Node*>> kernels;
     for (const Group& group : cut_groups(*graph, Grouping::fused)) kernels.push_back(group.nodes);
     merge_axes(*graph, kernels, avx2);
