@@ -101,6 +101,17 @@ size_t ReduceNode::contiguous_axes() const {
     return count;
 }
 
+Layout ReduceNode::gaining_run(const Target& target) const {
+    const Layout& layout = in(0).layout;
+    const size_t count = contiguous_axes();
+    if (target.is_gpu() || count < 2 || contiguous_run().constant()) return {};
+    // In another order one axis would have others' elements.
+    for (size_t i = 1; i < count; ++i) {
+        if (layout[i] + 1 != layout[i - 1]) return {};
+    }
+    return {layout.begin(), layout.begin() + count};
+}
+
 Dim ReduceNode::contiguous_run() const {
     const std::vector<Dim> extents = in(0).extents();
     return product({extents.begin(), extents.begin() + contiguous_axes()});
@@ -131,10 +142,14 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     const std::string func = source.kept(output(0), role), parts = source.local(func + "_lanes"),
                       loop = innermost(loops);
     const std::string& r = source.kept(output(0), "domain");
-    std::string stage = func + ".update()", inner = KernelSource::axis(r, 0);
-    for (size_t i = 1; i < axes; ++i) {
+    Coordinates turning;
+    for (size_t i = 0; i < axes; ++i) {
+        if (!in(0).extents()[i].is(1)) turning.push_back(KernelSource::axis(r, i));
+    }
+    std::string stage = func + ".update()", inner = turning.empty() ? KernelSource::axis(r, 0) : turning[0];
+    for (size_t i = 1; i < turning.size(); ++i) {
         const std::string both = source.rvar(i == 1 ? "run" : fmt::format("run{}", i));
-        stage += fmt::format(".fuse({}, {}, {})", inner, KernelSource::axis(r, i), both);
+        stage += fmt::format(".fuse({}, {}, {})", inner, turning[i], both);
         inner = both;
     }
     const std::string block = source.rvar("block"), part = source.rvar("part"), lane = source.var("lane");

@@ -26,6 +26,10 @@ public:
 
     Dim flops() const override { return in(0).elements(); }
 
+    /// The axes of input 0 that follow each other in memory, innermost first, and become one element, where it is
+    /// faster to have them as one: a run along several of open extents is found by divisions.
+    Layout gaining_run(const Target& target) const;
+
 protected:
     Reduction reduction() const;
     /// Extents of the axes that are or may be reduced in the order of memory, innermost first.

@@ -6,6 +6,7 @@
 #include "compiler/passes/passes.h"
 #include "ops/conv_packed.h"
 #include "ops/matrix_product.h"
+#include "ops/reduce_node.h"
 
 namespace onnx2halide {
 
@@ -33,6 +34,7 @@ public:
 
     void merge(const std::vector<const Node*>& kernel) {
         for (const Node* node : kernel) {
+            merge_reduced(kernel, *node);
             const auto run = gaining_run(*node);
             if (!run) continue;
             const TensorType& whole = node->outputs[0]->checked_type();
@@ -45,6 +47,21 @@ public:
     }
 
 private:
+    /// Lets a reduction of what another kernel makes read a run of elements as one axis.
+    void merge_reduced(const std::vector<const Node*>& kernel, const Node& node) {
+        const auto generator = make_generator(node);
+        const auto* reduction = dynamic_cast<const ReduceNode*>(generator.get());
+        if (!reduction || is_made_by(kernel, *node.inputs[0])) return;
+        const Layout run = reduction->gaining_run(target_);
+        if (run.empty()) return;
+        TensorType type = node.inputs[0]->checked_type();
+        for (size_t i = 1; i < run.size(); ++i) {
+            type.shape[run[0]] *= type.shape[run[i]];
+            type.shape[run[i]] = 1;
+        }
+        graph_.set_input(node.outputs[0]->producer, 0, viewed(node.inputs[0], type));
+    }
+
     /// The axes of a convolution's images or of a product's batch and rows, if they are faster as one.
     std::optional<Run> gaining_run(const Node& node) const {
         const auto generator = make_generator(node);
@@ -111,6 +128,10 @@ private:
     Value* merged_view(Value* value, const Run& run) {
         TensorType type = value->checked_type();
         type.shape = merged(type.shape, run);
+        return viewed(value, type);
+    }
+
+    Value* viewed(Value* value, const TensorType& type) {
         const auto [place, is_new] = merged_.try_emplace({value, shape_text(type.shape)}, nullptr);
         if (is_new)
             place->second = add_node(graph_, view(value, type), value->name + "_merged", graph_.after(value->producer));

@@ -136,6 +136,14 @@ def test_products_with_rows_on_the_right(shape_of_a, shape_of_b, element):
         np.testing.assert_array_equal(compiled.run_by_name({"a": a, "b": b})["y"], a @ b.swapaxes(1, 2))
 
 
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMean", "ReduceL2"])
+@pytest.mark.parametrize("shape, axes", [(["n", 3, "h", "w"], None), (["n", 3, "h", "w"], [2, 3]), (["n", "h", "w", 8], [1, 2, 3]), (["h", 1, "w"], [0, 1, 2])])
+def test_reductions_of_several_axes(op, shape, axes):
+    node = helper.make_node(op, ["x"], ["c"], **({"axes": axes} if axes else {}))
+    sizes = [{"n": n, "h": h, "w": w} for n, h, w in ((1, 1, 1), (2, 1, 15), (3, 4, 4), (1, 9, 37))]
+    check(model(node, shape, weights(1)), [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes])
+
+
 @pytest.mark.parametrize("shape_of_b", [["m", 8, 20], ["m", "k", "c"]])
 def test_products_of_batches_that_may_be_one(shape_of_b):
     nodes = [helper.make_node("MatMul", ["a", "b"], ["y"])]

@@ -159,4 +159,19 @@ TEST_CASE("what is the same along all columns has its axes merged, too") {
     CHECK(shape_text(find_node(*graph, "d")->inputs[1]->type->shape) == "1x(batch * time)x1");
 }
 
+TEST_CASE("a reduction takes open axes whose elements follow each other for one") {
+    const auto read = [](const std::string& image, const std::string& axes) {
+        const auto graph = merged(fmt::format(R"(
+            x = input float32[{}]
+            r = ReduceMax(x) axes={}
+            output r)",
+                                              image, axes));
+        return shape_text(find_node(*graph, "r")->inputs[0]->type->shape);
+    };
+    CHECK(read("2,8,h,w", "2,3") == "2x8x1x(h * w)");
+    CHECK(read("n,8,h,w", "0,1,2,3") == "1x1x1x(h * n * w * 8)");
+    CHECK(read("n,8,h,w", "0,2") == "nx8xhxw");
+    CHECK(read("n,8,4,6", "2,3") == "nx8x4x6");
+}
+
 }  // namespace onnx2halide
