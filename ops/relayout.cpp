@@ -41,7 +41,9 @@ void schedule_transpose(KernelSource& source, const Loops& loops, size_t read) {
                                 in, out_tile, in_tile, out_inner, in_inner, out_param, in_param));
     source.schedule(fmt::format("{}.reorder({});", loops.func, fmt::join(tiled.vars, ", ")));
     source.schedule(fmt::format("{}.vectorize({}).unroll({});", loops.func, tiled.vars[0], tiled.vars[1]));
-    parallelise(source, tiled, 2);
+    // Tasks are rows of tiles where there are several: the fused loop of open extents would divide for each tile.
+    const Loops turning = turning_loops(tiled);
+    parallelise(source, turning, turning.vars.size() > 3 ? 3 : 2);
 }
 
 /// Splits loop 0 into runs of `period` elements, each of which is a run of the input.

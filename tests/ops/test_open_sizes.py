@@ -136,6 +136,13 @@ def test_products_with_rows_on_the_right(shape_of_a, shape_of_b, element):
         np.testing.assert_array_equal(compiled.run_by_name({"a": a, "b": b})["y"], a @ b.swapaxes(1, 2))
 
 
+@pytest.mark.parametrize("shape, perm", [([3, "h", "w"], [1, 2, 0]), (["n", "h", "w"], [0, 2, 1]), (["h", "w", 16], [2, 0, 1]), (["h", "w"], [1, 0])])
+def test_transposes(shape, perm):
+    node = helper.make_node("Transpose", ["x"], ["c"], perm=perm)
+    sizes = [{"n": n, "h": h, "w": w} for n, h, w in ((1, 1, 1), (2, 8, 7), (3, 5, 16), (1, 17, 33))]
+    check(model(node, shape, weights(1)), [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes])
+
+
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMean", "ReduceL2"])
 @pytest.mark.parametrize("shape, axes", [(["n", 3, "h", "w"], None), (["n", 3, "h", "w"], [2, 3]), (["n", "h", "w", 8], [1, 2, 3]), (["h", 1, "w"], [0, 1, 2])])
 def test_reductions_of_several_axes(op, shape, axes):
