@@ -246,7 +246,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
                            all / used});
     }
     // What is hardly slower and needs less memory is better: of such walks the one with the smallest strip.
-    constexpr double hardly = 1.05;
+    constexpr double hardly = 1.03;
     const auto by_time = [](const Choice& a, const Choice& b) { return a.time < b.time; };
     const double least = std::min_element(choices.begin(), choices.end(), by_time)->time;
     return std::find_if(choices.rbegin(), choices.rend(),
@@ -300,7 +300,7 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
                                             const Target& target) {
     if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
     // What is hardly slower, has fewer weights and rounds less is better.
-    constexpr double hardly = 1.05;
+    constexpr double hardly = 1.03;
     const bool is_asked_for = policy.algorithm == ConvAlgorithm::winograd;
     const double enough = is_asked_for ? INFINITY : direct_cycles(loops, policy, target) / hardly;
     WinogradLoops small = loops;

@@ -16,7 +16,7 @@ WinogradLoops square(int64_t kernel, int64_t inputs, int64_t channels, int64_t s
 
 }  // namespace
 
-TEST_CASE("Kernels are cut into the taps that a tile takes with the fewest products", "[winograd]") {
+TEST_CASE("kernels are cut into the taps that a tile takes with the fewest products", "[winograd]") {
     const auto is = [](const KernelAxis& axis, int taps, int parts, int outputs) {
         CHECK(axis.taps() == taps);
         CHECK(axis.parts() == parts);
@@ -26,10 +26,15 @@ TEST_CASE("Kernels are cut into the taps that a tile takes with the fewest produ
     is(axis(3, 1, 8), 3, 1, 6);
     is(axis(5, 1, 6), 5, 1, 2);
     is(axis(5, 1, 8), 5, 1, 4);
+    is(axis(6, 1, 6), 3, 2, 4);
     is(axis(7, 1, 6), 4, 2, 3);
     is(axis(7, 1, 8), 4, 2, 5);
-    is(axis(7, 2, 6), 4, 2, 3);  // phases of 4 and of 3 taps
-    is(axis(11, 1, 6), 4, 3, 3);
+    is(axis(9, 1, 6), 3, 3, 4);
+    // Of strides each s-th tap.
+    is(axis(3, 2, 6), 2, 2, 5);
+    is(axis(7, 2, 6), 4, 2, 3);
+    is(axis(11, 4, 6), 3, 4, 4);
+    is(axis(16, 2, 6), 4, 4, 3);
     // Without transforms an output is a tile.
     is(axis(1, 1, 1), 1, 1, 1);
     is(axis(2, 2, 1), 1, 2, 1);
@@ -38,7 +43,7 @@ TEST_CASE("Kernels are cut into the taps that a tile takes with the fewest produ
     CHECK_FALSE(axis(3, 1, 1).has_transforms(5));
 }
 
-TEST_CASE("Tiles are as large as images and kernels pay for", "[winograd]") {
+TEST_CASE("tiles are as large as images and kernels pay for", "[winograd]") {
     const auto target = Target::parse("x86-64-linux-avx512_skylake");
     const auto places = [&](const WinogradLoops& loops) {
         const PerAxis places = choose_winograd(loops, {}, target).value().places;
