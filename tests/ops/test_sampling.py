@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from onnx2halide.references import OnnxRuntime
 from test_against_reference import Case, check, constant, indices, x
@@ -34,6 +35,17 @@ def regions():
     yield Case("RoiAlign", [x(2, 3, 9, 11), rois, images], bins)
 
 
+def pooled_regions():
+    """Some of which reach beyond the map, end before they begin, or lie outside."""
+    runtime = {"engine": OnnxRuntime, "opset": 21}  # which has no newer version
+    corners = [(0, 2, 1, 9, 7), (1, 0, 0, 3, 3), (0, 5, 5, 5, 5), (1, 8, 6, 30, 21), (0, -7, -3, 4, 2), (1, 9, 9, 3, 4), (0, 40, 2, 50, 4)]
+    rois = np.array(corners, np.float32)
+    for channels, pooled, scale in itertools.product((3, 17), ((3, 2), (7, 7)), (1.0, 0.5)):
+        yield Case("MaxRoiPool", [x(2, channels, 9, 11), rois], {"pooled_shape": pooled, "spatial_scale": scale}, **runtime)
+    yield Case("MaxRoiPool", [x(2, 5, 9, 11), x(6, 5, between=(0, 1.9))], {"pooled_shape": (2, 2), "spatial_scale": 4.0}, **runtime)
+    yield Case("MaxRoiPool", [x(1, 16, 50, 60), np.array([(0, 3, 4, 55, 40)] * 3, np.float32)], {"pooled_shape": (6, 6)}, **runtime)
+
+
 def deformed():
     rows = [
         ((1, 4, 7, 9), (16, 4, 3, 3), (5, 7), 1, 1, {}),
@@ -48,6 +60,6 @@ def deformed():
         yield Case("DeformConv", [*operands, constant(weights[0]), x(shape[0], taps, *outputs)], attributes, engine=OnnxRuntime)
 
 
-@pytest.mark.parametrize("case", [*grids(), *regions(), *deformed()], ids=str)
+@pytest.mark.parametrize("case", [*grids(), *regions(), *pooled_regions(), *deformed()], ids=str)
 def test_sampling(case):
     check(case)

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include "ops/families.h"
+#include "ops/node_generator.h"
+#include "ops/reduction.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// The largest elements of a map [N, C, H, W] in bins of regions, as Fast R-CNN (Girshick, 2015) pools them. Regions
+/// [R, 5] are an image's number and the first and last x and y, in whole elements once they are scaled: a region has
+/// one at least, and its bins may share some. What lies beyond the map has no part; a bin of which nothing is left is
+/// 0.
+class MaxRoiPool : public NodeGenerator {
+public:
+    explicit MaxRoiPool(const Node& node) : NodeGenerator(node) {
+        for (const int64_t bins : node.integers("pooled_shape")) {
+            if (bins < 1 || bins > Dim::unbounded)
+                throw CompileError("pooled_shape has {} bins, expected 1 or more", bins);
+            bins_.push_back(bins);
+        }
+        if (bins_.size() != 2) throw CompileError("pooled_shape has {} numbers, expected two", bins_.size());
+    }
+
+    std::vector<TensorType> infer() const override {
+        const std::vector<Dim>&map = in(0).shape, &regions = in(1).shape;
+        if (map.size() != 4) throw CompileError("input 0 has rank {}, expected 4", map.size());
+        if (!is_float(in(0).element))
+            throw CompileError("input 0 has type {}, expected floats", info(in(0).element).name);
+        if (regions.size() != 2 || !regions[1].is(5))
+            throw CompileError("rois have shape {}, expected Nx5", shape_text(regions));
+        if (map[0].is(0) || map[2].is(0) || map[3].is(0))
+            throw CompileError("input has shape {}, which holds no element to pool", shape_text(map));
+        return {TensorType(in(0).element, {regions[0], map[1], bins_[0], bins_[1]})};
+    }
+
+    /// Bins lie anywhere, but the channels of each follow each other.
+    LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(4);
+        const std::string domain = source.rdom("k", {in(0).shape[3], in(0).shape[2]});
+        source.keep(output(0), domain_role, domain);
+        const std::string x = KernelSource::axis(domain, 0), y = KernelSource::axis(domain, 1);
+        const std::string has_no_column = keep_inside(source, domain, x, 3, "x"),
+                          has_no_row = keep_inside(source, domain, y, 2, "y");
+        const std::string image = fmt::format("clamp(cast<int>({}), 0, {})", source.read(input(1), {at[0], "0"}),
+                                              source.dim(in(0).shape[0] - 1));
+        const std::string largest = source.func(output(0)->name + "_largest");
+        source.keep(output(0), largest_role, largest);
+        const std::string call = KernelSource::call(largest, out(0), at), lowest = lowest_literal(in(0).element);
+        source.line(fmt::format("{} = {};", call, lowest));
+        source.line(fmt::format("{0} = max({0}, {1});", call, source.read(input(0), {image, at[1], y, x})));
+        source.define(output(0), at,
+                      fmt::format("select({} || {}, {}, {})", has_no_column, has_no_row,
+                                  KernelSource::literal(0.0, in(0).element), call));
+    }
+
+    void schedule(KernelSource& source) const override {
+        if (source.target().is_gpu()) return NodeGenerator::schedule(source);
+        const Loops loops = source.output_loops();
+        const int lanes = source.target().lanes(loops.element);
+        const std::string &largest = source.kept(output(0), largest_role),
+                          &domain = source.kept(output(0), domain_role), &c = loops.vars[0];
+        for (const char* role : {"x_start", "x_bin", "x_first", "x_end", "y_start", "y_bin", "y_first", "y_end"})
+            source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), role)));
+        vectorise(source, loops);
+        parallelise(source, loops, 2);
+        std::vector<std::string> pure = {fmt::format("compute_at({}, {})", loops.func, loops.vars[1])};
+        std::vector<std::string> update = {
+            fmt::format("reorder({}, {}, {})", c, KernelSource::axis(domain, 0), KernelSource::axis(domain, 1))};
+        const auto channels = loops.extents[0].constant();
+        if (lanes > 1 && (!channels || *channels >= lanes)) {
+            const std::string vectors =
+                fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", c, source.lanes(loops.element, lanes));
+            pure.push_back(vectors);
+            update.push_back(vectors);
+        }
+        source.schedule(largest, pure);
+        source.schedule(largest + ".update()", update);
+    }
+
+private:
+    std::vector<Dim> bins_;  // by height and width
+    static constexpr const char *domain_role = "domain", *largest_role = "largest";
+
+    /// Defines a Func, and returns its call.
+    std::string stage(KernelSource& source, const std::string& role, const std::string& arguments,
+                      const std::string& text) const {
+        const std::string func = source.func(output(0)->name + "_" + role);
+        source.keep(output(0), role, func);
+        const std::string call = fmt::format("{}({})", func, arguments);
+        source.line(fmt::format("{} = {};", call, text));
+        return call;
+    }
+
+    /// Defines where bins begin and end along an axis of the map, keeps the domain's `step` between, and returns
+    /// whether nothing is. How a bin's size rounds decides whether neighbours share an element: a division must stay
+    /// one.
+    std::string keep_inside(KernelSource& source, const std::string& domain, const std::string& step, size_t axis,
+                            const std::string& name) const {
+        const Coordinates at = source.vars(4);
+        const std::string scale = KernelSource::literal(double{node_.real("spatial_scale", 1.0f)}, in(0).element);
+        // Halves are rounded away from zero.
+        const auto scaled = [&](size_t column) {
+            const std::string place =
+                fmt::format("{} * {}", source.read(input(1), {at[0], fmt::to_string(column)}), scale);
+            return fmt::format("cast<int>(select({0} < 0, ceil({0} - 0.5f), floor({0} + 0.5f)))", place);
+        };
+        const size_t column = axis == 3 ? 1 : 2;
+        const std::string start = stage(source, name + "_start", at[0], scaled(column));
+        const std::string bin = stage(source, name + "_bin", at[0],
+                                      fmt::format("strict_float(cast<float>(max({} - {} + 1, 1)) / {})",
+                                                  scaled(column + 2), start, source.dim(bins_[axis - 2])));
+        const auto edge = [&](const std::string& role, const std::string& offset) {
+            return stage(source, name + role, fmt::format("{}, {}", at[axis], at[0]),
+                         fmt::format("clamp(cast<int>({}) + {}, 0, {})", offset, start, source.dim(in(0).shape[axis])));
+        };
+        const std::string first = edge("_first", fmt::format("floor(strict_float({} * {}))", at[axis], bin)),
+                          end = edge("_end", fmt::format("ceil(strict_float(({} + 1) * {}))", at[axis], bin));
+        source.line(fmt::format("{}.where({} >= {});", domain, step, first));
+        source.line(fmt::format("{}.where({} < {});", domain, step, end));
+        return fmt::format("{} >= {}", first, end);
+    }
+};
+
+}  // namespace
+
+std::vector<Operator> max_roi_pool_operators() { return {{"MaxRoiPool", 1, make<MaxRoiPool>}}; }
+
+}  // namespace onnx2halide
