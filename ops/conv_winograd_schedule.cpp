@@ -231,13 +231,15 @@ private:
         directives.insert(directives.end(), vectors.begin(), vectors.end());
         directives.insert(directives.end(), {reorder_all({places_, {c, t_}}), vector});
         unroll_all(directives, places_);
-        // With all channels' weights ahead of it, transforming the inputs is a task of its own.
+        const std::string tiles = func_(WinogradConv::tiles_role);
+        std::string at_inputs = at(task_);
+        // With all channels' weights ahead of them, copying and transforming some tiles' inputs is a task of its own.
         if (walk_.channels_outermost && walk_.parallel) {
             const std::string to = source_.var("to");
             directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
             directives.push_back(fmt::format("parallel({})", to));
+            at_inputs = compute_at(tiles, to);
         }
-        const std::string tiles = func_(WinogradConv::tiles_role);
         source_.schedule(tiles, directives);
         if (places_.size() == 2) {
             const std::vector<std::string> half_way = {places_[0], outputs_[1]};
@@ -248,7 +250,7 @@ private:
             source_.schedule(func_(WinogradConv::across_role), directives);
         }
         source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
-        directives = {at(task_)};
+        directives = {at_inputs};
         directives.insert(directives.end(), bounds.begin(), bounds.end());
         directives.push_back(vectorised(c_, inputs));
         source_.schedule(func_(WinogradConv::input_role), directives);

@@ -169,7 +169,7 @@ public:
             .unroll(y);
 
         // Copied with its edges, so that tiles are read without conditions.
-        conv2_input.compute_at(relu2, n)
+        conv2_input.compute_at(conv2_tiles, to)
             .vectorize(c, lanes, TailStrategy::ShiftInwards);
     }
 

@@ -42,7 +42,8 @@ def innermost_loops(assembly: str) -> list[str]:
 def test_sums_stay_in_registers(compiled, algorithm):
     folder = compiled("image", *TARGET, "--emit", "assembly", "--convolution", algorithm)
     assembly = (folder / "image_c2_r2.s").read_text()
-    products = [loop for loop in innermost_loops(assembly) if loop.count("fmla\t") >= 64]
+    # Transforms of tiles, which are larger than the registers, add as well.
+    products = [loop for loop in innermost_loops(assembly) if loop.count("fmla\t") >= 64 and "fadd\t" not in loop]
     assert products
     for loop in products:
         assert "Folded" not in loop  # LLVM's word where it spills and reloads
