@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "ops/families.h"
-#include "ops/node_generator.h"
 #include "ops/reduction.h"
+#include "ops/region_node.h"
 
 namespace onnx2halide {
 
@@ -12,9 +12,9 @@ namespace {
 /// [R, 5] are an image's number and the first and last x and y, in whole elements once they are scaled: a region has
 /// one at least, and its bins may share some. What lies beyond the map has no part; a bin of which nothing is left is
 /// 0.
-class MaxRoiPool : public NodeGenerator {
+class MaxRoiPool : public RegionNode {
 public:
-    explicit MaxRoiPool(const Node& node) : NodeGenerator(node) {
+    explicit MaxRoiPool(const Node& node) : RegionNode(node) {
         for (const int64_t bins : node.integers("pooled_shape")) {
             if (bins < 1 || bins > Dim::unbounded)
                 throw CompileError("pooled_shape has {} bins, expected 1 or more", bins);
@@ -34,9 +34,6 @@ public:
             throw CompileError("input has shape {}, which holds no element to pool", shape_text(map));
         return {TensorType(in(0).element, {regions[0], map[1], bins_[0], bins_[1]})};
     }
-
-    /// Bins lie anywhere, but the channels of each follow each other.
-    LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(4);
@@ -59,41 +56,13 @@ public:
 
     void schedule(KernelSource& source) const override {
         if (source.target().is_gpu()) return NodeGenerator::schedule(source);
-        const Loops loops = source.output_loops();
-        const int lanes = source.target().lanes(loops.element);
-        const std::string &largest = source.kept(output(0), largest_role),
-                          &domain = source.kept(output(0), domain_role), &c = loops.vars[0];
-        for (const char* role : {"x_start", "x_bin", "x_first", "x_end", "y_start", "y_bin", "y_first", "y_end"})
-            source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), role)));
-        vectorise(source, loops);
-        parallelise(source, loops, 2);
-        std::vector<std::string> pure = {fmt::format("compute_at({}, {})", loops.func, loops.vars[1])};
-        std::vector<std::string> update = {
-            fmt::format("reorder({}, {}, {})", c, KernelSource::axis(domain, 0), KernelSource::axis(domain, 1))};
-        const auto channels = loops.extents[0].constant();
-        if (lanes > 1 && (!channels || *channels >= lanes)) {
-            const std::string vectors =
-                fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", c, source.lanes(loops.element, lanes));
-            pure.push_back(vectors);
-            update.push_back(vectors);
-        }
-        source.schedule(largest, pure);
-        source.schedule(largest + ".update()", update);
+        schedule_bins(source, {"x_start", "x_bin", "x_first", "x_end", "y_start", "y_bin", "y_first", "y_end"},
+                      largest_role, domain_role);
     }
 
 private:
     std::vector<Dim> bins_;  // by height and width
     static constexpr const char *domain_role = "domain", *largest_role = "largest";
-
-    /// Defines a Func, and returns its call.
-    std::string stage(KernelSource& source, const std::string& role, const std::string& arguments,
-                      const std::string& text) const {
-        const std::string func = source.func(output(0)->name + "_" + role);
-        source.keep(output(0), role, func);
-        const std::string call = fmt::format("{}({})", func, arguments);
-        source.line(fmt::format("{} = {};", call, text));
-        return call;
-    }
 
     /// Defines where bins begin and end along an axis of the map, keeps the domain's `step` between, and returns
     /// whether nothing is. How a bin's size rounds decides whether neighbours share an element: a division must stay

@@ -2,21 +2,20 @@
 
 #include "ops/families.h"
 #include "ops/reduction.h"
+#include "ops/region_node.h"
 
 namespace onnx2halide {
 
 namespace {
 
 /// RoiAlign: the mean or the largest of samples of a feature map, in each bin of a grid over each region.
-class RoiAlign : public NodeGenerator {
+class RoiAlign : public RegionNode {
 public:
     explicit RoiAlign(const Node& node);
 
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
-    /// Samples lie anywhere, but the channels of each follow each other.
-    LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
     Dim flops() const override { return out(0).elements() * 8 * std::max<int64_t>(1, ratio_ * ratio_); }
 
 private:
@@ -34,8 +33,6 @@ private:
         std::string of_low, of_high;  // weights
     };
     Axis axis(KernelSource& source, size_t axis, const std::string& step) const;
-    std::string stage(KernelSource& source, const std::string& role, const std::string& arguments,
-                      const std::string& text) const;
     void define_samples(KernelSource& source, Axis& axis, const std::string& start, const std::string& size) const;
     std::string corner(KernelSource& source, const Axis& y, const Axis& x, int number) const;
 };
@@ -44,8 +41,8 @@ private:
 constexpr int64_t most_samples = 1 << 16;
 
 RoiAlign::RoiAlign(const Node& node)
-    : NodeGenerator(node), ratio_(node.integer("sampling_ratio", 0)), bins_{node.integer("output_height", 1),
-                                                                            node.integer("output_width", 1)} {
+    : RegionNode(node), ratio_(node.integer("sampling_ratio", 0)), bins_{node.integer("output_height", 1),
+                                                                         node.integer("output_width", 1)} {
     const std::string mode = node.string("mode", "avg");
     if (mode != "avg" && mode != "max") throw CompileError("mode is '{}', expected avg or max", mode);
     is_mean_ = mode == "avg";
@@ -75,16 +72,6 @@ std::vector<TensorType> RoiAlign::infer() const {
     if (map[0].is(0) || map[2].is(0) || map[3].is(0))
         throw CompileError("input has shape {}, which holds no element to sample", shape_text(map));
     return {TensorType(in(0).element, {regions[0], map[1], bins_[0], bins_[1]})};
-}
-
-/// Defines a Func, and returns its call.
-std::string RoiAlign::stage(KernelSource& source, const std::string& role, const std::string& arguments,
-                            const std::string& text) const {
-    const std::string func = source.func(output(0)->name + "_" + role);
-    source.keep(output(0), role, func);
-    const std::string call = fmt::format("{}({})", func, arguments);
-    source.line(fmt::format("{} = {};", call, text));
-    return call;
 }
 
 RoiAlign::Axis RoiAlign::axis(KernelSource& source, size_t axis, const std::string& step) const {
@@ -178,32 +165,11 @@ void RoiAlign::algorithm(KernelSource& source) const {
     }
 }
 
-/// All channels of a bin side by side. The places of its samples are the same for all of them.
 void RoiAlign::schedule(KernelSource& source) const {
-    const Loops loops = source.output_loops();
-    const int lanes = source.target().lanes(loops.element);
-    const auto channels = loops.extents[0].constant();
     if (source.target().is_gpu()) return NodeGenerator::schedule(source);
-    const std::string &sum = source.kept(output(0), "sum"), &samples = source.kept(output(0), "samples"),
-                      &c = loops.vars[0];
-    const bool fills = lanes > 1 && (!channels || *channels >= lanes);
     std::vector<std::string> of_regions = {"y_start", "y_bin", "x_start", "x_bin"};
     if (ratio_ == 0) of_regions.insert(of_regions.end(), {"y_samples", "x_samples"});
-    for (const std::string& role : of_regions)
-        source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), role)));
-    vectorise(source, loops);
-    parallelise(source, loops, 2);
-    const std::string vectors =
-        fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", c, source.lanes(loops.element, lanes));
-    std::vector<std::string> pure = {fmt::format("compute_at({}, {})", loops.func, loops.vars[1])};
-    std::vector<std::string> update = {
-        fmt::format("reorder({}, {}, {})", c, KernelSource::axis(samples, 0), KernelSource::axis(samples, 1))};
-    if (fills) {
-        pure.push_back(vectors);
-        update.push_back(vectors);
-    }
-    source.schedule(sum, pure);
-    source.schedule(sum + ".update()", update);
+    schedule_bins(source, of_regions, "sum", "samples");
 }
 
 }  // namespace
