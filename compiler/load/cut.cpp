@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/graph/error.h"
+#include "compiler/load/subgraphs.h"
 
 namespace onnx2halide {
 
@@ -23,15 +24,6 @@ std::vector<std::string> new_outputs(const onnx::GraphProto& graph, const std::s
         if (std::find(node.output().begin(), node.output().end(), until) != node.output().end()) return {until};
     }
     throw CompileError("--until {}: no node has this name, and none makes a value of this name", until);
-}
-
-/// Values that a node reads, those that its sub-graphs take from around them included.
-void add_reads(const onnx::NodeProto& node, std::set<std::string>& reads) {
-    reads.insert(node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute()) {
-        for (const auto& inner : attribute.g().node()) add_reads(inner, reads);
-        for (const auto& output : attribute.g().output()) reads.insert(output.name());
-    }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "compiler/graph/error.h"
 #include "compiler/load/expansion.h"
 #include "compiler/load/schema.h"
+#include "compiler/load/subgraphs.h"
 
 namespace onnx2halide {
 
@@ -36,15 +37,6 @@ Nodes parse_nodes(const std::string& text) {
         if (!status.IsOK()) throw std::logic_error(status.ErrorMessage() + " in the body\n" + text);
     }
     return nodes;
-}
-
-/// Calls `visit` with every graph that is an attribute of a node.
-template <typename Visit>
-void visit_subgraphs(onnx::NodeProto& node, const Visit& visit) {
-    for (auto& attribute : *node.mutable_attribute()) {
-        if (attribute.has_g()) visit(*attribute.mutable_g());
-        for (auto& graph : *attribute.mutable_graphs()) visit(graph);
-    }
 }
 
 /// onnxruntime has LayerNormalization since opset 1, ONNX since 17.

@@ -16,6 +16,7 @@
 #include "compiler/load/model_file.h"
 #include "compiler/load/schema.h"
 #include "compiler/load/sort_nodes.h"
+#include "compiler/load/subgraphs.h"
 
 namespace onnx2halide {
 
@@ -82,8 +83,8 @@ private:
         for (auto& node : *graph.mutable_node()) {
             for (auto& attribute : *node.mutable_attribute()) {
                 if (attribute.has_t()) set_aside(*attribute.mutable_t());
-                if (attribute.has_g()) set_weights_aside(*attribute.mutable_g());
             }
+            visit_subgraphs(node, [&](onnx::GraphProto& inner) { set_weights_aside(inner); });
         }
     }
 

@@ -7,34 +7,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/load/subgraphs.h"
+
 namespace onnx2halide {
 
 namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-
-void add_reads(const onnx::NodeProto& node, std::set<std::string>& names);
-
-/// What a graph inside of a node reads of the graph around it.
-void add_reads(const onnx::GraphProto& graph, std::set<std::string>& names) {
-    std::set<std::string> reads;
-    for (const auto& node : graph.node()) add_reads(node, reads);
-    for (const auto& output : graph.output()) reads.insert(output.name());
-    for (const auto& input : graph.input()) reads.erase(input.name());
-    for (const auto& constant : graph.initializer()) reads.erase(constant.name());
-    for (const auto& node : graph.node()) {
-        for (const std::string& output : node.output()) reads.erase(output);
-    }
-    names.merge(reads);
-}
-
-void add_reads(const onnx::NodeProto& node, std::set<std::string>& names) {
-    names.insert(node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute()) {
-        if (attribute.has_g()) add_reads(attribute.g(), names);
-        for (const auto& graph : attribute.graphs()) add_reads(graph, names);
-    }
-}
 
 /// The places of nodes in an order in which each may run. Nodes that are in order stay so.
 std::vector<int> running_order(const Nodes& nodes) {

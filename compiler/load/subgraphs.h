@@ -1,0 +1,29 @@
+#pragma once
+
+#include <set>
+#include <string>
+
+#include <onnx/onnx_pb.h>
+
+namespace onnx2halide {
+
+/// Calls `visit` with every graph that is an attribute of a node.
+template <typename Visit>
+void visit_subgraphs(const onnx::NodeProto& node, const Visit& visit) {
+    for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) visit(attribute.g());
+        for (const auto& graph : attribute.graphs()) visit(graph);
+    }
+}
+template <typename Visit>
+void visit_subgraphs(onnx::NodeProto& node, const Visit& visit) {
+    for (auto& attribute : *node.mutable_attribute()) {
+        if (attribute.has_g()) visit(*attribute.mutable_g());
+        for (auto& graph : *attribute.mutable_graphs()) visit(graph);
+    }
+}
+
+/// Adds the values that a node reads, with those that graphs inside of it take from around them.
+void add_reads(const onnx::NodeProto& node, std::set<std::string>& reads);
+
+}  // namespace onnx2halide
