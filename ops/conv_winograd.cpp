@@ -27,36 +27,45 @@ public:
     /// With the window of whole tiles, the output's coordinate, and the Var of a transformed tile's places.
     TiledAxis(const WindowAxis& window, const KernelAxis& kernel, std::string coordinate, std::string place)
         : coordinate(std::move(coordinate)), place(std::move(place)), kernel_(kernel), window_(window),
-          block_(int64_t{kernel.outputs()} * kernel.dilation) {}
+          block_(kernel.outputs_of_block()), tiles_of_block_(kernel.tiles_of_block()) {}
 
     const std::string coordinate, place;
 
     /// Whether it takes transforms; else a tile is one output.
     bool is_transformed() const { return kernel_.taps() > 1; }
     int parts() const { return kernel_.parts(); }
+    /// Those with tiles of their own, and that of a part.
+    int tiled_parts() const { return kernel_.tiled_parts(); }
+    std::string tiled_part(const std::string& part) const {
+        return tiled_parts() == parts() ? part : fmt::format("{} % {}", part, tiled_parts());
+    }
+    /// How many rows of tiles further a part finds its inputs, where it shares its tiles.
+    std::string rows_to_shift(const std::string& part) const {
+        return (tiled_parts() == 1 ? part : fmt::format("({} / {})", part, tiled_parts())) + times(kernel_.dilation);
+    }
     /// The Var of a part of the kernel.
     std::string part() const { return part_var(coordinate); }
-    Dim tiles() const { return floor_div(window_.output, block_) * kernel_.dilation; }
+    Dim tiles() const { return floor_div(window_.output, block_) * tiles_of_block_; }
 
     /// Of the tile to which an output belongs, and its place in it.
     std::string tile() const {
         if (block_ == 1) return coordinate;
         const std::string block = fmt::format("{} / {}", coordinate, block_);
-        return kernel_.dilation == 1
+        return tiles_of_block_ == 1
                    ? block
-                   : fmt::format("({} * {} + {} % {})", block, kernel_.dilation, coordinate, kernel_.dilation);
+                   : fmt::format("({} * {} + {} % {})", block, tiles_of_block_, coordinate, tiles_of_block_);
     }
     std::string place_in_tile() const {
         const std::string in_block = fmt::format("{} % {}", coordinate, block_);
-        return kernel_.dilation == 1 ? in_block : fmt::format("{} / {}", in_block, kernel_.dilation);
+        return tiles_of_block_ == 1 ? in_block : fmt::format("{} / {}", in_block, tiles_of_block_);
     }
 
     /// The input's coordinate of a tile's element under a part of the kernel; `tap` is empty where a tile has one.
     std::string input(KernelSource& source, const std::string& tile, const std::string& tap) const {
-        std::string at = kernel_.dilation == 1
+        std::string at = tiles_of_block_ == 1
                              ? tile + times(block_ * kernel_.stride)
-                             : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, kernel_.dilation, block_);
-        if (parts() > 1) at += " + " + first_tap(source.var(part()), kernel_);
+                             : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, tiles_of_block_, block_);
+        if (tiled_parts() > 1) at += " + " + first_tap(source.var(part()), kernel_);
         if (!tap.empty()) at += " + " + tap + times(kernel_.dilation * kernel_.stride);
         return shifted(source, at, -window_.pad_begin);
     }
@@ -65,6 +74,7 @@ private:
     KernelAxis kernel_;
     WindowAxis window_;
     int64_t block_;  // outputs of a block
+    int tiles_of_block_;
 };
 
 std::string part_var(const std::string& coordinate) { return coordinate + "_part"; }
@@ -75,7 +85,7 @@ std::string first_tap(const std::string& part, const KernelAxis& kernel) {
     const int phases = kernel.phases();
     const std::string step = times(kernel.taps() * kernel.stride * kernel.dilation);
     if (phases == 1) return part + step;
-    if (kernel.parts() == phases) return part;
+    if (kernel.taps() == 1 || kernel.parts() == phases) return part;
     return fmt::format("{0} / {1}{2} + {0} % {1}", part, phases, step);
 }
 
@@ -88,10 +98,9 @@ TiledKernel tiled_kernel(const Node& node) {
     const std::vector<int64_t> places = node.integers("places");
     if (places.size() != 2) throw CompileError("places has {} numbers, expected two", places.size());
     const TiledKernel tiled = tiled_kernel(window, {static_cast<int>(places[rows]), static_cast<int>(places[columns])});
-    for (const KernelAxis& axis : tiled) {
-        if (!axis.has_transforms(axis.places))
-            throw CompileError("{} taps have no transforms to {} places", axis.taps_of_phase(), axis.places);
-    }
+    if (!has_tiles(tiled, places_of_tile(tiled)))
+        throw CompileError("{} x {} taps have no transforms to {} x {} places", tiled[rows].taps_of_phase(),
+                           tiled[columns].taps_of_phase(), tiled[rows].places, tiled[columns].places);
     return tiled;
 }
 
@@ -103,8 +112,7 @@ Window WinogradConv::tiles_window() const {
     const size_t first = plane_axes(window.size());
     for (size_t i = first; i < window.size(); ++i) {
         const KernelAxis& kernel = kernel_[i - first];
-        const int64_t block = int64_t{kernel.outputs()} * kernel.dilation;
-        window[i].output = ceil_div(window[i].output, block) * block;
+        window[i].output = ceil_div(window[i].output, kernel.outputs_of_block()) * kernel.outputs_of_block();
         window[i].kernel = kernel.parts() * kernel.taps();
     }
     return window;
@@ -165,7 +173,7 @@ void WinogradConv::add_parts(const std::vector<TiledAxis>& axes,
                              const std::function<std::string(const TiledAxis&)>& part, Coordinates& front,
                              Coordinates& planes) {
     for (size_t axis = 0; axis < axes.size(); ++axis) {
-        if (axes[axis].parts() > 1) (axis == rows ? planes : front).push_back(part(axes[axis]));
+        if (axes[axis].tiled_parts() > 1) (axis == rows ? planes : front).push_back(part(axes[axis]));
     }
 }
 
@@ -190,7 +198,7 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
     const bool has_more_channels = loops.transformed_inputs(source.target()) > loops.inputs * group_;
     Window window = with_input_for_taps(tiles_window(), source.target());
     // Products round tiles up, so that some may lie behind the last row.
-    if (!loops.is_open) window[plane_axes(window.size())].output += kernel_[rows].outputs() * kernel_[rows].dilation;
+    if (!loops.is_open) window[plane_axes(window.size())].output += kernel_[rows].outputs_of_block();
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             read_exterior(source, this->input(0), window, at, "0.0f", has_more_channels)));
     source.comment(
@@ -199,7 +207,11 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
             : fmt::format("Tile t has {} x {} outputs, and {} x {} inputs; there are {} in a row.",
                           kernel_[rows].outputs(), kernel_[columns].outputs(), kernel_[rows].places,
                           kernel_[columns].places, source.dim(axes[columns].tiles())));
-    const auto of_input = [&](size_t axis) { return fmt::format("input<{}>", kernel_[axis].places); };
+    const size_t innermost = axes.size() > 1 && axes[columns].is_transformed() ? columns : rows;
+    const auto of_input = [&](size_t axis) {
+        return fmt::format("{}<{}>", axis == innermost && loops.places_are_lanes() ? "input_lanes" : "input",
+                           kernel_[axis].places);
+    };
     Coordinates front = {at[1]}, planes = this->planes(source);
     add_parts(
         axes, [&](const TiledAxis& axis) { return source.var(axis.part()); }, front, planes);
@@ -237,6 +249,13 @@ std::vector<WinogradConv::Term> WinogradConv::terms(KernelSource& source) const 
     return terms;
 }
 
+std::string WinogradConv::shift(KernelSource& source, const std::vector<TiledAxis>& axes) const {
+    const TiledAxis& row = axes[rows];
+    if (row.parts() == row.tiled_parts()) return "";
+    return fmt::format(" + {} * {}", row.rows_to_shift(source.rvar("k" + row.part())),
+                       source.dim(axes[columns].tiles()));
+}
+
 void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxis>& axes) const {
     const Coordinates at = source.vars(in(0).rank()), planes = this->planes(source), places = places_of(axes);
     const std::string &c = at[1], t = source.var("t");
@@ -263,12 +282,13 @@ void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxi
     }
     leave_out_taps(source, rdom, tap);
     Coordinates front = {input_channel(source, channel(source, c), tap)};
-    const auto part = [&](const TiledAxis& axis) {
-        weight_at.push_back(source.rvar("k" + axis.part()));
-        return weight_at.back();
-    };
-    add_parts(axes, part, front, input_planes);
-    front.push_back(t);
+    for (const TiledAxis& axis : axes) {
+        if (axis.parts() > 1) weight_at.push_back(source.rvar("k" + axis.part()));
+    }
+    add_parts(
+        axes, [&](const TiledAxis& axis) { return axis.tiled_part(source.rvar("k" + axis.part())); }, front,
+        input_planes);
+    front.push_back(t + shift(source, axes));
     weight_at.insert(weight_at.end(), {tap.channel, fmt::format("{} % {}", c, block)});
     const std::string sum = func(source, products_role, "_sum"), product = func(source, product_role, "_product");
     const std::string place_of_sum = element(source, sum, {c, t}, places, planes);

@@ -8,7 +8,8 @@ namespace onnx2halide {
 /// A convolution with channels innermost, by Winograd's minimal filtering (Lavin and Gray, "Fast algorithms for
 /// convolutional neural networks"): tiles of inputs and weights are transformed so that each output takes
 /// 1 + (taps - 1) / outputs products along an axis instead of taps. Kernels of more than 5 taps along an axis, and
-/// those of strides, are sums of smaller ones. See WinogradLoops for the axes of signals and volumes, and for dilated
+/// those of strides, are sums of smaller ones. Tiles may be of one row, not transformed along the other axis: each tap
+/// of a column reads the tiles of another row. See WinogradLoops for the axes of signals and volumes, and for dilated
 /// kernels. Attributes: those of Conv, with `kernel_shape`, `places` (of a tile: rows and columns) and
 /// `output_channels`. Input 1 is what PackWinogradWeights makes.
 ///
@@ -54,6 +55,10 @@ private:
     /// An element of the input under a part of the kernel, of tile t; a tap is empty along an axis without transforms.
     std::string tile_element(KernelSource& source, const std::vector<TiledAxis>& axes, const std::string& row_tap,
                              const std::string& column_tap) const;
+
+    /// Text of the distance between an output's tile and the tile under a part of the kernel along rows that are not
+    /// transformed: ` + ky_part * 5`.
+    std::string shift(KernelSource& source, const std::vector<TiledAxis>& axes) const;
 
     // The steps of the algorithm.
     void transform_inputs(KernelSource& source, const std::vector<TiledAxis>& axes) const;

@@ -68,10 +68,10 @@ private:
     bool rounds_channels_up() const { return loops_.channels % walk_.product.lanes != 0; }
     bool is_transformed(const Axis& axis) const { return walk_.places[axis.number] > 1; }
     /// Whether tiles lie between each other: an output's neighbours are of other tiles.
-    bool is_dilated() const { return std::max(loops_.kernel[rows].dilation, loops_.kernel[columns].dilation) > 1; }
-    int64_t block(const Axis& axis) const {
-        return int64_t{loops_.kernel[axis.number].outputs()} * loops_.kernel[axis.number].dilation;
+    bool is_dilated() const {
+        return std::max(loops_.kernel[rows].tiles_of_block(), loops_.kernel[columns].tiles_of_block()) > 1;
     }
+    int64_t block(const Axis& axis) const { return loops_.kernel[axis.number].outputs_of_block(); }
 
     std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
     std::string at(const std::string& loop) const { return fmt::format("compute_at({}, {})", output_.func, loop); }
@@ -83,9 +83,12 @@ private:
 
     /// `reorder(c, t, i, j)`: these loops, innermost first.
     static std::string reorder_all(std::initializer_list<std::vector<std::string>> loops) {
+        return reorder(in_order(loops));
+    }
+    static std::vector<std::string> in_order(std::initializer_list<std::vector<std::string>> loops) {
         std::vector<std::string> all;
         for (const auto& part : loops) all.insert(all.end(), part.begin(), part.end());
-        return reorder(all);
+        return all;
     }
 
     static void unroll_all(std::vector<std::string>& directives, const std::vector<std::string>& loops) {
@@ -96,9 +99,10 @@ private:
     std::string block_rows() { return source_.dim(ceil_div(axes_.back().extent, block(axes_.back()))); }
     std::string tiles_in_block_row() {
         const Axis& inner = axes_.front();
-        const Dim across =
-            inner.number == columns ? ceil_div(inner.extent, block(inner)) * loops_.kernel[columns].dilation : Dim(1);
-        return source_.dim(across * loops_.kernel[rows].dilation);
+        const Dim across = inner.number == columns
+                               ? ceil_div(inner.extent, block(inner)) * loops_.kernel[columns].tiles_of_block()
+                               : Dim(1);
+        return source_.dim(across * loops_.kernel[rows].tiles_of_block());
     }
 
     /// Rows of blocks in a strip: a number, or what a run finds to be enough tiles.
@@ -208,17 +212,19 @@ private:
         const auto inputs = loops_.transformed_inputs(target);
         const bool are_few = inputs <= natural && natural % inputs == 0;
         const int phases = loops_.phases_in_vector(target);
-        // Loops over channels, and what makes vectors of them.
+        // Loops over channels and over parts of the kernel, and what makes vectors of them.
         std::string c = c_;
+        std::vector<std::string> parts;
+        if (loops_.kernel[columns].tiled_parts() > 1) parts.push_back(source_.var(part_var(axes_.front().var)));
         Directives bounds, vectors;
         if (are_few) {
             bounds.push_back(fmt::format("bound({}, 0, {})", c_, inputs));
             vectors = bounds;
             if (phases > 1) {
-                const std::string part = source_.var(part_var(axes_.front().var));
                 c = source_.var("c_part");
-                vectors.push_back(fmt::format("bound({}, 0, {})", part, phases));
-                vectors.push_back(fmt::format("fuse({}, {}, {})", c_, part, c));
+                vectors.push_back(fmt::format("bound({}, 0, {})", parts.front(), phases));
+                vectors.push_back(fmt::format("fuse({}, {}, {})", c_, parts.front(), c));
+                parts.clear();
             }
         }
         const auto vectorised = [&](const std::string& loop, int64_t extent) {
@@ -226,11 +232,26 @@ private:
             return fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", loop,
                                source_.lanes(ElementType::float32, lanes));
         };
-        const std::string vector = vectorised(c, inputs * phases);
-        Directives directives = {at(task_)};
-        directives.insert(directives.end(), vectors.begin(), vectors.end());
-        directives.insert(directives.end(), {reorder_all({places_, {c, t_}}), vector});
-        unroll_all(directives, places_);
+        std::string vector = vectorised(c, inputs * phases), vector_of_copy = vectorised(c_, inputs);
+        const bool places_are_lanes = loops_.places_are_lanes();
+        if (places_are_lanes) {
+            const Axis& axis =
+                *std::find_if(axes_.begin(), axes_.end(), [&](const Axis& a) { return is_transformed(a); });
+            const std::string &lane = places_.front(), lanes = std::to_string(walk_.places[axis.number]);
+            vectors.push_back(fmt::format("bound({}, 0, {})", lane, lanes));
+            vectors.push_back(fmt::format("reorder_storage({})", fmt::join(in_order({{lane, c}, parts, {t_}}), ", ")));
+            vector = fmt::format("vectorize({}, {})", lane, lanes);
+            vector_of_copy = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", output_.vars[1],
+                                         source_.lanes(ElementType::float32, natural));
+        }
+        const auto transform = [&](const std::string& at, const Coordinates& places) {
+            Directives directives = {at};
+            directives.insert(directives.end(), vectors.begin(), vectors.end());
+            directives.insert(directives.end(), {reorder_all({places, {c}, parts, {t_}}), vector});
+            unroll_all(directives, Coordinates(places.begin() + (places_are_lanes ? 1 : 0), places.end()));
+            return directives;
+        };
+        Directives directives = transform(at(task_), places_);
         const std::string tiles = func_(WinogradConv::tiles_role);
         std::string at_inputs = at(task_);
         // With all channels' weights ahead of them, copying and transforming some tiles' inputs is a task of its own.
@@ -241,18 +262,13 @@ private:
             at_inputs = compute_at(tiles, to);
         }
         source_.schedule(tiles, directives);
-        if (places_.size() == 2) {
-            const std::vector<std::string> half_way = {places_[0], outputs_[1]};
-            directives = {compute_at(tiles, c)};
-            directives.insert(directives.end(), vectors.begin(), vectors.end());
-            directives.insert(directives.end(), {reorder_all({half_way, {c, t_}}), vector});
-            unroll_all(directives, half_way);
-            source_.schedule(func_(WinogradConv::across_role), directives);
-        }
+        if (places_.size() == 2)
+            source_.schedule(func_(WinogradConv::across_role),
+                             transform(compute_at(tiles, c), {places_[0], outputs_[1]}));
         source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
         directives = {at_inputs};
         directives.insert(directives.end(), bounds.begin(), bounds.end());
-        directives.push_back(vectorised(c_, inputs));
+        directives.push_back(vector_of_copy);
         source_.schedule(func_(WinogradConv::input_role), directives);
     }
 };

@@ -66,7 +66,7 @@ int64_t inputs_of_strip(const WinogradLoops& loops, int64_t rows) {
         const KernelAxis& kernel = loops.kernel[axis];
         return (outputs - 1) * kernel.stride + (kernel.kernel - 1) * kernel.dilation + 1;
     };
-    return inputs_under(0, rows * loops.kernel[0].outputs() * loops.kernel[0].dilation) * inputs_under(1, loops.width);
+    return inputs_under(0, rows * loops.kernel[0].outputs_of_block()) * inputs_under(1, loops.width);
 }
 
 StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target& target) {
@@ -76,21 +76,27 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
     const int64_t terms = loops.terms();
     const double tile_weights = static_cast<double>(terms * product.lanes * product.vectors * 4);
-    const int64_t input_bytes = places * tiles * terms * loops.groups * 4;
+    // Tiles that several rows share are transformed once.
+    const KernelAxis& of_rows = loops.kernel[0];
+    const int64_t shifts = of_rows.shifts(),
+                  input_tiles = tiles + (shifts - 1) * of_rows.dilation * loops.tiles_in_block_row();
+    const int64_t input_bytes =
+        places * input_tiles * (terms / of_rows.parts() * of_rows.tiled_parts()) * loops.groups * 4;
     // Weights and transformed inputs of a group stream by while the products are computed.
     const double streamed = tile_weights / read_rate(weight_bytes(loops, places * terms)) +
                             static_cast<double>(tiles * terms * 4) / read_rate(input_bytes);
     StripCycles cycles{product, 0, 0};
-    const auto transformed = [&](int64_t vectors, int64_t bytes) {
-        return static_cast<double>(places * tiles * vectors) * transform_cycles(loops.kernel, bytes);
+    const auto transformed = [&](int64_t count, int64_t vectors, int64_t bytes) {
+        return static_cast<double>(places * count * vectors) * transform_cycles(loops.kernel, bytes);
     };
-    const int64_t parts = loops.kernel[0].parts() * loops.kernel[1].parts(), in_vector = loops.phases_in_vector(target),
+    const int64_t parts = of_rows.tiled_parts() * loops.kernel[1].tiled_parts(),
+                  in_vector = loops.phases_in_vector(target),
                   vectors = ceil_div(loops.transformed_inputs(target) * in_vector, product.lanes) * parts / in_vector;
-    cycles.once =
-        (transformed(vectors, input_bytes) + copy_cycles * static_cast<double>(inputs_of_strip(loops, rows) * inputs)) *
-        static_cast<double>(loops.plane_taps);
+    cycles.once = (transformed(input_tiles, vectors, input_bytes) +
+                   copy_cycles * static_cast<double>(inputs_of_strip(loops, rows) * inputs)) *
+                  static_cast<double>(loops.plane_taps);
     cycles.channels = (std::max(one, streamed) * static_cast<double>(places) +
-                       transformed(product.vectors, places * tiles * product.lanes * product.vectors * 4)) *
+                       transformed(tiles, product.vectors, places * tiles * product.lanes * product.vectors * 4)) *
                       static_cast<double>(channel_tiles(loops, product));
     return cycles;
 }
@@ -133,11 +139,20 @@ int KernelAxis::taps() const {
     return best;
 }
 
-int KernelAxis::parts() const { return phases() * static_cast<int>(ceil_div(taps_of_phase(), taps())); }
+int KernelAxis::parts() const {
+    if (places == 1) return kernel;
+    return phases() * static_cast<int>(ceil_div(taps_of_phase(), taps()));
+}
 
 bool KernelAxis::has_transforms(int places) const {
-    if (taps_of_phase() == 1) return places == 1;
-    return std::find(winograd_places.begin(), winograd_places.end(), places) != winograd_places.end();
+    return taps_of_phase() > 1 &&
+           std::find(winograd_places.begin(), winograd_places.end(), places) != winograd_places.end();
+}
+
+bool has_tiles(const TiledKernel& kernel, const PerAxis& places) {
+    const bool rows = kernel[0].has_transforms(places[0]), columns = kernel[1].has_transforms(places[1]);
+    return (rows || places[0] == 1) && (columns || (places[1] == 1 && kernel[1].taps_of_phase() == 1)) &&
+           (rows || columns);
 }
 
 PerAxis places_of_tile(const TiledKernel& kernel) { return {kernel[0].places, kernel[1].places}; }
@@ -195,7 +210,7 @@ int64_t WinogradLoops::transformed_inputs(const Target& target) const {
 }
 
 int WinogradLoops::phases_in_vector(const Target& target) const {
-    const bool are_few = inputs * groups < target.lanes(ElementType::float32);
+    const bool are_few = inputs * groups < target.lanes(ElementType::float32) && !places_are_lanes();
     return are_few && kernel[1].parts() == kernel[1].phases() ? kernel[1].phases() : 1;
 }
 
@@ -205,12 +220,10 @@ WinogradLoops WinogradLoops::with_places(const PerAxis& places) const {
     return loops;
 }
 
-int64_t WinogradLoops::block_rows() const {
-    return ceil_div(height, int64_t{kernel[0].outputs()} * kernel[0].dilation);
-}
+int64_t WinogradLoops::block_rows() const { return ceil_div(height, kernel[0].outputs_of_block()); }
 
 int64_t WinogradLoops::tiles_in_block_row() const {
-    return ceil_div(width, int64_t{kernel[1].outputs()} * kernel[1].dilation) * kernel[1].dilation * kernel[0].dilation;
+    return ceil_div(width, kernel[1].outputs_of_block()) * kernel[1].tiles_of_block() * kernel[0].tiles_of_block();
 }
 
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target) {
@@ -280,15 +293,13 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
 
 namespace {
 
-/// Of tiles with transforms along both axes.
 std::vector<PerAxis> choices_of_places(const TiledKernel& kernel) {
     std::vector<PerAxis> choices;
-    const auto has = [&](size_t axis, int places) { return kernel[axis].has_transforms(places); };
     std::vector<int> numbers = {1};
     numbers.insert(numbers.end(), winograd_places.begin(), winograd_places.end());
     for (const int rows : numbers) {
         for (const int columns : numbers) {
-            if (has(0, rows) && has(1, columns) && rows * columns <= most_places) choices.push_back({rows, columns});
+            if (rows * columns <= most_places && has_tiles(kernel, {rows, columns})) choices.push_back({rows, columns});
         }
     }
     return choices;

@@ -34,7 +34,8 @@ using PerAxis = std::array<int, 2>;
 
 /// The taps of a kernel along one axis, and the tiles along it. Of stride s each s-th tap from one of the first s on
 /// makes a kernel of stride 1 over every s-th element, a phase; phases are cut into as many taps as a tile takes with
-/// the fewest products. The results of these parts are added up; the last ones may reach beyond the kernel.
+/// the fewest products. The results of these parts are added up; the last ones may reach beyond the kernel. Where
+/// nothing is transformed, each tap is a part.
 struct KernelAxis {
     int kernel = 1, stride = 1, dilation = 1;
     int places = 1;  // of a tile; 1 where nothing is transformed
@@ -45,9 +46,16 @@ struct KernelAxis {
     /// Of a part.
     int taps() const;
     int parts() const;
+    /// Those with tiles of their own: where nothing is transformed, the parts of a phase share them.
+    int tiled_parts() const { return places == 1 ? phases() : parts(); }
+    /// How many parts share tiles at most, one row after the other.
+    int shifts() const { return places == 1 ? taps_of_phase() : 1; }
     /// Of a tile.
     int outputs() const { return places - (taps() - 1); }
-    /// Whether there are transforms to so many places: to 1 where phases are of one tap.
+    /// Where a transform's taps are some elements apart, so many tiles lie between each other: a block.
+    int tiles_of_block() const { return places == 1 ? 1 : dilation; }
+    int64_t outputs_of_block() const { return int64_t{outputs()} * tiles_of_block(); }
+    /// Whether there are transforms of several taps to so many places.
     bool has_transforms(int places) const;
 };
 
@@ -60,6 +68,11 @@ PerAxis outputs_of_tile(const TiledKernel& kernel);
 size_t plane_axes(size_t spatial_axes);
 /// With tiles of so many places.
 TiledKernel tiled_kernel(const Window& window, const PerAxis& places);
+
+/// Whether there are tiles of so many places: with transforms along one axis at least, and along columns wherever
+/// phases have several taps. Along rows there may be none: each tap is a product's term then and reads the tiles of
+/// another row, which pays where there are few inputs, outputs or rows for what two transforms cost.
+bool has_tiles(const TiledKernel& kernel, const PerAxis& places);
 
 /// Whether there is Winograd's algorithm for a convolution: of a kernel whose parts have several taps along rows or
 /// columns, no stride together with a dilation, and groups with so many channels of the output, of which blocks of
@@ -92,7 +105,10 @@ struct WinogradLoops {
     /// The channels of inputs that are transformed: of fewer than a vector holds as many, a power of two, that they
     /// fill a smaller one.
     int64_t transformed_inputs(const Target& target) const;
-    /// How many phases along columns share vectors with so few channels, in memory behind each other; else 1.
+    /// Whether the inputs' places along the innermost axis that is transformed are lanes of a vector, as one channel
+    /// makes none.
+    bool places_are_lanes() const { return inputs * groups == 1; }
+    /// How many phases along columns share vectors with few channels, in memory behind each other; else 1.
     int phases_in_vector(const Target& target) const;
     /// Rows of blocks, and the tiles of one such row.
     int64_t block_rows() const;

@@ -40,8 +40,9 @@ inline std::vector<float> product(const std::vector<float> &squares, int left_ou
 }
 
 /// Every second element from the first on times a factor each.
-inline Expr every_second(const std::vector<float> &factors, int first, const Elements &at) {
-    Expr sum = factors.back() * at(first + 2 * int(factors.size()) - 2);
+template<typename At>
+auto every_second(const std::vector<float> &factors, int first, const At &at) {
+    auto sum = factors.back() * at(first + 2 * int(factors.size()) - 2);
     for (size_t i = factors.size() - 1; i-- > 0;) sum = sum + factors[i] * at(first + 2 * int(i));
     return sum;
 }
@@ -53,22 +54,41 @@ inline std::vector<float> powers(float number, int count) {
     return result;
 }
 
-template<int places>
-Expr input(Expr i, const Elements &at) {
-    static_assert(places == 1 || places == 4 || places == 6 || places == 8);
-    if (places == 1) return at(0);
+/// What inputs are at all places.
+template<typename At>
+auto inputs(int places, const At &at) {
     const std::vector<float> squares = winograd::squares(places), all = product(squares);
     std::vector<float> first = all;
     for (float &factor : first) factor *= all[0];  // which is 1 or -1
-    std::vector<Expr> results = {every_second(first, 0, at)};
+    std::vector results = {every_second(first, 0, at)};
     for (int pair = 0; pair < int(squares.size()); ++pair) {
         const std::vector<float> others = product(squares, pair);
-        Expr even = every_second(others, 2, at), odd = std::sqrt(squares[pair]) * every_second(others, 1, at);
+        auto even = every_second(others, 2, at), odd = std::sqrt(squares[pair]) * every_second(others, 1, at);
         results.push_back(even + odd);
         results.push_back(even - odd);
     }
     results.push_back(every_second(all, 1, at));
-    return mux(i, results);
+    return results;
+}
+
+template<int places>
+Expr input(Expr i, const Elements &at) {
+    static_assert(places == 1 || places == 4 || places == 6 || places == 8);
+    if (places == 1) return at(0);
+    return mux(i, inputs(places, at));
+}
+
+/// The same where places are lanes of a vector: the sum of all elements, each times what it adds to each place.
+template<int places>
+Expr input_lanes(Expr i, const Elements &at) {
+    static_assert(places == 4 || places == 6 || places == 8);
+    Expr sum;
+    for (int tap = 0; tap < places; ++tap) {
+        const std::vector<float> factors = inputs(places, [tap](int other) { return other == tap ? 1.0f : 0.0f; });
+        Expr term = mux(i, std::vector<Expr>(factors.begin(), factors.end())) * at(tap);
+        sum = tap == 0 ? term : sum + term;
+    }
+    return sum;
 }
 
 template<int taps, int places>

@@ -114,6 +114,18 @@ def error(proto: onnx.ModelProto, convolution: str) -> float:
         ((32, 32, 13, 11), {"kernel": (3, 9), "pads": (0, 0, 0, 2), "group": 2, "residual": True}),
         ((16, 48, 90), {"kernel": (11,), "pads": (25, 25), "dilations": (5,), "batch": 2}),
         ((16, 16, 4, 13, 12), {"kernel": (2, 6, 7), "pads": (0, 3, 3, 1, 2, 3)}),
+        # Tiles of one row, which several rows share.
+        ((1, 24, 17, 30), {"kernel": (5, 5), "pads": (2, 2, 2, 2), "batch": 2, "residual": True}),
+        ((1, 20, 33, 31), {"kernel": (9, 5), "strides": (2, 1), "pads": (0, 0, 0, 0)}),
+        ((1, 16, 24, 28), {"kernel": (5, 5), "dilations": (3, 2), "pads": (2, 4, 2, 4)}),
+        ((1, 16, 4, 24, 30), {"kernel": (2, 7, 5), "pads": (0, 3, 2, 1, 3, 2)}),
+        ((2, 16, 20, 40), {"kernel": (9, 3), "pads": (4, 4, 4, 4)}),
+        ((3, 20, 17, 30), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
+        ((16, 48, 7, 64), {"kernel": (7, 3), "pads": (0, 1, 0, 1), "bias": False}),
+        # One channel, whose places are lanes.
+        ((1, 16, 200), {"kernel": (5,), "pads": (2, 2)}),
+        ((1, 16, 60, 30), {"kernel": (5, 1), "pads": (2, 0, 2, 0)}),
+        ((1, 16, 40, 24), {"kernel": (6, 5), "strides": (4, 2), "pads": (1, 1, 1, 1)}),
         # Strides: a part for each phase.
         ((16, 32, 15, 18), {"strides": (2, 2)}),
         ((3, 20, 33, 30), {"kernel": (7, 7), "strides": (2, 2), "pads": (3, 3, 3, 3)}),

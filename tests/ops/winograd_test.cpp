@@ -43,6 +43,20 @@ TEST_CASE("kernels are cut into the taps that a tile takes with the fewest produ
     CHECK_FALSE(axis(3, 1, 1).has_transforms(5));
 }
 
+TEST_CASE("where rows are not transformed their taps are parts, which share tiles", "[winograd]") {
+    const KernelAxis stride_1 = axis(5, 1, 1), stride_2 = axis(5, 2, 1);
+    CHECK(stride_1.parts() == 5);
+    CHECK(stride_1.tiled_parts() == 1);
+    CHECK(stride_1.shifts() == 5);
+    CHECK(stride_2.parts() == 5);
+    CHECK(stride_2.tiled_parts() == 2);
+    const KernelAxis row = axis(3, 1, 1);
+    CHECK(has_tiles({row, row}, {1, 6}));
+    CHECK(has_tiles({row, axis(1, 1, 1)}, {6, 1}));
+    CHECK_FALSE(has_tiles({row, row}, {1, 1}));
+    CHECK_FALSE(has_tiles({row, row}, {6, 1}));
+}
+
 TEST_CASE("tiles are as large as images and kernels pay for", "[winograd]") {
     const auto target = Target::parse("x86-64-linux-avx512_skylake");
     const auto places = [&](const WinogradLoops& loops) {
@@ -52,6 +66,7 @@ TEST_CASE("tiles are as large as images and kernels pay for", "[winograd]") {
     CHECK(places(square(3, 64, 64, 8)) <= 6 * 6);
     CHECK(places(square(3, 64, 64, 224)) == most_places);
     CHECK(places(square(5, 96, 96, 27)) == most_places);
+    CHECK(places(square(8, 1, 16, 60)) == 8);
     // What is asked for is taken though it is slower.
     CHECK_FALSE(choose_winograd(square(3, 1, 1, 4), {}, target));
     CHECK(choose_winograd(square(3, 1, 1, 4), {ConvAlgorithm::winograd}, target));
