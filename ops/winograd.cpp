@@ -108,6 +108,13 @@ double weight_cycles(const WinogradLoops& loops, int64_t bytes, double counted_r
            static_cast<double>(loops.images);
 }
 
+/// Cycles in which an image's results are written to where they wait for what follows.
+double write_cycles(const WinogradLoops& loops) {
+    const double bytes =
+        static_cast<double>(loops.channels * loops.groups * loops.planes * loops.height * loops.width * 4);
+    return bytes / read_rate(static_cast<int64_t>(bytes) * loops.images);
+}
+
 /// The share of taps that find a row of the image under them, over all rows of the output.
 double share_inside(const WindowAxis& axis) {
     const auto input = axis.input.constant(), output = axis.output.constant(), pad = axis.pad_begin.constant();
@@ -287,7 +294,8 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     const double share = !is_row && tile.tile_rows == 1 ? loops.rows_inside : 1;
     const double plane = static_cast<double>(tile.cycles * tiles) * share +
                          copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
-    return plane * static_cast<double>(loops.planes) +
+    // Results are written while others are computed.
+    return std::max(plane * static_cast<double>(loops.planes), write_cycles(loops)) +
            weight_cycles(loops, weight_bytes(loops, direct.products), level2_rate, policy);
 }
 
@@ -326,7 +334,8 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
         const WinogradLoops tiled = loops.with_places(places);
         WinogradWalk walk = choose_winograd_walk(tiled, target);
         const int64_t weights = weight_bytes(loops, product_of_axes(places) * tiled.terms());
-        walk.cycles += weight_cycles(loops, weights, read_rate(weights), policy);
+        // Results of a strip are written one after the other, behind its products.
+        walk.cycles += weight_cycles(loops, weights, read_rate(weights), policy) + write_cycles(loops);
         if (walk.cycles > enough) continue;
         // Of a small image most of a tile may lie outside, all the more where tiles lie between each other.
         constexpr double most_loss = 1.5;
