@@ -131,12 +131,12 @@ TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
         const TileChoice shared = fastest_tile(loops, target, {lanes, 1, pixels, 1, 0, pixels}, 1);
         if (shared.all_cycles < best.all_cycles) return shared;
     }
-    // Where they fill no whole vectors, halves may fit. Weights lie in blocks of whole vectors, so that only a tile for
-    // all channels begins at a block.
-    const bool halves_fit = lanes == target.lanes(loops.element) && lanes > 1 && loops.shares_inputs &&
-                            loops.groups == 1 && loops.channels % lanes != 0 && loops.channels % half == 0;
-    if (!halves_fit) return best;
-    const auto vectors = static_cast<int>(loops.channels / half);
+    // Where they fill no whole vectors, halves may waste less. Weights lie in blocks of whole vectors, so that only a
+    // tile for all channels begins at a block.
+    if (lanes != target.lanes(loops.element) || lanes == 1 || !loops.shares_inputs) return best;
+    if (loops.groups > 1 && !loops.whole_group) return best;
+    const auto vectors = static_cast<int>(ceil_div(loops.channels, half));
+    if (vectors == 2 * whole) return best;
     const TileChoice halved = fastest_tile(loops, target, {half, vectors, 1, 1, 0}, vectors);
     return halved.all_cycles < best.all_cycles ? halved : best;
 }

@@ -38,6 +38,24 @@ TEST_CASE("where loads are slow a tile of many pixels and one vector gives way t
     CHECK(Target::parse("arm-64-linux").loads == 2);
 }
 
+TEST_CASE("halves of vectors fill channels where they are as fast as whole ones") {
+    Target target = Target::parse("x86-64-linux-avx512_skylake");
+    ConvLoops loops = rows_of_13();
+    const auto lanes = [&](int multiply_adds, int64_t channels, int64_t groups, bool whole_group) {
+        target.multiply_adds = multiply_adds;
+        loops.channels = channels, loops.groups = groups, loops.whole_group = whole_group;
+        const ConvTile tile = choose_conv_tile(loops, target);
+        CHECK(tile.lanes * tile.vectors >= channels % 16);
+        return tile.lanes;
+    };
+    CHECK(lanes(1, 34, 1, false) == 8);
+    CHECK(lanes(1, 34, 4, true) == 8);
+    CHECK(lanes(2, 34, 4, true) == 16);
+    CHECK(lanes(1, 46, 4, true) == 16);
+    // Tiles of parts of a group begin where blocks of weights do.
+    CHECK(lanes(1, 48, 4, false) == 16);
+}
+
 TEST_CASE("depthwise channels come in the order of memory, in parts whose weights the nearest cache holds") {
     ConvLoops loops = rows_of_13();
     loops.shares_inputs = false;

@@ -1,0 +1,69 @@
+"""Small convolutions, and what they are in float64."""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import onnx2halide
+
+
+def model(
+    inputs, channels, *spatial, kernel=None, strides=None, dilations=None, group=1, batch=1, pads=None, bias=True, residual=False
+) -> onnx.ModelProto:
+    axes = len(spatial)
+    kernel, pads = kernel or (3,) * axes, pads or (1,) * 2 * axes
+    strides, dilations = strides or (1,) * axes, dilations or (1,) * axes
+    rng = np.random.default_rng(inputs * channels + int(np.prod(spatial)))
+    weights = rng.normal(0, np.sqrt(2 * group / (inputs * np.prod(kernel))), (channels, inputs // group, *kernel)).astype(np.float32)
+    constants = {"w": weights} | ({"b": rng.normal(0, 0.1, channels).astype(np.float32)} if bias else {})
+    places = [
+        (spatial[i] + pads[i] + pads[axes + i] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i in range(axes)
+    ]
+    shape = [batch, channels, *places]
+    values = {"x": [batch, inputs, *spatial]} | ({"r": shape} if residual else {})
+    nodes = [helper.make_node("Conv", ["x", *constants], ["c"], pads=pads, strides=strides, dilations=dilations, group=group)]
+    if residual:
+        nodes.append(helper.make_node("Add", ["c", "r"], ["sum"]))
+    nodes.append(helper.make_node("Relu", [nodes[-1].output[0]], ["y"]))
+    graph = helper.make_graph(
+        nodes,
+        "convolution",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in values.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:
+    """The model's output in float64, by plain sums."""
+    constants = {tensor.name: numpy_helper.to_array(tensor).astype(np.float64) for tensor in proto.graph.initializer}
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.graph.node[0].attribute}
+    pads, strides, dilations, group = (attributes[name] for name in ("pads", "strides", "dilations", "group"))
+    axes = len(strides)
+    padded = np.pad(values["x"].astype(np.float64), ((0, 0), (0, 0), *zip(pads[:axes], pads[axes:], strict=True)))
+    kernel = constants["w"].shape[2:]
+    shape = [dim.dim_value for dim in proto.graph.output[0].type.tensor_type.shape.dim]
+    padded = padded.reshape(padded.shape[0], group, -1, *padded.shape[2:])
+    weights = constants["w"].reshape(group, -1, *constants["w"].shape[1:])
+    result = np.zeros((shape[0], group, shape[1] // group, *shape[2:]))
+    for tap in np.ndindex(*kernel):
+        firsts = [place * dilation for place, dilation in zip(tap, dilations, strict=True)]
+        windows = tuple(
+            slice(first, first + stride * (extent - 1) + 1, stride)
+            for first, stride, extent in zip(firsts, strides, shape[2:], strict=True)
+        )
+        result += np.einsum("ngc...,gkc->ngk...", padded[(..., *windows)], weights[(..., *tap)], optimize=True)
+    result = result.reshape(shape) + constants.get("b", np.zeros(1)).reshape(1, -1, *[1] * axes)
+    return np.maximum(result + values.get("r", 0), 0)
+
+
+def error(proto: onnx.ModelProto, convolution: str, **options) -> float:
+    """The largest one, relative to the largest output."""
+    rng = np.random.default_rng(0)
+    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in proto.graph.input}
+    values = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    expected = exact(proto, values)
+    got = onnx2halide.compile(proto, convolution=convolution, **options).run(values)[0]
+    assert got.shape == expected.shape
+    return np.abs(got - expected).max() / np.abs(expected).max()
