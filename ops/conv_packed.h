@@ -51,6 +51,9 @@ private:
     ConvLoops loops_of_sums() const;
     ConvLoops loops(const Target& target) const;
     Loops input_loops(KernelSource& source) const;
+    /// Whether single pixels, of a cache line or more each, are read where they lie, farther away than in the second
+    /// cache.
+    bool is_distant(const Value* input, const KernelSource& source, const ConvLoops& loops) const;
 };
 
 }  // namespace onnx2halide

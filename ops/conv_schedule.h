@@ -18,6 +18,9 @@ struct DirectConv {
     Loops input;                         // of the Func of padded or widened inputs; no vars where there is none
     bool pads_runs = false;              // whether its innermost loop goes beyond the input
     bool has_long_epilogue = false;      // whether nodes behind the sums need many registers
+    std::string distant_input;           // one that single pixels are read from where it lies, in a far cache or in
+                                         // memory; else empty
+    int64_t pixel_distance = 0;          // in it from the input of a pixel to that of the next, in elements
     ConvLoops loops;
 };
 

@@ -144,7 +144,7 @@ TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
 }  // namespace
 
 bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
-    constexpr int64_t line = 64, sets = 64, ways = 8;
+    constexpr int64_t line = cache_line_bytes, sets = 64, ways = 8;
     if (bytes_apart % line != 0) return false;
     return pixels > ways * sets / std::gcd(bytes_apart / line, sets);
 }

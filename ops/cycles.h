@@ -8,6 +8,7 @@
 // What the estimates behind schedules share: times in cycles of one core.
 namespace onnx2halide {
 
+constexpr int64_t cache_line_bytes = 64;
 constexpr int64_t level1_bytes = 32 << 10, level2_bytes = 1 << 20, level3_bytes = 16 << 20;  // of caches
 // Bytes a cycle that one core reads. They differ by some two times between machines, the ratios less.
 constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;
