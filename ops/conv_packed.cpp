@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "ops/conv_schedule.h"
-#include "ops/cycles.h"
 #include "ops/product.h"
 
 namespace onnx2halide {
@@ -149,13 +148,15 @@ Loops PackedConv::input_loops(KernelSource& source) const {
     return loops;
 }
 
-bool PackedConv::is_distant(const Value* input, const KernelSource& source, const ConvLoops& loops) const {
+DistantOperand PackedConv::distant_input(KernelSource& source, const ConvLoops& loops) const {
     const std::vector<int64_t> kernel = this->kernel();
     const bool is_single_pixels = std::all_of(kernel.begin(), kernel.end(), [](int64_t taps) { return taps == 1; });
     const int64_t bytes = info(in(0).element).bytes;
-    return form_ == WeightForm::dense && steps() == 1 && is_single_pixels && !has_input_func(source.target()) &&
-           !source.is_internal(input) && in(0).layout == channels_last(in(0).rank()) && in(0).shape[1].constant() &&
-           loops.inner_products * bytes >= cache_line_bytes && loops.input_elements * bytes > level2_bytes;
+    if (form_ != WeightForm::dense || steps() > 1 || !is_single_pixels || has_input_func(source.target()) ||
+        source.is_internal(input(0)) || in(0).layout != channels_last(in(0).rank()) || !in(0).shape[1].constant() ||
+        !is_distant(loops.input_elements * bytes, loops.inner_products * bytes))
+        return {};
+    return {source.name(input(0)), window().back().stride * input(0)->pitch().value_or(*in(0).shape[1].constant())};
 }
 
 void PackedConv::schedule(KernelSource& source) const {
@@ -176,10 +177,7 @@ void PackedConv::schedule(KernelSource& source) const {
         conv.pads_runs = (reads_planes() || in(0).shape[1].is(1)) && window().back().reaches_outside();
     }
     conv.loops = loops(source.target());
-    if (is_distant(input(0), source, conv.loops)) {
-        conv.distant_input = source.name(input(0));
-        conv.pixel_distance = window().back().stride * input(0)->pitch().value_or(*in(0).shape[1].constant());
-    }
+    conv.distant = distant_input(source, conv.loops);
     conv.has_long_epilogue = has_long_nodes(source);
     schedule_direct_conv(source, conv);
 }

@@ -3,6 +3,7 @@
 #include "ops/conv.h"
 #include "ops/conv_tile.h"
 #include "ops/conv_weights.h"
+#include "ops/read_ahead.h"
 
 namespace onnx2halide {
 
@@ -51,9 +52,8 @@ private:
     ConvLoops loops_of_sums() const;
     ConvLoops loops(const Target& target) const;
     Loops input_loops(KernelSource& source) const;
-    /// Whether single pixels, of a cache line or more each, are read where they lie, farther away than in the second
-    /// cache.
-    bool is_distant(const Value* input, const KernelSource& source, const ConvLoops& loops) const;
+    /// The input, where it is read without edges and is one; else nothing.
+    DistantOperand distant_input(KernelSource& source, const ConvLoops& loops) const;
 };
 
 }  // namespace onnx2halide

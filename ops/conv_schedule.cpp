@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/cycles.h"
 #include "ops/directives.h"
 #include "ops/node_generator.h"
 
@@ -324,17 +323,8 @@ private:
             directives.push_back(fmt::format("vectorize({})", conv_.at_once));
         }
         append(directives, unrolled_reduction());
-        if (!conv_.distant_input.empty()) append(directives, read_ahead());
+        if (!conv_.distant.name.empty()) source_.schedule("// The inputs of the next tile are asked for meanwhile.");
         source_.schedule(conv_.sum + ".update()", directives);
-    }
-
-    /// With each turn of a tile's channels those of the next tile are asked for, line by line. Processors do not
-    /// foresee what so many pixels read one beside the other, and of all lines at once most would wait.
-    Directives read_ahead() const {
-        source_.schedule("// The inputs of the next tile are asked for meanwhile.");
-        return {fmt::format("prefetch({0}, {1}, {1}, {2} * {3} / {4}, PrefetchBoundStrategy::NonFaulting)",
-                            conv_.distant_input, conv_.reduction.front(), pixels_of_tile(), conv_.pixel_distance,
-                            turns_at_once())};
     }
 
     /// `14 * 2`: along both axes
@@ -402,18 +392,14 @@ private:
         if (!conv_.loops.shares_inputs)
             return unroll_all(unrolls_taps(conv_.loops) ? reduction : Directives{reduction[0]});
         const int64_t turns = conv_.loops.inner_products;
+        if (!conv_.distant.name.empty())
+            return read_ahead(conv_.distant, reduction[0], turns_of_line(turns, info(conv_.loops.element).bytes),
+                              pixels_of_tile());
         if (turns <= unroll_limit) return turns == 1 ? Directives{} : Directives{unroll(reduction[0])};
-        const int64_t factor = turns_at_once();
-        return factor == 1 ? Directives{} : Directives{fmt::format("unroll({}, {})", reduction[0], factor)};
-    }
-
-    /// Turns of the innermost loop that are unrolled: where inputs are asked for ahead, of a cache line if they come out
-    /// even.
-    int64_t turns_at_once() const {
-        int64_t factor =
-            conv_.distant_input.empty() ? unroll_limit : cache_line_bytes / int64_t{info(conv_.loops.element).bytes};
-        while (conv_.loops.inner_products % factor != 0) factor /= 2;
-        return factor;
+        for (int64_t factor = unroll_limit; factor > 1; factor /= 2) {
+            if (turns % factor == 0) return {fmt::format("unroll({}, {})", reduction[0], factor)};
+        }
+        return {};
     }
 
     void place_input() {

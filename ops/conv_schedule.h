@@ -5,6 +5,7 @@
 
 #include "ops/conv_tile.h"
 #include "ops/kernel_source.h"
+#include "ops/read_ahead.h"
 
 namespace onnx2halide {
 
@@ -18,9 +19,7 @@ struct DirectConv {
     Loops input;                         // of the Func of padded or widened inputs; no vars where there is none
     bool pads_runs = false;              // whether its innermost loop goes beyond the input
     bool has_long_epilogue = false;      // whether nodes behind the sums need many registers
-    std::string distant_input;           // one that single pixels are read from where it lies, in a far cache or in
-                                         // memory; else empty
-    int64_t pixel_distance = 0;          // in it from the input of a pixel to that of the next, in elements
+    DistantOperand distant;              // the input, where single pixels are read of it
     ConvLoops loops;
 };
 

@@ -81,12 +81,12 @@ Directives in_registers(const std::string& column, const std::string& row, const
 }
 
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
-                   const Directives& registers) {
+                   const Directives& registers, const Directives& steps) {
     source.schedule(matmul.sum, joined(bounded(matmul, {place}, matmul.column, width), registers));
     Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);
     if (!matmul.at_once.empty())
         update = joined(joined({"atomic()"}, update), {fmt::format("vectorize({})", matmul.at_once)});
-    source.schedule(matmul.sum + ".update()", update);
+    source.schedule(matmul.sum + ".update()", joined(update, steps));
 }
 
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
@@ -213,7 +213,14 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
                     : bounded(matmul, {compute_at(matmul.output.func, outer_tile)}, source.var("block"), blocks);
         schedule_panels(source, matmul, place, vector);
     }
-    schedule_sums(source, matmul, compute_at(matmul.output.func, inner_tile), width, registers);
+    Directives steps;
+    if (!matmul.distant_a.name.empty()) {
+        source.schedule("// The rows of A for the next tile are asked for meanwhile.");
+        steps = read_ahead(matmul.distant_a, matmul.step,
+                           turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes),
+                           has_versions ? KernelSource::tile_size : rows);
+    }
+    schedule_sums(source, matmul, compute_at(matmul.output.func, inner_tile), width, registers, steps);
 }
 
 }  // namespace onnx2halide

@@ -4,6 +4,7 @@
 
 #include "ops/directives.h"
 #include "ops/kernel_source.h"
+#include "ops/read_ahead.h"
 
 namespace onnx2halide {
 
@@ -16,6 +17,7 @@ struct MatmulLoops {
     Coordinates panel_updates;      // the variables of its updates along blocks, which an open number of columns has
     bool packs_transposed = false;  // whether steps lie side by side in what they are packed from
     Loops wide;                     // of widened A, without vars where there is none
+    DistantOperand distant_a;       // A, where its rows are read of it
     ElementType element;            // in which it computes
     std::string column, row;        // loops of the output, empty where it has none
     Dim columns, rows, depth;
@@ -27,9 +29,10 @@ Loops batch_loops(const MatmulLoops& matmul);
 /// A tile's loops, unrolled, of vectors of so many columns.
 Directives in_registers(const std::string& column, const std::string& row, const std::string& vector);
 
-/// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` says where they are computed.
+/// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` says where they are computed,
+/// `steps` what becomes of the loop over the reduction's steps.
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
-                   const Directives& registers);
+                   const Directives& registers, const Directives& steps = {});
 
 /// Schedules packed B; `place` says where it is made.
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,

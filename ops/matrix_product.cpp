@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/conv_tile.h"
 #include "ops/matmul_tile.h"
 #include "ops/product.h"
 
@@ -195,6 +196,22 @@ std::unique_ptr<NodeGenerator> product_before(const KernelSource& source, const 
     return nullptr;
 }
 
+DistantOperand MatrixProduct::distant_a(KernelSource& source) const {
+    const TensorType& a = in(0);
+    if (!a_has_axes_of_result() || !row_axis() || steps() > 1 || is_narrow_float(a.element) || !a.is_row_major() ||
+        input(0)->pitch() || source.is_internal(input(0)) || a.rank() != rank())
+        return {};
+    Dim distance(1);
+    int64_t elements = 1;
+    for (size_t axis = 0; axis < a.rank(); ++axis) {
+        if (axis > *row_axis()) distance = distance * a.shape[axis];
+        elements *= estimate(a.shape[axis]);
+    }
+    const int64_t bytes = info(a.element).bytes;
+    if (!distance.constant() || !is_distant(elements * bytes, *a.shape.back().constant() * bytes)) return {};
+    return {source.name(input(0)), *distance.constant()};
+}
+
 MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     const Form form = this->form(source.target());
     const Coordinates vars = source.vars(rank());
@@ -214,6 +231,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
         const Coordinates at = source.vars(in(0).rank());
         for (const int axis : in(0).layout) matmul.wide.vars.push_back(at[axis]);
     }
+    if (form == Form::tiled) matmul.distant_a = distant_a(source);
     matmul.element = sum_type();
     if (column_axis()) matmul.column = vars[*column_axis()];
     if (row_axis()) matmul.row = vars[*row_axis()];

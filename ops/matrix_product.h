@@ -87,6 +87,8 @@ private:
     /// The axis whose rows share B and make up a tile; none where B has all axes of the result.
     std::optional<size_t> row_axis() const;
     Dim rows() const;
+    /// A, where a product in tiles reads rows of it where it lies, and it is one; else nothing.
+    DistantOperand distant_a(KernelSource& source) const;
 
     Coordinates batch_of_b(const Coordinates& at) const;
     void define_wide_a(KernelSource& source) const;

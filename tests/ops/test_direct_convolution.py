@@ -12,3 +12,11 @@ def test_channels_of_a_group(target, channels, group, kernel, strides, pads):
     """Of a vector and a half, of two and an eighth and the like."""
     proto = model(12 * group, channels * group, 9, 14, kernel=kernel, strides=strides, pads=pads, group=group, residual=True)
     assert error(proto, "direct", target=target) < 2e-6
+
+
+@pytest.mark.parametrize("channels", [16, 24, 36])
+@pytest.mark.parametrize("options", [{}, {"strides": (2, 2)}, {"batch": 2}], ids=lambda options: "-".join(options) or "plain")
+def test_pixels_from_afar(channels, options):
+    """Inputs that no near cache holds, of which the next tile's are asked for meanwhile: of whole cache lines and of parts."""
+    proto = model(channels, 20, 110, 170, kernel=(1, 1), pads=(0,) * 4, **options)
+    assert error(proto, "direct") < 2e-6
