@@ -327,8 +327,11 @@ private:
         source_.schedule(conv_.sum + ".update()", directives);
     }
 
-    /// `14 * 2`: along both axes
-    std::string pixels_of_tile() const { return rows_.empty() ? pixels_ : fmt::format("{} * {}", pixels_, rows_); }
+    /// `14 * 2`: along both axes, at most
+    std::string pixels_of_tile() const {
+        const std::string pixels = has_versions() ? source_.param("pixels", tile_.pixels) : pixels_;
+        return rows_.empty() ? pixels : fmt::format("{} * {}", pixels, rows_);
+    }
 
     /// The sums of a tile where they have left the registers.
     std::string copy() const { return conv_.sum + ".in()"; }

@@ -217,8 +217,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     if (!matmul.distant_a.name.empty()) {
         source.schedule("// The rows of A for the next tile are asked for meanwhile.");
         steps = read_ahead(matmul.distant_a, matmul.step,
-                           turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes),
-                           has_versions ? KernelSource::tile_size : rows);
+                           turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes), rows);
     }
     schedule_sums(source, matmul, compute_at(matmul.output.func, inner_tile), width, registers, steps);
 }

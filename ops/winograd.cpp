@@ -86,18 +86,22 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
     const double streamed = tile_weights / read_rate(weight_bytes(loops, places * terms)) +
                             static_cast<double>(tiles * terms * 4) / read_rate(input_bytes);
     StripCycles cycles{product, 0, 0};
-    const auto transformed = [&](int64_t count, int64_t vectors, int64_t bytes) {
-        return static_cast<double>(places * count * vectors) * transform_cycles(loops.kernel, bytes);
+    const auto transformed = [&](int64_t count, int64_t vectors, int64_t lanes, int64_t bytes) {
+        // Of vectors that fill no register a processor may begin more at a time.
+        const int vector_bytes = static_cast<int>(std::min<int64_t>(lanes, product.lanes) * 4);
+        const double share = target.multiply_adds / target.multiply_adds_of(vector_bytes);
+        return static_cast<double>(places * count * vectors) * share * transform_cycles(loops.kernel, bytes);
     };
     const int64_t parts = of_rows.tiled_parts() * loops.kernel[1].tiled_parts(),
-                  in_vector = loops.phases_in_vector(target),
-                  vectors = ceil_div(loops.transformed_inputs(target) * in_vector, product.lanes) * parts / in_vector;
-    cycles.once = (transformed(input_tiles, vectors, input_bytes) +
+                  in_vector = loops.phases_in_vector(target), lanes = loops.transformed_inputs(target) * in_vector,
+                  vectors = ceil_div(lanes, product.lanes) * parts / in_vector;
+    cycles.once = (transformed(input_tiles, vectors, lanes, input_bytes) +
                    copy_cycles * static_cast<double>(inputs_of_strip(loops, rows) * inputs)) *
                   static_cast<double>(loops.plane_taps);
-    cycles.channels = (std::max(one, streamed) * static_cast<double>(places) +
-                       transformed(tiles, product.vectors, places * tiles * product.lanes * product.vectors * 4)) *
-                      static_cast<double>(channel_tiles(loops, product));
+    cycles.channels =
+        (std::max(one, streamed) * static_cast<double>(places) +
+         transformed(tiles, product.vectors, product.lanes, places * tiles * product.lanes * product.vectors * 4)) *
+        static_cast<double>(channel_tiles(loops, product));
     return cycles;
 }
 

@@ -1,7 +1,10 @@
 """Direct convolutions whose channels fill vectors or not, against ones in float64."""
 
+import numpy as np
+import onnx2halide
 import pytest
 from convolutions import error, model
+from onnx import numpy_helper
 
 
 @pytest.mark.parametrize("kernel, strides, pads", [((1, 1), (1, 1), (0,) * 4), ((3, 3), (2, 2), (1,) * 4)], ids=["1x1", "3x3"])
@@ -20,3 +23,19 @@ def test_pixels_from_afar(channels, options):
     """Inputs that no near cache holds, of which the next tile's are asked for meanwhile: of whole cache lines and of parts."""
     proto = model(channels, 20, 110, 170, kernel=(1, 1), pads=(0,) * 4, **options)
     assert error(proto, "direct") < 2e-6
+
+
+@pytest.mark.parametrize("channels", [24, 96])
+def test_open_images_from_afar(channels):
+    """Of an image of any size the inputs of the next tile are asked for meanwhile, whichever version of tiles runs."""
+    proto = model(channels, 20, 12, 12, kernel=(1, 1), pads=(0,) * 4)
+    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim[2:], ("height", "width"), strict=True):
+        dim.dim_param = name
+    for dim in proto.graph.output[0].type.tensor_type.shape.dim[2:]:
+        dim.Clear()
+    compiled = onnx2halide.compile(proto, convolution="direct")
+    for height, width in ((1, 1), (5, 9), (60, 130)):
+        x = np.random.default_rng(height).normal(size=(1, channels, height, width)).astype(np.float32)
+        weights, bias = (numpy_helper.to_array(tensor).astype(np.float64) for tensor in proto.graph.initializer)
+        expected = np.maximum(np.einsum("nchw,kc->nkhw", x, weights[..., 0, 0]) + bias.reshape(-1, 1, 1), 0)
+        assert np.abs(compiled.run([x])[0] - expected).max() < 2e-6 * expected.max()

@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 
-@pytest.mark.parametrize("depth", [16, 36, 208])
+@pytest.mark.parametrize("depth", [16, 36, 208, 640])
 @pytest.mark.parametrize("rows", [[9001], [3, 3007], ["rows"], [2, "rows"]], ids=str)
 def test_rows_from_afar(rows, depth):
     rng = np.random.default_rng(depth)
