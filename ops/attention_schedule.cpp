@@ -63,7 +63,8 @@ private:
         tile_rows_ = tile.rows;
         rows_ = source_.param("rows", tile.rows);
         vector_ = source_.lanes(product_.element, lanes_);
-        const std::string width = fmt::format("{} * {}", vector_, source_.param("vectors", tile.vectors));
+        const std::string width =
+            fmt::format("{} * {}", vector_, tile_vectors(source_, target_, product_, tile.vectors));
         Directives directives = {guarded_split(x, x_tile_, width)};
         const Loops batch = batch_loops(product_);
         if (has_versions_) {
@@ -80,15 +81,14 @@ private:
         directives = joined(joined(directives, in_registers(product_.column, product_.row, vector_)),
                             tasks(turning_loops(batch)));
         if (has_versions_) {
-            source_.schedule_versions(product_.output.func,
-                                      fmt::format("tile_versions({}, {}, 0.75)", source_.dim(product_.rows), rows_),
-                                      directives);
+            source_.schedule_versions(product_.output.func, row_versions(source_, product_, rows_), directives);
         } else {
             source_.schedule(product_.output.func, directives);
         }
         place_panels(product_);
-        schedule_sums(source_, product_, compute_at(product_.output.func, has_versions_ ? x_tile_ : y_tile_), width,
-                      in_registers(product_.column, product_.row, vector_));
+        const std::string place = compute_at(product_.output.func, has_versions_ ? x_tile_ : y_tile_);
+        schedule_sums(source_, product_, place, width, in_registers(product_.column, product_.row, vector_));
+        schedule_single_row(source_, product_, place);
     }
 
     /// Makes parallel tasks and sets the loop over images, outside of which nothing is packed.
@@ -131,9 +131,11 @@ private:
         directives = joined(directives, in_registers(loops.x, y, vector_));
         if (attention_.rows.empty()) directives.insert(directives.begin(), at_block());
         source_.schedule(loops.stage, directives);
+        if (!scores.dots.empty()) source_.schedule(fmt::format("{}.specialize({});", loops.stage, scores.is_single));
         place_panels(scores);
-        schedule_sums(source_, scores, compute_at(loops.func, has_versions_ ? loops.x_tile : y_tile_), width,
-                      in_registers(scores.column, scores.row, vector_));
+        const std::string place = compute_at(loops.func, has_versions_ ? loops.x_tile : y_tile_);
+        schedule_sums(source_, scores, place, width, in_registers(scores.column, scores.row, vector_));
+        schedule_single_row(source_, scores, place);
     }
 
     std::string at_block() const { return compute_at(product_.output.func, block_); }

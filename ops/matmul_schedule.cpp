@@ -89,6 +89,33 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
     source.schedule(matmul.sum + ".update()", joined(update, steps));
 }
 
+void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place) {
+    if (matmul.is_single.empty()) return;
+    if (matmul.dots.empty())
+        return source.schedule(fmt::format("{}.update().specialize({});", matmul.sum, matmul.is_single));
+    source.schedule("// A single row takes each column as it lies.");
+    source.schedule(fmt::format("{}.{};", matmul.dots, place));
+    source.schedule(
+        fmt::format("reduce_vectors({}, {}, {}, {});", matmul.dots, matmul.dot_lane, matmul.dot_width, matmul.column));
+}
+
+std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows) {
+    const std::string extent = source.dim(matmul.rows),
+                      versions = fmt::format("tile_versions({}, {}, 0.75)", extent, rows);
+    return matmul.is_single.empty() ? versions : fmt::format("with_single({}, {})", extent, versions);
+}
+
+std::string tile_vectors(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most) {
+    // Few rows keep sums in registers for more columns.
+    constexpr int few = 3;
+    const std::string vectors = source.param("vectors", most);
+    const bool has_versions = !matmul.rows.constant() && matmul.columns.constant();
+    const int wider = has_versions ? choose_matmul_tile(target, matmul.element, few, matmul.columns).vectors : most;
+    if (wider <= most) return vectors;
+    return fmt::format("({} <= {} ? {} : {})", KernelSource::tile_size, few, source.param("vectors_of_few_rows", wider),
+                       vectors);
+}
+
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
                      const std::string& vector) {
     if (matmul.packs_transposed) return schedule_transposed_panels(source, matmul, place, vector);
@@ -178,16 +205,8 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const std::string vector = source.lanes(matmul.element, lanes);
     source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
     const bool has_versions = !matmul.rows.constant();
-    std::string vectors = source.param("vectors", tile.vectors);
-    if (has_versions && matmul.columns.constant()) {
-        // Few rows keep sums in registers for more columns.
-        constexpr int few = 3;
-        const int wider = choose_matmul_tile(source.target(), matmul.element, few, matmul.columns).vectors;
-        if (wider > tile.vectors)
-            vectors = fmt::format("({} <= {} ? {} : {})", KernelSource::tile_size, few,
-                                  source.param("vectors_of_few_rows", wider), vectors);
-    }
-    const std::string width = fmt::format("{} * {}", vector, vectors);
+    const std::string width =
+        fmt::format("{} * {}", vector, tile_vectors(source, source.target(), matmul, tile.vectors));
     const Directives registers = in_registers(matmul.column, matmul.row, vector);
     const std::string rows = source.param("rows", tile.rows);
     const std::string split_rows =
@@ -199,8 +218,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     if (has_versions) {
         source.schedule(
             "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
-        source.schedule_versions(matmul.output.func,
-                                 fmt::format("tile_versions({}, {}, 0.75)", source.dim(matmul.rows), rows), loops);
+        source.schedule_versions(matmul.output.func, row_versions(source, matmul, rows), loops);
     } else {
         source.schedule(matmul.output.func, loops);
     }
@@ -219,7 +237,9 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
         steps = read_ahead(matmul.distant_a, matmul.step,
                            turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes), rows);
     }
-    schedule_sums(source, matmul, compute_at(matmul.output.func, inner_tile), width, registers, steps);
+    const std::string place = compute_at(matmul.output.func, inner_tile);
+    schedule_sums(source, matmul, place, width, registers, steps);
+    schedule_single_row(source, matmul, place);
 }
 
 }  // namespace onnx2halide

@@ -16,10 +16,13 @@ struct MatmulLoops {
     std::string panels;             // the Func of packed B, empty where there is none
     Coordinates panel_updates;      // the variables of its updates along blocks, which an open number of columns has
     bool packs_transposed = false;  // whether steps lie side by side in what they are packed from
-    Loops wide;                     // of widened A, without vars where there is none
-    DistantOperand distant_a;       // A, where its rows are read of it
-    ElementType element;            // in which it computes
-    std::string column, row;        // loops of the output, empty where it has none
+    std::string is_single;       // whether a run has one row, which reads B as it lies; empty where none is like that
+    std::string dots, dot_lane;  // where that takes a Func of its own, its sums and the variable of their vectors
+    int dot_width = 0;           // of these vectors
+    Loops wide;                  // of widened A, without vars where there is none
+    DistantOperand distant_a;    // A, where its rows are read of it
+    ElementType element;         // in which it computes
+    std::string column, row;     // loops of the output, empty where it has none
     Dim columns, rows, depth;
 };
 
@@ -33,6 +36,15 @@ Directives in_registers(const std::string& column, const std::string& row, const
 /// `steps` what becomes of the loop over the reduction's steps.
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
                    const Directives& registers, const Directives& steps = {});
+
+/// Schedules how a single row reads B as it lies; `place` says where its sums are computed.
+void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place);
+
+/// Versions of a tile of `rows` rows or less, with one for a single row.
+std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows);
+
+/// The vectors of a tile, `most` in the parameter of that name and more where it has few rows.
+std::string tile_vectors(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most);
 
 /// Schedules packed B; `place` says where it is made.
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,

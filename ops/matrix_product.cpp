@@ -13,7 +13,8 @@ namespace {
 
 // Names that the algorithm keeps for the schedule, all under output 0.
 constexpr const char *sum_role = "sum", *step_role = "step", *at_once_role = "at_once", *panels_role = "panels",
-                     *whole_role = "whole", *rest_role = "rest", *wide_role = "wide";
+                     *whole_role = "whole", *rest_role = "rest", *wide_role = "wide", *dots_role = "dots",
+                     *dot_lane_role = "dot_lane";
 
 }  // namespace
 
@@ -76,15 +77,21 @@ void MatrixProduct::algorithm(KernelSource& source) const {
     source.keep(output(0), sum_role, func);
     source.line(fmt::format("{} = {};", sum, KernelSource::literal(int64_t{0}, sum_type())));
     source.line(fmt::format("{} += {};", sum, product));
-    source.define(output(0), at, result(source, at, sum));
+    const bool has_dots = reads_b_of_single_row(source.target()) && b_is_transposed();
+    source.define(
+        output(0), at,
+        result(source, at,
+               has_dots ? fmt::format("select({}, {}, {})", is_single(source), define_dots(source, at), sum) : sum));
 }
 
 std::string MatrixProduct::define_product(KernelSource& source, const Coordinates& at) const {
     const std::string step = KernelSource::axis(source.rdom("k", {depth()}), 0);
     source.keep(output(0), step_role, step);
     const bool has_panels = form(source.target()) == Form::tiled && !b_is_packed();
-    const std::string a = a_element(source, at, step),
-                      b = has_panels ? panel_element(source, at, step) : b_element(source, at, step);
+    const std::string a = a_element(source, at, step);
+    std::string b = has_panels ? panel_element(source, at, step) : b_element(source, at, step);
+    if (reads_b_of_single_row(source.target()) && !b_is_transposed())
+        b = fmt::format("select({}, {}, {})", is_single(source), b_element(source, at, step), b);
     return product_text(a, b, in(0).element);
 }
 
@@ -107,6 +114,42 @@ void MatrixProduct::define_wide_a(KernelSource& source) const {
     source.keep(output(0), wide_role, wide);
     const Coordinates at = source.vars(in(0).rank());
     source.line(fmt::format("{} = {};", KernelSource::call(wide, in(0), at), source.read(input(0), at)));
+}
+
+bool MatrixProduct::reads_b_of_single_row(const Target& target) const {
+    const bool packs = form(target) == Form::tiled && !b_is_packed();
+    const bool may_be_single = !rows().constant() && prove_less_equal(2, rows()) != Proof::yes;
+    if (!packs || !may_be_single || steps() > 1 || is_narrow_float(in(0).element)) return false;
+    // Fewer steps are packed as fast, and vectors of columns must not reach behind the last.
+    constexpr int64_t least_depth = 16, least_width = 4;
+    return b_is_transposed() ? depth().constant().value_or(0) >= least_depth && dot_width(target) >= least_width
+                             : floor_mod(columns(), target.lanes(sum_type())).is(0);
+}
+
+std::string MatrixProduct::is_single(KernelSource& source) const { return source.dim(rows()) + " == 1"; }
+
+int MatrixProduct::dot_width(const Target& target) const {
+    const int64_t depth = this->depth().constant().value_or(1);
+    int width = 1;
+    while (width < target.lanes(sum_type()) && depth % (2 * width) == 0) width *= 2;
+    return width;
+}
+
+std::string MatrixProduct::define_dots(KernelSource& source, const Coordinates& at) const {
+    const int width = dot_width(source.target());
+    const std::string func = source.func(output(0)->name + "_dots"), dots = KernelSource::call(func, out(0), at),
+                      steps = source.rdom("steps", {width, floor_div(depth(), width)}),
+                      lane = KernelSource::axis(steps, 0);
+    source.keep(output(0), dots_role, func);
+    source.keep(output(0), dot_lane_role, lane);
+    const std::string step = fmt::format("{} * {} + {}", KernelSource::axis(steps, 1), width, lane);
+    // A tile may go beyond the last column.
+    Coordinates column = at;
+    column[*column_axis()] = fmt::format("min({}, {})", at[*column_axis()], source.dim(columns() - 1));
+    source.line(fmt::format("{} = {};", dots, KernelSource::literal(int64_t{0}, sum_type())));
+    source.line(fmt::format("{} += {};", dots,
+                            product_text(a_element(source, at, step), b_element(source, column, step), in(0).element)));
+    return dots;
 }
 
 /// The coordinates of the result that B has beside the column, innermost first.
@@ -225,6 +268,14 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
         matmul.packs_transposed = b_is_transposed();
         if (!columns().constant())
             matmul.panel_updates = {source.kept(output(0), whole_role), source.kept(output(0), rest_role)};
+    }
+    if (reads_b_of_single_row(source.target())) {
+        matmul.is_single = is_single(source);
+        if (b_is_transposed()) {
+            matmul.dots = source.kept(output(0), dots_role);
+            matmul.dot_lane = source.kept(output(0), dot_lane_role);
+            matmul.dot_width = dot_width(source.target());
+        }
     }
     if (form == Form::tiled && is_narrow_float(in(0).element)) {
         matmul.wide = {source.kept(output(0), wide_role), {}, in(0).extents(), sum_type()};

@@ -90,6 +90,15 @@ private:
     /// A, where a product in tiles reads rows of it where it lies, and it is one; else nothing.
     DistantOperand distant_a(KernelSource& source) const;
 
+    /// Whether a run that has a single row reads B as it lies, which other runs pack for their tiles of rows.
+    bool reads_b_of_single_row(const Target& target) const;
+    /// The condition that it has, as text.
+    std::string is_single(KernelSource& source) const;
+    /// The steps that such a row adds at once where they lie side by side in B: as many as a vector has at most, or 1.
+    int dot_width(const Target& target) const;
+    /// Defines the single row's sums and returns one.
+    std::string define_dots(KernelSource& source, const Coordinates& at) const;
+
     Coordinates batch_of_b(const Coordinates& at) const;
     void define_wide_a(KernelSource& source) const;
     void define_panels(KernelSource& source) const;

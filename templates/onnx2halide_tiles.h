@@ -48,6 +48,15 @@ inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step
     });
 }
 
+/// The versions, behind one for an extent of 1 alone: a kernel's Funcs know that extent by this comparison.
+inline std::vector<TileVersion> with_single(Expr extent, std::vector<TileVersion> versions) {
+    for (TileVersion& version : versions) {
+        if (version.is_best.defined()) version.is_best = extent > 1 && version.is_best;
+    }
+    versions.insert(versions.begin(), {1, extent == 1});
+    return versions;
+}
+
 /// Versions of a sum for vectors of `most` elements and fewer, behind which the rest is added one by one.
 inline std::vector<TileVersion> sum_versions(Expr extent, int most) {
     std::vector<int> sizes;

@@ -113,6 +113,15 @@ TEST_CASE("which form a product takes") {
         {"the batch is the rows where matrices are rows",
          "a = input float32[batch,1,64]\nb = input float32[64,96]\ny = MatMul(a, b)\noutput y",
          "split(z, z_tile, z, tile.size"},
+        {"a single row takes each column as it lies",
+         "a = input float32[rows,64]\nb = input float32[keys,64]\ny = Gemm(a, b) transB=1\noutput y",
+         "select(rows == 1, y_dots(x, y), y_sum(x, y))"},
+        {"a single row takes vectors of columns as they lie",
+         "a = input float32[rows,64]\nb = input float32[64,96]\ny = MatMul(a, b)\noutput y",
+         "select(rows == 1, b(x, k.x), b_panels("},
+        {"vectors that would reach behind the last column are packed",
+         "a = input float32[rows,64]\nb = input float32[64,97]\ny = MatMul(a, b)\noutput y",
+         "+= a(k.x, y) * b_panels("},
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);

@@ -117,7 +117,7 @@ def test_products(columns):
     check(proto, [{"x": (n, rows, 40)} for n, rows in ((1, 1), (2, 2), (1, 3), (1, 5), (3, 7), (1, 8), (1, 11), (2, 50))])
 
 
-@pytest.mark.parametrize("shape_of_a, shape_of_b", [(["n", "r", 9], ["n", "c", 9]), (["n", "r", "k"], ["n", "c", "k"]), (["n", 5, "k"], [1, 19, "k"])])
+@pytest.mark.parametrize("shape_of_a, shape_of_b", [(["n", "r", 9], ["n", "c", 9]), (["n", "r", 24], ["n", "c", 24]), (["n", "r", "k"], ["n", "c", "k"]), (["n", 5, "k"], [1, 19, "k"])])
 @pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32])
 def test_products_with_rows_on_the_right(shape_of_a, shape_of_b, element):
     nodes = [helper.make_node("Transpose", ["b"], ["t"], perm=[0, 2, 1]), helper.make_node("MatMul", ["a", "t"], ["y"])]
@@ -128,6 +128,7 @@ def test_products_with_rows_on_the_right(shape_of_a, shape_of_b, element):
     compiled = onnx2halide.compile(proto)
     for dims in (
         {"n": 1, "r": 1, "c": 1, "k": 1},
+        {"n": 2, "r": 1, "c": 37, "k": 5},
         {"n": 3, "r": 2, "c": 15, "k": 3},
         {"n": 1, "r": 5, "c": 16, "k": 4},
         {"n": 2, "r": 9, "c": 33, "k": 21},
@@ -139,7 +140,7 @@ def test_products_with_rows_on_the_right(shape_of_a, shape_of_b, element):
 @pytest.mark.parametrize("shape, perm", [([3, "h", "w"], [1, 2, 0]), (["n", "h", "w"], [0, 2, 1]), (["h", "w", 16], [2, 0, 1]), (["h", "w"], [1, 0])])
 def test_transposes(shape, perm):
     node = helper.make_node("Transpose", ["x"], ["c"], perm=perm)
-    sizes = [{"n": n, "h": h, "w": w} for n, h, w in ((1, 1, 1), (2, 8, 7), (3, 5, 16), (1, 17, 33))]
+    sizes = [{"n": n, "h": h, "w": w} for n, h, w in ((1, 1, 1), (2, 8, 7), (3, 5, 16), (1, 17, 33), (2, 40, 3))]
     check(model(node, shape, weights(1)), [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes])
 
 
@@ -151,14 +152,15 @@ def test_reductions_of_several_axes(op, shape, axes):
     check(model(node, shape, weights(1)), [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes])
 
 
-@pytest.mark.parametrize("shape_of_b", [["m", 8, 20], ["m", "k", "c"]])
+@pytest.mark.parametrize("shape_of_b", [["m", 8, 20], ["m", 8, 32], ["m", "k", "c"]])
 def test_products_of_batches_that_may_be_one(shape_of_b):
     nodes = [helper.make_node("MatMul", ["a", "b"], ["y"])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("a", ["n", "r", 8]), ("b", shape_of_b))]
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["x", "r", "c"])
     proto = helper.make_model(helper.make_graph(nodes, "open", inputs, [output]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     sizes = ((1, 1, 1), (3, 3, 5), (1, 4, 7), (4, 1, 9))
-    check(proto, [{"a": (n, rows, 8), "b": (m, 8, 20)} for n, m, rows in sizes])
+    columns = shape_of_b[2] if shape_of_b[2] != "c" else 20
+    check(proto, [{"a": (n, rows, 8), "b": (m, 8, columns)} for n, m, rows in sizes])
 
 
 @pytest.mark.parametrize("heads", [1, 3])
