@@ -172,9 +172,20 @@ void AxisMapNode::schedule(KernelSource& source) const {
         } else {
             const size_t run = is_own ? contiguous_loops(map(number), in(0), out(number)) : 1;
             schedule_copy(source, fuse_innermost(source, loops, run), source.vars(out(number).rank())[*from.axis],
-                          from.period);
+                          from.period, is_own && source.output_count() == 1 ? copied(source, number) : std::nullopt);
         }
     }
+}
+
+std::optional<CopiedFunc> AxisMapNode::copied(KernelSource& source, size_t i) const {
+    const auto written = out(i).innermost_axis();
+    const Layout& layout = in(0).layout;
+    const AxisMap map = this->map(i);
+    if (!map[layout[0]].is_plain()) return std::nullopt;
+    for (size_t k = 1; k < layout.size(); ++k) {
+        if (map[layout[k]].is_plain() && map[layout[k]].axis == written) return CopiedFunc{source.name(input(0)), k};
+    }
+    return std::nullopt;
 }
 
 bool AxisMapNode::is_pointwise() const {

@@ -28,6 +28,12 @@ struct AxisSource {
     bool is_plain() const { return axis && offset.is(0) && step == 1 && !period && !may_repeat; }
 };
 
+/// What a copy reads: its Func, and the place among that Func's axes of the one along which the copy lies in memory.
+struct CopiedFunc {
+    std::string func;
+    size_t written_axis;
+};
+
 /// One for each axis of the input.
 using AxisMap = std::vector<AxisSource>;
 
@@ -63,6 +69,8 @@ protected:
 
 private:
     Coordinates coordinates(KernelSource& source, size_t i) const;
+    /// What output i copies, where its innermost axis and the input's are copied as they are.
+    std::optional<CopiedFunc> copied(KernelSource& source, size_t i) const;
     std::optional<KnownElements> known_output(size_t i) const;
 };
 

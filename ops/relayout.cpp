@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -15,35 +17,92 @@ constexpr int64_t tile_side = 8;
 
 int64_t tile_extent(const Dim& extent) { return std::min(extent.constant().value_or(tile_side), tile_side); }
 
-/// Tiles loop 0, along which the output lies in memory, and loop `read`, along which the input does.
-void schedule_transpose(KernelSource& source, const Loops& loops, size_t read) {
-    const std::string &out = loops.vars[0], &in = loops.vars[read];
-    const std::string out_inner = source.var(out + "_in"), in_inner = source.var(in + "_in");
-    const std::string out_tile = source.var(out + "_tile"), in_tile = source.var(in + "_tile");
-    const int64_t out_side = tile_extent(loops.extents[0]), in_side = tile_extent(loops.extents[read]);
+/// The loops of a copy in tiles. Loop 0 of the copy, along which the output lies in memory, and loop `read`, along
+/// which the input does, become one each within a tile, and one each over tiles.
+struct Tiles {
+    std::string out, in;
+    Dim out_extent, in_extent;
+    std::string out_side, in_side;  // parameters
+    Loops loops;                    // within a tile along the output and the input, over tiles the same, the others
 
-    // The shorter side is unrolled, so that Halide or LLVM makes shuffles of what strided vectors would be.
-    const bool reads_vectors = in_side >= out_side;
-    Loops tiled{loops.func, {out_inner, in_inner, out_tile, in_tile}, {out_side, in_side}, loops.element};
-    if (reads_vectors) std::swap(tiled.vars[0], tiled.vars[1]), std::swap(tiled.extents[0], tiled.extents[1]);
-    tiled.extents.push_back(ceil_div(loops.extents[0], out_side));
-    tiled.extents.push_back(ceil_div(loops.extents[read], in_side));
-    for (size_t i = 1; i < loops.vars.size(); ++i) {
-        if (i == read) continue;
-        tiled.vars.push_back(loops.vars[i]);
-        tiled.extents.push_back(loops.extents[i]);
+    Tiles(KernelSource& source, const Loops& copy, size_t read)
+        : out(copy.vars[0]), in(copy.vars[read]), out_extent(copy.extents[0]),
+          in_extent(copy.extents[read]), loops{copy.func, {}, {}, copy.element} {
+        const int64_t out_size = tile_extent(out_extent), in_size = tile_extent(in_extent);
+        for (const auto* role : {"_in", "_tile"}) {
+            for (const std::string& var : {out, in}) loops.vars.push_back(source.var(var + role));
+        }
+        loops.extents = {out_size, in_size, ceil_div(out_extent, out_size), ceil_div(in_extent, in_size)};
+        for (size_t i = 1; i < copy.vars.size(); ++i) {
+            if (i == read) continue;
+            loops.vars.push_back(copy.vars[i]);
+            loops.extents.push_back(copy.extents[i]);
+        }
+        out_side = source.param(out + "_side", static_cast<int>(out_size));
+        in_side = source.param(in + "_side", static_cast<int>(in_size));
     }
-    const std::string out_param = source.param(out + "_side", static_cast<int>(out_side)),
-                      in_param = source.param(in + "_side", static_cast<int>(in_side));
-    source.schedule(
-        fmt::format("// Tiles are transposed in registers: memory is read along {} and written along {}.", in, out));
-    source.schedule(fmt::format("{}.tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf);", loops.func, out,
-                                in, out_tile, in_tile, out_inner, in_inner, out_param, in_param));
-    source.schedule(fmt::format("{}.reorder({});", loops.func, fmt::join(tiled.vars, ", ")));
-    source.schedule(fmt::format("{}.vectorize({}).unroll({});", loops.func, tiled.vars[0], tiled.vars[1]));
-    // Tasks are rows of tiles where there are several: the fused loop of open extents would divide for each tile.
-    const Loops turning = turning_loops(tiled);
-    parallelise(source, turning, turning.vars.size() > 3 ? 3 : 2);
+
+    std::string split(const std::string& out_size, const std::string& in_size, const std::string& tail) const {
+        return fmt::format("tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::{})", out, in, loops.vars[2],
+                           loops.vars[3], loops.vars[0], loops.vars[1], out_size, in_size, tail);
+    }
+    /// The loops in order: innermost that along the input or that along the output.
+    std::vector<std::string> order(bool along_input) const {
+        std::vector<std::string> vars = loops.vars;
+        if (along_input) std::swap(vars[0], vars[1]);
+        return vars;
+    }
+    /// Tasks are rows of tiles where there are several: the fused loop of open extents would divide for each tile.
+    Directives tasks(KernelSource& source) const {
+        const Loops turning = turning_loops(loops);
+        const size_t tile = turning.vars.size() > 3 ? 3 : 2;
+        if (!is_parallel_work(product(turning.extents)) || turning.vars.size() <= tile) return {};
+        return parallel_outermost(source, turning, tile);
+    }
+};
+
+std::string purpose(const Tiles& tiles) {
+    return fmt::format("// Tiles are transposed in registers: memory is read along {} and written along {}.", tiles.in,
+                       tiles.out);
+}
+
+void schedule_transpose(KernelSource& source, const Loops& loops, size_t read) {
+    const Tiles tiles(source, loops, read);
+    // The shorter side is unrolled, so that Halide or LLVM makes shuffles of what strided vectors would be.
+    const bool reads_vectors = tile_extent(tiles.in_extent) >= tile_extent(tiles.out_extent);
+    const std::vector<std::string> order = tiles.order(reads_vectors);
+    source.schedule(purpose(tiles));
+    source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
+    source.schedule(fmt::format("{}.{};", loops.func, reorder(order)));
+    source.schedule(fmt::format("{}.vectorize({}).unroll({});", loops.func, order[0], order[1]));
+    if (const Directives tasks = tiles.tasks(source); !tasks.empty()) source.schedule(loops.func, tasks);
+}
+
+/// The same where rows of the output lie a distance apart that only a run knows: of stores so far apart LLVM makes no
+/// shuffles. Vectors of the input are interleaved, and vectors of the output are stored. Where a side is shorter than a
+/// tile, tiles are one element wide along the other.
+void schedule_open_transpose(KernelSource& source, const Loops& loops, size_t read, const CopiedFunc& copied) {
+    const Tiles tiles(source, loops, read);
+    const Directives tasks = tiles.tasks(source);
+    const auto version = [&](const std::string& condition, const std::string& tile, bool reads_vectors) {
+        const std::vector<std::string> order = tiles.order(reads_vectors);
+        const std::string stage =
+            condition.empty() ? loops.func : fmt::format("{}.specialize({})", loops.func, condition);
+        Directives directives = {tile, reorder(order), fmt::format("vectorize({})", order[0])};
+        if (!reads_vectors) directives.push_back(unroll(order[1]));
+        source.schedule(stage, joined(directives, tasks));
+    };
+    const bool is_open = !tiles.in_extent.constant();
+    const std::string fills_out = fmt::format("{} >= {}", source.dim(tiles.out_extent), tiles.out_side),
+                      fills_in = is_open ? fmt::format("{} >= {}", source.dim(tiles.in_extent), tiles.in_side) : "";
+    source.schedule(purpose(tiles));
+    version(is_open ? fills_out + " && " + fills_in : fills_out,
+            tiles.split(tiles.out_side, tiles.in_side, "ShiftInwards"), false);
+    version(fills_in, tiles.split("1", tiles.in_side, "GuardWithIf"), true);
+    if (is_open) version("", tiles.split(tiles.out_side, "1", "GuardWithIf"), false);
+    source.schedule(fmt::format("interleave_tile({0}.in({1}), {2}, {3}, {4}, {1}, {5}, {6});", copied.func, loops.func,
+                                copied.written_axis, tiles.out_side, tiles.in_side, tiles.loops.vars[2],
+                                is_open ? fills_in : "Internal::const_true()"));
 }
 
 /// Splits loop 0 into runs of `period` elements, each of which is a run of the input.
@@ -76,14 +135,16 @@ std::vector<TensorType> Relayout::infer() const {
     return {type};
 }
 
-void schedule_copy(KernelSource& source, const Loops& loops, const std::string& read,
-                   const std::optional<Dim>& period) {
+void schedule_copy(KernelSource& source, const Loops& loops, const std::string& read, const std::optional<Dim>& period,
+                   const std::optional<CopiedFunc>& copied) {
     const size_t read_loop = std::find(loops.vars.begin(), loops.vars.end(), read) - loops.vars.begin();
     const std::optional<int64_t> run = period ? period->constant() : std::nullopt;
     if (read_loop == 0 && run) {
         schedule_repetition(source, loops, *run);
     } else if (read_loop == 0 || read_loop == loops.vars.size()) {
         schedule_loops(source, loops);
+    } else if (copied && !loops.extents[0].constant()) {
+        schedule_open_transpose(source, loops, read_loop, *copied);
     } else {
         schedule_transpose(source, loops, read_loop);
     }

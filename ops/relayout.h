@@ -21,7 +21,9 @@ private:
 };
 
 /// Schedules the loops of a copy, all of which turn, for a CPU: elements lie in memory in the order of loop `read`,
-/// repeating after `period` of them where one is given, and are read and written in vectors.
-void schedule_copy(KernelSource& source, const Loops& loops, const std::string& read, const std::optional<Dim>& period);
+/// repeating after `period` of them where one is given, and are read and written in vectors. Of a Func that only this
+/// copy reads tiles may be computed on their own.
+void schedule_copy(KernelSource& source, const Loops& loops, const std::string& read, const std::optional<Dim>& period,
+                   const std::optional<CopiedFunc>& copied);
 
 }  // namespace onnx2halide

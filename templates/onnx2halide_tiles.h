@@ -66,6 +66,17 @@ inline std::vector<TileVersion> sum_versions(Expr extent, int most) {
     return best_versions(sizes, [&](int size, int other) { return work(size) <= work(other); });
 }
 
+/// Computes the tiles that a transposing copy reads, within `loop` of the copy: vectors along the innermost axis, `read` elements each and
+/// where `has_vectors`, become the columns of a tile whose rows are `written` elements of the axis along which the copy is stored.
+inline void interleave_tile(Func tile, int axis, int written, int read, Func copy, Var loop, const Expr& has_vectors) {
+    std::vector<Var> order = tile.args();
+    const Var inner = order[0], outer = order[axis];
+    std::swap(order[0], order[axis]);
+    tile.compute_at(copy, loop).reorder_storage(order);
+    Stage vectors = Internal::is_const_one(has_vectors) ? Stage(tile) : tile.specialize(has_vectors);
+    vectors.vectorize(inner, read, TailStrategy::GuardWithIf).unroll(outer, written, TailStrategy::GuardWithIf);
+}
+
 /// Rows of a task: enough that it has so many elements, and that neighbouring tasks share few of the rows that they read.
 inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows) {
     return clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);

@@ -237,6 +237,24 @@ TEST_CASE("loops of a tile in registers are no task's") {
     CHECK(text.find("fuse(y_in") == std::string::npos);
 }
 
+TEST_CASE("a transpose has versions for the sides that may be shorter than a tile") {
+    const struct {
+        const char *why, *shape;
+        std::vector<std::string> expected;
+    } rows[] = {
+        {"both", "n,m", {"specialize(n >= x_side && m >= y_side)", "specialize(m >= y_side)", ", m >= y_side);"}},
+        {"the written one", "n,16", {"specialize(n >= x_side)", "Internal::const_true());"}},
+    };
+    for (const auto& [why, shape, expected] : rows) {
+        const std::string text = kernel_text(fmt::format("x = input float32[{}]\ny = Transpose(x)\noutput y", shape));
+        INFO(why << "\n" << text);
+        for (const std::string& part : expected) CHECK(text.find(part) != std::string::npos);
+    }
+    // LLVM makes shuffles of stores whose distance it knows.
+    const std::string known = kernel_text("x = input float32[16,m]\ny = Transpose(x)\noutput y");
+    CHECK(known.find("interleave") == std::string::npos);
+}
+
 TEST_CASE("what cannot be moved so") {
     const struct {
         const char *graph, *expected;
