@@ -9,7 +9,8 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr const char* steps_role = "steps";  // the RDom, kept for the schedule
+constexpr const char* steps_role = "steps";    // the RDom, kept for the schedule
+constexpr const char* padded_role = "padded";  // the stage of rows that fill whole vectors
 
 }  // namespace
 
@@ -48,17 +49,24 @@ Coordinates RowNode::step_place(KernelSource& source, const std::string& rdom) c
     return reduction().input_coordinates(in(0), source.vars(in(0).rank()), rdom);
 }
 
+std::vector<Dim> RowNode::step_extents(const KernelSource& source) const {
+    const int width = padded_width(source);
+    return width == 0 ? row_extents() : std::vector<Dim>{width, ceil_div(row_length(), width)};
+}
+
 void RowNode::schedule(KernelSource& source) const {
     RowLoops rows;
     rows.output = source.output_loops();
     const Coordinates vars = source.vars(in(0).rank());
     for (const size_t axis : row_axes()) rows.row.push_back(vars[axis]);
     rows.numbers = row_numbers(source);
-    rows.steps = {"", {}, row_extents(), compute_element()};
+    rows.steps = {"", {}, step_extents(source), compute_element()};
     const std::string rdom = source.kept(output(0), steps_role);
     for (size_t i = 0; i < rows.steps.extents.size(); ++i) rows.steps.vars.push_back(KernelSource::axis(rdom, i));
     rows.length = row_length();
     rows.is_strict = is_strict();
+    rows.padded_width = padded_width(source);
+    if (rows.padded_width > 0) rows.stages.push_back({source.kept(output(0), padded_role), RowStage::Kind::elements});
     for (const auto& [role, kind] : stages()) rows.stages.push_back({source.kept(output(0), role), kind});
     const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
     if (const auto loops = may_nest ? loops_of_rows(source, rows.output) : std::nullopt) {
@@ -70,13 +78,33 @@ void RowNode::schedule(KernelSource& source) const {
 }
 
 RowText::RowText(KernelSource& source, const RowNode& node) : source_(source), node_(node) {
-    const std::string rdom = source.rdom("k", node.row_extents());
+    const std::string rdom = source.rdom("k", node.step_extents(source));
     source.keep(node.output(0), steps_role, rdom);
     at_ = source.vars(node.in(0).rank());
-    step_at_ = node.step_place(source, rdom);
     numbers_ = node.row_numbers(source).vars;
+    if (const int width = node.padded_width(source)) {
+        define_padded(rdom, width);
+        return;
+    }
+    step_at_ = node.step_place(source, rdom);
     element_ = source.read(node.input(0), at_);
     step_ = source.read(node.input(0), step_at_);
+}
+
+void RowText::define_padded(const std::string& rdom, int width) {
+    const size_t axis = node_.row_axes().at(0);
+    const std::string x = at_[axis], length = source_.dim(node_.row_length());
+    const std::string func = stage(padded_role);
+    Coordinates inside = at_;
+    // Only the last vector asks what is inside.
+    inside[axis] = fmt::format("min(likely({}), {})", x, source_.dim(node_.row_length() - 1));
+    source_.line("// Behind a row's end lies what has no part in it.");
+    source_.line(fmt::format("{} = select(likely({} < {}), {}, {});", place(func, at_), x, length,
+                             source_.read(node_.input(0), inside), lowest_literal(node_.compute_element())));
+    step_at_ = at_;
+    step_at_[axis] = fmt::format("{} * {} + {}", KernelSource::axis(rdom, 1), width, KernelSource::axis(rdom, 0));
+    element_ = place(func, at_);
+    step_ = place(func, step_at_);
 }
 
 std::string RowText::stage(const std::string& role) {

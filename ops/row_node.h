@@ -25,7 +25,10 @@ protected:
     };
     /// Whether the algorithm has strict arithmetic, as a test for NaN is, which makes all of its kernel's strict.
     virtual bool is_strict() const { return false; }
-    /// The stages that the algorithm defines, in order.
+    /// The width of the vectors to which the algorithm fills rows up with what has no part in them; 0 where it does
+    /// not.
+    virtual int padded_width(const KernelSource&) const { return 0; }
+    /// The stages that the algorithm defines, in order, behind that of filled rows.
     virtual std::vector<Stage> stages() const = 0;
     /// Axes that run within a row.
     virtual std::vector<size_t> row_axes() const = 0;
@@ -43,6 +46,8 @@ protected:
     /// cannot be.
     virtual std::optional<Loops> loops_of_rows(KernelSource&, const Loops& output) const { return output; }
 
+    /// The extents of a reduction's steps: those of a row, or the vectors that it fills.
+    std::vector<Dim> step_extents(const KernelSource& source) const;
     Dim row_length() const { return product(row_extents()); }
     ElementType compute_element() const;
 
@@ -84,6 +89,7 @@ public:
 
 private:
     std::string stage(const std::string& role);
+    void define_padded(const std::string& rdom, int width);
 
     KernelSource& source_;
     const RowNode& node_;

@@ -129,6 +129,10 @@ int whole_vectors(const Dim& elements, int lanes) {
 void schedule_reduction(KernelSource& source, const RowLoops& rows, const std::string& func) {
     const Loops steps = turning_loops(rows.steps);
     if (steps.vars.empty()) return;
+    if (rows.padded_width > 0) {
+        return source.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", func, rows.steps.vars[0],
+                                           rows.padded_width, rows.numbers.vars.front()));
+    }
     const FusedLoop step = fuse_row(source, rows, steps, source.rvar("k_row"));
     const int width = rows.is_strict ? whole_vectors(step.extent, source.target().lanes(rows.numbers.element)) : 0;
     if (width <= 1) return schedule_sums(source, rows, func + ".update()");
@@ -155,7 +159,11 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     for (const auto& [func, kind] : rows.stages) {
         directives = {place};
         if (kind == RowStage::Kind::elements) {
-            directives.insert(directives.end(), vectors.begin(), vectors.end());
+            if (rows.padded_width > 0)
+                directives.push_back(
+                    fmt::format("vectorize({}, {}, TailStrategy::RoundUp)", inside.vars[0], rows.padded_width));
+            else
+                directives.insert(directives.end(), vectors.begin(), vectors.end());
             // One piece of memory for the rows of a task.
             if (!rows.length.constant()) directives.push_back("store_in(MemoryType::Stack)");
         }

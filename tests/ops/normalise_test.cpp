@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "compiler/graph/error.h"
 #include "ops/node_generator.h"
@@ -86,6 +87,16 @@ TEST_CASE("batch normalisation is pointwise unless it trains") {
         CHECK(generator->is_pointwise() == is_pointwise);
         CHECK(generator->infer().size() == outputs);
     }
+}
+
+TEST_CASE("rows of open length fill whole vectors before they are reduced in a strict order") {
+    const auto text = [](const char* shape) {
+        return kernel_text(fmt::format("x = input float32[{}]\ny = Softmax(x)\noutput y", shape));
+    };
+    CHECK_THAT(text("4,n"), Catch::Contains("reduce_vectors(y_max, k.x, ") &&
+                                Catch::Contains("select(likely(x < n), x_2(min(likely(x), (n - 1)), y)"));
+    CHECK_THAT(text("4,20"), !Catch::Contains("likely"));
+    CHECK_THAT(text("n"), !Catch::Contains("likely"));
 }
 
 }  // namespace onnx2halide

@@ -144,6 +144,14 @@ def test_transposes(shape, perm):
     check(model(node, shape, weights(1)), [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes])
 
 
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("shape", [["n", 3, "length"], ["n", "length"], ["length"]])
+def test_softmax_of_open_rows(op, shape):
+    proto = model(helper.make_node(op, ["x"], ["c"], axis=-1), shape, weights(1), activation=lambda name: [helper.make_node("Neg", [name], ["y"])])
+    sizes = [{"n": n, "length": length} for n, length in ((1, 1), (3, 7), (2, 16), (1, 17), (5, 250))]
+    check(proto, [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes])
+
+
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMean", "ReduceL2"])
 @pytest.mark.parametrize("shape, axes", [(["n", 3, "h", "w"], None), (["n", 3, "h", "w"], [2, 3]), (["n", "h", "w", 8], [1, 2, 3]), (["h", 1, "w"], [0, 1, 2])])
 def test_reductions_of_several_axes(op, shape, axes):
