@@ -8,6 +8,7 @@
 
 #include "compiler/load/expand.h"
 #include "compiler/load/schema.h"
+#include "compiler/load/subgraphs.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -57,15 +58,27 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     return true;
 }
 
-/// ONNX's inliner leaves functions whose opset is not the model's. The checker has seen that all of their operators are
-/// the same in both.
+/// Notes the opset that a function's nodes are written for, where it is not the model's.
+template <typename Nodes>
+void keep_opset(Nodes& nodes, const std::string& domain, int64_t opset) {
+    for (onnx::NodeProto& node : nodes) {
+        if (normalised_domain(node.domain()) == domain) set_opset(node, static_cast<int>(opset));
+        visit_subgraphs(node, [&](onnx::GraphProto& graph) { keep_opset(*graph.mutable_node(), domain, opset); });
+    }
+}
+
+/// ONNX's inliner leaves functions whose opset is not the model's: their nodes tell their own, and the function that of
+/// the model.
 void unite_opsets(onnx::ModelProto& model) {
     std::map<std::string, int64_t> versions;
     for (const auto& import : model.opset_import()) versions[normalised_domain(import.domain())] = import.version();
     for (onnx::FunctionProto& function : *model.mutable_functions()) {
         for (onnx::OperatorSetIdProto& import : *function.mutable_opset_import()) {
-            const auto known = versions.find(normalised_domain(import.domain()));
-            if (known != versions.end()) import.set_version(known->second);
+            const std::string domain = normalised_domain(import.domain());
+            const auto known = versions.find(domain);
+            if (known == versions.end() || known->second == import.version()) continue;
+            keep_opset(*function.mutable_node(), domain, import.version());
+            import.set_version(known->second);
         }
     }
 }

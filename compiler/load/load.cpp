@@ -102,7 +102,8 @@ private:
 void check(onnx::ModelProto& model) {
     try {
         const CheckedGraph checked(*model.mutable_graph());
-        onnx::checker::check_model(model);
+        constexpr bool infers_shapes = false, takes_functions_of_any_opset = true;
+        onnx::checker::check_model(model, infers_shapes, takes_functions_of_any_opset);
     } catch (const std::exception& error) {
         throw CompileError("rejected by ONNX's checker: {}", checker_message(error.what()));
     }

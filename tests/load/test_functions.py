@@ -1,10 +1,10 @@
-"""Calls of functions that a model defines, against onnxruntime."""
+"""Calls of functions that a model defines, against onnxruntime and ONNX's reference."""
 
 import numpy as np
 import onnx2halide
 from make_models import FLOAT, node
 from onnx import helper
-from onnx2halide.references import OnnxRuntime
+from onnx2halide.references import OnnxReference, OnnxRuntime
 
 DOMAIN = "local"
 
@@ -37,4 +37,32 @@ def test_functions_of_other_opsets():
     compiled, reference = onnx2halide.compile(proto), OnnxRuntime(proto)
     for sign, rows in ((1, 4), (-1, 4), (1, 1)):
         inputs = {"x": sign * np.random.default_rng(rows).random((rows, 3), np.float32)}
+        np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], rtol=1e-5)
+
+
+def test_functions_of_opsets_in_which_operators_were_others():
+    """Squeeze has its axes as an attribute before 13, ReduceMax before 18; inside of a branch as well.
+    onnxruntime takes the model's opset for the function's."""
+    branch = helper.make_graph([node("Squeeze", "m", "t", axes=[1])], "then", [], [helper.make_tensor_value_info("t", FLOAT, None)])
+    other = helper.make_graph([node("ReduceMin", "a", "e", axes=[1, 2], keepdims=0)], "else", [], [helper.make_tensor_value_info("e", FLOAT, None)])
+    old = [
+        node("Softmax", "a", "s", axis=2),
+        node("ReduceMax", "s", "k", axes=[2], keepdims=0),
+        node("ReduceSum", "k", "m", axes=[1], keepdims=1),
+        node("ReduceSum", "a", "all", keepdims=0),
+        node("Greater", "all zero", "is_large"),
+        node("If", "is_large", "b", then_branch=branch, else_branch=other),
+    ]
+    function = helper.make_function(DOMAIN, "Old", ["a", "zero"], ["b"], old, [helper.make_opsetid("", 11)])
+    graph = helper.make_graph(
+        [node("Old", "x zero", "m", domain=DOMAIN), node("ReduceMax", "x axes", "n", keepdims=0), node("Add", "m n", "y")],
+        "calls",
+        [helper.make_tensor_value_info("x", FLOAT, ["n", 3, 2])],
+        [helper.make_tensor_value_info("y", FLOAT, ["n"])],
+        [helper.make_tensor("zero", FLOAT, [], [0.0]), helper.make_tensor("axes", 7, [2], [1, 2])],
+    )
+    proto = helper.make_model(graph, functions=[function], opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid(DOMAIN, 1)], ir_version=9)
+    compiled, reference = onnx2halide.compile(proto), OnnxReference(proto)
+    for sign in (1, -1):
+        inputs = {"x": sign * np.random.default_rng(2).random((4, 3, 2), np.float32)}
         np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], rtol=1e-5)
