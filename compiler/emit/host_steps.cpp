@@ -206,8 +206,9 @@ void HostSteps::write_host_call(const Step& step, std::string& text) {
 }
 
 void HostSteps::prepare_input(const Value* tensor, std::string& text) {
-    if (!is_late(tensor) || !ready_.insert(tensor).second) return;
+    if (!ready_.insert(tensor).second) return;
     write_view_checks(tensor, text);
+    if (!is_late(tensor)) return;
     const Storage& storage = program_.storage(tensor);
     std::string address;
     switch (storage.place) {

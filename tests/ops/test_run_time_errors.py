@@ -46,6 +46,8 @@ CASES = [
     (FILLED.replace("[1]", "[2]").replace("[k]", "[k,m]"), (ints(2**20, 2**20),), "expected 0 or more, and at most 2147483646 elements", (ints(0, 4),)),
     (TOP, (ones(5), ints(6)), "'y' (TopK): k is 6, expected 0 to 5", (ones(7), ints(6))),
     (TOP, (ones(5), ints(-1)), "'y' (TopK): k is -1, expected 0 to 5", (ones(5), ints(0))),
+    ("g (float[n] x) => (float[2,3] y) { s = Constant <value = int64[2] {2,3}> () y = Reshape (x, s) }", (ones(5),), "'y' (Reshape): the shape's number of elements is 6, expected 5", (ones(6),)),
+    ("g (float[n] x) => (float[2,3] y) { s = Constant <value = int64[2] {2,3}> () a = Relu (x) b = Reshape (a, s) y = Softmax (b) }", (ones(7),), "'b' (Reshape): the shape's number of elements is 6, expected 7", (ones(6),)),
     (LOOP, (np.array(2**62), ones(2)), "'y' (Loop): the trip count is 4611686018427387904, expected at most 2147483647", (np.array(-1), ones(2))),
 ]  # fmt: skip
 
