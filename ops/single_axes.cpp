@@ -36,10 +36,23 @@ protected:
     }
 };
 
-/// Squeeze: without axes, every one whose extent is known to be 1 goes.
+/// Squeeze: without axes, every one whose extent is known to be 1 goes. A run that finds further ones, which would change
+/// the rank, is refused.
 class Squeeze : public SingleAxesNode {
 public:
     using SingleAxesNode::SingleAxesNode;
+
+    std::vector<Check> checks() const override {
+        const std::vector<bool> squeezed = this->squeezed();
+        std::vector<Check> checks;
+        Dim further = 0;
+        for (size_t axis = 0; axis < squeezed.size(); ++axis) {
+            if (squeezed[axis]) check_extent(checks, 0, axis, 1);
+            if (!squeezed[axis] && !has_axes()) further += is_equal(in(0).shape[axis], 1);
+        }
+        checks.push_back({"the number of axes that are 1 in this run alone", further, 0, 0});
+        return checks;
+    }
 
     std::vector<TensorType> infer() const override {
         std::vector<Dim> shape;
