@@ -211,7 +211,15 @@ std::optional<Layout> AxisMapNode::memory_order() const {
     return completed(std::move(order), out(0).rank());
 }
 
+bool MovementNode::must_count_elements() const {
+    const auto count = out(0).elements().constant();
+    const bool may_be_asked = count && *count <= static_cast<int64_t>(KnownElements::limit) &&
+                              (is_integer(out(0).element) || out(0).element == ElementType::boolean);
+    return may_be_asked && prove_equal(in(0).elements(), *count) != Proof::yes;
+}
+
 bool AxisMapNode::is_view() const {
+    if (must_count_elements()) return false;
     for (size_t i = 1; i < node_.outputs.size(); ++i) {
         if (has_output(i)) return false;
     }

@@ -15,6 +15,11 @@ public:
     bool takes_tiny() const override { return true; }
     /// The inputs whose elements it moves.
     virtual std::vector<size_t> moved() const { return {0}; }
+
+protected:
+    /// Whether output 0 is a few integers, whose elements inference may ask for, and a run has to check whether input 0
+    /// has as many. That takes a step, which a view has not.
+    bool must_count_elements() const;
 };
 
 /// Where one coordinate of an input comes from: offset + step * (coordinate of the output % period).

@@ -96,7 +96,7 @@ void locate(KernelSource& source, const Segment& segment, const TensorType& in, 
 
 }  // namespace
 
-bool ReshapeNode::is_view() const { return same_memory(in(0), out(0)); }
+bool ReshapeNode::is_view() const { return same_memory(in(0), out(0)) && !must_count_elements(); }
 
 std::vector<Check> ReshapeNode::checks() const {
     const Dim elements = in(0).elements(), count = product(out(0).shape);

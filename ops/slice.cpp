@@ -5,6 +5,8 @@
 
 #include "ops/axis_map.h"
 #include "ops/axis_operand.h"
+#include "ops/composite.h"
+#include "ops/composite_shapes.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -158,7 +160,53 @@ private:
     }
 };
 
+/// How many starts a Slice has, as far as types tell; nothing where only a run knows.
+std::optional<int64_t> count_of_starts(const Node& node) {
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+        if (!node.has_input(i)) continue;
+        if (const auto count = node.inputs[i]->checked_type().elements().constant()) return count;
+    }
+    return std::nullopt;
+}
+
+/// An operand of Slice, of any size up to the rank, for all axes: those that it does not reach are taken whole.
+Value* for_all_axes(Expansion& expansion, size_t i) {
+    const int64_t whole[] = {0, Dim::unbounded, 0, 1};  // start, end, none for axes, step
+    const auto rank = static_cast<int64_t>(expansion.input(0)->checked_type().rank());
+    const std::string role = fmt::format("operand_{}", i);
+    const auto int64 = static_cast<int64_t>(ElementType::int64);
+    Value* given = expansion.add(role + "_given", {"Cast", 13, {expansion.input(i)}, {{"to", int64}}});
+    Value* rest = integer_constant(expansion, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
+    Value* longer = expansion.add(role + "_longer", {"Concat", 13, {given, rest}, {{"axis", int64_t{0}}}});
+    return part(expansion, role, longer, 0, 0, rank);
+}
+
+/// Slice with operands whose size only a run knows, which get a known size.
+std::vector<Value*> expand_open_operands(Expansion& expansion) {
+    const Node& node = expansion.node();
+    const auto count = count_of_starts(node);
+    std::vector<Value*> inputs = {expansion.input(0)};
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+        Value* operand = expansion.optional_input(i);
+        if (operand && !operand->checked_type().elements().constant()) {
+            operand = count ? reshaped(expansion, fmt::format("operand_{}", i), operand, {*count})
+                            : for_all_axes(expansion, i);
+        }
+        inputs.push_back(operand);
+    }
+    return {expansion.add("slice", {"Slice", node.version, inputs})};
+}
+
+bool has_open_operands(const Node& node) {
+    const auto is_open = [](const Value* operand) {
+        return operand && operand->type && !operand->type->elements().constant();
+    };
+    return std::any_of(node.inputs.begin() + 1, node.inputs.end(), is_open);
+}
+
 std::unique_ptr<NodeGenerator> make_slice(const Node& node) {
+    if (node.version >= 10 && has_open_operands(node) && (count_of_starts(node) || !node.has_input(3)))
+        return std::make_unique<EarlyComposite>(node, expand_open_operands);
     bool at_run_time = is_open_at_compile_time(node, 3) || is_open_at_compile_time(node, 4);
     for (size_t i = 1; i < 3; ++i) at_run_time |= is_known_at_run_time(node, i);
     return node.version >= 10 && at_run_time ? make<SliceAtRunTime>(node) : make<Slice>(node);

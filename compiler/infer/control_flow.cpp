@@ -137,6 +137,20 @@ bool require_condition(Graph& graph, Node& node) {
     return inline_branch(graph, node, true);
 }
 
+/// Of an operand whose size only a run knows, that asks for one element.
+void require_one_element(Graph& graph, Node& node, size_t i, std::string_view name) {
+    Value* operand = node.inputs[i];
+    const TensorType& type = operand->checked_type();
+    const Proof is_one = prove_equal(type.elements(), 1);
+    if (is_one == Proof::yes) return;
+    if (is_one == Proof::no)
+        throw CompileError("{} has shape {}, expected one element", name, shape_text(type.shape));
+    const std::vector<int64_t> shape = {1};
+    Value* one = add_node(graph, &node, "Reshape", 1, operand, operand->name + "_alone", "shape", shape);
+    infer_node(*one->producer);
+    graph.set_input(&node, i, one);
+}
+
 bool has_two_ranks(const Node& node) {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (has_two_ranks(node, i)) return true;
@@ -158,8 +172,7 @@ void infer_branch(const Node& node, Graph& branch) {
 
 bool infer_if(Graph& graph, Node& node) {
     if (node.inputs.empty() || !node.inputs[0]) throw CompileError("input 0 (cond) is missing");
-    if (!node.inputs[0]->checked_type().elements().is(1))
-        throw CompileError("cond has shape {}, expected one element", shape_text(node.inputs[0]->type->shape));
+    require_one_element(graph, node, 0, "cond");
     if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
     Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
     const Branches pristine{clone(then_branch), clone(else_branch)};
@@ -341,6 +354,8 @@ std::vector<TensorType> infer_body(Node& node) {
 }
 
 bool infer_repetition(Graph& graph, Node& node) {
+    if (node.op_type == "Loop" && node.has_input(0)) require_one_element(graph, node, 0, "M");
+    if (node.op_type == "Loop" && node.has_input(1)) require_one_element(graph, node, 1, "cond");
     capture_steady_states(graph, node);
     if (node.op_type == "Scan") normalise_scan_axes(graph, node);
     const bool is_scan = node.op_type == "Scan";

@@ -152,3 +152,18 @@ def test_scan_of_nothing():
     with pytest.raises(onnx2halide.CompileError) as error:
         onnx2halide.compile(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'))
     assert str(error.value).endswith("node 'y' (Scan): num_scan_inputs is -1, expected 1 or more")
+
+
+def test_conditions_of_an_open_size():
+    """A run refuses other sizes than one element."""
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 20]> g (float[n] x, bool[k] c, int64[l] turns) => (float[m] y) {
+        half = Constant <value = float {0.5}> ()
+        picked = If (c) <then_branch = a () => (float[p] u) { u = Mul (x, half) }, else_branch = b () => (float[q] v) { v = Neg (x) }>
+        y = Loop (turns, c, picked) <body = t (int64 i, bool[g] on, float[r] s) => (bool[h] on_out, float[w] s_out) { on_out = Identity (on) s_out = Add (s, x) }>
+    }""")
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for condition in (True, False):
+        inputs = {"x": random(4), "c": np.array([condition]), "turns": np.array([3])}
+        assert not difference(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"]).exceeds(1e-6)
+    with pytest.raises(ValueError, match="the shape's number of elements is 1, expected 2"):
+        compiled.run_by_name({"x": random(4), "c": np.array([True, True]), "turns": np.array([3])})

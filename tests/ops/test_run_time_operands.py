@@ -231,3 +231,24 @@ def test_extents_that_a_run_joins():
     for first, second in ((4, 4), (1, 3), (2, 1), (1, 1), (0, 1), (1, 0), (0, 0)):
         inputs = {"x": x, "first": np.arange(4) < first, "second": np.arange(4) < second}
         np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], rtol=1e-6)
+
+
+# Starts, ends and steps: without axes, and with both.
+RUNS = [
+    [((1,), (4,), (2,)), ((-3, -1), (-1, -4), (1, -1))],
+    [((1, 0), (4, 3), (2, 1)), ((-2, 1), (9, -1), (1, 1))],
+]
+
+
+@pytest.mark.parametrize("operator", ["Slice (x, s, e)", "Slice (x, s, e, axes)", "Slice (x, s, e, axes, t)", "Slice (x, s, e, none, t)"])
+def test_slices_of_as_many_axes_as_a_run_says(operator):
+    """What counts starts, ends and steps are open dims; where axes are given they tell as well."""
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]> g (float[n,m] x, int64[k] s, int32[l] small, int64[p] t) => (float[a,b] y) {{
+        axes = Constant <value_ints = [1, 0]> () e = Cast <to = 7> (small) y = {operator.replace("none", "")} }}""")
+    compiled, reference = onnx2halide.compile(model), OnnxReference(model)
+    for starts, ends, steps in RUNS["axes" in operator]:
+        inputs = {"x": data(5, 4), "s": ints(*starts), "small": np.array(ends, np.int32), "t": ints(*steps)}
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
+    if "axes" in operator:
+        with pytest.raises(ValueError, match="the shape's number of elements is 2, expected 1"):
+            compiled.run_by_name({"x": data(5, 4), "s": ints(0), "small": np.array([2, 1], np.int32), "t": ints(1, 1)})
