@@ -36,8 +36,8 @@ protected:
     }
 };
 
-/// Squeeze: without axes, every one whose extent is known to be 1 goes. A run that finds further ones, which would change
-/// the rank, is refused.
+/// Squeeze: without axes, every one whose extent is known to be 1 goes. A run that finds further ones, which would
+/// change the rank, is refused.
 class Squeeze : public SingleAxesNode {
 public:
     using SingleAxesNode::SingleAxesNode;

@@ -59,6 +59,14 @@ public:
     }
 };
 
+/// An array of strings as C.
+std::string strings_text(const std::vector<std::string>& strings) {
+    std::vector<std::string> rows;
+    for (const std::string& text : strings)
+        rows.push_back(fmt::format("{{{}, {}}}", string_literal(text), text.size()));
+    return rows.empty() ? "NULL" : fmt::format("(const onnx2halide_string[]){{{}}}", fmt::join(rows, ", "));
+}
+
 /// StringNormalizer (10)
 class StringNormalizer : public StringNode {
 public:
@@ -80,27 +88,27 @@ public:
     HostCall host_call() const override {
         const std::string change = change_ == "NONE" ? "SAME" : change_;
         const std::vector<std::string> words = node_.strings("stopwords");
-        std::vector<std::string> rows;
-        for (const std::string& word : words)
-            rows.push_back(fmt::format("{{{}, {}}}", string_literal(word), word.size()));
         return {"onnx2halide_string_normalizer",
                 {fmt::format("ONNX2HALIDE_{}_CASE", change), node_.integer("is_case_sensitive", 0) ? "1" : "0",
-                 string_literal(node_.string("locale", "")), fmt::to_string(words.size()),
-                 rows.empty() ? "NULL" : fmt::format("(const onnx2halide_string[]){{{}}}", fmt::join(rows, ", "))}};
+                 string_literal(node_.string("locale", "")), fmt::to_string(words.size()), strings_text(words)}};
     }
 
 private:
     std::string change_;
 };
 
+void check_pattern(std::string_view attribute, const std::string& pattern) {
+    RE2::Options options;
+    options.set_log_errors(false);
+    const RE2 expression(pattern, options);
+    if (!expression.ok()) throw CompileError("{} is no expression of RE2: {}", attribute, expression.error());
+}
+
 /// RegexFullMatch (20)
 class RegexFullMatch : public StringNode {
 public:
     explicit RegexFullMatch(const Node& node) : StringNode(node), pattern_(node.string("pattern")) {
-        RE2::Options options;
-        options.set_log_errors(false);
-        const RE2 expression(pattern_, options);
-        if (!expression.ok()) throw CompileError("pattern is no expression of RE2: {}", expression.error());
+        check_pattern("pattern", pattern_);
     }
 
     std::vector<TensorType> infer() const override {
@@ -115,14 +123,52 @@ private:
     std::string pattern_;
 };
 
+/// Tokenizer of com.microsoft: what lies between separators or, where there are none, what matches tokenexp.
+class Tokenizer : public StringNode {
+public:
+    explicit Tokenizer(const Node& node) : StringNode(node), patterns_(node.strings("separators")) {
+        are_separators_ = !patterns_.empty();
+        if (!are_separators_) patterns_ = {node.string("tokenexp", "")};
+        // onnxruntime takes both for every character, also for the end of a line.
+        if (patterns_ == std::vector<std::string>{are_separators_ ? "" : "."}) {
+            are_separators_ = false;
+            patterns_ = {"(?s:.)"};
+        }
+        for (const std::string& pattern : patterns_) {
+            if (pattern.empty()) throw CompileError("{} is empty", are_separators_ ? "a separator" : "tokenexp");
+            check_pattern(are_separators_ ? "a separator" : "tokenexp", pattern);
+        }
+    }
+
+    std::vector<TensorType> infer() const override {
+        check_strings(0);
+        std::vector<Dim> shape = in(0).shape;
+        if (shape.empty() || shape.size() > 2) throw CompileError("input has rank {}, expected 1 or 2", shape.size());
+        shape.push_back(found(0, shape.size()));
+        return {TensorType(ElementType::string, std::move(shape))};
+    }
+
+    HostCall host_call() const override {
+        const std::string pad = node_.string("pad_value");
+        return {"onnx2halide_tokenizer",
+                {are_separators_ ? "1" : "0", fmt::to_string(node_.integer("mincharnum")),
+                 node_.integer("mark") ? "1" : "0",
+                 fmt::format("(onnx2halide_string){{{}, {}}}", string_literal(pad), pad.size()),
+                 fmt::to_string(patterns_.size()), strings_text(patterns_)}};
+    }
+
+private:
+    std::vector<std::string> patterns_;
+    bool are_separators_ = false;
+};
+
 }  // namespace
 
 std::vector<Operator> string_operators() {
     return {
-        {"StringConcat", 20, make<StringConcat>},
-        {"StringSplit", 20, make<StringSplit>},
-        {"StringNormalizer", 10, make<StringNormalizer>},
-        {"RegexFullMatch", 20, make<RegexFullMatch>},
+        {"StringConcat", 20, make<StringConcat>},           {"StringSplit", 20, make<StringSplit>},
+        {"StringNormalizer", 10, make<StringNormalizer>},   {"RegexFullMatch", 20, make<RegexFullMatch>},
+        {"Tokenizer", 1, make<Tokenizer>, "com.microsoft"},
     };
 }
 

@@ -33,4 +33,12 @@ int onnx2halide_parse_numbers(onnx2halide_session* session, const char* node, co
 int onnx2halide_regex_full_match(onnx2halide_session* session, const char* node, const char* pattern, int64_t length,
                                  const halide_buffer_t* x, onnx2halide_result result);
 
+/* com.microsoft.Tokenizer: along a new last axis the tokens of each string, filled up with `pad`: what matches one
+ * expression of RE2, as long as can be, or what lies between separators, which are expressions that cut one after
+ * another. Tokens of fewer than `least` characters are left out; marks are characters 2 and 3 around the others. There,
+ * too. */
+int onnx2halide_tokenizer(onnx2halide_session* session, const char* node, int are_separators, int64_t least,
+                          int is_marked, onnx2halide_string pad, int count, const onnx2halide_string* patterns,
+                          const halide_buffer_t* x, onnx2halide_result result);
+
 #endif

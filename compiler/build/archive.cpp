@@ -122,7 +122,7 @@ std::string build_host_program(const ArchiveJob& job, const fs::path& object, st
 std::string static_re2(const ArchiveJob& job) {
     const std::string path = printed_path(job.cc, "-print-file-name=libre2.a");
     if (fs::path(path).is_absolute()) return path;
-    throw CompileError("RegexFullMatch needs RE2, and {} finds no libre2.a for target {}", job.cc, job.target);
+    throw CompileError("regular expressions need RE2, and {} finds no libre2.a for target {}", job.cc, job.target);
 }
 
 /// What matches regular expressions, in C++: of RE2 it is known only as text what its headers are.
@@ -229,7 +229,9 @@ void check_c_compiler(const std::string& cc, const std::string& target) {
 }
 
 bool needs_cpp(const fs::path& host_program) {
-    return read_text(host_program).find("onnx2halide_regex_full_match") != std::string::npos;
+    const std::string text = read_text(host_program);
+    return text.find("onnx2halide_regex_full_match") != std::string::npos ||
+           text.find("onnx2halide_tokenizer") != std::string::npos;
 }
 
 void build_archive(const ArchiveJob& job) {

@@ -143,8 +143,7 @@ void require_one_element(Graph& graph, Node& node, size_t i, std::string_view na
     const TensorType& type = operand->checked_type();
     const Proof is_one = prove_equal(type.elements(), 1);
     if (is_one == Proof::yes) return;
-    if (is_one == Proof::no)
-        throw CompileError("{} has shape {}, expected one element", name, shape_text(type.shape));
+    if (is_one == Proof::no) throw CompileError("{} has shape {}, expected one element", name, shape_text(type.shape));
     const std::vector<int64_t> shape = {1};
     Value* one = add_node(graph, &node, "Reshape", 1, operand, operand->name + "_alone", "shape", shape);
     infer_node(*one->producer);

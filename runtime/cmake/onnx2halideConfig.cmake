@@ -8,7 +8,7 @@
 #     onnx2halide_add_model(mnist mnist.onnx)
 #     target_link_libraries(app PRIVATE mnist)
 #
-# A program with a model that has RegexFullMatch links C++'s library, too: target_link_libraries(app PRIVATE words stdc++).
+# A program with a model that has RegexFullMatch or Tokenizer links C++'s library, too: target_link_libraries(app PRIVATE words stdc++).
 #
 # The compiler is $ONNX2HALIDE_COMPILER (a variable of CMake or of the environment), else the build of the checkout that holds this file,
 # else onnx2halide on the PATH.

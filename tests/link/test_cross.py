@@ -54,4 +54,4 @@ def test_no_re2(onnx2halide, tmp_path):
     (tmp_path / "words.onnx").write_bytes(make_models.words().SerializeToString())
     compiled = onnx2halide("compile", "words.onnx", "-o", "words", *TARGET)
     assert compiled.returncode == 1
-    assert compiled.stderr == f"words.onnx: RegexFullMatch needs RE2, and {CC} finds no libre2.a for target arm-64-linux\n"
+    assert compiled.stderr == f"words.onnx: regular expressions need RE2, and {CC} finds no libre2.a for target arm-64-linux\n"

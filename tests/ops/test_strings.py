@@ -21,7 +21,7 @@ def model(nodes, inputs: dict, outputs: dict, constants: dict | None = None):
     ports = ([helper.make_tensor_value_info(name, *port) for name, port in ports.items()] for ports in (inputs, outputs))
     initialisers = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
     graph = helper.make_graph(nodes, "strings", *ports, initialisers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
 
 
 def check(model, inputs: dict, reference=OnnxReference):
@@ -89,6 +89,27 @@ def test_full_match(pattern):
 def test_shapes_of_matches(shape):
     node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=r"\w*")
     check(model([node], {"x": (STRING, shape)}, {"y": (TensorProto.BOOL, shape)}), {"x": strings(shape)}, OnnxRuntime)
+
+
+TOKENS = [
+    {"tokenexp": r"[a-zA-Z0-9_]+"}, {"tokenexp": "."}, {"tokenexp": r"\b\w\w+\b"}, {"tokenexp": "x*"}, {"tokenexp": "a|ab"}, {"tokenexp": "a."}, {"tokenexp": "日|ß", "mincharnum": 1},
+    {"separators": [""]}, {"separators": [" "]}, {"separators": [" ", ","], "mincharnum": 2}, {"separators": [r"[\s,]+"]}, {"separators": ["b", "ab"]},
+    {"separators": ["a|ab", "x."], "tokenexp": "a"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape, mark", [([8], 0), ([2, 4], 1)])
+@pytest.mark.parametrize("attributes", TOKENS, ids=str)
+def test_tokenizer(attributes, shape, mark):
+    x = np.array(["", "The cat, sat", "aab,b", "Straße 日本", " x xx ", "a\nb", ",", "cab bab abab"], dtype=object).reshape(shape)
+    node = helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", **{"mark": mark, "pad_value": "#", "mincharnum": 1} | attributes)
+    check(model([node], {"x": (STRING, shape)}, {"y": (STRING, [*shape, None])}), {"x": x}, OnnxRuntime)
+
+
+def test_tokenizer_that_finds_nothing():
+    texts = ["", ","]
+    node = helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", tokenexp=r"\w+", mark=0, pad_value="", mincharnum=1)
+    check(model([node], {"x": (STRING, [len(texts)])}, {"y": (STRING, [len(texts), None])}), {"x": np.array(texts, dtype=object)}, OnnxRuntime)
 
 
 REALS = [1, -1, 0.1, 2 / 3, 123456.789, 1e7, 1e8, 1e-4, 1e20, 65504, np.nan, np.inf, -np.inf, -0.0, 0]
@@ -177,13 +198,15 @@ ERRORS = [
     ("StringNormalizer", {"case_change_action": "TITLE"}, STRING, "node 'y' (StringNormalizer): case_change_action is 'TITLE', expected NONE, LOWER or UPPER"),
     ("RegexFullMatch", {"pattern": "a(b"}, STRING, "node 'y' (RegexFullMatch): pattern is no expression of RE2: missing ): a(b"),
     ("RegexFullMatch", {"pattern": r"(a)\1"}, STRING, r"node 'y' (RegexFullMatch): pattern is no expression of RE2: invalid escape sequence: \1"),
+    ("Tokenizer", {"tokenexp": "a(b", "domain": "com.microsoft", "mark": 0, "pad_value": "", "mincharnum": 1}, STRING, "node 'y' (com.microsoft.Tokenizer): tokenexp is no expression of RE2: missing ): a(b"),
+    ("Tokenizer", {"separators": ["a", ""], "domain": "com.microsoft", "mark": 0, "pad_value": "", "mincharnum": 1}, STRING, "node 'y' (com.microsoft.Tokenizer): a separator is empty"),
     ("RegexFullMatch", {"pattern": "a"}, INT64, "node 'y' (RegexFullMatch): input 0 has type int64, expected string"),
 ]
 
 
 @pytest.mark.parametrize("op, attributes, kind, message", ERRORS, ids=[f"{row[0]} {row[1]}" for row in ERRORS])
 def test_errors(op, attributes, kind, message):
-    node = helper.make_node(op, ["x"] if op in ("StringNormalizer", "RegexFullMatch") else ["x", "x"], ["y"], **attributes)
+    node = helper.make_node(op, ["x"] if op in ("StringNormalizer", "RegexFullMatch", "Tokenizer") else ["x", "x"], ["y"], **attributes)
     with pytest.raises(onnx2halide.CompileError) as error:
         onnx2halide.compile(model([node], {"x": (kind, [3])}, {"y": (kind, [3])}))
     assert str(error.value).partition(": ")[2] == message
