@@ -23,7 +23,8 @@ void note_numbers(const Node& node, std::map<std::string, int64_t>& numbers) {
 }
 
 bool has_window(const Node& node) {
-    static const std::set<std::string> windows = {"Conv", "MaxPool", "AveragePool", "LpPool"};
+    static const std::set<std::string> windows = {"AveragePool", "Conv",    "ConvInteger", "DeformConv",
+                                                  "LpPool",      "MaxPool", "QLinearConv"};
     return node.domain.empty() && windows.contains(node.op_type);
 }
 

@@ -235,6 +235,15 @@ TEST_CASE("open dims are as large as windows need") {
     CHECK(least_dims(*graph) == std::map<std::string, int64_t>{{"x:3", 11}, {"x:4", 4}});
 }
 
+TEST_CASE("open dims are as large as windows of integers need") {
+    const auto graph = parse_graph(R"(
+        x = input uint8[n,1,height,width]
+        w = constant uint8[4,1,3,5]
+        y = ConvInteger(x, w)
+        output y)");
+    CHECK(least_dims(*graph) == std::map<std::string, int64_t>{{"x:2", 3}, {"x:3", 5}});
+}
+
 TEST_CASE("tensors of more than 64 elements are not tracked") {
     const auto graph = parse_graph(R"(
         w = constant int64[64]
