@@ -124,12 +124,11 @@ std::string GridSample::place(KernelSource& source, size_t axis) const {
         const std::string place = table(source, name + "_unpadded", pixel(source), text);
         text = aligns_corners_ ? fmt::format("onnx::reflect({}, 0, {} - 1)", place, extent)
                                : fmt::format("onnx::reflect({}, -0.5f, {} - 0.5f)", place, extent);
-    } else if (padding_ == "border") {
-        // Half an element before the first and behind the last belong to them, which only cubic weights tell apart.
-        const std::string slack = mode_ == Mode::cubic && !aligns_corners_ ? "0.5f" : "0";
-        text = fmt::format("onnx::hold({}, {}, {})", text, extent, slack);
+    } else if (padding_ == "border" && mode_ != Mode::cubic) {
+        text = fmt::format("clamp({}, 0, {} - 1)", text, extent);
     } else {
-        // Beyond that no tap is inside.
+        // Beyond that no tap is inside. Of cubic ones each is held to the border by itself, as in PyTorch and
+        // onnxruntime; ONNX's reference holds the place.
         text = fmt::format("clamp({}, -4, {} + 4)", text, extent);
     }
     return table(source, name + "_place", pixel(source), text);

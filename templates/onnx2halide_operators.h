@@ -21,13 +21,6 @@ inline Expr cubic(Expr distance, Expr a) {
     return select(distance <= 1, near, distance < 2, far, cast(distance.type(), 0));
 }
 
-// A place among `extent` elements. One that is more than `slack` outside becomes the first or the last element.
-inline Expr hold(Expr x, Expr extent, Expr slack) {
-    slack = cast(x.type(), slack);
-    Expr last = cast(x.type(), extent) - 1, held = clamp(x, 0, last);
-    return Internal::is_const_zero(slack) ? held : select(x >= -slack && x <= last + slack, x, held);
-}
-
 // A place between two borders that one outside is thrown back to, by turns.
 inline Expr reflect(Expr x, Expr lowest, Expr highest) {
     lowest = cast(x.type(), lowest);
