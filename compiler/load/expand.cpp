@@ -39,10 +39,14 @@ Nodes parse_nodes(const std::string& text) {
     return nodes;
 }
 
-/// onnxruntime has LayerNormalization since opset 1, ONNX since 17.
+/// onnxruntime has LayerNormalization since opset 1, ONNX since 17; and until opset 10 ONNX's experiments.
 bool is_contributed(const onnx::NodeProto& node, int opset) {
+    static const std::set<std::string> experiments = {
+        "Affine", "Crop", "DynamicSlice", "ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh"};
     if (!normalised_domain(node.domain()).empty()) return false;
-    return node.op_type() == "SimplifiedLayerNormalization" || (node.op_type() == "LayerNormalization" && opset < 17);
+    const std::string& type = node.op_type();
+    return type == "SimplifiedLayerNormalization" || (type == "LayerNormalization" && opset < 17) ||
+           (experiments.contains(type) && opset < 10);
 }
 
 /// Whether there was any.

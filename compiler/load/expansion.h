@@ -79,6 +79,7 @@ std::vector<ExpandedOperator> grouped_attention_expansions();
 std::vector<ExpandedOperator> fused_expansions();
 std::vector<ExpandedOperator> recurrent_expansions();
 std::vector<ExpandedOperator> precursor_expansions();
+std::vector<ExpandedOperator> experimental_expansions();
 
 /// Every row, sorted by domain and type.
 std::span<const ExpandedOperator> expanded_operators();

@@ -348,13 +348,29 @@ def precursors():
     yield Fused("Range", [np.int64(-2), np.int64(9)])
     for mode in ("bilinear", "nearest", "bicubic"):
         yield Fused("GridSample", [x(2, 3, 5, 7), x(2, 4, 6, 2, between=(-1.2, 1.2))], {"mode": mode, "padding_mode": "zeros"})
+        yield Fused("GridSample", [x(2, 3, 5, 7), x(2, 4, 6, 2, between=(-1.6, 1.6))], {"mode": mode, "padding_mode": "border", "align_corners": 1})
     yield Fused("Unique", [Given(np.array([3, 1, 3, 2, 1, 9], np.float32))], {}, (0, 1, 2))
     for metric in ("euclidean", "sqeuclidean"):
         yield Fused("CDist", [x(5, 17), constant(9, 17)], {"metric": metric})
         yield Fused("CDist", [x(5, 3), x(1, 3)], {"metric": metric})
 
 
-FAMILIES = (picked_blocks, precursors, rotary, attention, quantised_attention, multi_head_attention, grouped_attention, activations, normalisations, embeddings, convolutions, products, few_bits)
+def experiments():
+    """Operators that ONNX once tried, and that onnxruntime has kept in ONNX's own domain."""
+    old = {"domain": "", "opset": 9}
+    factors = {"alpha": 0.7, "beta": -1.3}
+    for op in ("Affine", "ParametricSoftplus", "ScaledTanh"):
+        yield Fused(op, [x(3, 17)], factors, **old)
+    yield Fused("Affine", [x(3, 17)], **old)
+    yield Fused("Scale", [x(3, 17)], {"scale": 2.5}, **old)
+    yield Fused("ImageScaler", [x(2, 3, 5, 7)], {"scale": 0.5, "bias": [0.1, -2.0, 3.0]}, **old)
+    yield Fused("Crop", [x(2, 3, 7, 9)], {"border": [1, 0, 2, 3]}, **old)
+    yield Fused("Crop", [x(2, 3, 7, 9)], {"border": [1, 2, 0, 0], "scale": [4, 5]}, **old)
+    yield Fused("DynamicSlice", [x(5, 7), np.array([1]), np.array([6]), np.array([1])], **old)
+    yield Fused("DynamicSlice", [x(5, 7), np.array([1, 2]), np.array([9, -1])], **old)
+
+
+FAMILIES = (experiments, picked_blocks, precursors, rotary, attention, quantised_attention, multi_head_attention, grouped_attention, activations, normalisations, embeddings, convolutions, products, few_bits)
 CASES = [case for family in FAMILIES for case in family()]
 
 

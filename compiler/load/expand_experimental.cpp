@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/graph/error.h"
+#include "compiler/load/expansion.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// `alpha` times a function of `beta` times x.
+OperatorBody scaled(const OperatorCall& call, std::string_view function) {
+    OperatorBody body{{"x"}, {"y"}, {}};
+    for (const char* name : {"alpha", "beta"}) {
+        if (!call.has(name)) throw CompileError("attribute {} is missing", name);
+        body.add_scalar(name, call.real(name, 1), "x");
+    }
+    body.add(fmt::format(R"(
+        inner = Mul(beta, x)
+        outer = {}(inner)
+        y = Mul(alpha, outer))",
+                         function));
+    return body;
+}
+
+OperatorBody scaled_tanh(const OperatorCall& call) { return scaled(call, "Tanh"); }
+
+OperatorBody parametric_softplus(const OperatorCall& call) { return scaled(call, "Softplus"); }
+
+OperatorBody affine(const OperatorCall& call) {
+    OperatorBody body{{"x"}, {"y"}, {}};
+    body.add_scalar("alpha", call.real("alpha", 1), "x");
+    body.add_scalar("beta", call.real("beta", 0), "x");
+    body.add(R"(
+        product = Mul(alpha, x)
+        y = Add(product, beta))");
+    return body;
+}
+
+OperatorBody scale(const OperatorCall& call) {
+    OperatorBody body{{"x"}, {"y"}, {}};
+    body.add_scalar("factor", call.real("scale", 1), "x");
+    body.add("y = Mul(factor, x)");
+    return body;
+}
+
+/// Images times a number, with one to be added for each channel.
+OperatorBody image_scaler(const OperatorCall& call) {
+    if (!call.has("bias")) throw CompileError("attribute bias is missing");
+    OperatorBody body{{"x"}, {"y"}, {}};
+    body.add_scalar("factor", call.real("scale", 1), "x");
+    body.add(fmt::format(R"(
+        numbers = Constant<value_floats: floats = [{}]>()
+        axes = Constant<value_ints = [1, 2]>()
+        planes = Unsqueeze(numbers, axes)
+        bias = CastLike(planes, x)
+        product = Mul(factor, x)
+        y = Add(product, bias))",
+                         fmt::join(call.reals("bias"), ", ")));
+    return body;
+}
+
+/// Images without borders (left, top, right, bottom) or, where `scale` tells height and width, of this size behind the
+/// first two.
+OperatorBody crop(const OperatorCall& call) {
+    const std::vector<int64_t> border = call.integers("border"), size = call.integers("scale");
+    if (border.size() != 4) throw CompileError("attribute border has {} values, expected 4", border.size());
+    if (!size.empty() && size.size() != 2) throw CompileError("attribute scale has {} values, expected 2", size.size());
+    const auto end = [&](size_t axis) {
+        const int64_t first = border[1 - axis], last = border[3 - axis];
+        return !size.empty() ? first + size[axis] : last == 0 ? INT32_MAX : -last;
+    };
+    OperatorBody body{{"x"}, {"y"}, {}};
+    body.add(fmt::format(R"(
+        starts = Constant<value_ints = [{}, {}]>()
+        ends = Constant<value_ints = [{}, {}]>()
+        axes = Constant<value_ints = [2, 3]>()
+        y = Slice(x, starts, ends, axes))",
+                         border[1], border[0], end(0), end(1)));
+    return body;
+}
+
+OperatorBody dynamic_slice(const OperatorCall&) {
+    return {{"data", "starts", "ends", "axes"}, {"output"}, "output = Slice(data, starts, ends, axes)"};
+}
+
+}  // namespace
+
+/// Operators that ONNX had as experiments up to version 1.4, and that onnxruntime has kept (see adopt_operators).
+std::vector<ExpandedOperator> experimental_expansions() {
+    return {
+        {"com.microsoft", "Affine", 1, affine},
+        {"com.microsoft", "Crop", 1, crop},
+        {"com.microsoft", "DynamicSlice", 1, dynamic_slice},
+        {"com.microsoft", "ImageScaler", 1, image_scaler},
+        {"com.microsoft", "ParametricSoftplus", 1, parametric_softplus},
+        {"com.microsoft", "Scale", 1, scale},
+        {"com.microsoft", "ScaledTanh", 1, scaled_tanh},
+    };
+}
+
+}  // namespace onnx2halide
