@@ -265,7 +265,7 @@ TEST_CASE("what cannot be moved so") {
          "node 'y' (Transpose): perm is 0, 0, expected an order of 2 axes"},
         {"x = input float32[2,3]\n y = Transpose(x) perm=0,-1",
          "node 'y' (Transpose): perm is 0, -1, expected an order of 2 axes"},
-        {"x = input float32[2,3]\n s = input int64[n]\n y = Slice(x, s, s)",
+        {"x = input float32[2,3]\n s = input int64[n]\n y = Slice(x, s, s, s)",
          "node 'y' (Slice): input 1 ('s') must be known before run time"},
         {"x = input float32[2,3]\n a = constant int64[1] 1\n y = Squeeze(x, a)",
          "node 'y' (Squeeze): axis 1 has extent 3, expected 1"},
