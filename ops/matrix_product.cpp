@@ -184,8 +184,10 @@ void MatrixProduct::define_panels(KernelSource& source) const {
         return define(lane,
                       element(fill ? column_of(lane) : fmt::format("min(likely({}), {})", column_of(lane), last)));
     }
-    // Of the last block a run finds out which lanes have a column: these alone are read.
-    define(lane, KernelSource::literal(int64_t{0}, sum_type()));
+    // Of the last block a run finds out which lanes have a column: these alone are read. Integers are as narrow as they
+    // lie, while halves become the floats that they are summed in.
+    const ElementType packed = is_float(in(1).element) ? sum_type() : in(1).element;
+    define(lane, KernelSource::literal(int64_t{0}, packed));
     const std::string whole_blocks = source.dim(floor_div(columns(), block));
     for (const char* role : {whole_role, rest_role}) {
         const bool is_whole = role == whole_role;

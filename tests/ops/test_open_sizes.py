@@ -137,6 +137,20 @@ def test_products_with_rows_on_the_right(shape_of_a, shape_of_b, element):
         np.testing.assert_array_equal(compiled.run_by_name({"a": a, "b": b})["y"], a @ b.swapaxes(1, 2))
 
 
+@pytest.mark.parametrize("has_rows_on_the_right", [False, True])
+def test_products_of_bytes(has_rows_on_the_right):
+    """Both operands come at run time, which packs the right one as the integers of 16 bits that it is without its zero point."""
+    turn = " t = Transpose <perm = [0, 2, 1]> (b)" if has_rows_on_the_right else "t = Identity (b)"
+    proto = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]> g (uint8[n,r,k] a, uint8[n,{"c,k" if has_rows_on_the_right else "k,c"}] b, uint8 za, uint8 zb) => (int32[n,r,c] y) {{
+        {turn} y = MatMulInteger (a, t, za, zb) }}""")
+    compiled, reference, rng = onnx2halide.compile(proto), OnnxRuntime(proto), np.random.default_rng(0)
+    for batch, rows, columns, depth in ((1, 1, 1, 1), (2, 7, 16, 9), (1, 20, 37, 5), (3, 33, 15, 40)):
+        right = (batch, columns, depth) if has_rows_on_the_right else (batch, depth, columns)
+        inputs = {"a": rng.integers(0, 256, (batch, rows, depth), np.uint8), "b": rng.integers(0, 256, right, np.uint8), "za": np.uint8(130), "zb": np.uint8(7)}
+        inputs = {name: np.asarray(array) for name, array in inputs.items()}
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
+
+
 @pytest.mark.parametrize("shape, perm", [([3, "h", "w"], [1, 2, 0]), (["n", "h", "w"], [0, 2, 1]), (["h", "w", 16], [2, 0, 1]), (["h", "w"], [1, 0])])
 def test_transposes(shape, perm):
     node = helper.make_node("Transpose", ["x"], ["c"], perm=perm)
