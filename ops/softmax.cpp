@@ -37,15 +37,17 @@ protected:
         return row.reduce("max", lowest_literal(compute_element()), row.step(), "max({}, {})");
     }
 
-    /// Of rows whose length only a run knows all vectors are full: LLVM takes the lanes of a strict sum one by one,
-    /// which the lanes of several vectors are spared.
+    /// Of rows that may fill no vectors all are full: LLVM takes the lanes of a strict sum one by one, which the lanes
+    /// of several vectors are spared.
     int padded_width(const KernelSource& source) const override {
         const std::vector<size_t> axes = row_axes();
         const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
-        if (!is_strict() || !may_nest || axes.size() != 1 || in(0).innermost_axis() != axes[0] ||
-            in(0).shape[axes[0]].constant() || row_count().is(1))
+        if (!is_strict() || !may_nest || axes.size() != 1 || in(0).innermost_axis() != axes[0] || row_count().is(1))
             return 0;
-        return source.target().lanes(compute_element());
+        const int lanes = source.target().lanes(compute_element());
+        const auto length = in(0).shape[axes[0]].constant();
+        const bool fills_vectors = length && (*length < lanes || *length % lanes == 0);
+        return fills_vectors ? 0 : lanes;
     }
 
 private:

@@ -1,0 +1,28 @@
+"""Softmax of rows that fill vectors or not, with numbers that a vector's rest must not touch."""
+
+import numpy as np
+import onnx2halide
+import pytest
+from onnx import TensorProto, helper
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("shape", [(5, 3), (7, 16), (3, 17), (2, 3, 50), (9, 250), (4, 1000), (1, 77)], ids=str)
+def test_rows(shape, op):
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x"], ["y"], axis=-1)],
+        "rows",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+    )
+    x = np.random.default_rng(shape[-1]).normal(-50, 20, shape).astype(np.float32)
+    flat = x.reshape(-1, shape[-1])
+    flat[0, -1] = -np.inf
+    flat[-1, 0] = 88.0
+    if len(flat) > 2:
+        flat[1, -1] = np.nan
+    exact = x.astype(np.float64) - x.max(axis=-1, keepdims=True)
+    exact -= np.log(np.exp(exact).sum(axis=-1, keepdims=True))
+    expected = exact if op == "LogSoftmax" else np.exp(exact)
+    got = onnx2halide.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)).run([x])[0]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-7)
