@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -51,12 +52,20 @@ public:
         return {TensorType(in(0).element, std::move(shape))};
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (const Cut& cut : cuts()) {
+            if (takes_one(cut)) checks.push_back({"an extent", in(0).shape[cut.axis], 0, std::abs(cut.step)});
+        }
+        return checks;
+    }
+
 protected:
     AxisMap map(size_t) const override {
         AxisMap map = plain_map(in(0).rank());
         for (const Cut& cut : cuts()) {
             map[cut.axis].offset = cut.start;
-            map[cut.axis].step = cut.step;
+            map[cut.axis].step = takes_one(cut) ? 1 : cut.step;
         }
         return map;
     }
@@ -68,6 +77,10 @@ private:
         Dim start, extent;
         int64_t step;
     };
+
+    /// Whether the step stands for the end of any axis, as tf2onnx writes 10^9 for one element. No kernel could count
+    /// in such steps.
+    static bool takes_one(const Cut& cut) { return std::abs(cut.step) >= Dim::unbounded / 16; }
 
     std::vector<Cut> cuts() const {
         const bool attributes = node_.version < 10;

@@ -252,3 +252,13 @@ def test_slices_of_as_many_axes_as_a_run_says(operator):
     if "axes" in operator:
         with pytest.raises(ValueError, match="the shape's number of elements is 2, expected 1"):
             compiled.run_by_name({"x": data(5, 4), "s": ints(0), "small": np.array([2, 1], np.int32), "t": ints(1, 1)})
+
+
+def test_steps_beyond_any_end():
+    """As tf2onnx writes a slice that takes one element, of an axis whose size stays open."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 18]> g (float[n,1] x, int64[2] s, int64[2] e) => (float[a,b] y) {
+        axes = Constant <value_ints = [0, 1]> () t = Constant <value_ints = [1000000000, 1]> () y = Slice (x, s, e, axes, t) }""")
+    compiled, reference = onnx2halide.compile(model), OnnxReference(model)
+    for rows, starts in ((5, (2, 0)), (1, (0, 0)), (4, (-1, 0)), (3, (7, 0)), (9, (0, 0))):
+        inputs = {"x": data(rows, 1), "s": ints(*starts), "e": ints(9, 1)}
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
