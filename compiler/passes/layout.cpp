@@ -26,7 +26,9 @@ public:
 
 private:
     void visit(Node& node) {
-        if (node.inputs.empty() || !node.inputs[0] || becomes_view(node) || copies(node)) return;
+        if (node.inputs.empty()) return;
+        // A Loop may omit its first input.
+        if (node.inputs[0] && (becomes_view(node) || copies(node))) return;
         const auto generator = make_generator(node);
         switch (generator->layout_need()) {
         case LayoutNeed::row_major:

@@ -167,3 +167,15 @@ def test_conditions_of_an_open_size():
         assert not difference(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"]).exceeds(1e-6)
     with pytest.raises(ValueError, match="the shape's number of elements is 1, expected 2"):
         compiled.run_by_name({"x": random(4), "c": np.array([True, True]), "turns": np.array([3])})
+
+
+def test_loops_without_a_count_of_what_is_transposed():
+    """The transposed tensor is a view of the input, which the body must not take for row-major."""
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 20]> g (float[a,b,4] x, int64 n) => (float[c,d,4] y) {
+        turned = Transpose <perm = [1, 0, 2]> (x) zero = Constant <value_int = 0> () one = Constant <value_int = 1> () go = Less (zero, n)
+        last, y = Loop ("", go, zero) <body = t (int64 i, bool on, int64 k) => (bool on_out, int64 next, float[e,4] row) { next = Add (k, one) on_out = Less (next, n) row = Gather (turned, k) }>
+    }""")
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for shape in ((2, 3, 4), (5, 3, 4)):
+        inputs = {"x": random(*shape), "n": np.array(shape[1])}
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
