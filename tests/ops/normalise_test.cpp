@@ -89,13 +89,15 @@ TEST_CASE("batch normalisation is pointwise unless it trains") {
     }
 }
 
-TEST_CASE("rows of open length fill whole vectors before they are reduced in a strict order") {
+TEST_CASE("rows that may fill no whole vectors are filled up before they are reduced in a strict order") {
     const auto text = [](const char* shape) {
         return kernel_text(fmt::format("x = input float32[{}]\ny = Softmax(x)\noutput y", shape));
     };
     CHECK_THAT(text("4,n"), Catch::Contains("reduce_vectors(y_max, k.x, ") &&
                                 Catch::Contains("select(likely(x < n), x_2(min(likely(x), (n - 1)), y)"));
-    CHECK_THAT(text("4,20"), !Catch::Contains("likely"));
+    CHECK_THAT(text("4,20"), Catch::Contains("likely(x < 20)"));
+    CHECK_THAT(text("4,64"), !Catch::Contains("likely"));
+    CHECK_THAT(text("4,3"), !Catch::Contains("likely"));
     CHECK_THAT(text("n"), !Catch::Contains("likely"));
 }
 

@@ -25,4 +25,5 @@ def test_rows(shape, op):
     exact -= np.log(np.exp(exact).sum(axis=-1, keepdims=True))
     expected = exact if op == "LogSoftmax" else np.exp(exact)
     got = onnx2halide.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)).run([x])[0]
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-7)
+    # A logarithm of nearly 1 is as exact as float32 has that number.
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6 if op == "LogSoftmax" else 1e-7)
