@@ -206,53 +206,68 @@ private:
         source_.schedule(sum + ".update()", directives);
     }
 
-    void place_inputs() {
+    /// The loops of the inputs' transforms beside those over a tile's places, and how they make vectors.
+    struct InputLoops {
+        std::string channels;            // or channels and phases
+        std::vector<std::string> parts;  // of the kernel, outside of a tile
+        Directives bounds;               // of loops whose extents vectors need to know, and what is fused of them
+        std::string vector;              // the directive that makes vectors
+    };
+
+    /// Few channels have a known extent, of which they fill a vector.
+    Directives bound_channels() const {
         const Target& target = source_.target();
         const auto natural = target.lanes(ElementType::float32);
         const auto inputs = loops_.transformed_inputs(target);
         const bool are_few = inputs <= natural && natural % inputs == 0;
-        const int phases = loops_.phases_in_vector(target);
-        // Loops over channels and over parts of the kernel, and what makes vectors of them.
-        std::string c = c_;
-        std::vector<std::string> parts;
-        if (loops_.kernel[columns].tiled_parts() > 1) parts.push_back(source_.var(part_var(axes_.front().var)));
-        Directives bounds, vectors;
-        if (are_few) {
-            bounds.push_back(fmt::format("bound({}, 0, {})", c_, inputs));
-            vectors = bounds;
-            if (phases > 1) {
-                c = source_.var("c_part");
-                vectors.push_back(fmt::format("bound({}, 0, {})", parts.front(), phases));
-                vectors.push_back(fmt::format("fuse({}, {}, {})", c_, parts.front(), c));
-                parts.clear();
-            }
+        return are_few ? Directives{fmt::format("bound({}, 0, {})", c_, inputs)} : Directives{};
+    }
+
+    std::string vectorise_inputs(const std::string& loop, int64_t extent, std::string_view tail = "ShiftInwards") {
+        const int64_t natural = source_.target().lanes(ElementType::float32);
+        return fmt::format("vectorize({}, {}, TailStrategy::{})", loop,
+                           source_.lanes(ElementType::float32, static_cast<int>(std::min<int64_t>(extent, natural))),
+                           tail);
+    }
+
+    InputLoops input_loops() {
+        InputLoops loops{c_, {}, bound_channels(), ""};
+        if (loops_.kernel[columns].tiled_parts() > 1) loops.parts.push_back(source_.var(part_var(axes_.front().var)));
+        if (loops_.places_are_lanes()) {
+            const auto axis =
+                std::find_if(axes_.begin(), axes_.end(), [&](const Axis& a) { return is_transformed(a); });
+            const std::string &lane = places_.front(), lanes = std::to_string(walk_.places[axis->number]);
+            loops.bounds.push_back(fmt::format("bound({}, 0, {})", lane, lanes));
+            loops.bounds.push_back(
+                fmt::format("reorder_storage({})", fmt::join(in_order({{lane, c_}, loops.parts, {t_}}), ", ")));
+            loops.vector = fmt::format("vectorize({}, {})", lane, lanes);
+            return loops;
         }
-        const auto vectorised = [&](const std::string& loop, int64_t extent) {
-            const auto lanes = static_cast<int>(std::min<int64_t>(extent, natural));
-            return fmt::format("vectorize({}, {}, TailStrategy::ShiftInwards)", loop,
-                               source_.lanes(ElementType::float32, lanes));
-        };
-        std::string vector = vectorised(c, inputs * phases), vector_of_copy = vectorised(c_, inputs);
-        const bool places_are_lanes = loops_.places_are_lanes();
-        if (places_are_lanes) {
-            const Axis& axis =
-                *std::find_if(axes_.begin(), axes_.end(), [&](const Axis& a) { return is_transformed(a); });
-            const std::string &lane = places_.front(), lanes = std::to_string(walk_.places[axis.number]);
-            vectors.push_back(fmt::format("bound({}, 0, {})", lane, lanes));
-            vectors.push_back(fmt::format("reorder_storage({})", fmt::join(in_order({{lane, c}, parts, {t_}}), ", ")));
-            vector = fmt::format("vectorize({}, {})", lane, lanes);
-            vector_of_copy = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", output_.vars[1],
-                                         source_.lanes(ElementType::float32, natural));
+        const int phases = loops_.phases_in_vector(source_.target());
+        if (phases > 1) {
+            const std::string part = loops.parts.front();
+            loops.channels = source_.var("c_part");
+            loops.bounds.push_back(fmt::format("bound({}, 0, {})", part, phases));
+            loops.bounds.push_back(fmt::format("fuse({}, {}, {})", c_, part, loops.channels));
+            loops.parts.clear();
         }
-        const auto transform = [&](const std::string& at, const Coordinates& places) {
-            Directives directives = {at};
-            directives.insert(directives.end(), vectors.begin(), vectors.end());
-            directives.insert(directives.end(), {reorder_all({places, {c}, parts, {t_}}), vector});
-            unroll_all(directives, Coordinates(places.begin() + (places_are_lanes ? 1 : 0), places.end()));
-            return directives;
-        };
-        Directives directives = transform(at(task_), places_);
+        loops.vector = vectorise_inputs(loops.channels, loops_.transformed_inputs(source_.target()) * phases);
+        return loops;
+    }
+
+    /// A transform with these loops over places, innermost first.
+    Directives transform(const InputLoops& loops, const std::string& at, const Coordinates& places) const {
+        Directives directives = joined({at}, loops.bounds);
+        directives.push_back(reorder_all({places, {loops.channels}, loops.parts, {t_}}));
+        directives.push_back(loops.vector);
+        unroll_all(directives, {places.begin() + (loops_.places_are_lanes() ? 1 : 0), places.end()});
+        return directives;
+    }
+
+    void place_inputs() {
+        const InputLoops loops = input_loops();
         const std::string tiles = func_(WinogradConv::tiles_role);
+        Directives directives = transform(loops, at(task_), places_);
         std::string at_inputs = at(task_);
         // With all channels' weights ahead of them, copying and transforming some tiles' inputs is a task of its own.
         if (walk_.channels_outermost && walk_.parallel) {
@@ -264,11 +279,13 @@ private:
         source_.schedule(tiles, directives);
         if (places_.size() == 2)
             source_.schedule(func_(WinogradConv::across_role),
-                             transform(compute_at(tiles, c), {places_[0], outputs_[1]}));
+                             transform(loops, compute_at(tiles, loops.channels), {places_[0], outputs_[1]}));
         source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
-        directives = {at_inputs};
-        directives.insert(directives.end(), bounds.begin(), bounds.end());
-        directives.push_back(vector_of_copy);
+        directives = joined({at_inputs}, bound_channels());
+        // One channel's pixels lie side by side.
+        directives.push_back(loops_.places_are_lanes()
+                                 ? vectorise_inputs(output_.vars[1], INT64_MAX, "GuardWithIf")
+                                 : vectorise_inputs(c_, loops_.transformed_inputs(source_.target())));
         source_.schedule(func_(WinogradConv::input_role), directives);
     }
 };
