@@ -1,0 +1,160 @@
+#include "ops/conv_sums_schedule.h"
+
+#include <fmt/format.h>
+
+namespace onnx2halide {
+
+namespace {
+
+/// Unrolled turns of the innermost reduction loop: enough to hide the loop's own cost.
+constexpr int64_t unroll_limit = 4;
+
+/// `unroll(c)`, a directive a loop
+Directives unroll_all(const std::vector<std::string>& loops) {
+    Directives directives;
+    for (const std::string& loop : loops) directives.push_back(unroll(loop));
+    return directives;
+}
+
+class SumsWriter {
+public:
+    SumsWriter(KernelSource& source, const ConvTileLoops& tile, const std::string& place)
+        : source_(source), tile_(tile), conv_(tile.conv()), place_(place) {}
+
+    void write() {
+        if (tile_.waits_in_memory()) write_copy();
+        Directives directives = {place_of_sums()};
+        // Lanes behind the last channel are computed and not stored.
+        if (tile_.rounds_channels_up())
+            directives.push_back(fmt::format("bound_extent({}, {})", tile_.channels(), tile_.tile_channels()));
+        directives = joined(joined(directives, tile_.vectors_of_pixels()), tile_.vectorised());
+        source_.schedule(conv_.sum, directives);
+        if (!conv_.reduction.empty()) write_update();
+    }
+
+private:
+    KernelSource& source_;
+    const ConvTileLoops& tile_;
+    const DirectConv& conv_;
+    const std::string& place_;
+
+    /// The sums of a tile where they have left the registers.
+    std::string copy() const { return conv_.sum + ".in()"; }
+
+    std::string place_of_sums() const {
+        if (tile_.gathers_group()) return compute_at(copy(), source_.var("part"));
+        if (!tile_.gathers_tiles()) return place_;
+        return compute_at(copy(), tile_.tile_of(tile_.walks_channels() ? tile_.channels() : tile_.columns()));
+    }
+
+    void write_update() {
+        std::vector<std::string> order = joined(joined({conv_.at_once}, tile_.in_tile()), reduction());
+        Directives directives = tile_.has_vectors_of_groups()
+                                    ? vectorised_groups(order)
+                                    : joined(joined(tile_.vectors_of_pixels(), {reorder(order)}), tile_.vectorised());
+        if (!conv_.at_once.empty()) {
+            directives.insert(directives.begin(), "atomic()");
+            directives.push_back(fmt::format("vectorize({})", conv_.at_once));
+        }
+        if (!conv_.distant.name.empty()) source_.schedule("// The inputs of the next tile are asked for meanwhile.");
+        source_.schedule(conv_.sum + ".update()", joined(directives, unrolled_reduction()));
+    }
+
+    void write_copy() {
+        source_.schedule(tile_.gathers_group()
+                             ? "// The registers hold the sums of a part of the group. All of it waits in memory."
+                             : "// The sums wait in memory: what follows needs the registers for itself.");
+        Directives directives = {place_};
+        const std::string& c = tile_.channels();
+        if (tile_.rounds_channels_up())
+            directives.push_back(fmt::format("bound_extent({}, {})", c, tile_.walked_channels()));
+        if (tile_.gathers_group()) {
+            const std::string part = source_.var("part");
+            std::vector<std::string> order = tile_.in_tile();
+            order.push_back(part);
+            directives.push_back(shifted_split(c, part, tile_.tile_channels()));
+            directives.push_back(reorder(order));
+        }
+        directives = joined(directives, tile_.gathers_tiles() ? split_tiles() : tile_.vectors_of_pixels());
+        source_.schedule(copy(), joined(directives, tile_.vectorised()));
+    }
+
+    /// Splits what waits together into the tiles that registers hold.
+    Directives split_tiles() const {
+        Directives directives;
+        std::vector<std::string> order = tile_.in_tile();
+        const auto split_tile = [&](const std::string& var, const std::string& size) {
+            order.push_back(tile_.tile_of(var));
+            directives.push_back(shifted_split(var, order.back(), size));
+        };
+        const auto at_most = [](const std::string& size, const std::string& waiting) {
+            return fmt::format("std::min({}, {})", size, waiting);
+        };
+        if (tile_.walks_channels()) split_tile(tile_.channels(), tile_.tile_channels());
+        split_tile(tile_.columns(), at_most(tile_.pixels(), tile_.walked_pixels()));
+        if (!tile_.tile_rows().empty()) split_tile(tile_.rows(), at_most(tile_.tile_rows(), tile_.walked_rows()));
+        return joined(joined(directives, tile_.vectors_of_pixels()), {reorder(order)});
+    }
+
+    /// Vectors of groups are vectors of their channels' vectors: so Halide sees which elements of its input each lane
+    /// reads. `order`: loops, the channels first after the pair.
+    Directives vectorised_groups(std::vector<std::string> order) const {
+        const int64_t channels = conv_.loops.channels_of_vector_groups;
+        const std::string &c = tile_.channels(), group = source_.var("group");
+        order.insert(order.begin() + 2, group);
+        Directives directives = {fmt::format("split({0}, {1}, {0}, {2})", c, group, channels), reorder(order),
+                                 fmt::format("vectorize({})", c),
+                                 fmt::format("vectorize({}, std::max(1, {} / {}))", group, tile_.lanes(), channels)};
+        for (const std::string& loop : tile_.in_tile()) {
+            if (loop != c) directives.push_back(unroll(loop));
+        }
+        return directives;
+    }
+
+    /// Whether taps along x are unrolled, innermost: neighbouring vectors of several pixels share permuted inputs.
+    bool unrolls_neighbours() const { return tile_.has_vectors_of_pixels() && conv_.loops.neighbour_taps > 1; }
+
+    /// The reduction's loops, innermost first.
+    std::vector<std::string> reduction() const {
+        std::vector<std::string> loops = conv_.reduction;
+        if (unrolls_neighbours() && conv_.loops.inner_products > 1) std::swap(loops[0], loops[1]);
+        return loops;
+    }
+
+    /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers. Those of vectors of
+    /// groups are rotated by numbers that are known.
+    Directives unrolled_reduction() const {
+        const std::vector<std::string> reduction = this->reduction();
+        if (unrolls_neighbours()) return {unroll(reduction[0])};
+        if (tile_.has_vectors_of_groups()) {
+            constexpr int64_t most_taps = 5;
+            const bool has_few = conv_.loops.inner_taps <= most_taps && reduction.size() > 1;
+            return unroll_all({reduction.begin(), reduction.begin() + (has_few ? 2 : 1)});
+        }
+        if (!conv_.loops.shares_inputs)
+            return unroll_all(unrolls_taps(conv_.loops) ? reduction : Directives{reduction[0]});
+        const int64_t turns = conv_.loops.inner_products;
+        if (!conv_.distant.name.empty())
+            return read_ahead(conv_.distant, reduction[0], turns_of_line(turns, info(conv_.loops.element).bytes),
+                              most_pixels());
+        if (turns <= unroll_limit) return turns == 1 ? Directives{} : Directives{unroll(reduction[0])};
+        for (int64_t factor = unroll_limit; factor > 1; factor /= 2) {
+            if (turns % factor == 0) return {fmt::format("unroll({}, {})", reduction[0], factor)};
+        }
+        return {};
+    }
+
+    /// `14 * 2`: those of the largest tile, along both axes
+    std::string most_pixels() const {
+        const std::string pixels = tile_.has_versions() ? source_.param("pixels", tile_.tile().pixels) : tile_.pixels();
+        return tile_.tile_rows().empty() ? pixels : fmt::format("{} * {}", pixels, tile_.tile_rows());
+    }
+};
+
+}  // namespace
+
+void schedule_conv_sums(KernelSource& source, const ConvTileLoops& tile, const std::string& place) {
+    SumsWriter(source, tile, place).write();
+}
+
+}  // namespace onnx2halide

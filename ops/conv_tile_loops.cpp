@@ -1,0 +1,104 @@
+#include "ops/conv_tile_loops.h"
+
+#include <fmt/format.h>
+
+namespace onnx2halide {
+
+/// A tile that is shifted inwards may not be larger than the output, and beyond the last vector of channels there are
+/// no weights.
+ConvTileLoops::ConvTileLoops(KernelSource& source, const DirectConv& conv)
+    : source_(source), conv_(conv), tile_(choose_conv_tile(conv.loops, source.target())),
+      walk_(choose_conv_walk(conv.loops, tile_)), c_(conv.output.vars.front()), x_(conv.output.vars.at(1)),
+      lanes_(source.lanes(conv.loops.element, tile_.lanes)), vectors_(std::to_string(tile_.vectors)) {
+    if (tile_.pixels_of_vector > 1) x_vectors_ = source.var(x_ + "_vector");
+    const ConvLoops& loops = conv.loops;
+    if (!loops.whole_group || gathers_group())
+        vectors_ = held(source.param("vectors", tile_.vectors),
+                        walks_channels() ? ordered_channels(loops, tile_) / tile_.lanes : all_vectors());
+    pixels_ = has_versions() ? KernelSource::tile_size : held(source.param("pixels", tile_.pixels), loops.width);
+    if (tile_.tile_rows > 1) tile_rows_ = held(source.param("tile_rows", tile_.tile_rows), loops.height);
+    if (gathers_tiles()) declare_waiting();
+}
+
+void ConvTileLoops::declare_waiting() {
+    const int64_t channels = walks_channels() ? ordered_channels(conv_.loops, tile_) : tile_.vectors * tile_.lanes;
+    const WaitingTiles waiting = choose_waiting_tiles(conv_.loops, tile_, walk_, channels);
+    waiting_pixels_ = held(source_.param("waiting_pixels", waiting.pixels), conv_.loops.width);
+    if (waiting.rows > 1) waiting_rows_ = held(source_.param("waiting_rows", waiting.rows), conv_.loops.height);
+}
+
+std::string ConvTileLoops::tile_channels() const { return fmt::format("{} * {}", lanes_, vectors_); }
+
+std::string ConvTileLoops::walked_channels() const {
+    if (walks_channels()) return std::to_string(ordered_channels(conv_.loops, tile_));
+    return gathers_group() ? fmt::format("{} * {}", lanes_, all_vectors()) : tile_channels();
+}
+
+namespace {
+
+std::string at_most(const std::string& size, const std::string& strip) {
+    return fmt::format("std::min({}, {})", size, strip);
+}
+
+}  // namespace
+
+void ConvTileLoops::hold_pixels(const std::string& strip) {
+    std::string& pixels = gathers_tiles() ? waiting_pixels_ : pixels_;
+    if (!strip.empty()) pixels = at_most(pixels, strip);
+}
+
+void ConvTileLoops::hold_rows(const std::string& strip) {
+    std::string& rows = waiting_rows_.empty() ? tile_rows_ : waiting_rows_;
+    if (!strip.empty()) rows = at_most(rows, strip);
+}
+
+void ConvTileLoops::explain() const {
+    const ConvLoops& loops = conv_.loops;
+    if (loops.shares_inputs) {
+        source_.schedule(fmt::format("// A tile's sums stay in registers over all taps: {}.",
+                                     register_text(tile_, source_.target())));
+    } else {
+        source_.schedule(
+            has_vectors_of_groups()
+                ? "// A vector has several groups: for each product their inputs are rotated, group by group."
+                : "// Each channel has inputs of its own: a tile is one vector wide, its pixels share inputs.");
+        if (walks_channels())
+            source_.schedule("// Channels of a place come before the next place, in the order of memory.");
+        if (loops.has_edges)
+            source_.schedule("// An input is used a few times, so that conditions cost less than a padded copy.");
+    }
+    if (has_versions())
+        source_.schedule(
+            "// A run knows the width: it takes the version whose tiles fit it best, as wide as this or less.");
+    if (loops.open_width || loops.width % tile_.pixels != 0)
+        source_.schedule(
+            "// The last tile of a row is shifted inwards: some sums are computed twice, none is guarded.");
+}
+
+bool ConvTileLoops::lacks_registers() const {
+    constexpr int registers = 12;
+    return conv_.has_long_epilogue && tile_.sums() + registers > source_.target().vector_registers;
+}
+
+std::vector<std::string> ConvTileLoops::in_tile() const {
+    std::vector<std::string> vars = {c_, x_};
+    if (has_vectors_of_pixels()) vars.push_back(x_vectors_);
+    if (!tile_rows_.empty()) vars.push_back(rows());
+    return vars;
+}
+
+Directives ConvTileLoops::vectors_of_pixels() const {
+    if (!has_vectors_of_pixels()) return {};
+    return {fmt::format("split({0}, {1}, {0}, {2})", x_, x_vectors_, tile_.pixels_of_vector)};
+}
+
+Directives ConvTileLoops::vectorised(const std::vector<std::string>& unrolled) const {
+    Directives directives = {fmt::format("vectorize({}, {})", c_, lanes_)};
+    if (has_vectors_of_pixels()) directives.push_back(fmt::format("vectorize({})", x_));
+    for (const std::string& loop : unrolled) {
+        if (!has_vectors_of_pixels() || loop != x_) directives.push_back(unroll(loop));
+    }
+    return directives;
+}
+
+}  // namespace onnx2halide
