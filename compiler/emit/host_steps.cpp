@@ -140,11 +140,44 @@ void HostSteps::write_view_checks(const Value* tensor, std::string& text) {
     for (const Node* view = view_of(tensor); view; view = view_of(view->inputs[0])) write_checks(*view, text);
 }
 
+namespace {
+
+/// The indices of a constant, or of few that inference knows, that a run has to look at: of many the lowest and the
+/// highest for each of `extents` extents, to which they belong by turns.
+std::vector<Dim> telling_indices(const Value* indices, size_t extents) {
+    if (!indices->is_constant()) return indices->known->integers;
+    const std::vector<int64_t> all = indices->constant->integers();
+    std::vector<int64_t> lowest(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), extents))),
+        highest = lowest;
+    for (size_t i = 0; i < all.size(); ++i) {
+        lowest[i % extents] = std::min(lowest[i % extents], all[i]);
+        highest[i % extents] = std::max(highest[i % extents], all[i]);
+    }
+    std::vector<Dim> telling(lowest.begin(), lowest.end());
+    telling.insert(telling.end(), highest.begin(), highest.end());
+    return telling;
+}
+
+}  // namespace
+
+/// Of those that are known, each extent has to be large enough.
+void HostSteps::write_known_index_checks(const Node& node, const IndexCheck& check, std::string& text) {
+    const std::vector<Dim> indices = telling_indices(node.inputs[check.input], check.extents.size());
+    for (size_t i = 0; i < indices.size(); ++i) {
+        const Dim& extent = check.extents[i % check.extents.size()];
+        write_check(node, {fmt::format("an index of input {}", check.input), indices[i], 0 - extent, extent - 1}, text);
+    }
+}
+
 /// Once their tensors are set up.
-void HostSteps::write_index_checks(const Node& node, std::string& text) const {
+void HostSteps::write_index_checks(const Node& node, std::string& text) {
     for (const IndexCheck& check : make_generator(node)->index_checks()) {
         const Value* indices = node.inputs[check.input];
-        if (program_.is_gpu() || indices->is_constant() || !has_tensor(indices)) continue;
+        if (indices->is_constant() || (indices->known && !has_tensor(indices))) {
+            write_known_index_checks(node, check, text);
+            continue;
+        }
+        if (program_.is_gpu() || !has_tensor(indices)) continue;
         std::vector<std::string> extents;
         for (const Dim& extent : check.extents) extents.push_back(session_text(extent));
         text += fmt::format("    CHECK_INDICES({}, {}, {}, {});\n", quoted_label(node), check.input, name(indices),

@@ -47,7 +47,8 @@ private:
     void write_result_checks(const Value* output, std::string& text);
     void write_check(const Node& node, const Check& check, std::string& text);
     void write_view_checks(const Value* tensor, std::string& text);
-    void write_index_checks(const Node& node, std::string& text) const;
+    void write_index_checks(const Node& node, std::string& text);
+    void write_known_index_checks(const Node& node, const IndexCheck& check, std::string& text);
     void write_kernel(const Step& step, std::string& text);
     void write_host_call(const Step& step, std::string& text);
     void write_branch(const Step& step, std::string& text);

@@ -20,6 +20,9 @@ void add_check_symbols(const Node& node, std::set<std::string>& symbols) {
     }
     for (const IndexCheck& check : generator->index_checks()) {
         for (const Dim& extent : check.extents) symbols.merge(extent.symbols());
+        const auto& known = node.inputs[check.input]->known;
+        if (!known) continue;
+        for (const Dim& index : known->integers) symbols.merge(index.symbols());
     }
 }
 

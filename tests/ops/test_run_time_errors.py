@@ -29,6 +29,9 @@ TOP = "g (float[n] x, int64[1] k) => (float[a] y, int64[a] z) { y, z = TopK (x, 
 # The model, what it refuses, what it says, and what it takes then.
 CASES = [
     ("g (float[n,3] x, int64[k] i) => (float[k,3] y) { y = Gather (x, i) }", (ones(2, 3), ints(5)), "'y' (Gather): input 1 has the index 5, expected one in [-2, 1]", (ones(2, 3), ints(1))),
+    ("g (float[n,3] x) => (float[1,3] y) { i = Constant <value = int64[1,3] {5,-1,0}> () y = GatherElements <axis = 0> (x, i) }", (ones(2, 3),), "'y' (GatherElements): an index of input 1 is 5, expected one in [-2, 1]", (ones(6, 3),)),
+    ("g (float[n,m] x, float[2] u) => (float[n,m] y) { i = Constant <value = int64[2,2] {0,2,-4,1}> () y = ScatterND (x, i, u) }", (ones(3, 3), ones(2)), "'y' (ScatterND): an index of input 1 is -4, expected one in [-3, 2]", (ones(4, 3), ones(2))),
+    ("g (float[n,m] x, float[2] u) => (float[n,m] y) { i = Constant <value = int64[2,2] {0,2,-4,1}> () y = ScatterND (x, i, u) }", (ones(4, 2), ones(2)), "'y' (ScatterND): an index of input 1 is 2, expected one in [-2, 1]", (ones(4, 3), ones(2))),
     ("g (float[n,3] x, int64[k,2] i) => (float[k] y) { y = GatherND (x, i) }", (ones(2, 3), ints([0, 3])), "'y' (GatherND): input 1 has the index 3, expected one in [-3, 2]", (ones(2, 3), ints([0, 2]))),
     ("g (float[n,3] x, int64[k,3] i) => (float[k,3] y) { y = GatherElements <axis = 0> (x, i) }", (ones(2, 3), ints([0, 2, 0])), "'y' (GatherElements): input 1 has the index 2", (ones(2, 3), ints([0, 1, 0]))),
     ("g (float[n,3] x, int64[k,1] i, float[k,3] u) => (float[n,3] y) { y = ScatterND (x, i, u) }", (ones(2, 3), ints([2]), ones(1, 3)), "'y' (ScatterND): input 1 has the index 2", (ones(2, 3), ints([1]), ones(1, 3))),
