@@ -1,6 +1,7 @@
 #include "compiler/emit/host_steps.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -142,19 +143,20 @@ void HostSteps::write_view_checks(const Value* tensor, std::string& text) {
 
 namespace {
 
-/// The indices of a constant, or of few that inference knows, that a run has to look at: of many the lowest and the
-/// highest for each of `extents` extents, to which they belong by turns.
-std::vector<Dim> telling_indices(const Value* indices, size_t extents) {
-    if (!indices->is_constant()) return indices->known->integers;
-    const std::vector<int64_t> all = indices->constant->integers();
-    std::vector<int64_t> lowest(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), extents))),
-        highest = lowest;
-    for (size_t i = 0; i < all.size(); ++i) {
-        lowest[i % extents] = std::min(lowest[i % extents], all[i]);
-        highest[i % extents] = std::max(highest[i % extents], all[i]);
+/// The indices that belong to one of `extents` extents, by turns, and that a run has to look at: of a constant's the
+/// lowest and the highest, else the few that inference knows.
+std::vector<Dim> telling_indices(const Value* indices, size_t place, size_t extents) {
+    std::vector<Dim> telling;
+    if (!indices->is_constant()) {
+        for (size_t i = place; i < indices->known->integers.size(); i += extents)
+            telling.push_back(indices->known->integers[i]);
+        return telling;
     }
-    std::vector<Dim> telling(lowest.begin(), lowest.end());
-    telling.insert(telling.end(), highest.begin(), highest.end());
+    std::set<int64_t> numbers;
+    const std::vector<int64_t> all = indices->constant->integers();
+    for (size_t i = place; i < all.size(); i += extents) numbers.insert(all[i]);
+    if (!numbers.empty()) telling.push_back(*numbers.begin());
+    if (numbers.size() > 1) telling.push_back(*numbers.rbegin());
     return telling;
 }
 
@@ -162,10 +164,11 @@ std::vector<Dim> telling_indices(const Value* indices, size_t extents) {
 
 /// Of those that are known, each extent has to be large enough.
 void HostSteps::write_known_index_checks(const Node& node, const IndexCheck& check, std::string& text) {
-    const std::vector<Dim> indices = telling_indices(node.inputs[check.input], check.extents.size());
-    for (size_t i = 0; i < indices.size(); ++i) {
-        const Dim& extent = check.extents[i % check.extents.size()];
-        write_check(node, {fmt::format("an index of input {}", check.input), indices[i], 0 - extent, extent - 1}, text);
+    const std::string what = fmt::format("an index of input {}", check.input);
+    for (size_t place = 0; place < check.extents.size(); ++place) {
+        const Dim& extent = check.extents[place];
+        for (const Dim& index : telling_indices(node.inputs[check.input], place, check.extents.size()))
+            write_check(node, {what, index, 0 - extent, extent - 1}, text);
     }
 }
 
