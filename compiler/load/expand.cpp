@@ -39,14 +39,18 @@ Nodes parse_nodes(const std::string& text) {
     return nodes;
 }
 
+bool is_experiment(std::string_view type) {
+    static const std::vector<ExpandedOperator> experiments = experimental_expansions();
+    return std::any_of(experiments.begin(), experiments.end(),
+                       [&](const ExpandedOperator& experiment) { return experiment.type == type; });
+}
+
 /// onnxruntime has LayerNormalization since opset 1, ONNX since 17; and until opset 10 ONNX's experiments.
 bool is_contributed(const onnx::NodeProto& node, int opset) {
-    static const std::set<std::string> experiments = {
-        "Affine", "Crop", "DynamicSlice", "ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh"};
     if (!normalised_domain(node.domain()).empty()) return false;
     const std::string& type = node.op_type();
     return type == "SimplifiedLayerNormalization" || (type == "LayerNormalization" && opset < 17) ||
-           (experiments.contains(type) && opset < 10);
+           (opset < 10 && is_experiment(type));
 }
 
 /// Whether there was any.
