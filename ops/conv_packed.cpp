@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/conv_schedule.h"
+#include "ops/cycles.h"
 #include "ops/product.h"
 
 namespace onnx2halide {

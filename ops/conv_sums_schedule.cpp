@@ -87,12 +87,9 @@ private:
             order.push_back(tile_.tile_of(var));
             directives.push_back(shifted_split(var, order.back(), size));
         };
-        const auto at_most = [](const std::string& size, const std::string& waiting) {
-            return fmt::format("std::min({}, {})", size, waiting);
-        };
         if (tile_.walks_channels()) split_tile(tile_.channels(), tile_.tile_channels());
-        split_tile(tile_.columns(), at_most(tile_.pixels(), tile_.walked_pixels()));
-        if (!tile_.tile_rows().empty()) split_tile(tile_.rows(), at_most(tile_.tile_rows(), tile_.walked_rows()));
+        split_tile(tile_.columns(), smaller(tile_.pixels(), tile_.walked_pixels()));
+        if (!tile_.tile_rows().empty()) split_tile(tile_.rows(), smaller(tile_.tile_rows(), tile_.walked_rows()));
         return joined(joined(directives, tile_.vectors_of_pixels()), {reorder(order)});
     }
 

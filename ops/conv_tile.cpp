@@ -228,17 +228,6 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
     return {static_cast<int>(pixels), best};
 }
 
-int64_t estimate(const Dim& extent) {
-    // Of an image's height and width, of a signal's samples and of its frames: what comes of it after strides is less.
-    constexpr int64_t usual = 512;
-    std::map<std::string, Dim> sizes;
-    for (const std::string& symbol : extent.symbols()) sizes.emplace(symbol, usual);
-    const int64_t size = extent.substitute(sizes).constant().value_or(usual),
-                  least = std::max<int64_t>(1, extent.lower_bound().value_or(1));
-    // Of a number both bounds are that number.
-    return std::max(least, std::min(size, extent.upper_bound().value_or(size)));
-}
-
 int pixels_of_task(const ConvLoops& loops, const ConvTile& tile) {
     constexpr double task_cycles = 100 * task_overhead;
     const int64_t channel_tiles = ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;

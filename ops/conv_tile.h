@@ -82,9 +82,6 @@ constexpr int depthwise_pixels = 8;
 /// lines share an address modulo 4 KB.
 bool crowd_level1(int64_t bytes_apart, int64_t pixels);
 
-/// An extent for estimates: what an open one may well be.
-int64_t estimate(const Dim& extent);
-
 /// Output pixels, in all channels, that make a task worth its while, for walks where a run knows how many there are.
 int pixels_of_task(const ConvLoops& loops, const ConvTile& tile);
 

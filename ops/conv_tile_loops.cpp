@@ -34,22 +34,14 @@ std::string ConvTileLoops::walked_channels() const {
     return gathers_group() ? fmt::format("{} * {}", lanes_, all_vectors()) : tile_channels();
 }
 
-namespace {
-
-std::string at_most(const std::string& size, const std::string& strip) {
-    return fmt::format("std::min({}, {})", size, strip);
-}
-
-}  // namespace
-
 void ConvTileLoops::hold_pixels(const std::string& strip) {
     std::string& pixels = gathers_tiles() ? waiting_pixels_ : pixels_;
-    if (!strip.empty()) pixels = at_most(pixels, strip);
+    if (!strip.empty()) pixels = smaller(pixels, strip);
 }
 
 void ConvTileLoops::hold_rows(const std::string& strip) {
     std::string& rows = waiting_rows_.empty() ? tile_rows_ : waiting_rows_;
-    if (!strip.empty()) rows = at_most(rows, strip);
+    if (!strip.empty()) rows = smaller(rows, strip);
 }
 
 void ConvTileLoops::explain() const {

@@ -3,10 +3,14 @@
 #include <cstdint>
 #include <functional>
 
+#include "compiler/graph/dim.h"
 #include "ops/target.h"
 
-// What the estimates behind schedules share: times in cycles of one core.
+// What the estimates behind schedules share: extents, and times in cycles of one core.
 namespace onnx2halide {
+
+/// An extent for estimates: what an open one may well be.
+int64_t estimate(const Dim& extent);
 
 constexpr int64_t cache_line_bytes = 64;
 constexpr int64_t level1_bytes = 32 << 10, level2_bytes = 1 << 20, level3_bytes = 16 << 20;  // of caches

@@ -26,6 +26,8 @@ std::string compute_at(const std::string& func, const std::string& loop) {
 
 std::string held(const std::string& param, int64_t most) { return fmt::format("std::min<int>({}, {})", param, most); }
 
+std::string smaller(const std::string& a, const std::string& b) { return fmt::format("std::min({}, {})", a, b); }
+
 Directives joined(Directives first, const Directives& second) {
     first.insert(first.end(), second.begin(), second.end());
     return first;

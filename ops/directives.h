@@ -26,6 +26,9 @@ std::string compute_at(const std::string& func, const std::string& loop);
 /// reference to a number that is gone by then.)
 std::string held(const std::string& param, int64_t most);
 
+/// `std::min(pixels, strip)`: of two C++ expressions
+std::string smaller(const std::string& a, const std::string& b);
+
 Directives joined(Directives first, const Directives& second);
 
 }  // namespace onnx2halide

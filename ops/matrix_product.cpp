@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/conv_tile.h"
+#include "ops/cycles.h"
 #include "ops/matmul_tile.h"
 #include "ops/product.h"
 
