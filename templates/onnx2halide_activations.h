@@ -7,8 +7,7 @@ namespace onnx {
 
 inline Expr sigmoid(Expr x) {
     if (x.type().bits() == 64) return strict_float(1 / (1 + onnx::exp(-x)));
-    Expr e = onnx::bounded_exp(x);
-    return e / (1.0f + e);
+    return 1.0f / (1.0f + onnx::bounded_exp(-x));
 }
 
 inline Expr relu(Expr x) {

@@ -1,0 +1,60 @@
+"""Functions that approximate in float32, against numpy in double, in units in the last place."""
+
+import numpy as np
+import onnx
+import onnx2halide
+import pytest
+from onnx import TensorProto, helper
+
+ANGLES = {"Sin": np.sin, "Cos": np.cos, "Tan": np.tan}
+COUNT = 4099  # fills no whole vectors
+
+
+def compiled(operator: str) -> onnx2halide.Model:
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [COUNT]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], operator, ports[:1], ports[1:])
+    return onnx2halide.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+
+
+def most_units(model: onnx2halide.Model, function, lowest: float, highest: float) -> float:
+    """The largest error in units in the last place, of numbers evenly spread."""
+    x = np.random.default_rng(0).uniform(lowest, highest, COUNT).astype(np.float32)
+    (got,) = model.run([x])
+    exact = function(x.astype(np.float64))
+    return (np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32))).max()
+
+
+@pytest.fixture(scope="module", params=ANGLES)
+def angle(request):
+    """The compiled operator and numpy's function."""
+    return compiled(request.param), ANGLES[request.param]
+
+
+@pytest.mark.parametrize("largest", [0.5, 10, 1e4, 1e8])
+def test_units_of_angles(angle, largest):
+    model, expected = angle
+    assert most_units(model, expected, -largest, largest) < (4 if expected is np.tan else 2)
+
+
+@pytest.mark.parametrize("lowest, highest", [(-1, 1), (-87, 87)])
+def test_units_of_sigmoids(lowest, highest):
+    assert most_units(compiled("Sigmoid"), lambda x: 1 / (1 + np.exp(-x)), lowest, highest) < 6
+
+
+def test_sigmoids_of_extremes():
+    x = np.zeros(COUNT, np.float32)
+    x[:6] = [np.nan, np.inf, -np.inf, 3e38, -3e38, -100]
+    (got,) = compiled("Sigmoid").run([x])
+    assert np.isnan(got[0]) and (got[[1, 3]] == 1).all() and (got[6:] == 0.5).all()
+    assert (0 <= got[[2, 4, 5]]).all() and got[[2, 4, 5]].max() < 1e-37
+
+
+def test_no_angles(angle):
+    model, expected = angle
+    x = np.zeros(COUNT, np.float32)
+    x[:6] = [np.nan, np.inf, -np.inf, 1e30, -3e38, 1e-42]
+    (got,) = model.run([x])
+    assert np.isnan(got[:3]).all() and np.isfinite(got[3:]).all()
+    assert (got[6:] == expected(0)).all()
+    if expected is not np.tan:
+        assert np.abs(got[3:]).max() <= 1
