@@ -186,51 +186,6 @@ void Resize::copy_nearest(KernelSource& source, const std::vector<Axis>& axes) c
     }
 }
 
-Dim Resize::first_tap(const Axis& axis) const {
-    const int64_t reach = mode_ == "linear" ? 1 : 2;
-    if (!antialias_) return 1 - reach;
-    const auto in = axis.input.constant(), out = axis.output.constant();
-    // What a run scales reaches as far as what it shrinks to that size: a tap more weighs nothing.
-    if (axis.scale_at || (axis.scale == 0 && !(in && out))) {
-        // A size that is rounded may be a half above what the scale makes of the input.
-        const int64_t parts = ratio_policy() == "stretch" ? 1 : 2;
-        return 1 -
-               max(Dim(reach), ceil_div(axis.input * (reach * parts), max(axis.output * parts - (parts - 1), Dim(1))));
-    }
-    const double scale = axis.scale != 0 ? axis.scale : static_cast<double>(*out) / static_cast<double>(*in);
-    return static_cast<int64_t>(std::floor(-static_cast<double>(reach) / std::min(scale, 1.0))) + 1;
-}
-
-std::string Resize::filter(const std::string& distance) const {
-    if (mode_ == "linear") return fmt::format("max(1 - {}, 0.0f)", distance);
-    return fmt::format("onnx::cubic({}, {})", distance, double_text(node_.real("cubic_coeff_a", -0.75f)));
-}
-
-void Resize::define_tables(KernelSource& source, const Axis& axis) const {
-    const std::string at = source.vars(out(0).rank())[axis.axis], tap = source.var("t");
-    const std::string place =
-        fmt::format("{}({})", table(source, axis, "place", at, this->place(source, axis, at)), at);
-    const Dim before = first_tap(axis);
-    const std::string whole = fmt::format("cast<int>(floor({}))", place);
-    const std::string first =
-        fmt::format("{}({})", table(source, axis, "first", at, shifted(source, whole, before)), at);
-    std::string distance = fmt::format("abs({} + {} - {})", first, tap, place);
-    if (antialias_ && !before.is(mode_ == "linear" ? 0 : -1))
-        distance += fmt::format(" * min({}, 1.0f)", scale(source, axis));
-    std::string weight = filter(distance);
-    if (exclude_outside_)
-        weight = fmt::format("select({0} + {1} < 0 || {0} + {1} >= {2}, Expr(0.0), {3})", first, tap,
-                             source.dim(axis.input), weight);
-    if (exclude_outside_ || antialias_) {
-        const std::string raw = table(source, axis, "weight_of_tap", fmt::format("{}, {}", tap, at), weight);
-        const std::string all = source.rdom("k", {taps(axis)});
-        weight = fmt::format("{0}({1}, {2}) / sum({0}({3}, {2}))", raw, tap, at, KernelSource::axis(all, 0));
-    }
-    const ElementType type = is_float(out(0).element) ? out(0).element : ElementType::float32;
-    table(source, axis, "weight", fmt::format("{}, {}", tap, at),
-          fmt::format("cast<{}>({})", KernelSource::compute_type(type), weight));
-}
-
 std::string Resize::outside(KernelSource& source, const std::vector<Axis>& axes) const {
     std::vector<std::string> conditions;
     for (const Axis& axis : axes) {
@@ -247,72 +202,14 @@ std::string Resize::result_of(const std::string& sum) const {
     return fmt::format("saturating_cast<{}>(round({}))", info(type).halide_name, sum);
 }
 
-void Resize::interpolate(KernelSource& source, const std::vector<Axis>& axes) const {
-    for (const Axis& axis : axes) define_tables(source, axis);
-    std::vector<Dim> extents;
-    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) extents.push_back(taps(*axis));
-    const std::string domain = source.rdom("k", extents), sum = source.func(output(0)->name + "_sum");
-    source.keep(output(0), "taps", domain);
-    source.keep(output(0), "sum", sum);
-    const Coordinates at = source.vars(out(0).rank());
-    Coordinates from = at;
-    std::string product;
-    for (size_t i = 0; i < axes.size(); ++i) {
-        const std::string tap = KernelSource::axis(domain, axes.size() - 1 - i), &x = at[axes[i].axis];
-        const auto table = [&](const char* role) -> const std::string& {
-            return source.kept(output(0), fmt::format("{}_{}", x, role));
-        };
-        from[axes[i].axis] =
-            fmt::format("clamp({}({}) + {}, 0, {})", table("first"), x, tap, source.dim(axes[i].input - 1));
-        product += fmt::format("{}({}, {}) * ", table("weight"), tap, x);
-    }
-    const ElementType type = is_float(out(0).element) ? out(0).element : ElementType::float32;
-    const std::string element = source.read(input(0), from), call = KernelSource::call(sum, out(0), at);
-    source.line(fmt::format("{} = {};", call, KernelSource::literal(0.0, type)));
-    source.line(fmt::format("{} += {}{};", call, product,
-                            is_float(out(0).element) ? element : fmt::format("cast<float>({})", element)));
-    const std::string outside = this->outside(source, axes);
-    const std::string extrapolation = float_text(node_.real("extrapolation_value", 0.0f), false);
-    source.define(
-        output(0), at,
-        result_of(outside.empty() ? call : fmt::format("select({}, Expr({}), {})", outside, extrapolation, call)));
-}
-
 void Resize::algorithm(KernelSource& source) const {
     const std::vector<Axis> axes = this->axes();
-    is_nearest() || axes.empty() ? copy_nearest(source, axes) : interpolate(source, axes);
+    is_nearest() || axes.empty() ? copy_nearest(source, axes) : interpolate(source);
 }
 
 void Resize::schedule(KernelSource& source) const {
-    const size_t count = axes().size();
-    const int lanes = source.target().lanes(out(0).element);
-    const auto innermost = source.output_loops().extents[0].constant();
-    const bool sums = !is_nearest() && count > 0;
-    if (!sums || source.target().is_gpu() || lanes == 1 || (innermost && *innermost < lanes))
-        return NodeGenerator::schedule(source);
-    const Loops loops = source.output_loops();
-    const std::string &x = loops.vars[0], tile = source.var(x + "o"), &sum = source.kept(output(0), "sum");
-    const bool whole = innermost && *innermost % lanes == 0;
-    std::vector<std::string> taps;
-    for (size_t i = 0; i < count; ++i) taps.push_back(KernelSource::axis(source.kept(output(0), "taps"), i));
-    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::{}).vectorize({});", loops.func, x, tile, x,
-                                lanes,
-                                whole       ? "RoundUp"
-                                : innermost ? "ShiftInwards"
-                                            : "GuardWithIf",
-                                x));
-    source.schedule(fmt::format("{}.compute_at({}, {}).vectorize({});", sum, loops.func, tile, x));
-    const bool is_unrolled = this->taps(axes().back()).constant().has_value();
-    source.schedule(fmt::format("{}.update().reorder({}, {}).vectorize({}){};", sum, x, fmt::join(taps, ", "), x,
-                                is_unrolled ? fmt::format(".unroll({})", taps[0]) : ""));
-    if (loops.vars.size() > 1) parallelise(source, loops);
-}
-
-Dim Resize::flops() const {
-    Dim flops = out(0).elements();
-    if (is_nearest()) return flops;
-    for (const Axis& axis : axes()) flops *= taps(axis);
-    return flops * 2;
+    const bool copies = is_nearest() || axes().empty();
+    copies || source.target().is_gpu() ? NodeGenerator::schedule(source) : schedule_passes(source);
 }
 
 namespace {

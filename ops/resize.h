@@ -63,18 +63,40 @@ private:
     /// The step of a repetition of each element, where the axis is one.
     std::optional<int64_t> repetition(const Axis& axis) const;
 
-    // Taps of an interpolated axis: so many from the first, counted from the element before the place.
-    Dim first_tap(const Axis& axis) const;
-    Dim taps(const Axis& axis) const { return 2 - 2 * first_tap(axis); }
-
-    /// Defines a Func of an axis's coordinate and, for weights, a tap; they are computed once a run.
+    /// Defines a Func of an axis's coordinate, computed once a run.
     std::string table(KernelSource& source, const Axis& axis, const std::string& role, const std::string& arguments,
                       const std::string& text) const;
-    void define_tables(KernelSource& source, const Axis& axis) const;
-    void interpolate(KernelSource& source, const std::vector<Axis>& axes) const;
     void copy_nearest(KernelSource& source, const std::vector<Axis>& axes) const;
     std::string outside(KernelSource& source, const std::vector<Axis>& axes) const;
     std::string result_of(const std::string& sum) const;
+
+    // Interpolation goes along one axis after the other, in a pass each (resize_passes.cpp).
+
+    // Taps of an axis: so many from the first, counted from the element before the place.
+    Dim first_tap(const Axis& axis) const;
+    Dim taps(const Axis& axis) const { return 2 - 2 * first_tap(axis); }
+
+    /// The innermost axes that vectors run along: as many as fill one, or up to the first that is resized.
+    struct Run {
+        size_t axes;
+        Dim extent;
+        std::optional<size_t> picked;  // the axis along which a vector's elements come from scattered places
+    };
+    Run run(const Target& target) const;
+    std::vector<Axis> passes(const Target& target) const;
+    /// The extents in memory order, innermost first, after so many of the passes.
+    std::vector<Dim> extents_after(const std::vector<Axis>& passes, size_t count) const;
+
+    struct Taps {
+        std::string place, weight;  // Funcs of a coordinate and a tap
+        std::string at;             // the coordinate
+    };
+    Taps define_taps(KernelSource& source, const Axis& axis) const;
+    /// Of the axis along which elements are picked, taps of each element of a run.
+    Taps spread(KernelSource& source, const Axis& axis, const Taps& taps) const;
+    std::string interpolated(KernelSource& source, const Axis& axis, const std::string& previous) const;
+    void interpolate(KernelSource& source) const;
+    void schedule_passes(KernelSource& source) const;
 };
 
 class Expansion;

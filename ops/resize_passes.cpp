@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "ops/axis_map.h"
+#include "ops/axis_operand.h"
+#include "ops/directives.h"
+#include "ops/resize.h"
+
+// How a Resize interpolates: along one axis after the other, so that an element costs the sum of the axes' taps and not
+// their product. Elements of a vector that lie along a resized axis are picked one by one, which costs ten times what a
+// vector of neighbours does; so a pass along that axis goes where the other axes are at their smallest.
+
+namespace onnx2halide {
+
+namespace {
+
+/// Above this many a sum is a loop of the kernel, else it is written out.
+constexpr int64_t most_taps_unrolled = 64;
+/// With fewer slices than this, threads would wait for each other: a pass is then computed as a whole.
+constexpr int64_t least_slices = 16;
+
+bool grows(const Dim& output, const Dim& input) { return prove_less_equal(output, input) != Proof::yes; }
+
+}  // namespace
+
+Dim Resize::first_tap(const Axis& axis) const {
+    const int64_t reach = mode_ == "linear" ? 1 : 2;
+    if (!antialias_) return 1 - reach;
+    const auto in = axis.input.constant(), out = axis.output.constant();
+    // What a run scales reaches as far as what it shrinks to that size: a tap more weighs nothing.
+    if (axis.scale_at || (axis.scale == 0 && !(in && out))) {
+        // A size that is rounded may be a half above what the scale makes of the input.
+        const int64_t parts = ratio_policy() == "stretch" ? 1 : 2;
+        return 1 -
+               max(Dim(reach), ceil_div(axis.input * (reach * parts), max(axis.output * parts - (parts - 1), Dim(1))));
+    }
+    const double scale = axis.scale != 0 ? axis.scale : static_cast<double>(*out) / static_cast<double>(*in);
+    return static_cast<int64_t>(std::floor(-static_cast<double>(reach) / std::min(scale, 1.0))) + 1;
+}
+
+Resize::Run Resize::run(const Target& target) const {
+    const std::vector<Axis> axes = this->axes();
+    const std::vector<Dim> extents = out(0).extents();
+    Run run{0, 1, {}};
+    const auto is_filled = [&] {
+        return !run.extent.constant() || *run.extent.constant() >= target.lanes(out(0).element);
+    };
+    while (run.axes < out(0).rank() && !run.picked && (run.axes == 0 || !is_filled())) {
+        const size_t axis = out(0).layout[run.axes];
+        const bool is_resized =
+            std::any_of(axes.begin(), axes.end(), [&](const Axis& each) { return each.axis == axis; });
+        if (is_resized) run.picked = axis;
+        run.extent *= extents[run.axes++];
+    }
+    return run;
+}
+
+std::vector<Resize::Axis> Resize::passes(const Target& target) const {
+    std::vector<Axis> passes;
+    for (const int number : out(0).layout) {
+        for (const Axis& axis : axes()) {
+            if (axis.axis == static_cast<size_t>(number)) passes.push_back(axis);
+        }
+    }
+    const auto picked = run(target).picked;
+    const auto is_late = [&](const Axis& axis) {
+        return picked && axis.axis != *picked && grows(axis.output, axis.input);
+    };
+    // The outermost first, as a row of what one pass leaves is all that the next one needs.
+    std::reverse(passes.begin(), passes.end());
+    const auto late =
+        std::stable_partition(passes.begin(), passes.end(), [&](const Axis& axis) { return !is_late(axis); });
+    std::reverse(late, passes.end());
+    return passes;
+}
+
+std::vector<Dim> Resize::extents_after(const std::vector<Axis>& passes, size_t count) const {
+    std::vector<Dim> extents = out(0).extents();
+    for (size_t i = 0; i < extents.size(); ++i) {
+        for (size_t j = count; j < passes.size(); ++j) {
+            if (passes[j].axis == static_cast<size_t>(out(0).layout[i])) extents[i] = passes[j].input;
+        }
+    }
+    return extents;
+}
+
+std::string Resize::filter(const std::string& distance) const {
+    if (mode_ == "linear") return fmt::format("max(1 - {}, 0.0f)", distance);
+    return fmt::format("onnx::cubic({}, {})", distance,
+                       KernelSource::literal(node_.real("cubic_coeff_a", -0.75f), ElementType::float64));
+}
+
+Resize::Taps Resize::define_taps(KernelSource& source, const Axis& axis) const {
+    const std::string at = source.vars(out(0).rank())[axis.axis], tap = source.var("t");
+    const std::string place =
+        fmt::format("{}({})", table(source, axis, "place", at, this->place(source, axis, at)), at);
+    const Dim before = first_tap(axis);
+    const std::string whole = fmt::format("cast<int>(floor({}))", place);
+    const std::string first =
+        fmt::format("{}({})", table(source, axis, "first", at, shifted(source, whole, before)), at);
+    std::string distance = fmt::format("abs({} + {} - {})", first, tap, place);
+    if (antialias_ && !before.is(mode_ == "linear" ? 0 : -1))
+        distance += fmt::format(" * min({}, 1.0f)", scale(source, axis));
+    std::string weight = filter(distance);
+    if (exclude_outside_)
+        weight = fmt::format("select({0} + {1} < 0 || {0} + {1} >= {2}, Expr(0.0), {3})", first, tap,
+                             source.dim(axis.input), weight);
+    const std::string arguments = fmt::format("{}, {}", at, tap);
+    if (exclude_outside_ || antialias_) {
+        const std::string raw = table(source, axis, "weight_of_tap", arguments, weight);
+        const std::string all = source.rdom("k", {taps(axis)});
+        weight = fmt::format("{0}({2}, {1}) / sum({0}({2}, {3}))", raw, tap, at, KernelSource::axis(all, 0));
+    }
+    const ElementType type = is_float(out(0).element) ? out(0).element : ElementType::float32;
+    weight = fmt::format("cast<{}>({})", KernelSource::compute_type(type), weight);
+    const std::string element = fmt::format("clamp({} + {}, 0, {})", first, tap, source.dim(axis.input - 1));
+    return {table(source, axis, "tap", arguments, element), table(source, axis, "weight", arguments, weight), at};
+}
+
+Resize::Taps Resize::spread(KernelSource& source, const Axis& axis, const Taps& taps) const {
+    const Run run = this->run(source.target());
+    if (run.picked != axis.axis || run.axes == 1) return taps;
+    const Coordinates vars = source.vars(out(0).rank());
+    const std::vector<Dim> extents = out(0).extents();
+    std::string place;
+    Dim inside = 1;
+    for (size_t i = 0; i < run.axes; ++i) {
+        const std::string& var = vars[out(0).layout[i]];
+        place += i == 0 ? var : fmt::format(" + {} * {}", var, source.dim(inside));
+        if (i + 1 < run.axes) inside *= extents[i];
+    }
+    const std::string i = source.var("i"), tap = source.var("t"), arguments = fmt::format("{}, {}", i, tap);
+    const auto spread = [&](const char* role, const std::string& func) {
+        return table(source, axis, role, arguments, fmt::format("{}({} / {}, {})", func, i, source.dim(inside), tap));
+    };
+    return {spread("taps_of_run", taps.place), spread("weights_of_run", taps.weight), place};
+}
+
+std::string Resize::interpolated(KernelSource& source, const Axis& axis, const std::string& previous) const {
+    const Taps taps = spread(source, axis, define_taps(source, axis));
+    Coordinates from = source.vars(out(0).rank());
+    const auto term = [&](const std::string& tap) {
+        from[axis.axis] = fmt::format("{}({}, {})", taps.place, taps.at, tap);
+        std::string element =
+            previous.empty() ? source.read(input(0), from) : KernelSource::call(previous, out(0), from);
+        if (previous.empty() && !is_float(out(0).element)) element = fmt::format("cast<float>({})", element);
+        return fmt::format("{}({}, {}) * {}", taps.weight, taps.at, tap, element);
+    };
+    const auto count = this->taps(axis).constant();
+    if (!count || *count > most_taps_unrolled || source.target().is_gpu()) {
+        const std::string domain = source.rdom("k", {this->taps(axis)});
+        return fmt::format("sum({}, {})", domain, term(KernelSource::axis(domain, 0)));
+    }
+    const std::string sum = source.local("along_" + source.vars(out(0).rank())[axis.axis]), tap = source.local("tap");
+    source.line(fmt::format("Expr {} = {};", sum, term("0")));
+    source.line(fmt::format("for (int {0} = 1; {0} < {1}; ++{0}) {2} += {3};", tap, *count, sum, term(tap)));
+    return sum;
+}
+
+void Resize::interpolate(KernelSource& source) const {
+    const std::vector<Axis> passes = this->passes(source.target());
+    const Coordinates at = source.vars(out(0).rank());
+    std::string previous;
+    for (size_t i = 0; i + 1 < passes.size(); ++i) {
+        const std::string result = interpolated(source, passes[i], previous);
+        previous = source.func(fmt::format("{}_along_{}", output(0)->name, at[passes[i].axis]));
+        source.keep(output(0), fmt::format("pass {}", i), previous);
+        source.line(fmt::format("{} = {};", KernelSource::call(previous, out(0), at), result));
+    }
+    const std::string result = interpolated(source, passes.back(), previous), outside = this->outside(source, passes);
+    const std::string extrapolation = float_text(node_.real("extrapolation_value", 0.0f), false);
+    source.define(
+        output(0), at,
+        result_of(outside.empty() ? result : fmt::format("select({}, Expr({}), {})", outside, extrapolation, result)));
+}
+
+namespace {
+
+/// Vectorises along a run of the innermost loops, and returns the loops outside of it.
+Loops vectorise_run(KernelSource& source, Loops loops, size_t axes) {
+    const Dim extent = product({loops.extents.begin(), loops.extents.begin() + static_cast<ptrdiff_t>(axes)});
+    const int widest = source.target().lanes(loops.element);
+    const int64_t most = std::max<int64_t>(1, extent.constant().value_or(widest));
+    const int lanes = static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(widest, most))));
+    Directives directives;
+    const std::string run =
+        fuse_all(source, {loops.vars.begin(), loops.vars.begin() + static_cast<ptrdiff_t>(axes)}, "run", directives);
+    const std::string inner = source.var("in_vector");
+    directives.push_back(
+        fmt::format("split({0}, {0}, {1}, {2}, {3})", run, inner, lanes, tail_strategy(extent, lanes, true)));
+    directives.push_back(fmt::format("vectorize({})", inner));
+    source.schedule(loops.func, directives);
+    loops.vars.erase(loops.vars.begin(), loops.vars.begin() + static_cast<ptrdiff_t>(axes) - 1);
+    loops.extents.erase(loops.extents.begin(), loops.extents.begin() + static_cast<ptrdiff_t>(axes) - 1);
+    loops.vars[0] = run;
+    loops.extents[0] = extent;
+    return loops;
+}
+
+/// Makes one loop of those outside of `count`. Its turns are slices of a Func, which need no more than a slice of what
+/// the Func is computed from. Empty where there are too few.
+std::string fuse_slices(KernelSource& source, Loops& loops, size_t count) {
+    const std::vector<std::string> outer(loops.vars.begin() + static_cast<ptrdiff_t>(count), loops.vars.end());
+    const Dim slices = product({loops.extents.begin() + static_cast<ptrdiff_t>(count), loops.extents.end()});
+    if (outer.empty() || slices.constant().value_or(least_slices) < least_slices) return "";
+    Directives directives;
+    const std::string slice = fuse_all(source, outer, "slice", directives);
+    if (!directives.empty()) source.schedule(loops.func, directives);
+    loops.vars.resize(count);
+    loops.extents.resize(count);
+    loops.vars.push_back(slice);
+    loops.extents.push_back(slices);
+    return slice;
+}
+
+}  // namespace
+
+void Resize::schedule_passes(KernelSource& source) const {
+    const std::vector<Axis> passes = this->passes(source.target());
+    const size_t run_axes = run(source.target()).axes;
+    if (passes.size() > 1)
+        source.schedule(
+            "// A pass is computed slice by slice, where the next one needs it, unless there are few slices.");
+    bool is_whole = true;
+    for (size_t i = passes.size(); i-- > 0;) {
+        Loops loops = source.output_loops();
+        if (i + 1 < passes.size()) {
+            loops.func = source.kept(output(0), fmt::format("pass {}", i));
+            loops.extents = extents_after(passes, i + 1);
+        }
+        loops = vectorise_run(source, loops, run_axes);
+        const Layout& layout = out(0).layout;
+        const auto axis = static_cast<size_t>(std::find(layout.begin(), layout.end(), passes[i].axis) - layout.begin());
+        const size_t inside = std::max(axis + 2, run_axes + 1) - run_axes;  // loops that turn within a slice
+        const std::string slice = i > 0 ? fuse_slices(source, loops, inside) : "";
+        if (is_whole) parallelise(source, loops, slice.empty() ? 1 : inside);
+        is_whole = slice.empty();
+        if (i > 0)
+            source.schedule(fmt::format("{}.{};", source.kept(output(0), fmt::format("pass {}", i - 1)),
+                                        is_whole ? "compute_root()" : compute_at(loops.func, slice)));
+    }
+}
+
+Dim Resize::flops() const {
+    if (is_nearest()) return out(0).elements();
+    const std::vector<Axis> passes = this->passes(Target());
+    Dim flops = 0;
+    for (size_t i = 0; i < passes.size(); ++i) flops += product(extents_after(passes, i + 1)) * taps(passes[i]) * 2;
+    return flops;
+}
+
+}  // namespace onnx2halide
