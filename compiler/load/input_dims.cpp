@@ -10,12 +10,13 @@ namespace onnx2halide {
 
 std::string InputDims::OpenDim::place() const { return fmt::format("{}:{}", input, axis); }
 
+std::string InputDims::OpenDim::hint() const { return has_name() ? name : fmt::format("{}_dim_{}", input, axis); }
+
 /// A name that is none of those which the compiler gives to extents and elements that only a run knows.
 std::string InputDims::new_symbol(const OpenDim& open) {
     static const std::regex own("(.*_)?(extent|element)_[0-9_]+(of_[0-9]+)?"
                                 "|[A-Za-z]+_[0-9]+_(turns?|(output|state|slice)_[0-9]+_[0-9]+)");
-    const std::string name =
-        names_.unique(open.has_name() ? open.name : fmt::format("{}_dim_{}", open.input, open.axis));
+    const std::string name = names_.unique(open.hint());
     return std::regex_match(name, own) ? names_.unique(name + "_dim") : name;
 }
 
@@ -34,7 +35,8 @@ TensorType InputDims::type_of(const onnx::ValueInfoProto& input) {
 Dim InputDims::dim_of(const OpenDim& open) {
     dims_.push_back(open);
     DimRange range = {1, Dim::unbounded};
-    for (const std::string& key : {open.name, open.place()}) {
+    // What reports and headers call a dim is an identifier, which its name may not be.
+    for (const std::string& key : {identifier(open.hint()), open.name, open.place()}) {
         const auto given = given_.find(key);
         if (key.empty() || given == given_.end()) continue;
         used_.insert(key);

@@ -34,6 +34,7 @@ private:
         int axis;
 
         std::string place() const;
+        std::string hint() const;                                       // what its symbol's name is made from
         bool has_name() const { return !name.empty() && name != "?"; }  // a '?' says no more than none
     };
 

@@ -292,6 +292,15 @@ def test_dims_of_no_clear_name_go_by_input_and_axis(onnx2halide, tmp_path, dims,
     assert onnx2halide("tiny.onnx", *words, *given, "-o", "out", "--sources-only").returncode == 0
 
 
+def test_dims_go_by_what_reports_call_them_too(onnx2halide, tmp_path):
+    images = model([node("Neg", "in", "y")], [("in", FLOAT, ["unk__1", 3, None, "h.w"])], [("y", FLOAT, [None] * 4)])
+    (tmp_path / "tiny.onnx").write_bytes(images.SerializeToString())
+    shown = ["unk_1", "in_dim_2", "h_w"]
+    assert f"open dims   {', '.join(sorted(shown))}\n" in onnx2halide("inspect", "tiny.onnx").stdout
+    given = [word for name in shown for word in ("--dim", f"{name}=5")]
+    assert "open dims" not in onnx2halide("inspect", "tiny.onnx", *given).stdout
+
+
 def test_any_dims_may_stay_open_and_have_bounds(onnx2halide, tmp_path):
     inputs = [("a", FLOAT, ["n", 2]), ("b", FLOAT, ["m", 2])]
     (tmp_path / "tiny.onnx").write_bytes(model([node("Neg", "a", "c"), node("Neg", "b", "d")], inputs, [("c", *OPEN[1:]), ("d", *OPEN[1:])]).SerializeToString())
