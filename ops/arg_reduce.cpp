@@ -53,6 +53,16 @@ public:
         source.define(output(0), at, fmt::format("cast<int64_t>({}[0])", best));
     }
 
+    /// In vectors of the elements that are compared, which fill more lanes than the indices do.
+    void schedule(KernelSource& source) const override {
+        for (size_t i = 0; i < source.output_count(); ++i) {
+            Loops loops = source.output_loops(i);
+            if (source.target().lanes(in(0).element) > source.target().lanes(loops.element))
+                loops.element = in(0).element;
+            schedule_loops(source, loops);
+        }
+    }
+
     Dim flops() const override { return in(0).elements(); }
 
 private:

@@ -93,7 +93,8 @@ private:
 };
 
 /// ReduceMax or ReduceMin. Of floats it also finds the largest bits, which tell of a NaN: max and min alone can be
-/// vectorised, and drop it.
+/// vectorised, and drop it. Both come from one pass over memory where vectors run along other axes; along the reduced
+/// ones, whose lanes Halide combines for one value at a time, each has a pass over a row.
 class ReduceExtreme : public ReduceNode {
 public:
     ReduceExtreme(const Node& node, bool is_max) : ReduceNode(node), is_max_(is_max) {}
@@ -108,8 +109,13 @@ protected:
     void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         const std::string identity = is_max_ ? lowest_literal(type()) : highest_literal(type());
         if (!is_float(type())) return define(source, at, fold(source, role(), identity, step(), x));
-        const std::string pair = fmt::format("Tuple({}, Expr({}(0)))", identity, bits());
-        const std::string best = fold(source, role(), pair, pair_step(), x);
+        const std::string no_bits = fmt::format("Expr({}(0))", bits());
+        if (is_contiguous()) {
+            const std::string best = fold(source, role(), identity, step(), x);
+            const std::string most = fold(source, bits_role, no_bits, "{s} = max({s}, onnx::magnitude_bits({x}))", x);
+            return define(source, at, fmt::format("onnx::unless_nan({}, {})", best, most));
+        }
+        const std::string best = fold(source, role(), fmt::format("Tuple({}, {})", identity, no_bits), pair_step(), x);
         define(source, at, fmt::format("onnx::unless_nan({0}[0], {0}[1])", best));
     }
 
@@ -118,12 +124,14 @@ protected:
     }
 
     void schedule_folds(KernelSource& source, const Loops& loops) const override {
-        const bool has_lanes = is_contiguous() && !is_bool();
-        has_lanes ? schedule_lanes(source, loops, role()) : schedule_vectors(source, loops);
+        if (!is_contiguous() || is_bool()) return schedule_vectors(source, loops);
+        schedule_lanes(source, loops, role());
+        if (is_float(type())) schedule_lanes(source, loops, bits_role);
     }
 
 private:
     bool is_max_;
+    static constexpr const char* bits_role = "bits";
 
     bool is_bool() const { return type() == ElementType::boolean; }
     std::string role() const { return is_max_ ? "max" : "min"; }

@@ -157,7 +157,8 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
                                 part, source.param("lanes", width), part, lane));
     source.schedule(parts, {fmt::format("compute_at({}, {})", loops.func, loop), fmt::format("vectorize({})", lane),
                             "update()", fmt::format("vectorize({})", lane)});
-    source.schedule(fmt::format("{}.compute_at({}, {});", func, loops.func, loop));
+    source.schedule(func, {fmt::format("compute_at({}, {})", loops.func, loop), "update()", "atomic()",
+                           fmt::format("vectorize({})", part)});
 }
 
 void ReduceNode::schedule_vectors(KernelSource& source, const Loops& loops) const {

@@ -7,7 +7,8 @@ namespace onnx {
 
 inline Expr sigmoid(Expr x) {
     if (x.type().bits() == 64) return strict_float(1 / (1 + onnx::exp(-x)));
-    return 1.0f / (1.0f + onnx::bounded_exp(-x));
+    Expr e = onnx::bounded_exp(x);
+    return e / (1.0f + e);
 }
 
 inline Expr relu(Expr x) {

@@ -85,25 +85,26 @@ inline Expr sign(Expr x) {
     return x.type().is_float() ? select(onnx::is_nan(x), x, sign) : sign;
 }
 
-// Halide's vectorised exp knows no NaN, and is wrong where its argument does not fit an int.
-inline Expr exp(Expr x) {
-    if (x.type().bits() == 64) return Halide::exp(x);
-    return select(onnx::is_nan(x), x, Halide::exp(clamp(x, -128.0f, 128.0f)));
-}
-
-// e^x of a float32 held to [-88, 87], within 4 units in the last place, in fewer and simpler instructions than Halide's; 0 from -88 on, as of elements
-// that a mask hides. x = n ln 2 + r, and e^r is a polynomial, fitted for the least relative error (1.1e-7) where |r| <= ln 2 / 2. NaN stays NaN.
-inline Expr bounded_exp(Expr x) {
-    if (x.type().bits() == 64) return Halide::exp(x);
-    x = onnx::clip(x, -88.0f, 87.0f);
-    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, here with the bias of an exponent.
-    const float magic = 12582912.0f + 127;
+// e^x of a float32 that is held to [-87.3, highest], within 6 units in the last place; 0 from -87 on. x = n ln 2 + r, and 2 e^r is a polynomial, fitted
+// for the least relative error (1.1e-7) where |r| <= ln 2 / 2. It is twice e^r since 2^n may be no float32 where e^x is one. NaN stays NaN.
+inline Expr exp_up_to(Expr x, float highest) {
+    x = onnx::clip(x, -87.3f, highest);
+    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, here with the bias of an exponent and less the 1 of twice.
+    const float magic = 12582912.0f + 126;
     Expr shifted = strict_float(x * 1.44269504f + magic), n = strict_float(shifted - magic);
     // The first part of ln 2 has so few bits that its product is exact.
     Expr r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    Expr p = ((((8.3124977e-3f * r + 4.1890365e-2f) * r + 1.6667116e-1f) * r + 0.49999230f) * r + 1.0f) * r + 1.0f;
-    Expr power = reinterpret<float>(reinterpret<int32_t>(shifted) << 23);
-    return p * power;
+    Expr p = ((((1.66249954e-2f * r + 8.3780730e-2f) * r + 0.33334231f) * r + 0.99998460f) * r + 2.0f) * r + 2.0f;
+    return p * reinterpret<float>(reinterpret<int32_t>(shifted) << 23);
+}
+
+inline Expr exp(Expr x) {
+    return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 89.0f);
+}
+
+// e^x where it is no infinity, else a number of that size.
+inline Expr bounded_exp(Expr x) {
+    return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 87.0f);
 }
 
 // Halide's vectorised log takes NaN and infinity for numbers.

@@ -41,6 +41,18 @@ def test_units_of_sigmoids(lowest, highest):
     assert most_units(compiled("Sigmoid"), lambda x: 1 / (1 + np.exp(-x)), lowest, highest) < 6
 
 
+def test_units_of_powers_of_e():
+    assert most_units(compiled("Exp"), np.exp, -86.9, 88.7) < 6
+
+
+def test_powers_of_e_of_extremes():
+    x = np.zeros(COUNT, np.float32)
+    x[:8] = [np.nan, np.inf, 3e38, 88.73, -np.inf, -3e38, -104, -88]
+    (got,) = compiled("Exp").run([x])
+    assert np.isnan(got[0]) and np.isinf(got[1:4]).all() and (got[8:] == 1).all()
+    assert (0 <= got[4:8]).all() and got[4:8].max() < 1e-37
+
+
 def test_sigmoids_of_extremes():
     x = np.zeros(COUNT, np.float32)
     x[:6] = [np.nan, np.inf, -np.inf, 3e38, -3e38, -100]

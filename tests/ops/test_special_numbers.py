@@ -103,3 +103,16 @@ def test_log_of_open_size():
     with np.errstate(all="ignore"):
         expected = OnnxReference(model).run({"x": x})["y"]
     np.testing.assert_allclose(onnx2halide.compile(model).run([x])[0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("op, numpys", [("ReduceMax", np.max), ("ReduceMin", np.min)])
+@pytest.mark.parametrize("shape, axis", [((5, 333), 1), ((333, 5), 0), ((3, 7), 1), ((6, 64), 1)], ids=str)
+def test_extremes_of_rows_with_special_numbers(op, numpys, shape, axis):
+    """A NaN anywhere in a row is its extreme: in a whole vector, or in what is left over."""
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    x.flat[[1, 3, x.size - 1, x.size // 2]] = [np.inf, -np.inf, np.nan, -np.nan]
+    constant = numpy_helper.from_array(np.array([axis]), "axis")
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape), helper.make_tensor_value_info("y", TensorProto.FLOAT, [shape[1 - axis]])]
+    graph = helper.make_graph([helper.make_node(op, ["x", "axis"], ["y"], keepdims=0)], op, ports[:1], ports[1:], [constant])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    np.testing.assert_array_equal(onnx2halide.compile(model).run([x])[0], numpys(x, axis=axis))
