@@ -39,10 +39,13 @@ int onnx2halide_range(onnx2halide_session* session, const char* node, const hali
  */
 uint64_t onnx2halide_order_key(struct halide_type_t type, const unsigned char* element);
 
-/* TopK: the k (an int64) largest or smallest elements along an axis and their indices, in order, of equal ones the
- * first. */
-int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, const halide_buffer_t* x,
-                      const halide_buffer_t* k, onnx2halide_result values, onnx2halide_result indices);
+/* TopK: the `count` largest or smallest elements along an axis and their indices, in order, of equal ones the first. */
+int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, int64_t count,
+                      const halide_buffer_t* x, onnx2halide_result values, onnx2halide_result indices);
+/* The same, as many as k, an int64, says. */
+int onnx2halide_top_k_of_operand(onnx2halide_session* session, const char* node, int axis, int largest,
+                                 const halide_buffer_t* x, const halide_buffer_t* k, onnx2halide_result values,
+                                 onnx2halide_result indices);
 
 /* Probabilities of classes, [rows, 3 classes], from those that the first of two has against the second, [rows, pairs]:
  * those of a row, then what was needed to find them. */

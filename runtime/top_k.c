@@ -1,6 +1,5 @@
 #include "host_operators.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static uint64_t key_of_bits(uint64_t bits, int width, int is_nan) {
@@ -30,10 +29,32 @@ typedef struct ranked {
 } ranked;
 
 /* The larger key first, of equal ones the lower index. */
-static int compare_ranked(const void* a, const void* b) {
-    const ranked *p = a, *q = b;
-    if (p->key != q->key) return p->key > q->key ? -1 : 1;
-    return (p->index > q->index) - (p->index < q->index);
+static int comes_first(const ranked* a, const ranked* b) {
+    return (a->key > b->key) | ((a->key == b->key) & (a->index < b->index));
+}
+
+/* Sorts by merging runs, without jumps that nobody can foresee; `spare` has room for as many. */
+static void sort_ranked(ranked* row, int64_t count, ranked* spare) {
+    ranked *from = row, *to = spare;
+    for (int64_t run = 1; run < count; run *= 2) {
+        for (int64_t low = 0; low < count; low += 2 * run) {
+            const int64_t middle = low + run < count ? low + run : count,
+                          high = middle + run < count ? middle + run : count;
+            int64_t i = low, j = middle, place = low;
+            while (i < middle && j < high) {
+                const int takes_second = comes_first(&from[j], &from[i]);
+                to[place++] = from[takes_second ? j : i];
+                i += !takes_second;
+                j += takes_second;
+            }
+            memcpy(to + place, from + i, (size_t)(middle - i) * sizeof *to);
+            memcpy(to + place + (middle - i), from + j, (size_t)(high - j) * sizeof *to);
+        }
+        ranked* const sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from != row) memcpy(row, from, (size_t)count * sizeof *row);
 }
 
 /* Brings the `count` first of a row to its front, in any order. */
@@ -43,8 +64,8 @@ static void select_first(ranked* row, int64_t size, int64_t count) {
         const ranked pivot = row[low + (high - low) / 2];
         int64_t i = low, j = high - 1;
         while (i <= j) {
-            while (compare_ranked(&row[i], &pivot) < 0) ++i;
-            while (compare_ranked(&row[j], &pivot) > 0) --j;
+            while (comes_first(&row[i], &pivot)) ++i;
+            while (comes_first(&pivot, &row[j])) --j;
             if (i > j) break;
             const ranked moved = row[i];
             row[i++] = row[j];
@@ -60,11 +81,83 @@ static void select_first(ranked* row, int64_t size, int64_t count) {
     }
 }
 
-int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, const halide_buffer_t* x,
-                      const halide_buffer_t* k, onnx2halide_result values, onnx2halide_result indices) {
+/* The best of a row so far. */
+typedef struct best {
+    ranked* kept;
+    ranked* spare; /* room for the wanted ones */
+    int64_t count, capacity, wanted;
+    int is_full;        /* whether `wanted` were found, and only what comes before `worst` counts */
+    uint64_t worst_key; /* of those */
+    int64_t worst_index;
+} best;
+
+/* Keeps the wanted ones of all that were kept, and finds out which of them is the worst. */
+static void drop_rest(best* row) {
+    select_first(row->kept, row->count, row->wanted);
+    row->count = row->wanted;
+    row->is_full = 1;
+    const ranked* worst = row->kept;
+    for (int64_t i = 1; i < row->count; ++i) {
+        if (comes_first(worst, &row->kept[i])) worst = &row->kept[i];
+    }
+    row->worst_key = worst->key;
+    row->worst_index = worst->index;
+}
+
+/* Elements come in the order of their indices, so that one that equals the worst comes behind it. */
+static void offer(best* row, uint64_t key, int64_t index) {
+    if (row->is_full && key <= row->worst_key) return;
+    row->kept[row->count++] = (ranked){key, index};
+    if (row->count == row->capacity) drop_rest(row);
+}
+
+enum { block = 32 };
+
+/* Whether a float may come before the worst of the kept ones, as a NaN may. */
+static int may_be_better(float x, float worst, int largest) { return largest ? !(x <= worst) : !(x >= worst); }
+
+/* Offers neighbouring floats. Most blocks of a long row have none that is better. */
+static void offer_floats(best* row, const float* x, int64_t size, int largest) {
+    for (int64_t i = 0; i < size; i += block) {
+        const int64_t end = size - i < block ? size : i + block;
+        if (row->is_full && end - i == block) {
+            const float worst = x[row->worst_index];
+            int found = 0;
+            for (int j = 0; j < block; ++j) found |= may_be_better(x[i + j], worst, largest);
+            if (!found) continue;
+        }
+        for (int64_t j = i; j < end; ++j) {
+            if (row->is_full && !may_be_better(x[j], x[row->worst_index], largest)) continue;
+            uint32_t bits;
+            memcpy(&bits, &x[j], sizeof bits);
+            const uint64_t key = key_of_bits(bits, 32, x[j] != x[j]);
+            offer(row, largest ? key : ~key, j);
+        }
+    }
+}
+
+/* Finds the best of the `size` elements from `line` on, `inner` elements from each to the next, and sorts them. */
+static void find_best(best* row, const halide_buffer_t* x, const unsigned char* line, int64_t size, int64_t inner,
+                      int largest) {
+    row->count = row->is_full = 0;
+    if (x->type.code == halide_type_float && x->type.bits == 32 && inner == 1) {
+        offer_floats(row, (const float*)(const void*)line, size, largest);
+    } else {
+        const size_t step = (size_t)inner * onnx2halide_element_bytes(x);
+        for (int64_t i = 0; i < size; ++i) {
+            const uint64_t key = onnx2halide_order_key(x->type, line + (size_t)i * step);
+            offer(row, largest ? key : ~key, i);
+        }
+    }
+    if (row->count > row->wanted) drop_rest(row);
+    sort_ranked(row->kept, row->count, row->spare);
+}
+
+int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, int64_t count,
+                      const halide_buffer_t* x, onnx2halide_result values, onnx2halide_result indices) {
     const int rank = x->dimensions;
     const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
-    const int64_t size = slices.count, inner = slices.inner, count = *(const int64_t*)k->host;
+    const int64_t size = slices.count, inner = slices.inner;
     if (count < 0 || count > size) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: k is %lld, expected 0 to %lld", node,
                                 (long long)count, (long long)size);
@@ -76,25 +169,31 @@ int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, 
     int64_t* places = NULL;
     if (values.tensor >= 0) RUN(onnx2halide_make_result(session, values, rank, dims, (void**)&to));
     if (indices.tensor >= 0) RUN(onnx2halide_make_result(session, indices, rank, dims, (void**)&places));
+    if (count == 0) return 0;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
-    ranked* row = onnx2halide_keep(session, (size_t)size * sizeof *row);
-    if (!row) return ONNX2HALIDE_NO_MEMORY;
+    const int64_t most = 2 * count + block;
+    best row = {.capacity = size < most ? size + 1 : most, .wanted = count};
+    row.kept = onnx2halide_keep(session, (size_t)row.capacity * sizeof *row.kept);
+    row.spare = onnx2halide_keep(session, (size_t)count * sizeof *row.spare);
+    if (!row.kept || !row.spare) return ONNX2HALIDE_NO_MEMORY;
     const size_t bytes = onnx2halide_element_bytes(x);
     for (int64_t line = 0; line < slices.outer * inner; ++line) {
         const int64_t from = line / inner * size * inner + line % inner,
                       first = line / inner * count * inner + line % inner;
-        for (int64_t i = 0; i < size; ++i) {
-            const uint64_t key = onnx2halide_order_key(x->type, x->host + (size_t)(from + i * inner) * bytes);
-            row[i] = (ranked){largest ? key : ~key, i};
-        }
-        select_first(row, size, count);
-        qsort(row, (size_t)count, sizeof *row, compare_ranked);
+        find_best(&row, x, x->host + (size_t)from * bytes, size, inner, largest);
         for (int64_t i = 0; i < count; ++i) {
             const size_t place = (size_t)(first + i * inner);
-            if (places) places[place] = row[i].index;
-            if (to) memcpy(to + place * bytes, x->host + (size_t)(from + row[i].index * inner) * bytes, bytes);
+            if (places) places[place] = row.kept[i].index;
+            if (to) memcpy(to + place * bytes, x->host + (size_t)(from + row.kept[i].index * inner) * bytes, bytes);
         }
     }
     onnx2halide_give_back(session, mark);
     return 0;
+}
+
+int onnx2halide_top_k_of_operand(onnx2halide_session* session, const char* node, int axis, int largest,
+                                 const halide_buffer_t* x, const halide_buffer_t* k, onnx2halide_result values,
+                                 onnx2halide_result indices) {
+    const int64_t count = *(const int64_t*)(const void*)k->host;
+    return onnx2halide_top_k(session, node, axis, largest, count, x, values, indices);
 }
