@@ -171,7 +171,7 @@ int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, 
     if (indices.tensor >= 0) RUN(onnx2halide_make_result(session, indices, rank, dims, (void**)&places));
     if (count == 0) return 0;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
-    const int64_t most = 2 * count + block;
+    const int64_t most = 2 * count + 8;
     best row = {.capacity = size < most ? size + 1 : most, .wanted = count};
     row.kept = onnx2halide_keep(session, (size_t)row.capacity * sizeof *row.kept);
     row.spare = onnx2halide_keep(session, (size_t)count * sizeof *row.spare);
