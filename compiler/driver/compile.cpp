@@ -284,6 +284,8 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     for_each_sound(units, [&](const Unit& unit) { refuse_to_lose(unit, options); });
     for_each_sound(units, [&](Unit& unit) {
         unit.model = load_typed(unit.path, options);
+        if (const std::string shapes = contradicted_shapes(*unit.model.graph); !shapes.empty())
+            unit.warnings.push_back(fmt::format("{}: {}", unit.path.string(), shapes));
         transform(*unit.model.graph, deciding(targets), options);
     });
     fold_constants(units, parallel, options);

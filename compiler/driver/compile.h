@@ -44,9 +44,10 @@ struct CompileOptions {
 struct CompileResult {
     std::filesystem::path model;
     std::string name;
-    std::string error;                   // empty: it is compiled
-    std::vector<std::string> warnings;   // kernels that the autoscheduler fails on, and why
-    size_t kernels = 0;                  // distinct ones
+    std::string error;  // empty: it is compiled
+    std::vector<std::string>
+        warnings;        // shapes that the model declares wrongly, kernels that the autoscheduler fails on
+    size_t kernels = 0;  // distinct ones
     std::optional<int64_t> arena_bytes;  // with scratch memory; where dims are fixed and the kernels are built
 };
 

@@ -83,16 +83,21 @@ void check_declared(const Value& value) {
     if (!value.declared) return;
     const TensorType &found = *value.type, &declared = *value.declared;
     if (found.box && declared.box) return check_declared_box(value);
-    const auto is_open = [](const Dim& dim) { return !dim.constant(); };
-    // Models with open dims often say nothing sound of ranks and of other dims, and nobody else minds.
-    const bool is_vague = std::any_of(declared.shape.begin(), declared.shape.end(), is_open);
-    if (found.element == declared.element && is_vague) return;
-    bool agrees = found.element == declared.element && found.rank() == declared.rank();
-    for (size_t i = 0; agrees && i < found.rank(); ++i) {
-        agrees = !declared.shape[i].constant() || prove_equal(declared.shape[i], found.shape[i]) != Proof::no;
-    }
-    if (!agrees)
+    if (found.element != declared.element)
         throw CompileError("output '{}' is {}, but the model declares {}", value.name, found.text(), declared.text());
+}
+
+/// Whether the model declares a shape that the value cannot have.
+bool contradicts(const TensorType& declared, const TensorType& found) {
+    if (declared.box || found.box) return false;
+    const auto is_open = [](const Dim& dim) { return !dim.constant(); };
+    // Models with open dims often say nothing sound of ranks and of other dims.
+    if (std::any_of(declared.shape.begin(), declared.shape.end(), is_open)) return false;
+    if (found.rank() != declared.rank()) return true;
+    for (size_t i = 0; i < found.rank(); ++i) {
+        if (prove_equal(declared.shape[i], found.shape[i]) == Proof::no) return true;
+    }
+    return false;
 }
 
 /// Whether all inputs have types; they have none after a node that failed.
@@ -289,6 +294,23 @@ private:
 };
 
 }  // namespace
+
+std::string contradicted_shapes(Graph& graph) {
+    std::string first;
+    size_t count = 0;
+    for_each_graph(graph, [&](Graph& each) {
+        for (const auto& node : each.nodes()) {
+            for (const Value* output : node->outputs) {
+                if (!output || !output->type || !output->declared || !contradicts(*output->declared, *output->type))
+                    continue;
+                if (count++ == 0)
+                    first = fmt::format("{}: output '{}' is {}, but the model declares {}", node->label(), output->name,
+                                        output->type->text(), output->declared->text());
+            }
+        }
+    });
+    return count > 1 ? fmt::format("{}; and {} more such shapes", first, count - 1) : first;
+}
 
 void infer_node(Node& node) {
     for (const Value* input : node.inputs) {
