@@ -171,10 +171,22 @@ void AxisMapNode::schedule(KernelSource& source) const {
             schedule_loops(source, loops);
         } else {
             const size_t run = is_own ? contiguous_loops(map(number), in(0), out(number)) : 1;
-            schedule_copy(source, fuse_innermost(source, loops, run), source.vars(out(number).rank())[*from.axis],
-                          from.period, is_own && source.output_count() == 1 ? copied(source, number) : std::nullopt);
+            schedule_copy(source, fuse_innermost(source, loops, run),
+                          {source.vars(out(number).rank())[*from.axis], from.period, pitch_along_output(number),
+                           is_own && source.output_count() == 1 ? copied(source, number) : std::nullopt});
         }
     }
+}
+
+std::optional<int64_t> AxisMapNode::pitch_along_output(size_t i) const {
+    const auto written = out(i).innermost_axis();
+    const AxisMap map = this->map(i);
+    Dim pitch = 1;
+    for (const int axis : in(0).layout) {
+        if (written && map[axis].axis == written) return map[axis].is_plain() ? pitch.constant() : std::nullopt;
+        pitch *= in(0).shape[axis];
+    }
+    return std::nullopt;
 }
 
 std::optional<CopiedFunc> AxisMapNode::copied(KernelSource& source, size_t i) const {

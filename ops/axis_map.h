@@ -74,6 +74,8 @@ protected:
 
 private:
     Coordinates coordinates(KernelSource& source, size_t i) const;
+    /// Elements of the input from one of output i to the next in memory, where all sizes are known.
+    std::optional<int64_t> pitch_along_output(size_t i) const;
     /// What output i copies, where its innermost axis and the input's are copied as they are.
     std::optional<CopiedFunc> copied(KernelSource& source, size_t i) const;
     std::optional<KnownElements> known_output(size_t i) const;

@@ -14,8 +14,33 @@ namespace {
 
 /// Squares of this many elements a side are transposed in registers.
 constexpr int64_t tile_side = 8;
+/// Rows of up to so many are tiles as they are.
+constexpr int64_t longest_side = 16;
 
 int64_t tile_extent(const Dim& extent) { return std::min(extent.constant().value_or(tile_side), tile_side); }
+
+/// Whether rows so many bytes apart fall into the same set of a first-level cache, which are as many as the lines of a
+/// page: of more rows than the cache has ways, lines are gone before the next tile comes to their other half.
+bool is_aliased(std::optional<int64_t> bytes) { return bytes && *bytes > 0 && *bytes % 4096 == 0; }
+
+/// The sides of a transposed tile, along the output and along the input.
+struct Sides {
+    int64_t out, in;
+};
+
+Sides sides_of(const Loops& copy, size_t read, std::optional<int64_t> pitch) {
+    const int64_t bytes = info(copy.element).bytes, line = std::clamp<int64_t>(64 / bytes, tile_side, longest_side);
+    const auto rows = product({copy.extents.begin(), copy.extents.begin() + static_cast<ptrdiff_t>(read)}).constant();
+    const bool reads_aliased = pitch && is_aliased(*pitch * bytes), writes_aliased = rows && is_aliased(*rows * bytes);
+    // Of rows that are aliased few are touched at a time, and whole lines of each.
+    const auto side = [&](const Dim& extent, bool rows_aliased, bool lines_aliased) {
+        const int64_t most = rows_aliased ? tile_side : lines_aliased ? line : longest_side;
+        const auto constant = extent.constant();
+        return constant && *constant <= most ? *constant : lines_aliased && !rows_aliased ? line : tile_side;
+    };
+    return {side(copy.extents[0], reads_aliased, writes_aliased),
+            side(copy.extents[read], writes_aliased, reads_aliased)};
+}
 
 /// The loops of a copy in tiles. Loop 0 of the copy, along which the output lies in memory, and loop `read`, along
 /// which the input does, become one each within a tile, and one each over tiles.
@@ -25,10 +50,10 @@ struct Tiles {
     std::string out_side, in_side;  // parameters
     Loops loops;                    // within a tile along the output and the input, over tiles the same, the others
 
-    Tiles(KernelSource& source, const Loops& copy, size_t read)
+    Tiles(KernelSource& source, const Loops& copy, size_t read, Sides sides)
         : out(copy.vars[0]), in(copy.vars[read]), out_extent(copy.extents[0]),
           in_extent(copy.extents[read]), loops{copy.func, {}, {}, copy.element} {
-        const int64_t out_size = tile_extent(out_extent), in_size = tile_extent(in_extent);
+        const auto [out_size, in_size] = sides;
         for (const auto* role : {"_in", "_tile"}) {
             for (const std::string& var : {out, in}) loops.vars.push_back(source.var(var + role));
         }
@@ -66,10 +91,11 @@ std::string purpose(const Tiles& tiles) {
                        tiles.out);
 }
 
-void schedule_transpose(KernelSource& source, const Loops& loops, size_t read) {
-    const Tiles tiles(source, loops, read);
+void schedule_transpose(KernelSource& source, const Loops& loops, size_t read, std::optional<int64_t> pitch) {
+    const Sides sides = sides_of(loops, read, pitch);
+    const Tiles tiles(source, loops, read, sides);
     // The shorter side is unrolled, so that Halide or LLVM makes shuffles of what strided vectors would be.
-    const bool reads_vectors = tile_extent(tiles.in_extent) >= tile_extent(tiles.out_extent);
+    const bool reads_vectors = sides.in >= sides.out;
     const std::vector<std::string> order = tiles.order(reads_vectors);
     source.schedule(purpose(tiles));
     source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
@@ -82,7 +108,7 @@ void schedule_transpose(KernelSource& source, const Loops& loops, size_t read) {
 /// shuffles. Vectors of the input are interleaved, and vectors of the output are stored. Where a side is shorter than a
 /// tile, tiles are one element wide along the other.
 void schedule_open_transpose(KernelSource& source, const Loops& loops, size_t read, const CopiedFunc& copied) {
-    const Tiles tiles(source, loops, read);
+    const Tiles tiles(source, loops, read, {tile_extent(loops.extents[0]), tile_extent(loops.extents[read])});
     const Directives tasks = tiles.tasks(source);
     const auto version = [&](const std::string& condition, const std::string& tile, bool reads_vectors) {
         const std::vector<std::string> order = tiles.order(reads_vectors);
@@ -135,18 +161,17 @@ std::vector<TensorType> Relayout::infer() const {
     return {type};
 }
 
-void schedule_copy(KernelSource& source, const Loops& loops, const std::string& read, const std::optional<Dim>& period,
-                   const std::optional<CopiedFunc>& copied) {
-    const size_t read_loop = std::find(loops.vars.begin(), loops.vars.end(), read) - loops.vars.begin();
-    const std::optional<int64_t> run = period ? period->constant() : std::nullopt;
-    if (read_loop == 0 && run) {
+void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& from) {
+    const size_t read = std::find(loops.vars.begin(), loops.vars.end(), from.read) - loops.vars.begin();
+    const std::optional<int64_t> run = from.period ? from.period->constant() : std::nullopt;
+    if (read == 0 && run) {
         schedule_repetition(source, loops, *run);
-    } else if (read_loop == 0 || read_loop == loops.vars.size()) {
+    } else if (read == 0 || read == loops.vars.size()) {
         schedule_loops(source, loops);
-    } else if (copied && !loops.extents[0].constant()) {
-        schedule_open_transpose(source, loops, read_loop, *copied);
+    } else if (from.copied && !loops.extents[0].constant()) {
+        schedule_open_transpose(source, loops, read, *from.copied);
     } else {
-        schedule_transpose(source, loops, read_loop);
+        schedule_transpose(source, loops, read, from.pitch);
     }
 }
 

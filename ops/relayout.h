@@ -20,10 +20,16 @@ private:
     Layout layout_;
 };
 
-/// Schedules the loops of a copy, all of which turn, for a CPU: elements lie in memory in the order of loop `read`,
-/// repeating after `period` of them where one is given, and are read and written in vectors. Of a Func that only this
-/// copy reads tiles may be computed on their own.
-void schedule_copy(KernelSource& source, const Loops& loops, const std::string& read, const std::optional<Dim>& period,
-                   const std::optional<CopiedFunc>& copied);
+/// How a copy reads its input.
+struct CopySource {
+    std::string read;           // the loop along which the input's elements follow each other in memory
+    std::optional<Dim> period;  // of that loop, after which they repeat
+    // Elements of the input from one turn of the copy's innermost loop to the next, where all sizes are known.
+    std::optional<int64_t> pitch;
+    std::optional<CopiedFunc> copied;  // a Func that only this copy reads: tiles of it may be computed on their own
+};
+
+/// Schedules the loops of a copy, all of which turn, for a CPU: elements are read and written in vectors.
+void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& from);
 
 }  // namespace onnx2halide

@@ -264,6 +264,10 @@ def products():
 def movement():
     for perm in ([1, 0, 2], [2, 1, 0], [0, 2, 1]):
         yield Case("Transpose", [x(3, 8, 17)], {"perm": perm})
+    # Rows whose elements lie a page apart where they are read, where they are written, and in both; and short rows.
+    for shape in ((20, 1024), (1024, 20), (1024, 1024), (14, 40), (40, 14), (16, 1024), (1024, 7)):
+        for dtype in ("float32", "float64", "uint8"):
+            yield Case("Transpose", [x(*shape, dtype=dtype)], {"perm": [1, 0]})
     for starts, ends, axes, steps in (([1], [-1], [1], [1]), ([-1, 0], [-99, 99], [2, 0], [-2, 2]), ([5], [2], [1], [1])):
         yield Case("Slice", [x(3, 8, 17), *(indices(*numbers) for numbers in (starts, ends, axes, steps))])
     for extent, dtype in ((5, "float64"), (13, "float32"), (13, "float64"), (21, "float32")):  # backwards: a vector and its rest
