@@ -62,9 +62,9 @@ private:
         const MatmulTile tile = choose_matmul_tile(target_, product_.element, product_.rows, product_.columns);
         tile_rows_ = tile.rows;
         rows_ = source_.param("rows", tile.rows);
-        vector_ = source_.lanes(product_.element, lanes_);
+        const std::string vector = columns_vector(product_);
         const std::string width =
-            fmt::format("{} * {}", vector_, tile_vectors(source_, target_, product_, tile.vectors));
+            fmt::format("{} * {}", vector, tile_vectors(source_, target_, product_, tile.vectors));
         Directives directives = {guarded_split(x, x_tile_, width)};
         const Loops batch = batch_loops(product_);
         if (has_versions_) {
@@ -78,7 +78,7 @@ private:
             directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
             directives.push_back(reorder(joined({x, y, y_tile_, x_tile_, block_}, batch.vars)));
         }
-        directives = joined(joined(directives, in_registers(product_.column, product_.row, vector_)),
+        directives = joined(joined(directives, in_registers(product_.column, product_.row, vector)),
                             tasks(turning_loops(batch)));
         if (has_versions_) {
             source_.schedule_versions(product_.output.func, row_versions(source_, product_, rows_), directives);
@@ -87,7 +87,7 @@ private:
         }
         place_panels(product_);
         const std::string place = compute_at(product_.output.func, has_versions_ ? x_tile_ : y_tile_);
-        schedule_sums(source_, product_, place, width, in_registers(product_.column, product_.row, vector_));
+        schedule_sums(source_, product_, place, width, in_registers(product_.column, product_.row, vector));
         schedule_single_row(source_, product_, place);
     }
 
@@ -120,7 +120,8 @@ private:
         const ScoreLoops loops = score_loops();
         const std::string& y = product_.row;
         const int vectors = choose_tile_vectors(target_, scores.element, tile_rows_, scores.columns);
-        const std::string width = fmt::format("{} * {}", vector_, source_.param("score_vectors", vectors));
+        const std::string vector = columns_vector(scores);
+        const std::string width = fmt::format("{} * {}", vector, source_.param("score_vectors", vectors));
         Directives directives = {guarded_split(loops.x, loops.x_tile, width)};
         if (has_versions_) {
             directives.push_back(reorder({loops.x, y, loops.x_tile}));
@@ -128,21 +129,23 @@ private:
             directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
             directives.push_back(reorder({loops.x, y, y_tile_, loops.x_tile}));
         }
-        directives = joined(directives, in_registers(loops.x, y, vector_));
+        directives = joined(directives, in_registers(loops.x, y, vector));
         if (attention_.rows.empty()) directives.insert(directives.begin(), at_block());
         source_.schedule(loops.stage, directives);
         if (!scores.dots.empty()) source_.schedule(fmt::format("{}.specialize({});", loops.stage, scores.is_single));
         place_panels(scores);
         const std::string place = compute_at(loops.func, has_versions_ ? loops.x_tile : y_tile_);
-        schedule_sums(source_, scores, place, width, in_registers(scores.column, scores.row, vector_));
+        schedule_sums(source_, scores, place, width, in_registers(scores.column, scores.row, vector));
         schedule_single_row(source_, scores, place);
     }
 
     std::string at_block() const { return compute_at(product_.output.func, block_); }
 
+    std::string columns_vector(const MatmulLoops& matmul) { return source_.lanes(matmul.element, matmul.lanes); }
+
     void place_panels(const MatmulLoops& matmul) {
         const std::string place = image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_);
-        schedule_panels(source_, matmul, {place}, vector_);
+        schedule_panels(source_, matmul, {place}, columns_vector(matmul));
     }
 
     void schedule_rows() {
@@ -151,9 +154,9 @@ private:
         if (!attention_.rows.empty()) {
             source_.schedule(attention_.rows, {at_block(), whole_vectors});
             if (!attention_.scores)
-                source_.schedule(
-                    attention_.rows + ".update()",
-                    {fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", attention_.key, vector_)});
+                source_.schedule(attention_.rows + ".update()",
+                                 {fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", attention_.key,
+                                              source_.lanes(product_.element, lanes_))});
         }
         source_.schedule(attention_.exp, {at_block(), whole_vectors});
         // All maxima first: the rows' exp need not wait for them one by one.
@@ -171,7 +174,7 @@ private:
     const Target target_;
     int lanes_, tile_rows_ = 0;
     bool has_versions_;  // of tiles, for rows that only a run knows
-    std::string x_tile_, y_tile_, rows_, vector_;
+    std::string x_tile_, y_tile_, rows_;
     std::string block_;  // the loop over blocks
     std::string image_;  // and that over images, the innermost of a batch; none where there is none
 };

@@ -188,7 +188,7 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
 }
 
 void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
-    const int lanes = source.target().lanes(matmul.element);
+    const int lanes = matmul.lanes;
     const MatmulTile tile = choose_matmul_tile(source.target(), matmul.element, matmul.rows, matmul.columns);
     const std::string &x = matmul.column, &y = matmul.row, x_tile = source.var(x + "_tile"),
                       y_tile = source.var(y + "_tile");

@@ -24,6 +24,7 @@ struct MatmulLoops {
     ElementType element;         // in which it computes
     std::string column, row;     // loops of the output, empty where it has none
     Dim columns, rows, depth;
+    int lanes = 1;  // of a vector of columns
 };
 
 /// Loops of the output beside columns and rows: a batch.

@@ -6,6 +6,7 @@
 #include "ops/cycles.h"
 #include "ops/matmul_tile.h"
 #include "ops/product.h"
+#include "ops/row_schedule.h"
 
 namespace onnx2halide {
 
@@ -123,7 +124,14 @@ bool MatrixProduct::reads_b_of_single_row(const Target& target) const {
     // Fewer steps are packed as fast, and vectors of columns must not reach behind the last.
     constexpr int64_t least_depth = 16, least_width = 4;
     return b_is_transposed() ? depth().constant().value_or(0) >= least_depth && dot_width(target) >= least_width
-                             : floor_mod(columns(), target.lanes(sum_type())).is(0);
+                             : floor_mod(columns(), column_lanes(target)).is(0);
+}
+
+int MatrixProduct::column_lanes(const Target& target) const {
+    const int lanes = target.lanes(sum_type());
+    if (b_is_packed()) return lanes;
+    const int width = filled(columns(), lanes);
+    return floor_mod(columns(), width).is(0) ? width : lanes;
 }
 
 std::string MatrixProduct::is_single(KernelSource& source) const { return source.dim(rows()) + " == 1"; }
@@ -291,6 +299,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     matmul.columns = columns();
     matmul.rows = rows();
     matmul.depth = depth();
+    matmul.lanes = column_lanes(source.target());
     return matmul;
 }
 

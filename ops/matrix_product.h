@@ -90,6 +90,8 @@ private:
     /// A, where a product in tiles reads rows of it where it lies, and it is one; else nothing.
     DistantOperand distant_a(KernelSource& source) const;
 
+    /// The lanes of a vector of columns: all that the machine has, or as many as a few columns fill without a rest.
+    int column_lanes(const Target& target) const;
     /// Whether a run that has a single row reads B as it lies, which other runs pack for their tiles of rows.
     bool reads_b_of_single_row(const Target& target) const;
     /// The condition that it has, as text.
