@@ -54,6 +54,22 @@ std::vector<Dim> RowNode::step_extents(const KernelSource& source) const {
     return width == 0 ? row_extents() : std::vector<Dim>{width, ceil_div(row_length(), width)};
 }
 
+size_t RowNode::axes_gaining_as_one(const Target& target) const {
+    const std::vector<size_t> axes = row_axes();
+    const size_t rank = in(0).rank(), count = rank - axes.size();
+    const bool are_last = std::all_of(axes.begin(), axes.end(), [&](size_t axis) { return axis >= count; });
+    if (target.is_gpu() || node_.outputs.size() != 1 || !are_last || !treats_rows_alike() || !in(0).is_row_major() ||
+        !out(0).is_row_major())
+        return 0;
+    // Vectors run across rows that fill none, if there are enough: a number that only a run knows counts as enough.
+    const int lanes = target.lanes(compute_element());
+    if (axes.empty() || filled(in(0).shape.back(), lanes) < lanes) return 0;
+    const std::vector<Dim> numbering(in(0).shape.begin(), in(0).shape.begin() + count);
+    const auto turns = [](const Dim& extent) { return !extent.is(1); };
+    const bool is_known = product(numbering).constant().has_value();
+    return !is_known && std::count_if(numbering.begin(), numbering.end(), turns) > 1 ? count : 0;
+}
+
 void RowNode::schedule(KernelSource& source) const {
     RowLoops rows;
     rows.output = source.output_loops();

@@ -16,6 +16,10 @@ public:
 
     void schedule(KernelSource& source) const override;
 
+    /// The axes in front of the rows' own, whose number is returned, if rows are faster numbered by one axis than by
+    /// these; else 0. Halide makes no loop over all rows of several whose extents are open.
+    size_t axes_gaining_as_one(const Target& target) const;
+
 protected:
     friend class RowText;
 
@@ -28,6 +32,8 @@ protected:
     /// The width of the vectors to which the algorithm fills rows up with what has no part in them; 0 where it does
     /// not.
     virtual int padded_width(const KernelSource&) const { return 0; }
+    /// Whether a result depends on nothing but its row and its place there: on no number of the row.
+    virtual bool treats_rows_alike() const { return node_.inputs.size() == 1; }
     /// The stages that the algorithm defines, in order, behind that of filled rows.
     virtual std::vector<Stage> stages() const = 0;
     /// Axes that run within a row.

@@ -101,6 +101,11 @@ protected:
         return axes_from(normalised_axis(node_.integer("axis", -1), in(0).rank()), in(0).rank());
     }
 
+    bool treats_rows_alike() const override {
+        const size_t axes = row_axes().size();
+        return in(1).rank() <= axes && (!has_input(2) || in(2).rank() <= axes);
+    }
+
     std::string result(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         return scaled(source, x, input(1), has_input(2) ? input(2) : nullptr, at, in(0).element);
     }

@@ -7,6 +7,7 @@
 #include "ops/conv_packed.h"
 #include "ops/matrix_product.h"
 #include "ops/reduce_node.h"
+#include "ops/row_node.h"
 
 namespace onnx2halide {
 
@@ -62,7 +63,8 @@ private:
         graph_.set_input(node.outputs[0]->producer, 0, viewed(node.inputs[0], type));
     }
 
-    /// The axes of a convolution's images or of a product's batch and rows, if they are faster as one.
+    /// The axes of a convolution's images, of a product's batch and rows or of those that number rows, if they are
+    /// faster as one.
     std::optional<Run> gaining_run(const Node& node) const {
         const auto generator = make_generator(node);
         const size_t rank = node.outputs.empty() ? 0 : node.outputs[0]->checked_type().rank();
@@ -70,6 +72,9 @@ private:
         if (conv && conv->gains_from_one_row(target_)) return Run{2, rank - 1};
         const auto* product = dynamic_cast<const MatrixProduct*>(generator.get());
         if (product && product->gains_from_one_matrix(target_)) return Run{0, rank - 2};
+        const auto* rows = dynamic_cast<const RowNode*>(generator.get());
+        const size_t numbering = rows ? rows->axes_gaining_as_one(target_) : 0;
+        if (numbering > 0) return Run{0, numbering - 1};
         return std::nullopt;
     }
 

@@ -72,7 +72,8 @@ void assign_layouts(Graph& graph, const Target& target);
 
 /// Lets kernels, of each of which `kernels` has the nodes, take several axes for one where tiles fill that better:
 /// convolutions of single pixels (1x1, stride 1) those of an image, products with one matrix those of a batch and of
-/// its rows. Reductions take axes of open extents for one where their elements follow each other.
+/// its rows, normalisations those of open extents that number rows. Reductions take axes of open extents for one where
+/// their elements follow each other.
 void merge_axes(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
 
 /// Lets what Concat nodes of their own kernels join be made in its place in their results (see Part): the nodes copy

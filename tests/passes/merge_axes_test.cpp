@@ -159,6 +159,34 @@ TEST_CASE("what is the same along all columns has its axes merged, too") {
     CHECK(shape_text(find_node(*graph, "d")->inputs[1]->type->shape) == "1x(batch * time)x1");
 }
 
+TEST_CASE("open axes that number rows become one") {
+    const auto result = [](const std::string& rows, const std::string& node) {
+        const auto graph = merged(fmt::format(R"(
+            x = input float32[{}]
+            one = constant float32[16]
+            each = constant float32[5,16]
+            channel = constant float32[5]
+            n = Neg(x)
+            y = {}
+            z = Abs(y)
+            output z)",
+                                              rows, node));
+        return shape_text(find_node(*graph, "z")->outputs[0]->type->shape) + " " +
+               shape_text(graph->outputs[0]->type->shape);
+    };
+    CHECK(result("batch,time,16", "LayerNormalization(n, one, one)") == "1x(batch * time)x16 batchxtimex16");
+    CHECK(result("2,batch,time,16", "Softmax(n)") == "1x1x(batch * time * 2)x16 2xbatchxtimex16");
+    CHECK(result("batch,2,time", "LpNormalization(n)") == "1x(batch * 2)xtime batchx2xtime");
+    // Rows fill no vectors, there is but one axis, or numbers.
+    CHECK(result("batch,time,4", "Softmax(n)") == "batchxtimex4 batchxtimex4");
+    CHECK(result("1,time,16", "LayerNormalization(n, one, one)") == "1xtimex16 1xtimex16");
+    CHECK(result("3,5,16", "LayerNormalization(n, one, one)") == "3x5x16 3x5x16");
+    // Rows are told apart, or do not follow each other.
+    CHECK(result("batch,5,16", "LayerNormalization(n, each, each)") == "batchx5x16 batchx5x16");
+    CHECK(result("batch,5,16", "InstanceNormalization(n, channel, channel)") == "batchx5x16 batchx5x16");
+    CHECK(result("batch,time,16", "Softmax(n) axis=1") == "batchxtimex16 batchxtimex16");
+}
+
 TEST_CASE("a reduction takes open axes whose elements follow each other for one") {
     const auto read = [](const std::string& image, const std::string& axes) {
         const auto graph = merged(fmt::format(R"(
