@@ -6,6 +6,7 @@ namespace onnx2halide {
 
 std::string index_text(KernelSource& source, const Value* indices, const Coordinates& at, const Dim& extent) {
     if (extent.is(1)) return "0";
+    source.scatter(at);
     return fmt::format("onnx::place_of_index({}, {})", source.element(indices, at), source.dim(extent));
 }
 

@@ -29,6 +29,17 @@ std::string apart_from_halides(const std::string& name) {
     return is_halides ? fmt::format("{}_{}", name[0], name.substr(1)) : name;
 }
 
+/// Whether a name is among those of an expression.
+bool mentions(const std::string& expression, const std::string& name) {
+    const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+    for (size_t at = expression.find(name); at != std::string::npos; at = expression.find(name, at + 1)) {
+        const size_t end = at + name.size();
+        if ((at == 0 || !is_of_name(expression[at - 1])) && (end == expression.size() || !is_of_name(expression[end])))
+            return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 bool is_literal(const Value* value) {
@@ -242,7 +253,22 @@ std::string KernelSource::element(const Value* value, const Coordinates& at) {
     const ElementType type = value->checked_type().element;
     if (is_literal(value))
         return compute_type(type) == info(type).halide_name ? read(value, at) : cast_text(read(value, at), type);
+    if (!defined_.contains(value)) note_read(value->checked_type(), at);
     return call(name(value), value->checked_type(), at);
+}
+
+void KernelSource::note_read(const TensorType& type, const Coordinates& at) {
+    bool is_innermost = true;
+    for (const int axis : type.layout) {
+        if (type.shape[axis].is(1)) continue;
+        if (!is_innermost) scattered_.insert(at.at(axis));
+        is_innermost = false;
+    }
+}
+
+bool KernelSource::reads_scattered_along(const std::string& var) const {
+    return std::any_of(scattered_.begin(), scattered_.end(),
+                       [&](const std::string& coordinate) { return mentions(coordinate, var); });
 }
 
 std::string KernelSource::call(const std::string& func, const TensorType& type, const Coordinates& at) {

@@ -117,6 +117,10 @@ public:
 
     /// Whether other nodes of the kernel alone read the value.
     bool is_internal(const Value* value) const;
+    /// Notes coordinates along which elements of an input lie apart, or anywhere, as those that indices name do.
+    void scatter(const Coordinates& at) { scattered_.insert(at.begin(), at.end()); }
+    /// Whether elements that the kernel reads side by side along a loop do not lie side by side.
+    bool reads_scattered_along(const std::string& var) const;
     /// The loops of the kernel's i-th output, whose Func is the last of the group.
     Loops output_loops(size_t i = 0);
     size_t output_count() const { return outputs_.size(); }
@@ -151,6 +155,7 @@ private:
     std::string new_name(const std::string& hint);
     std::string declare(std::vector<std::string>& declared, const std::string& role);
     void reserve_symbols();
+    void note_read(const TensorType& type, const Coordinates& at);
     std::string estimates() const;
     std::string nothing_is_broadcast() const;  // that none of maybe_one_, of which there are some, is 1
     Param* find_param(const std::string& role);
@@ -174,6 +179,7 @@ private:
     };
     std::vector<Lanes> lanes_;  // constants of the schedule
     std::set<std::string> symbols_;
+    std::set<std::string> scattered_;  // coordinates
     std::set<std::string> maybe_one_;  // extents that a run may find to be 1, and then broadcast: known to schedules
     std::vector<std::string> algorithm_, schedule_;
 };

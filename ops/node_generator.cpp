@@ -104,17 +104,26 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
     return directives;
 }
 
+/// The lanes of vectors along a loop that `lanes` do not fill to the end. In the last one elements that lie scattered
+/// are read one by one, with a branch each: of a short vector these are few, and the others are read as fast.
+static int lanes_with_rest(const KernelSource& source, const std::string& loop, int lanes) {
+    constexpr int short_vector = 4;
+    return source.reads_scattered_along(loop) ? std::min(lanes, short_vector) : lanes;
+}
+
 void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
-    const int lanes = source.target().lanes(loops.element);
+    int lanes = source.target().lanes(loops.element);
     if (loops.vars.empty() || lanes == 1) return;
-    const auto innermost = loops.extents[0].constant();
+    const Dim& extent = loops.extents[0];
+    const auto innermost = extent.constant();
     if (innermost && *innermost < lanes) {
         // All of a short loop is a vector where its size is a power of two.
         if (*innermost > 1 && std::has_single_bit(static_cast<uint64_t>(*innermost)))
             source.schedule(fmt::format("{}.vectorize({});", loops.func, loops.vars[0]));
         return;
     }
-    const std::string tail = is_update ? "TailStrategy::GuardWithIf" : tail_strategy(loops.extents[0], lanes, false);
+    if (!floor_mod(extent, lanes).is(0)) lanes = lanes_with_rest(source, loops.vars[0], lanes);
+    const std::string tail = is_update ? "TailStrategy::GuardWithIf" : tail_strategy(extent, lanes, false);
     source.schedule(
         fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], source.lanes(loops.element, lanes), tail));
 }
