@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -10,16 +11,44 @@ namespace onnx2halide {
 
 namespace {
 
+/// Notes the number that a symbol must be, where one of two equal extents is a symbol and the other a number.
+void note_number(const Dim& a, const Dim& b, std::map<std::string, int64_t>& numbers) {
+    const Dim &number = a.constant() ? a : b, &open = a.constant() ? b : a;
+    const std::set<std::string> symbols = open.symbols();
+    if (number.constant() && symbols.size() == 1 && open.text() == *symbols.begin())
+        numbers.emplace(*symbols.begin(), *number.constant());
+}
+
 /// The numbers that symbols must be for input 0 to have input 1's shape.
-void note_numbers(const Node& node, std::map<std::string, int64_t>& numbers) {
+void note_shape(const Node& node, std::map<std::string, int64_t>& numbers) {
     if (node.op_type != "WithShapeOf" || !node.inputs[0]->type || !node.inputs[1]->type) return;
     const std::vector<Dim>&a = node.inputs[0]->type->shape, &b = node.inputs[1]->type->shape;
-    for (size_t axis = 0; axis < a.size() && axis < b.size(); ++axis) {
-        const Dim &number = a[axis].constant() ? a[axis] : b[axis], &open = a[axis].constant() ? b[axis] : a[axis];
-        const std::set<std::string> symbols = open.symbols();
-        if (number.constant() && symbols.size() == 1 && open.text() == *symbols.begin())
-            numbers.emplace(*symbols.begin(), *number.constant());
-    }
+    for (size_t axis = 0; axis < a.size() && axis < b.size(); ++axis) note_number(a[axis], b[axis], numbers);
+}
+
+/// Of an operator whose input 0 has channels along axis 1, where the shape of its weights tells their number.
+struct Channels {
+    std::string_view op_type;
+    size_t weights, axis;
+    bool is_of_group;  // the channels of one group
+};
+
+/// The number that a symbol must be for input 0 to have the channels that the weights are for.
+void note_channels(const Node& node, std::map<std::string, int64_t>& numbers) {
+    static constexpr Channels all[] = {
+        {"Conv", 1, 1, true},
+        {"ConvInteger", 1, 1, true},
+        {"QLinearConv", 3, 1, true},
+        {"DeformConv", 1, 1, true},
+        {"ConvTranspose", 1, 0, false},
+        {"BatchNormalization", 1, 0, false},
+        {"InstanceNormalization", 1, 0, false},
+    };
+    const auto row = std::ranges::find(all, node.op_type, &Channels::op_type);
+    if (!node.domain.empty() || row == std::end(all) || !node.has_input(row->weights)) return;
+    const auto &data = node.inputs[0]->type, &weights = node.inputs[row->weights]->type;
+    if (!data || !weights || data->rank() < 2 || weights->rank() <= row->axis) return;
+    note_number(data->shape[1], weights->shape[row->axis] * (row->is_of_group ? node.integer("group", 1) : 1), numbers);
 }
 
 bool has_window(const Node& node) {
@@ -56,8 +85,10 @@ std::map<std::string, int64_t> by_axis(const Graph& graph, const std::map<std::s
 std::map<std::string, int64_t> fixed_dims(Graph& graph) {
     std::map<std::string, int64_t> numbers;
     for_each_graph(graph, [&](Graph& each) {
-        for (const auto& node : each.nodes()) note_numbers(*node, numbers);
+        for (const auto& node : each.nodes()) note_shape(*node, numbers);
     });
+    // Branches may be there for different numbers of channels.
+    for (const auto& node : graph.nodes()) note_channels(*node, numbers);
     return by_axis(graph, numbers);
 }
 

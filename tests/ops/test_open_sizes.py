@@ -94,6 +94,37 @@ def test_residuals(convolution, kernel, group):
     check(proto, [{"x": (n, 16, h, w), "r": (n, 32, h, w)} for h, w, n in IMAGES], convolution=convolution)
 
 
+@pytest.mark.parametrize(
+    "kernel, attributes, channels, inner",
+    [((4, 3, 3, 3), {}, 3, "Relu"), ((6, 1, 3, 3), {"group": 6}, 6, "Relu"), ((6, 2, 1, 1), {"group": 3}, 6, "Identity")],
+)
+def test_channels_that_weights_tell(kernel, attributes, channels, inner):
+    nodes = [helper.make_node(inner, ["image"], ["x"]), helper.make_node("Conv", ["x", "w"], ["y"], **attributes)]
+    image, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"{name}{axis}" for axis in range(4)]) for name in ("image", "y"))
+    proto = helper.make_model(helper.make_graph(nodes, "open", [image], [y], [numpy_helper.from_array(weights(*kernel), "w")]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    compiled = onnx2halide.compile(proto)
+    assert compiled.inputs[0].shape == (None, channels, None, None)
+    check(proto, [{"image": (n, channels, h, w)} for h, w, n in IMAGES if min(h, w) >= kernel[2]])
+    with pytest.raises(ValueError, match=rf"input 'image' has shape \[1, 5, 9, 9\], expected \[None, {channels}, None, None\]"):
+        compiled.run([np.zeros((1, 5, 9, 9), np.float32)])
+
+
+def test_channels_that_branches_want():
+    branches = [
+        helper.make_graph([helper.make_node("Conv", ["x", f"w{k}"], [f"y{k}"])], f"of_{k}", [], [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, ["n", 4, "h", "w"])])
+        for k in (1, 3)
+    ]
+    nodes = [helper.make_node("If", ["is_grey"], ["y"], then_branch=branches[0], else_branch=branches[1])]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "c", "h", "w"]), helper.make_tensor_value_info("is_grey", TensorProto.BOOL, [])]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4, "h", "w"])
+    kernels = [numpy_helper.from_array(weights(4, k, 1, 1), f"w{k}") for k in (1, 3)]
+    proto = helper.make_model(helper.make_graph(nodes, "open", inputs, [output], kernels), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    compiled, reference = onnx2halide.compile(proto), OnnxRuntime(proto)
+    for channels in (1, 3):
+        operands = {"x": np.random.default_rng(0).normal(size=(2, channels, 5, 7)).astype(np.float32), "is_grey": np.array(channels == 1)}
+        np.testing.assert_allclose(compiled.run_by_name(operands)["y"], reference.run(operands)["y"], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("open_axis", [2, 3])
 @pytest.mark.parametrize("kernel", [(16, 16, 1, 1), (16, 16, 3, 3)])
 def test_one_open_axis(open_axis, kernel):
