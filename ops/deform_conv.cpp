@@ -92,8 +92,9 @@ void DeformConv::define_places(KernelSource& source) const {
         const std::string func = source.func(fmt::format("{}_{}", output(0)->name, at[i + 2]));
         source.keep(output(0), place_role(i), func);
         // Beyond these bounds nothing is inside.
-        source.line(fmt::format("{}({}) = clamp({} + {}, -2, {});", func, fmt::join(pixel(source, {tap, group}), ", "),
-                                axis.tap(source, at[i + 2], own), source.read(input(offset_input), from),
+        source.line(fmt::format("{}({}) = clamp({} + {}, -2, cast<{}>({}));", func,
+                                fmt::join(pixel(source, {tap, group}), ", "), axis.tap(source, at[i + 2], own),
+                                source.read(input(offset_input), from), info(in(offset_input).element).halide_name,
                                 source.dim(axis.input + 1)));
     }
 }

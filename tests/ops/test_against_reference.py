@@ -44,19 +44,20 @@ class Case:
     engine: type = OnnxReference
     opset: int = OPSET
     domain: str = ""  # of the operator, whose newest version it is where that is not ONNX's own
+    is_open: bool = False  # whether only a run knows the extents of its run-time operands
 
     def __str__(self):
         texts = [f"{key}={value}" for key, value in self.attributes.items()]
         shapes = ["x".join(map(str, operand.shape)) or "scalar" for operand in self.operands if operand is not None]
         types = {str(operand.dtype) for operand in self.operands if operand is not None} - {"float32", "int64"}
-        return " ".join([self.op, ",".join(shapes), *sorted(types), *texts])
+        return " ".join([self.op, ",".join(shapes), *sorted(types), *texts, *["open"] * self.is_open])
 
     def model(self) -> onnx.ModelProto:
         names = ["" if operand is None else f"x{i}" for i, operand in enumerate(self.operands)]
         results = [f"y{i}" for i in range(self.outputs)]
         only = helper.make_node(self.op, names, results, domain=self.domain, **self.attributes)
         named = [(name, operand) for name, operand in zip(names, self.operands) if name]
-        inputs = [_port(name, operand) for name, operand in named if isinstance(operand, Input)]
+        inputs = [_port(name, operand, self.is_open) for name, operand in named if isinstance(operand, Input)]
         constants = [numpy_helper.from_array(operand, name) for name, operand in named if not isinstance(operand, Input)]
         graph = helper.make_graph([only], "small", inputs, [onnx.ValueInfoProto(name=name) for name in results], constants)
         opsets = [helper.make_opsetid("", self.opset)]
@@ -74,8 +75,9 @@ class Case:
         return {f"x{i}": operand.sample(rng) for i, operand in enumerate(self.operands) if isinstance(operand, Input)}
 
 
-def _port(name: str, operand: Input) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(operand.dtype)), operand.shape)
+def _port(name: str, operand: Input, is_open: bool) -> onnx.ValueInfoProto:
+    shape = [f"{name}_{axis}" for axis in range(len(operand.shape))] if is_open else operand.shape
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(operand.dtype)), shape)
 
 
 def x(*shape, dtype="float32", between=None) -> Input:

@@ -59,7 +59,8 @@ def deformed():
         taps = offset_group * weights[2] * weights[3]
         operands = [x(*shape), constant(*weights), x(shape[0], taps * 2, *outputs)]
         yield Case("DeformConv", operands, attributes, engine=OnnxRuntime)
-        yield Case("DeformConv", [*operands, constant(weights[0]), x(shape[0], taps, *outputs)], attributes, engine=OnnxRuntime)
+        for is_open in (False, True):
+            yield Case("DeformConv", [*operands, constant(weights[0]), x(shape[0], taps, *outputs)], attributes, engine=OnnxRuntime, is_open=is_open)
 
 
 @pytest.mark.parametrize("case", [*grids(), *regions(), *pooled_regions(), *deformed()], ids=str)
