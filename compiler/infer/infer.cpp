@@ -91,8 +91,10 @@ void check_declared(const Value& value) {
 bool contradicts(const TensorType& declared, const TensorType& found) {
     if (declared.box || found.box) return false;
     const auto is_open = [](const Dim& dim) { return !dim.constant(); };
-    // Models with open dims often say nothing sound of ranks and of other dims.
+    // Models with open dims often say nothing sound of ranks and of other dims. Nor do others of the rank of a single
+    // element: the conditions of loops are scalars or have a dim of 1.
     if (std::any_of(declared.shape.begin(), declared.shape.end(), is_open)) return false;
+    if (declared.elements().is(1) && found.elements().is(1)) return false;
     if (found.rank() != declared.rank()) return true;
     for (size_t i = 0; i < found.rank(); ++i) {
         if (prove_equal(declared.shape[i], found.shape[i]) == Proof::no) return true;

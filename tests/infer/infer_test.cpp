@@ -278,6 +278,19 @@ TEST_CASE("what the model declares is checked") {
                       "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares int32 ?x?");
 }
 
+TEST_CASE("the rank of what is declared to be a single element counts for nothing") {
+    const auto infer_with = [](std::vector<Dim> shape) {
+        const auto graph = parse_graph("x = input bool[]\n y = Not(x)\n output y");
+        graph->find("y")->type.reset();
+        graph->find("y")->declared = TensorType(ElementType::boolean, std::move(shape));
+        infer_types(*graph);
+        return contradicted_shapes(*graph);
+    };
+    CHECK(infer_with({}).empty());
+    CHECK(infer_with({1}).empty());
+    CHECK(infer_with({2}) == "node 'y' (Not): output 'y' is bool scalar, but the model declares bool 2");
+}
+
 TEST_CASE("all nodes that cannot be honoured are told at once, and none that only follows from them") {
     CHECK_THROWS_WITH(parse_graph(R"(
         x = input float32[2,3]
