@@ -42,14 +42,15 @@ protected:
     }
 };
 
-/// Compress (9)
+/// Compress (9). ONNX wants conditions in one dim; exporters give those of input 0's shape, too, which others read in
+/// order.
 class Compress : public SliceFinder {
 public:
     using SliceFinder::SliceFinder;
 
     std::vector<TensorType> infer() const override {
-        if (in(1).rank() != 1 || in(1).element != ElementType::boolean)
-            throw CompileError("input 1 is {}, expected a bool tensor of rank 1", in(1).text());
+        if (in(1).element != ElementType::boolean)
+            throw CompileError("input 1 has type {}, expected bool", info(in(1).element).name);
         return {type_of_slices(0)};
     }
     bool takes_strings() const override { return true; }
