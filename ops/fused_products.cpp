@@ -36,8 +36,8 @@ std::vector<Value*> expand_fused_matmul(Expansion& expansion) {
     return {expansion.add("scaled", {"Mul", 14, {product, factor}})};
 }
 
-/// A product with B', whose rows are cut into blocks of integers of a few bits. Each block has a scale and a zero
-/// point.
+/// A product with B', whose rows are integers of a few bits. Each block of a row has a scale and a zero point; with
+/// g_idx it tells of each element whose block's these are.
 class MatMulNBits {
 public:
     explicit MatMulNBits(Expansion& expansion)
@@ -46,7 +46,6 @@ public:
         if (bits_ != 2 && bits_ != 4 && bits_ != 8)
             throw CompileError("attribute bits is {}, expected 2, 4 or 8", bits_);
         if (block_ * bits_ % 8 != 0) throw CompileError("block_size is {}, expected blocks of whole bytes", block_);
-        if (expansion.has_input(4)) throw CompileError("input 4 (g_idx) is not supported");
         blocks_ = (depth_ + block_ - 1) / block_;
     }
 
@@ -54,11 +53,7 @@ public:
         check_shape(1, {columns_, blocks_, block_ * bits_ / 8});
         check_elements(2, columns_ * blocks_);
         Value* scales = reshaped(expansion_, "scale", expansion_.input(2), {columns_, blocks_, 1});
-        Value* blocks = like_scales("blocks", unpacked("elements", expansion_.input(1), {columns_, blocks_, block_}));
-        Value* centred = expansion_.add("centred", {"Sub", 14, {blocks, zero_points()}});
-        Value* real = expansion_.add("real", {"Mul", 14, {centred, scales}});
-        Value* rows = reshaped(expansion_, "padded_rows", real, {columns_, blocks_ * block_});
-        if (blocks_ * block_ != depth_) rows = part(expansion_, "rows", rows, 1, 0, depth_);
+        Value* rows = expansion_.has_input(groups_input) ? rows_in_groups(scales) : rows_in_blocks(scales);
         Value* b = expansion_.add("B", {"Transpose", 13, {rows}, {{"perm", std::vector<int64_t>{1, 0}}}});
         Value* product = expansion_.add("product", {"MatMul", 13, {expansion_.input(0), b}});
         Value* bias = expansion_.optional_input(5);
@@ -66,6 +61,40 @@ public:
     }
 
 private:
+    static constexpr size_t groups_input = 4;
+
+    Value* rows_in_blocks(Value* scales) {
+        Value* elements = unpacked("elements", expansion_.input(1), {columns_, blocks_, block_});
+        Value* real = dequantised(elements, zero_points(), scales);
+        return without_padding("rows", reshaped(expansion_, "padded_rows", real, {columns_, blocks_ * block_}), 1);
+    }
+
+    Value* rows_in_groups(Value* scales) {
+        Value* groups = expansion_.input(groups_input);
+        const Dim numbers = groups->checked_type().elements();
+        if (!numbers.is(depth_) && !numbers.is(blocks_ * block_))
+            throw CompileError("input {} (g_idx) has {} elements, expected {}", groups_input, numbers.text(), depth_);
+        groups = without_padding("group", groups, 0);
+        const auto of_elements = [&](const std::string& role, Value* of_blocks) {
+            return expansion_.add(role, {"Gather", 13, {of_blocks, groups}, {{"axis", int64_t{1}}}});
+        };
+        Value* elements = unpacked("elements", expansion_.input(1), {columns_, blocks_ * block_, 1});
+        Value* zero = zero_points();
+        if (expansion_.has_input(3)) zero = of_elements("zero_of_elements", zero);
+        Value* real = dequantised(without_padding("rows", elements, 1), zero, of_elements("scale_of_elements", scales));
+        return reshaped(expansion_, "real_rows", real, {columns_, depth_});
+    }
+
+    Value* dequantised(Value* elements, Value* zero, Value* scales) {
+        Value* centred = expansion_.add("centred", {"Sub", 14, {like_scales("blocks", elements), zero}});
+        return expansion_.add("real", {"Mul", 14, {centred, scales}});
+    }
+
+    /// Without what the last block has too much.
+    Value* without_padding(const std::string& role, Value* x, int64_t axis) {
+        return x->checked_type().shape[axis].is(depth_) ? x : part(expansion_, role, x, axis, 0, depth_);
+    }
+
     int64_t count(const std::string& attribute) const {
         const int64_t number = expansion_.node().integer(attribute);
         if (number < 1 || number > std::numeric_limits<int32_t>::max())

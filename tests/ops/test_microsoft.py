@@ -171,6 +171,10 @@ def few_bits():
             yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales, packed, None, constant(columns)], attributes)
             if bits == 4:
                 yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales, constant(columns, blocks)], attributes)
+                for groups in (depth, blocks * block):
+                    group_of = np.random.default_rng(2).permutation(np.arange(groups) // block).astype(np.int32)
+                    for zeros in (None, constant(columns, blocks)):  # packed ones onnxruntime does not read then
+                        yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales, zeros, group_of], attributes)
 
 
 def picked_blocks():
