@@ -18,7 +18,8 @@ def model(nodes, inputs, outputs, initializers=(), opset=22, value_info=()) -> M
     if isinstance(initializers, dict):
         initializers = [numpy_helper.from_array(np.asarray(array), name) for name, array in initializers.items()]
     graph = helper.make_graph(nodes, "small", inputs, outputs, list(initializers), value_info=value_info)
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.example", 1)]
+    domains = sorted({node.domain for node in nodes if node.domain} | {"com.example"})
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 

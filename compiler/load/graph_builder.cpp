@@ -280,6 +280,13 @@ void add_inputs(Graph& graph, const onnx::GraphProto& proto, InputDims& dims) {
     graph.symbols = dims.symbols();
 }
 
+/// What a user can do about the operators of a domain; nothing where that is unknown.
+std::string_view advice(const std::string& domain) {
+    if (domain != "com.microsoft.nchwc") return "";
+    return "\ncom.microsoft.nchwc lays tensors out for the machine on which onnxruntime optimised the model: "
+           "save it with ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL";
+}
+
 /// A line an operator, in the order of the nodes, those of graphs inside included.
 std::string unsupported_operators(Graph& graph) {
     std::vector<std::vector<const Node*>> groups;
@@ -302,6 +309,11 @@ std::string unsupported_operators(Graph& graph) {
         text +=
             fmt::format("\n  {} (version {}): {}'{}'", group[0]->qualified_op(), group[0]->version,
                         group.size() == 1 ? "node " : fmt::format("{} nodes, first ", group.size()), group[0]->name);
+    }
+    std::set<std::string_view> told;
+    for (const auto& group : groups) {
+        const std::string_view more = advice(group[0]->domain);
+        if (told.insert(more).second) text += more;
     }
     return text;
 }

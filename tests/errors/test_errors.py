@@ -100,6 +100,13 @@ MODELS = {
         "  ImageDecoder (version 20): 2 nodes, first 'b'\n"
         "  com.example.Fancy (version 1): node '/layer/fancy'",
     ),
+    "operators of one machine": (
+        model([node("ReorderInput", "x", "a", domain="com.microsoft.nchwc"), node("ReorderOutput", "a", "y", domain="com.microsoft.nchwc")], [("x", FLOAT, [1, 16, 2, 2])], [("y", FLOAT, [])]),
+        "unsupported operators in 2 of 2 nodes:\n"
+        "  com.microsoft.nchwc.ReorderInput (version 1): node 'a'\n"
+        "  com.microsoft.nchwc.ReorderOutput (version 1): node 'y'\n"
+        "com.microsoft.nchwc lays tensors out for the machine on which onnxruntime optimised the model: save it with ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL",
+    ),
     "complex numbers": (chain("Identity", type=TensorProto.COMPLEX64), "value 'x' has type complex64, which is not supported"),
     "strings": (
         model([node("NonZero", "x", "y")], [("x", TensorProto.STRING, [3])], [("y", TensorProto.INT64, [1, "n"])]),
