@@ -14,6 +14,7 @@
 #include "compiler/driver/program_build.h"
 #include "compiler/driver/schedule_file.h"
 #include "compiler/driver/tuning_file.h"
+#include "compiler/infer/cache_dims.h"
 #include "compiler/infer/fixed_dims.h"
 #include "compiler/infer/infer.h"
 #include "compiler/load/load.h"
@@ -89,12 +90,15 @@ std::string empty_dims_text(const CompileOptions& options) {
 }
 
 /// Adds what inference has found of the model's open dims. Returns whether that is anything new, with which types say
-/// more.
-bool add_bounds(Graph& graph, std::map<std::string, DimRange>& dims) {
+/// more, or less.
+bool add_bounds(Graph& graph, bool has_types, std::map<std::string, DimRange>& dims) {
     const auto fixed = fixed_dims(graph), least = least_dims(graph);
     for (const auto& [dim, number] : least) dims.insert_or_assign(dim, DimRange{number, Dim::unbounded});
     for (const auto& [dim, number] : fixed) dims.insert_or_assign(dim, DimRange{number, number});
-    return !fixed.empty() || !least.empty();
+    if (!fixed.empty() || !least.empty()) return true;
+    const std::set<std::string> caches = has_types ? cache_dims(graph) : std::set<std::string>();
+    for (const std::string& dim : caches) dims.insert_or_assign(dim, DimRange{0, Dim::unbounded});
+    return !caches.empty();
 }
 
 /// Throws CompileError, whose text starts with the path.
@@ -108,7 +112,7 @@ Model load_typed(const fs::path& path, const CompileOptions& options) {
         } catch (const CompileError& found) {
             error = found.what();
         }
-        if (add_bounds(*model.graph, dims)) continue;
+        if (add_bounds(*model.graph, error.empty(), dims)) continue;
         if (!error.empty()) throw CompileError("{}: {}{}", path.string(), error, empty_dims_text(options));
         return model;
     }

@@ -40,10 +40,47 @@ def sample(port: onnx.ValueInfoProto, dims: dict[str, int]) -> np.ndarray:
     return np.ones(shape, dtype) if port.name == "mask" else np.random.default_rng(len(port.name)).normal(size=shape).astype(dtype)
 
 
-@pytest.mark.parametrize("text", [ATTENTION, GROUPED], ids=["Attention", "GroupQueryAttention"])
-def test_open_dims(text):
+# The keys of the past come in another order of axes, the values are cast; a run without a cache may do without all of it.
+JOINED = """
+    decoder (float[batch, length, 8] x, float[batch, past, 2, 4] keys, float[batch, 2, past, 4] values)
+        => (float[batch, 2, length, 4] y, float[batch, 2, total, 4] all_keys) {
+        shape = Constant<value_ints = [0, 0, 2, 4]>()
+        new = Reshape(x, shape)
+        heads = Transpose<perm = [0, 2, 1, 3]>(new)
+        old = Transpose<perm = [0, 2, 1, 3]>(keys)
+        all_keys = Concat<axis = 2>(old, heads)
+        old_values = Cast<to = 1>(values)
+        all_values = Concat<axis = -2>(old_values, heads)
+        turned = Transpose<perm = [0, 1, 3, 2]>(all_keys)
+        scores = MatMul(heads, turned)
+        weights = Softmax(scores)
+        y = MatMul(weights, all_values)
+    }"""
+
+CHOSEN = """
+    decoder (float[batch, length, 4] x, float[batch, past, 4] cache, bool has_cache) => (float[batch, length, 4] y) {
+        y = If(has_cache)<then_branch = cached () => (float[batch, length, 4] z) {
+            turned = Transpose<perm = [0, 2, 1]>(cache)
+            scores = MatMul(x, turned)
+            weights = Softmax(scores)
+            z = MatMul(weights, cache)
+        }, else_branch = first () => (float[batch, length, 4] z) { z = Relu(x) }>
+    }"""
+
+# Here nothing may be empty.
+COMPUTED = """
+    decoder (float[batch, length, 4] x, float[batch, past, 4] cache) => (float[batch, total, 4] y, float[batch, 4] z) {
+        y = Concat<axis = 1>(cache, x)
+        axis = Constant<value_ints = [1]>()
+        z = ReduceMax<keepdims = 0>(cache, axis)
+    }"""
+
+
+@pytest.mark.parametrize("bounds", [{}, {"past": "0..64"}], ids=["unbounded", "bounded"])
+@pytest.mark.parametrize("text", [ATTENTION, GROUPED, JOINED], ids=["Attention", "GroupQueryAttention", "Concat"])
+def test_open_dims(text, bounds):
     model = onnx.parser.parse_model(HEADER + text)
-    compiled, engine = onnx2halide.compile(model, dims={"past": "0..64"}), OnnxRuntime(model)
+    compiled, engine = onnx2halide.compile(model, dims=bounds), OnnxRuntime(model)
     for batch, length, past in SIZES:
         dims = {"batch": batch, "length": length, "past": past, "total": past + length}
         inputs = {port.name: sample(port, dims) for port in model.graph.input}
@@ -51,6 +88,20 @@ def test_open_dims(text):
         for name, array in compiled.run_by_name(inputs).items():
             found = difference(array, expected[name])
             assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())), f"{dims} {name}: {found.text()}"
+
+
+def test_empty_cache_that_no_branch_reads():
+    model = onnx.parser.parse_model(HEADER + CHOSEN)
+    compiled, engine = onnx2halide.compile(model), OnnxRuntime(model)
+    for past in (0, 3):
+        inputs = {"x": np.ones((2, 3, 4), np.float32), "cache": np.full((2, past, 4), 0.5, np.float32), "has_cache": np.array(past > 0)}
+        np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], engine.run(inputs)["y"], rtol=1e-5)
+
+
+def test_cache_that_may_not_be_empty():
+    compiled = onnx2halide.compile(onnx.parser.parse_model(HEADER + COMPUTED))
+    with pytest.raises(ValueError, match=r"input 'cache': dim 1 \(past\) is 0, expected 1"):
+        compiled.run([np.ones((2, 3, 4), np.float32), np.ones((2, 0, 4), np.float32)])
 
 
 def test_mask_that_a_run_may_broadcast():
