@@ -35,6 +35,18 @@ std::vector<TensorType> Conv::infer() const {
     return {TensorType(product_type(data.element), shape)};
 }
 
+std::vector<Check> Conv::checks() const {
+    std::vector<Check> checks;
+    check_extent(checks, 0, 1, inputs_per_group() * group_);
+    return checks;
+}
+
+Dim Conv::inputs_per_group() const {
+    const Dim& channels = in(0).shape.at(1);
+    if (channels.constant()) return floor_div(channels, group_);
+    return node_.has("inputs_per_group") ? Dim(node_.integer("inputs_per_group")) : in(1).shape.at(1);
+}
+
 std::vector<int64_t> Conv::kernel() const {
     const std::vector<Dim>& weights = in(1).shape;
     if (weights.size() != in(0).rank())

@@ -13,6 +13,7 @@ public:
     explicit Conv(const Node& node);
 
     std::vector<TensorType> infer() const override;
+    std::vector<Check> checks() const override;
     void algorithm(KernelSource& source) const override;
     Dim flops() const override;
 
@@ -44,7 +45,8 @@ protected:
 
     Window window() const { return read_window(node_, in(0).shape, kernel()); }
     Dim channels_per_group() const { return floor_div(channels(), group_); }
-    Dim inputs_per_group() const { return floor_div(in(0).shape.at(1), group_); }
+    /// Input channels: those that weights are for, where only a run knows the input's.
+    Dim inputs_per_group() const;
     Channel channel(KernelSource& source, const std::string& c) const;
     /// Text of the number of the input channel that a tap reads for an output channel.
     virtual std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const;

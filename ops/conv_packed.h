@@ -8,7 +8,7 @@
 namespace onnx2halide {
 
 /// A convolution whose weights were packed at compile time (see WeightForm), with channels innermost. Attributes: those
-/// of Conv, `form` and `output_channels`.
+/// of Conv, `form`, `output_channels` and `inputs_per_group`.
 class PackedConv : public Conv {
 public:
     explicit PackedConv(const Node& node);

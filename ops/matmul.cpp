@@ -104,6 +104,7 @@ public:
     std::vector<Check> checks() const override {
         std::vector<Check> checks;
         check_extent(checks, 1, transposes_b_ ? 1 : 0, depth());
+        check_c(checks);
         return checks;
     }
 

@@ -34,7 +34,7 @@ TensorType ScaledProduct::result_type(const Dim& columns) const {
     return TensorType(product_type(in(0).element), shape);
 }
 
-Dim ScaledProduct::depth() const { return transposes_a_ ? in(0).shape[0] : in(0).shape.back(); }
+Dim ScaledProduct::depth() const { return in(0).shape[depth_axis()]; }
 
 std::string ScaledProduct::a_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
     if (transposes_a_) return read_a(source, {k, at[0]});
@@ -52,8 +52,21 @@ std::string ScaledProduct::result(KernelSource& source, const Coordinates& at, c
                            KernelSource::literal(double{factor}, is_exact ? sum_type() : ElementType::float64), value);
     };
     std::string result = term(alpha_, sum);
-    if (has_c()) result += " + " + term(beta_, source.read_broadcast(input(2), at));
+    if (has_c()) result += " + " + term(beta_, c_element(source, at));
     return is_exact ? result : cast_text(result, out(0).element);
+}
+
+void ScaledProduct::check_c(std::vector<Check>& checks) const {
+    if (has_c()) check_broadcast(checks, 2, in(2).rank(), out(0).shape, out(0).rank() - in(2).rank());
+}
+
+std::string ScaledProduct::c_element(KernelSource& source, const Coordinates& at) const {
+    const std::vector<Dim>& shape = in(2).shape;
+    const size_t first = at.size() - shape.size();
+    Coordinates own;
+    for (size_t i = 0; i < shape.size(); ++i)
+        own.push_back(source.broadcast_coordinate(shape[i], out(0), first + i, at[first + i]));
+    return source.read(input(2), own);
 }
 
 std::string PackedMatMul::b_element(KernelSource& source, const Coordinates& at, const std::string& k) const {

@@ -22,20 +22,30 @@ protected:
     /// The result's type where B has so many columns. Throws CompileError where A is no matrix or C cannot be broadcast
     /// to the result.
     TensorType result_type(const Dim& columns) const;
+    size_t depth_axis() const { return transposes_a_ ? 0 : in(0).rank() - 1; }
+    /// That C can be broadcast to the result, where only a run knows.
+    void check_c(std::vector<Check>& checks) const;
 
 private:
     bool transposes_a_;
     float alpha_, beta_;
 
+    std::string c_element(KernelSource& source, const Coordinates& at) const;
     bool has_c() const { return has_input(2) && beta_ != 0; }
 };
 
 /// The product with a constant matrix that PackMatMulWeights has packed: the compiler's own operator for MatMul and
-/// Gemm. Attributes: those of Gemm and `columns`. A may have any number of axes before its rows.
+/// Gemm. Attributes: those of Gemm, `columns` and `depth`. A may have any number of axes before its rows.
 class PackedMatMul : public ScaledProduct {
 public:
     explicit PackedMatMul(const Node& node) : ScaledProduct(node), columns_(node.integer("columns")) {}
     std::vector<TensorType> infer() const override { return {result_type(columns_)}; }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        check_extent(checks, 0, depth_axis(), node_.integer("depth"));
+        check_c(checks);
+        return checks;
+    }
 
 protected:
     bool b_is_packed() const override { return true; }

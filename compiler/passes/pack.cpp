@@ -42,11 +42,14 @@ bool gains_from_packing(const Node& conv) {
     return pixels >= many_pixels;
 }
 
-void become(Node& conv, const std::string& op_type, int64_t channels) {
+/// `weights` is the type of those that are not packed yet.
+void become(Node& conv, const std::string& op_type, const TensorType& weights) {
+    conv.origin = conv.label();
     conv.domain = "onnx2halide";
     conv.op_type = op_type;
     conv.version = 1;
-    conv.attributes["output_channels"] = channels;
+    conv.attributes["output_channels"] = *weights.shape[0].constant();
+    conv.attributes["inputs_per_group"] = *weights.shape[1].constant();
 }
 
 void pack_winograd(Graph& graph, Node& conv, const PerAxis& places_of_tile) {
@@ -57,7 +60,7 @@ void pack_winograd(Graph& graph, Node& conv, const PerAxis& places_of_tile) {
     Value* packed = add_packing(graph, &conv, "PackWinogradWeights", weights,
                                 {{"places", places}, {"kernel_shape", kernel}, {"strides", strides}});
     graph.set_input(&conv, 1, packed);
-    become(conv, "WinogradConv", *type.shape[0].constant());
+    become(conv, "WinogradConv", type);
     conv.attributes["kernel_shape"] = kernel;
     conv.attributes["places"] = places;
 }
@@ -80,7 +83,7 @@ void pack_direct(Graph& graph, Node& conv, const Target& target) {
     if (rounds_up && conv.has_input(2) && is_compile_time_constant(conv.inputs[2])) {
         graph.set_input(&conv, 2, add_packing(graph, &conv, "PackConvBias", conv.inputs[2], {}));
     }
-    become(conv, "PackedConv", channels);
+    become(conv, "PackedConv", type);
     conv.attributes["kernel_shape"] = kernel_shape(type);
     conv.attributes["form"] = form_name;
 }

@@ -11,17 +11,19 @@ void pack_matmul(Graph& graph, Node& node, const Target& target) {
     const std::vector<Dim>& shape = weights->checked_type().shape;
     if (shape.size() != 2 || node.inputs[0]->checked_type().rank() < 2 || !is_compile_time_constant(weights)) return;
     const int64_t is_transposed = node.integer("transB", 0);
-    const auto columns = shape[is_transposed ? 0 : 1].constant();
+    const auto columns = shape[is_transposed ? 0 : 1].constant(), depth = shape[is_transposed ? 1 : 0].constant();
     // One column is a row of numbers already.
-    if (!columns || *columns < 2 || weights->type->elements().is(0)) return;
+    if (!columns || !depth || *columns < 2 || weights->type->elements().is(0)) return;
 
-    const int64_t steps = steps_at_once(node.inputs[0]->checked_type().element, shape[is_transposed ? 1 : 0], target);
+    const int64_t steps = steps_at_once(node.inputs[0]->checked_type().element, *depth, target);
     NewNode packing{"PackMatMulWeights", 1, {weights}, {{"transB", is_transposed}, {"steps", steps}}, "onnx2halide"};
     graph.set_input(&node, 1, add_node(graph, packing, weights->name + "_packed", &node));
+    node.origin = node.label();
     node.domain = "onnx2halide";
     node.op_type = "PackedMatMul";
     node.version = 1;
     node.attributes["columns"] = *columns;
+    node.attributes["depth"] = *depth;
 }
 
 }  // namespace onnx2halide

@@ -1,6 +1,8 @@
 #include "compiler/plan/write_kernel.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,7 +50,9 @@ bool are_all(const std::vector<int64_t>& numbers, int64_t number) {
 /// `kernel 3x3`, `pads 1`; nothing for what says nothing.
 std::string attribute_text(const std::string& name, const Attribute& attribute) {
     // What the packed forms of a node say in its inputs' shapes too.
-    if (name == "output_channels" || name == "form" || name == "columns") return "";
+    static const std::set<std::string_view> packed = {"columns", "depth", "form", "inputs_per_group",
+                                                      "output_channels"};
+    if (packed.contains(name)) return "";
     if (const auto* numbers = std::get_if<std::vector<int64_t>>(&attribute)) {
         if (numbers->empty()) return "";
         if (name == "kernel_shape") return fmt::format("kernel {}", fmt::join(*numbers, "x"));

@@ -109,6 +109,15 @@ def test_channels_that_weights_tell(kernel, attributes, channels, inner):
         compiled.run([np.zeros((1, 5, 9, 9), np.float32)])
 
 
+def test_what_products_add():
+    nodes = [helper.make_node("Gemm", ["a", "b", "c"], ["y"])]
+    shapes = {"a": ["n", "k"], "b": ["k", "m"], "c": ["p", "q"]}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", "m"])
+    proto = helper.make_model(helper.make_graph(nodes, "open", inputs, [output]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    check(proto, [{"a": (9, 5), "b": (5, 37), "c": added} for added in ((9, 37), (1, 37), (9, 1), (1, 1))])
+
+
 def test_channels_that_branches_want():
     branches = [
         helper.make_graph([helper.make_node("Conv", ["x", f"w{k}"], [f"y{k}"])], f"of_{k}", [], [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, ["n", 4, "h", "w"])])

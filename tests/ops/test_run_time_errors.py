@@ -26,6 +26,11 @@ ENDLESS = LOOP.replace("int64 n, float", "float").replace("(n, c, x)", '("", c, 
 FILLED = "g (int64[1] d) => (float[k] y) { y = ConstantOfShape (d) }"
 TOP = "g (float[n] x, int64[1] k) => (float[a] y, int64[a] z) { y, z = TopK (x, k) }"
 
+# A network whose last product wants images of 4 pixels, and channels that a run joins.
+FLAT = "g (float[n,1,h,w] x, float[2,1,1,1] k) => (float[n,3] y) { c = Conv (x, k) f = Flatten (c) w = Constant <value = float[8,3] {%s}> () y = MatMul (f, w) }" % ",".join(["0.5"] * 24)
+JOINED = "g (float[n,p,h] a, float[n,q,h] b) => (float[n,4,h] y) { x = Concat <axis = 1> (a, b) k = Constant <value = float[4,%s,1] {%s}> () y = Conv <group = %d> (x, k) }"
+ADDED = "g (float[n,k] a, float[k,m] b, float[p,q] c) => (float[n,m] y) { y = Gemm (a, b, c) }"
+
 # The model, what it refuses, what it says, and what it takes then.
 CASES = [
     ("g (float[n,3] x, int64[k] i) => (float[k,3] y) { y = Gather (x, i) }", (ones(2, 3), ints(5)), "'y' (Gather): input 1 has the index 5, expected one in [-2, 1]", (ones(2, 3), ints(1))),
@@ -42,6 +47,10 @@ CASES = [
     ("g (float[n,3] a, float[m,k] b, float[n,1] c) => (float[a,b] y) { s = Relu (b) t = Mul (a, s) y = Sub (t, c) }", (ones(4, 3), ones(4, 2), ones(4, 1)), "'t' (Mul): dim 1 of 's' is 2, expected 3 or 1", (ones(4, 3), ones(1, 3), ones(4, 1))),
     ("g (float[n,k] a, float[m,5] b) => (float[n,5] y) { y = MatMul (a, b) }", (ones(2, 3), ones(4, 5)), "'y' (MatMul): dim 0 of 'b' is 4, expected 3", (ones(2, 4), ones(4, 5))),
     ("g (float[n,2,k] a, float[m,k,5] b) => (float[n,2,5] y) { y = MatMul (a, b) }", (ones(2, 2, 3), ones(3, 3, 5)), "'y' (MatMul): dim 0 of 'a' is 2, expected 3 or 1", (ones(3, 2, 3), ones(3, 3, 5))),
+    (FLAT, (ones(2, 1, 1, 3), ones(2, 1, 1, 1)), "'y' (MatMul): dim 1 of 'f' is 6, expected 8", (ones(2, 1, 2, 2), ones(2, 1, 1, 1))),
+    (JOINED % (3, ",".join(["0.5"] * 12), 1), (ones(2, 1, 5), ones(2, 1, 5)), "'y' (Conv): dim 1 of 'x_channels_last' is 2, expected 3", (ones(2, 1, 5), ones(2, 2, 5))),
+    (JOINED % (1, ",".join(["0.5"] * 4), 4), (ones(2, 4, 5), ones(2, 1, 5)), "'y' (Conv): dim 1 of 'x_channels_last' is 5, expected 4", (ones(2, 3, 5), ones(2, 1, 5))),
+    (ADDED, (ones(3, 4), ones(4, 5), ones(2, 5)), "'y' (Gemm): dim 0 of 'c' is 2, expected 3 or 1", (ones(3, 4), ones(4, 5), ones(1, 5))),
     ("g (float[n,2] a, float[n,m] b) => (float[x,2] y) { y = Concat <axis = 0> (a, b) }", (ones(2, 2), ones(2, 3)), "'y' (Concat): dim 1 of 'b' is 3, expected 2", (ones(3, 2), ones(3, 2))),
     ("g (float[n,1] a, float[1,m] b) => (float[n,m] y) { y = Add (a, b) }", (ones(2**16, 1), ones(1, 2**16)), "'y' of rank 2 has extent 65536 at axis 0, expected 0 or more, and at most 2147483646 elements", (ones(3, 1), ones(1, 2))),
     (FILLED, (ints(-4),), "'y' (ConstantOfShape): dim 0 of the result is -4, expected one in [0, 2147483646]", (ints(4),)),
