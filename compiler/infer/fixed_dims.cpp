@@ -51,6 +51,18 @@ void note_channels(const Node& node, std::map<std::string, int64_t>& numbers) {
     note_number(data->shape[1], weights->shape[row->axis] * (row->is_of_group ? node.integer("group", 1) : 1), numbers);
 }
 
+/// The number that a symbol must be for the rows of a product's A to be as long as the columns of its B.
+void note_depth(const Node& node, std::map<std::string, int64_t>& numbers) {
+    const bool is_gemm = node.op_type == "Gemm";
+    if (!node.domain.empty() || (!is_gemm && node.op_type != "MatMul")) return;
+    const auto &a = node.inputs[0]->type, &b = node.inputs[1]->type;
+    const size_t least = is_gemm ? 2 : 1;
+    if (!a || !b || a->rank() < least || b->rank() < least) return;
+    const size_t of_a = is_gemm && node.integer("transA", 0) ? 0 : a->rank() - 1,
+                 of_b = is_gemm && node.integer("transB", 0) ? 1 : b->rank() - std::min<size_t>(b->rank(), 2);
+    note_number(a->shape[of_a], b->shape[of_b], numbers);
+}
+
 bool has_window(const Node& node) {
     static const std::set<std::string> windows = {"AveragePool", "Conv",    "ConvInteger", "DeformConv",
                                                   "LpPool",      "MaxPool", "QLinearConv"};
@@ -88,7 +100,10 @@ std::map<std::string, int64_t> fixed_dims(Graph& graph) {
         for (const auto& node : each.nodes()) note_shape(*node, numbers);
     });
     // Branches may be there for different numbers of channels.
-    for (const auto& node : graph.nodes()) note_channels(*node, numbers);
+    for (const auto& node : graph.nodes()) {
+        note_channels(*node, numbers);
+        note_depth(*node, numbers);
+    }
     return by_axis(graph, numbers);
 }
 

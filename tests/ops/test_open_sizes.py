@@ -109,6 +109,21 @@ def test_channels_that_weights_tell(kernel, attributes, channels, inner):
         compiled.run([np.zeros((1, 5, 9, 9), np.float32)])
 
 
+@pytest.mark.parametrize(
+    "node, shape, matrix, features",
+    [
+        (helper.make_node("MatMul", ["x", "w"], ["c"]), ["n", "rows", "features"], (40, 7), 40),
+        (helper.make_node("Gemm", ["x", "w"], ["c"], transB=1), ["n", "features"], (7, 40), 40),
+        (helper.make_node("Gemm", ["x", "w"], ["c"], transA=1), ["features", "n"], (40, 7), 40),
+    ],
+    ids=["MatMul", "transB", "transA"],
+)
+def test_features_that_matrices_tell(node, shape, matrix, features):
+    proto = model(node, shape, weights(*matrix))
+    assert onnx2halide.compile(proto).inputs[0].shape == tuple(features if dim == "features" else None for dim in shape)
+    check(proto, [{"x": tuple({"features": features, "n": n, "rows": 3}[dim] for dim in shape)} for n in (1, 5, 17)])
+
+
 def test_what_products_add():
     nodes = [helper.make_node("Gemm", ["a", "b", "c"], ["y"])]
     shapes = {"a": ["n", "k"], "b": ["k", "m"], "c": ["p", "q"]}
