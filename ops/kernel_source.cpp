@@ -51,6 +51,7 @@ KernelSource::KernelSource(const Target& target, const std::string& class_name, 
     : target_(target), naming_(naming), class_name_(class_name), outputs_(std::move(outputs)),
       defined_(defined.begin(), defined.end()) {
     names_.reserve(class_name);
+    for (const std::string& intrinsic : halide_intrinsics()) names_.reserve(intrinsic);
     reserve_symbols();
     // A value called `x` gives way to the Var `x`, so that loops are called the same everywhere.
     for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"}) {

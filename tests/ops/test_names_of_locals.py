@@ -123,3 +123,10 @@ def test_values_that_make_the_same_identifier():
     ports = [("x", FLOAT, ["n"]), ("z", FLOAT, ["m"])]
     proto = model(nodes, ports, [("y", TensorProto.INT64, [1, "k"]), ("w", TensorProto.INT64, [1, "l"])])
     check(proto, {"x": np.float32([1, 0, 2, 3]), "z": random(12)}, exactly=True)
+
+
+def test_names_of_halides_intrinsics():
+    """Log tests bits with bitwise_and, and abs is one of a kernel's expressions."""
+    nodes = [node("Add", "x x", "bitwise_and"), node("Neg", "bitwise_and", "abs"), node("Abs", "abs", "round"), node("Log", "round", "y")]
+    values = model(nodes, [("x", FLOAT, [5, 40])], [("y", FLOAT, [5, 40])])
+    check(values, {"x": random(5, 40)})
