@@ -3,6 +3,7 @@
 import pathlib
 
 import onnx2halide
+from onnx import TensorProto, helper
 from onnx2halide.data import declared_inputs, sample, usual_inputs
 from small_models import windows
 
@@ -17,6 +18,14 @@ def test_open_dims_are_as_large_as_windows():
     assert usual_inputs(NOWHERE, model)["image"].shape == (1, 1, 7, 5)
     declared = declared_inputs(windows().SerializeToString(), {"batch": 3, "width": 9})
     assert usual_inputs(NOWHERE, model, declared)["image"].shape == (3, 1, 7, 9)
+
+
+def test_open_dims_go_by_name_place_and_identifier():
+    inputs = [helper.make_tensor_value_info("a/b", TensorProto.FLOAT, ["unk__1", None, "2.h", 5])]
+    proto = helper.make_model(helper.make_graph([helper.make_node("Neg", ["a/b"], ["y"])], "open", inputs, []))
+    for dims in ({"unk__1": 3, "a/b:1": 4, "2.h": 6}, {"unk_1": 3, "a_b_dim_1": 4, "v2_h": 6}):
+        assert declared_inputs(proto.SerializeToString(), dims)[0].shape == (3, 4, 6, 5)
+    assert declared_inputs(proto.SerializeToString(), {"h": 7})[0].shape == (None, None, None, 5)
 
 
 def test_fixed_dims_have_no_least():

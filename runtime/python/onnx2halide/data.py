@@ -1,6 +1,7 @@
 """Inputs and expected outputs: data sets that ship with a model, seeded samples, and single files."""
 
 import pathlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -77,8 +78,16 @@ def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
 def _declared(value, dims: Mapping[str, int]) -> Port:
     tensor = value.type.tensor_type
     is_open = lambda dim: not dim.HasField("dim_value") or dim.dim_value < 0
-    shape = (dims.get(dim.dim_param, dims.get(f"{value.name}:{axis}")) if is_open(dim) else dim.dim_value for axis, dim in enumerate(tensor.shape.dim))
+    shape = (_number(value.name, axis, dim.dim_param, dims) if is_open(dim) else dim.dim_value for axis, dim in enumerate(tensor.shape.dim))
     return Port(value.name, dtype_of(tensor.elem_type), tuple(shape))
+
+
+def _number(name: str, axis: int, dim: str, dims: Mapping[str, int]) -> int | None:
+    """What gives an open dim a number, as in the compiler: its name, its place, or the identifier that reports and headers have for it."""
+    hint = dim if dim not in ("", "?") else f"{name}_dim_{axis}"
+    identifier = re.sub("[^A-Za-z0-9]+", "_", hint).strip("_")
+    keys = (dim, f"{name}:{axis}", f"v{identifier}" if identifier[:1].isdigit() else identifier)
+    return next((dims[key] for key in keys if key in dims), None)
 
 
 def load(file: pathlib.Path, port: Port, pixels: tuple[float, float] = (0, 1), resize: bool = False) -> np.ndarray:
