@@ -1,5 +1,6 @@
 #include "host_operators.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t key_of_bits(uint64_t bits, int width, int is_nan) {
@@ -33,29 +34,7 @@ static int comes_first(const ranked* a, const ranked* b) {
     return (a->key > b->key) | ((a->key == b->key) & (a->index < b->index));
 }
 
-/* Sorts by merging runs, without jumps that nobody can foresee; `spare` has room for as many. */
-static void sort_ranked(ranked* row, int64_t count, ranked* spare) {
-    ranked *from = row, *to = spare;
-    for (int64_t run = 1; run < count; run *= 2) {
-        for (int64_t low = 0; low < count; low += 2 * run) {
-            const int64_t middle = low + run < count ? low + run : count,
-                          high = middle + run < count ? middle + run : count;
-            int64_t i = low, j = middle, place = low;
-            while (i < middle && j < high) {
-                const int takes_second = comes_first(&from[j], &from[i]);
-                to[place++] = from[takes_second ? j : i];
-                i += !takes_second;
-                j += takes_second;
-            }
-            memcpy(to + place, from + i, (size_t)(middle - i) * sizeof *to);
-            memcpy(to + place + (middle - i), from + j, (size_t)(high - j) * sizeof *to);
-        }
-        ranked* const sorted = to;
-        to = from;
-        from = sorted;
-    }
-    if (from != row) memcpy(row, from, (size_t)count * sizeof *row);
-}
+static int compare_ranked(const void* a, const void* b) { return comes_first(b, a) - comes_first(a, b); }
 
 /* Brings the `count` first of a row to its front, in any order. */
 static void select_first(ranked* row, int64_t size, int64_t count) {
@@ -84,7 +63,6 @@ static void select_first(ranked* row, int64_t size, int64_t count) {
 /* The best of a row so far. */
 typedef struct best {
     ranked* kept;
-    ranked* spare; /* room for the wanted ones */
     int64_t count, capacity, wanted;
     int is_full;        /* whether `wanted` were found, and only what comes before `worst` counts */
     uint64_t worst_key; /* of those */
@@ -150,7 +128,7 @@ static void find_best(best* row, const halide_buffer_t* x, const unsigned char* 
         }
     }
     if (row->count > row->wanted) drop_rest(row);
-    sort_ranked(row->kept, row->count, row->spare);
+    qsort(row->kept, (size_t)row->count, sizeof *row->kept, compare_ranked);
 }
 
 int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, int64_t count,
@@ -174,8 +152,7 @@ int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, 
     const int64_t most = 2 * count + 8;
     best row = {.capacity = size < most ? size + 1 : most, .wanted = count};
     row.kept = onnx2halide_keep(session, (size_t)row.capacity * sizeof *row.kept);
-    row.spare = onnx2halide_keep(session, (size_t)count * sizeof *row.spare);
-    if (!row.kept || !row.spare) return ONNX2HALIDE_NO_MEMORY;
+    if (!row.kept) return ONNX2HALIDE_NO_MEMORY;
     const size_t bytes = onnx2halide_element_bytes(x);
     for (int64_t line = 0; line < slices.outer * inner; ++line) {
         const int64_t from = line / inner * size * inner + line % inner,
