@@ -22,8 +22,10 @@ std::string float_text(double number, bool is_double) {
 
 namespace {
 
-/// `t_3` for `t3`: so, by a letter and a number, Halide calls what it makes itself, and fails where a kernel does, too.
+/// A name that Halide does not take for one of its own: `t_3` for `t3`, as it calls what it makes itself by a letter
+/// and a number, and `abs_value` for `abs`, an operation of its own.
 std::string apart_from_halides(const std::string& name) {
+    if (halide_intrinsics().contains(identifier(name))) return identifier(name) + "_value";
     const bool is_halides = name.size() > 1 && std::isalpha(static_cast<unsigned char>(name[0])) &&
                             std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c); });
     return is_halides ? fmt::format("{}_{}", name[0], name.substr(1)) : name;
@@ -51,7 +53,6 @@ KernelSource::KernelSource(const Target& target, const std::string& class_name, 
     : target_(target), naming_(naming), class_name_(class_name), outputs_(std::move(outputs)),
       defined_(defined.begin(), defined.end()) {
     names_.reserve(class_name);
-    for (const std::string& intrinsic : halide_intrinsics()) names_.reserve(intrinsic);
     reserve_symbols();
     // A value called `x` gives way to the Var `x`, so that loops are called the same everywhere.
     for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"}) {

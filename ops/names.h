@@ -16,7 +16,7 @@ std::string identifier(std::string_view text);
 std::string string_literal(std::string_view text);
 
 /// What Halide calls its own operations, such as bitwise_and: where a Func has such a name, it takes one for the other.
-const std::vector<std::string>& halide_intrinsics();
+const std::unordered_set<std::string>& halide_intrinsics();
 
 /// Identifiers of one scope. Each is given once; a second taker of `input_1` gets `input_1_2`.
 class Names {
