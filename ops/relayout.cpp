@@ -21,7 +21,7 @@ int64_t tile_extent(const Dim& extent) { return std::min(extent.constant().value
 
 /// Whether rows so many bytes apart fall into the same set of a first-level cache, which are as many as the lines of a
 /// page: of more rows than the cache has ways, lines are gone before the next tile comes to their other half.
-bool is_aliased(std::optional<int64_t> bytes) { return bytes && *bytes > 0 && *bytes % 4096 == 0; }
+bool is_aliased(int64_t bytes) { return bytes > 0 && bytes % 4096 == 0; }
 
 /// The sides of a transposed tile, along the output and along the input.
 struct Sides {

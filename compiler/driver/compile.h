@@ -44,10 +44,9 @@ struct CompileOptions {
 struct CompileResult {
     std::filesystem::path model;
     std::string name;
-    std::string error;  // empty: it is compiled
-    std::vector<std::string>
-        warnings;        // shapes that the model declares wrongly, kernels that the autoscheduler fails on
-    size_t kernels = 0;  // distinct ones
+    std::string error;                   // empty: it is compiled
+    std::vector<std::string> warnings;   // of wrong declared shapes, and of kernels that the autoscheduler fails on
+    size_t kernels = 0;                  // distinct ones
     std::optional<int64_t> arena_bytes;  // with scratch memory; where dims are fixed and the kernels are built
 };
 
