@@ -5,10 +5,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 
 #include "compiler/graph/error.h"
 
@@ -144,6 +146,8 @@ public:
         }
         return depths_[root];
     }
+    /// That of a node on a way from a root whose depth was asked for.
+    int32_t known(size_t node) const { return depths_[node]; }
 
 private:
     /// Whether those of the children are known; else they are to be found first.
@@ -199,8 +203,7 @@ private:
 class TableWriter {
 public:
     TableWriter(const TreeEnsemble& ensemble, bool is_double, bool has_nan)
-        : ensemble_(ensemble), nodes_(ensemble, is_double, has_nan), scores_(ensemble), children_of_(nodes_.end(), -1) {
-    }
+        : ensemble_(ensemble), nodes_(ensemble, is_double, has_nan), scores_(ensemble) {}
 
     TreeTables write() {
         number_columns();
@@ -211,6 +214,7 @@ public:
             tables_.depths.push_back(depths.of(node));
             tables_.roots.push_back(add_place(node));
             place_all();
+            order_upwards(depths);
         }
         return std::move(tables_);
     }
@@ -262,6 +266,34 @@ private:
         return result;
     }
 
+    /// Orders the places of the last tree by their height, of which nodes_of_ tells the nodes.
+    void order_upwards(const Depths& depths) {
+        const int32_t root = tables_.roots.back(), end = root + static_cast<int32_t>(nodes_of_.size());
+        std::vector<int32_t> ranks(nodes_of_.size());
+        std::transform(nodes_of_.begin(), nodes_of_.end(), ranks.begin(),
+                       [&](size_t node) { return depths.known(node); });
+        const int32_t last = *std::max_element(ranks.begin(), ranks.end()) + 1;
+        for (int32_t place = root; place < end; ++place) {
+            if (ranks[place - root] != 1) continue;
+            const int32_t leaf = tables_.children[place] - root;
+            ranks[leaf] = ranks[leaf + 1] = last;
+        }
+        std::vector<int32_t> places(nodes_of_.size());
+        std::iota(places.begin(), places.end(), root);
+        std::stable_sort(places.begin(), places.end(),
+                         [&](int32_t a, int32_t b) { return ranks[a - root] < ranks[b - root]; });
+        tables_.upwards.insert(tables_.upwards.end(), places.begin(), places.end());
+        const auto count = [&](int32_t from, int32_t to) {
+            const auto is_among = [&](int32_t rank) { return rank >= from && rank < to; };
+            return static_cast<int32_t>(std::count_if(ranks.begin(), ranks.end(), is_among));
+        };
+        tables_.leaf_counts.push_back(count(0, 1));
+        tables_.low_counts.push_back(last > 1 ? count(1, 2) : 0);
+        tables_.test_counts.push_back(count(2, last));
+        nodes_of_.clear();
+        children_of_.clear();
+    }
+
     int32_t add_place(size_t node) {
         const auto place = static_cast<int32_t>(tables_.children.size());
         tables_.features.push_back(0);
@@ -271,6 +303,7 @@ private:
             tables_.rows.push_back(0);
         else
             add_scores(nodes_.is_leaf(node) ? node : ensemble_.nodes.size());
+        nodes_of_.push_back(node);
         open_.push({place, node});
         return place;
     }
@@ -293,12 +326,10 @@ private:
     }
 
     int32_t children(size_t node) {
-        int32_t& place = children_of_[node];
-        if (place < 0) {
-            place = add_place(nodes_.entry(nodes_.at(node).if_false));
-            add_place(nodes_.entry(nodes_.at(node).if_true));
-        }
-        return place;
+        if (const auto known = children_of_.find(node); known != children_of_.end()) return known->second;
+        const int32_t place = add_place(nodes_.entry(nodes_.at(node).if_false));
+        add_place(nodes_.entry(nodes_.at(node).if_true));
+        return children_of_[node] = place;
     }
 
     /// Those of a leaf, or of no leaf where there is none of this number.
@@ -322,7 +353,9 @@ private:
     const Scores scores_;
     TreeTables tables_;
     std::map<Column, int32_t> numbers_;
-    std::vector<int32_t> children_of_;  // of each comparison that has a place
+    // Of the tree that is being placed: the node at each of its places, and where the children of a comparison are.
+    std::vector<size_t> nodes_of_;
+    std::unordered_map<size_t, int32_t> children_of_;
     std::queue<std::pair<int32_t, size_t>> open_;
 };
 

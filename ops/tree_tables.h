@@ -12,7 +12,7 @@ namespace onnx2halide {
 /// row are its features as they are or negated, with NaN, which fails every test, or -infinity, which passes, in place
 /// of NaN. A place of a tree has a threshold, the number of a column, and the place of its children, who are
 /// neighbours: the first is for rows that fail, the second for those that pass. Leaves are their own first child, and
-/// no row passes there. Places of a tree follow each other level by level.
+/// no row passes there. Places of a tree follow each other level by level, and no tree has a place of another.
 struct TreeTables {
     struct Column {
         int64_t feature = 0;
@@ -24,8 +24,11 @@ struct TreeTables {
     // Of each place.
     std::vector<int32_t> features, children;
     std::vector<double> thresholds;
-    // Of each tree: the place of its root, and the tests on the longest way to a leaf.
+    // Of each tree: the place of its root, which is its first, and the tests on the longest way to a leaf.
     std::vector<int32_t> roots, depths;
+    // Its places from the bottom up, in the order of trees, and how many of each kind a tree has: leaves whose sibling
+    // is a test, tests of two leaves, other tests, each behind its children; then the leaves that these tests know.
+    std::vector<int32_t> upwards, leaf_counts, low_counts, test_counts;
 
     // What leaves score. Each has `width` scores, filled up with ones that change nothing. With a width of 1 they
     // belong to a place, else to a row of scores that a place names.

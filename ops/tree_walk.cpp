@@ -18,6 +18,7 @@ using Aggregate = TreeEnsemble::Aggregate;
 constexpr const char* columns_role = "columns";
 constexpr const char* leaf_role = "leaf";
 constexpr const char* step_role = "step";
+constexpr const char* value_role = "value";
 constexpr const char* total_role = "total";
 constexpr const char* tree_role = "tree";
 constexpr const char* score_role = "score";
@@ -44,6 +45,7 @@ Aggregation aggregation(Aggregate aggregate, ElementType type) {
 
 WalkTrees::WalkTrees(const Node& node)
     : NodeGenerator(node), target_count_(node.integer("targets")), depth_(node.integer("depth")),
+      leaves_(node.integer("leaves")), low_tests_(node.integer("low_tests")), tests_(node.integer("tests")),
       aggregate_(aggregate_of(node.string("aggregate_function"))),
       targets_of_(onnx2halide::targets_of(node.string("targets_of"))) {}
 
@@ -72,23 +74,100 @@ std::string WalkTrees::column(KernelSource& source, const std::string& column, c
     return text == number ? text : fmt::format("strict_float({})", text);
 }
 
+/// How the places of a tree get their values: leaves, tests of two leaves, other tests.
+std::vector<WalkTrees::Stage> WalkTrees::stages() const {
+    return {{"leaves", leaf_counts, leaves_}, {"low_tests", low_counts, low_tests_}, {"tests", test_counts, tests_}};
+}
+
+/// Names the answer to the test at a place, which it names, too.
+std::string WalkTrees::passes(KernelSource& source, const std::string& row, const std::string& place) const {
+    const std::string feature = source.local("feature"), passes = source.local("passes");
+    source.line(
+        fmt::format("Expr {} = {};", feature, index(source, source.read(input(features), {place}), column_count())));
+    source.line(fmt::format("Expr {} = strict_float({}({}, {}) < {});", passes, source.kept(output(0), columns_role),
+                            row, feature, source.read(input(thresholds), {place})));
+    return passes;
+}
+
+/// What a leaf says: its score, or where its scores are.
+std::string WalkTrees::score_of(KernelSource& source, const std::string& place) const {
+    if (has_input(score_rows)) return source.read(input(score_rows), {place});
+    return names_scores() ? place : source.read(input(weights), {place});
+}
+
 /// The place where each row's walk down each tree ends.
-void WalkTrees::define_leaf(KernelSource& source, const std::string& columns) const {
+void WalkTrees::define_leaf(KernelSource& source) const {
     const std::string leaf = source.func(output(0)->name + "_leaf"), row = source.vars(2)[0], tree = source.var("tree");
     source.keep(output(0), leaf_role, leaf);
     const std::string here = fmt::format("{}({}, {})", leaf, row, tree);
     source.line(fmt::format("{} = {};", here, source.read(input(roots), {tree})));
     if (depth_ == 0) return;
-    const std::string step = source.rdom("step", {depth_}), place = source.local("place"),
-                      feature = source.local("feature"), passes = source.local("passes");
+    const std::string step = source.rdom("step", {depth_}), place = source.local("place");
     source.keep(output(0), step_role, step);
     source.line(fmt::format("Expr {} = {};", place, index(source, here, in(children).shape[0])));
-    source.line(
-        fmt::format("Expr {} = {};", feature, index(source, source.read(input(features), {place}), column_count())));
-    source.line(fmt::format("Expr {} = strict_float({}({}, {}) < {});", passes, columns, feature, row,
-                            source.read(input(thresholds), {place})));
+    const std::string second = passes(source, row, place);
     source.line(fmt::format("{0} = select({1} < {2}, {3} + cast<int32_t>({4}), {0});", here, step,
-                            source.read(input(depths), {tree}), source.read(input(children), {place}), passes));
+                            source.read(input(depths), {tree}), source.read(input(children), {place}), second));
+}
+
+/// What each row scores that begins at a place of a tree, which are counted from its root: from the leaves up.
+void WalkTrees::define_values(KernelSource& source) const {
+    const std::string value = source.func(output(0)->name + "_value"), row = source.vars(2)[0],
+                      place = source.var("place"), tree = source.var("tree");
+    source.keep(output(0), value_role, value);
+    source.line(fmt::format("{}({}, {}, {}) = undef<{}>();", value, row, place, tree,
+                            names_scores() ? "int32_t" : KernelSource::compute_type(element())));
+    const Dim& places = in(children).shape[0];
+    const std::string root = source.read(input(roots), {tree});
+    const auto value_at = [&](const std::string& here) {
+        const std::string from_root =
+            index(source, fmt::format("{} - {}", here, root), leaves_ + 3 * low_tests_ + tests_);
+        return fmt::format("{}({}, {}, {})", value, row, from_root, tree);
+    };
+    std::string next = root;
+    const auto for_each = [&](const Stage& stage, const auto& value_of) {
+        if (stage.most == 0) return;
+        const std::string turn = source.rdom(stage.role, {stage.most}),
+                          count = source.read(input(stage.counts), {tree}), here = source.local("place");
+        source.keep(output(0), stage.role, turn);
+        source.line(fmt::format("{0}.where({0} < {1});", turn, count));
+        const std::string upward =
+            source.read(input(upwards), {index(source, fmt::format("{} + {}", next, turn), places)});
+        source.line(fmt::format("Expr {} = {};", here, index(source, upward, places)));
+        source.line(fmt::format("{} = {};", value_at(here), value_of(here)));
+        next += " + " + count;
+    };
+    const auto test_by = [&](const auto& value_of) {
+        return [&](const std::string& here) {
+            const std::string second = passes(source, row, here), first_child = source.local("child");
+            source.line(fmt::format("Expr {} = unsafe_promise_clamped({}, 0, {});", first_child,
+                                    source.read(input(children), {here}), source.dim(places - 2)));
+            return fmt::format("select({}, {}, {})", second, value_of(first_child + " + 1"), value_of(first_child));
+        };
+    };
+    const auto score_at = [&](const std::string& leaf) { return score_of(source, leaf); };
+    const std::vector<Stage> all = stages();
+    for_each(all[0], score_at);
+    for_each(all[1], test_by(score_at));
+    for_each(all[2], test_by(value_at));
+}
+
+/// What the leaf says at which a row ends in a tree.
+std::string WalkTrees::ended(KernelSource& source, const std::string& row, const std::string& tree) const {
+    const auto down = [&] {
+        const std::string leaf = source.local("leaf");
+        source.line(fmt::format("Expr {} = {};", leaf,
+                                index(source, fmt::format("{}({}, {})", source.kept(output(0), leaf_role), row, tree),
+                                      in(children).shape[0])));
+        return score_of(source, leaf);
+    };
+    const auto up = [&] { return fmt::format("{}({}, 0, {})", source.kept(output(0), value_role), row, tree); };
+    switch (way(source.target())) {
+    case Way::down: return down();
+    case Way::up: return up();
+    case Way::by_count: break;
+    }
+    return fmt::format("select({}, {}, {})", few_rows(source), down(), up());
 }
 
 std::string WalkTrees::total_at(const std::string& total, const std::string& row, const std::string& target) const {
@@ -102,30 +181,24 @@ void WalkTrees::define_total(KernelSource& source) const {
                       total = source.func(output(0)->name + "_total");
     source.keep(output(0), total_role, total);
     const Dim &trees = in(roots).shape[0], &width = in(weights).shape.back();
-    const bool has_rows = has_input(score_rows);
     const std::string t = source.rdom("t", walks_scores() ? std::vector<Dim>{width, trees} : std::vector<Dim>{trees});
     const std::string tree = KernelSource::axis(t, walks_scores() ? 1 : 0), number = KernelSource::axis(t, 0);
     source.keep(output(0), tree_role, tree);
     source.keep(output(0), score_role, number);
 
-    const std::string place = source.local("leaf");
-    source.line(fmt::format(
-        "Expr {} = {};", place,
-        index(source, fmt::format("{}({}, {})", source.kept(output(0), leaf_role), row, tree), in(children).shape[0])));
-    Coordinates score = {place};
-    if (has_rows)
-        score = {index(source, source.read(input(score_rows), {place}), in(weights).shape[0]),
-                 walks_scores() ? number : target};
-    std::string to = target;
-    if (has_input(targets))
-        to = index(source, source.read(input(targets), targets_of_ == Targets::of_tree ? Coordinates{tree} : score),
-                   target_count_);
+    std::string score = ended(source, row, tree), to = target;
+    Coordinates scored = {tree};
+    if (names_scores()) {
+        scored = {index(source, score, in(weights).shape[0])};
+        if (has_input(score_rows)) scored.push_back(walks_scores() ? number : target);
+        score = source.read(input(weights), scored);
+    }
+    if (has_input(targets)) to = index(source, source.read(input(targets), scored), target_count_);
     const Aggregation aggregation = onnx2halide::aggregation(aggregate_, element());
     const std::string sum = total_at(total, row, to);
     source.line(fmt::format("{} = {};", total_at(total, row, target), aggregation.neutral));
     source.line(fmt::format("{} = {};", sum,
-                            fmt::format(fmt::runtime(aggregation.formula), fmt::arg("a", sum),
-                                        fmt::arg("b", source.read(input(weights), score)))));
+                            fmt::format(fmt::runtime(aggregation.formula), fmt::arg("a", sum), fmt::arg("b", score))));
 }
 
 /// The total with what is done to it once.
@@ -145,19 +218,51 @@ void WalkTrees::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(2);
     const std::string columns = source.func(output(0)->name + "_columns"), number = source.var("column");
     source.keep(output(0), columns_role, columns);
-    source.line(fmt::format("{}({}, {}) = {};", columns, number, at[0], column(source, number, at[0])));
-    define_leaf(source, columns);
+    source.line(fmt::format("{}({}, {}) = {};", columns, at[0], number, column(source, number, at[0])));
+    const Way chosen = way(source.target());
+    if (chosen != Way::up) define_leaf(source);
+    if (chosen != Way::down) define_values(source);
     define_total(source);
     source.define(output(0), at, result(source));
 }
 
-/// Walks side by side, each of which waits for one read after another: as many as there are, at most two vectors.
-int WalkTrees::walks(const Target& target, const Dim& count) const {
-    const uint64_t most = 2 * target.lanes(element());
-    const auto number = count.constant();
-    return static_cast<int>(number ? std::min(most, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, *number))))
-                                   : most);
+/// So many rows are evaluated from the leaves up in no more time than they walk: a place takes all rows of a strip
+/// about as long as two steps take one row.
+int64_t WalkTrees::least_evaluated() const {
+    const int64_t places = *in(children).shape[0].constant(), steps = *in(roots).shape[0].constant() * depth_;
+    return 1 + 2 * places / std::max<int64_t>(1, steps);
 }
+
+WalkTrees::Way WalkTrees::way(const Target& target) const {
+    const int64_t least = least_evaluated();
+    const auto number = row_count().constant();
+    if (target.is_gpu() || least > std::min<int64_t>(number.value_or(least), evaluated_at_once(target)))
+        return Way::down;
+    return number ? Way::up : Way::by_count;
+}
+
+/// So many rows walk down one tree side by side. Each of them waits for one read after another.
+int WalkTrees::walks(const Target& target) const { return 2 * target.lanes(element()); }
+
+/// Fewer walk one after the other, each down several trees: else too many walks of the last ones were for nothing.
+int64_t WalkTrees::many_rows(const Target& target) const {
+    return way(target) == Way::down ? 2 * walks(target) : least_evaluated();
+}
+
+std::string WalkTrees::few_rows(KernelSource& source) const {
+    const int64_t many = many_rows(source.target());
+    return fmt::format("{} < {}", source.dim(row_count()), source.param("many_rows", static_cast<int>(many)));
+}
+
+/// As many as there are, at most so many vectors.
+int WalkTrees::side_by_side(const Target& target, const Dim& count, int vectors) const {
+    const int64_t most = int64_t{vectors} * target.lanes(element()),
+                  number = std::clamp<int64_t>(count.constant().value_or(most), 1, most);
+    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(number)));
+}
+
+/// What a place's vectors have in common, such as the reads of its test, takes a part of the time.
+int WalkTrees::evaluated_at_once(const Target& target) const { return side_by_side(target, row_count(), 4); }
 
 /// Schedules the total's update with its loops in this order, inside of those that go with every score.
 void WalkTrees::schedule_scores(KernelSource& source, const std::string& stage, std::vector<std::string> directives,
@@ -171,6 +276,14 @@ void WalkTrees::schedule_scores(KernelSource& source, const std::string& stage, 
     source.schedule(stage, directives);
 }
 
+/// Schedules the total's update in strips of so many rows, which end in each tree side by side.
+void WalkTrees::schedule_strips(KernelSource& source, const std::string& width) const {
+    const std::string row = source.vars(2)[0], strip = source.var("strip");
+    schedule_scores(source, source.kept(output(0), total_role) + ".update()",
+                    {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", row, strip, width)},
+                    {row, strip, source.kept(output(0), tree_role)});
+}
+
 /// Schedules the leaves' stages, in the version of this suffix: the walks' steps outside of their vectors.
 void WalkTrees::schedule_leaves(KernelSource& source, const std::string& version, const std::string& walk,
                                 const std::string& vector) const {
@@ -181,50 +294,58 @@ void WalkTrees::schedule_leaves(KernelSource& source, const std::string& version
     source.schedule(leaf + ".update()" + version, {steps, vector});
 }
 
-/// A single row walks down several trees side by side.
-void WalkTrees::schedule_one_row(KernelSource& source, const std::string& version) const {
+/// Each row walks down several trees side by side.
+void WalkTrees::schedule_trees_at_once(KernelSource& source, const std::string& version) const {
     const std::string row = source.vars(2)[0], strip = source.var("strip"), group = source.rvar("group"),
                       member = source.rvar("member"), tree = source.kept(output(0), tree_role),
-                      trees = source.param("trees", walks(source.target(), in(roots).shape[0]));
-    source.schedule("// A single row walks down several trees side by side.");
+                      trees = source.param("trees", side_by_side(source.target(), in(roots).shape[0], 2));
+    source.schedule("// A row of few walks down several trees side by side.");
     schedule_scores(source, source.kept(output(0), total_role) + ".update()" + version,
                     {fmt::format("split({0}, {1}, {0}, 1, TailStrategy::RoundUp)", row, strip),
                      fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", tree, group, member, trees)},
-                    {row, member, strip, group});
+                    {row, member, group, strip});
     const std::string walk = source.var("tree");
     schedule_leaves(source, version, walk, fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", walk, trees));
 }
 
 /// Several rows walk down each tree side by side.
-void WalkTrees::schedule_rows(KernelSource& source) const {
-    const std::string row = source.vars(2)[0], strip = source.var("strip"),
-                      update = source.kept(output(0), total_role) + ".update()",
-                      count = source.param("walks", walks(source.target(), row_count()));
-    const auto side_by_side = [&](const std::string& stage, const std::string& width) {
-        schedule_scores(source, stage,
-                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::RoundUp)", row, strip, width)},
-                        {row, strip, source.kept(output(0), tree_role)});
-    };
-    if (!row_count().constant()) {
-        source.schedule("// A few rows do not wait for as many more.");
-        side_by_side(fmt::format("{}.specialize({} < {})", update, source.dim(row_count()), count),
-                     std::to_string(std::max(1, source.target().lanes(element()) / 2)));
+void WalkTrees::schedule_rows_at_once(KernelSource& source) const {
+    schedule_strips(source, source.param("walks", walks(source.target())));
+    schedule_leaves(source, "", source.vars(2)[0], fmt::format("vectorize({})", source.vars(2)[0]));
+}
+
+/// Vectors of rows have a value at each place of a tree.
+void WalkTrees::schedule_values(KernelSource& source) const {
+    const std::string row = source.vars(2)[0], value = source.kept(output(0), value_role);
+    source.schedule("// Each place of a tree has its value for rows side by side.");
+    schedule_strips(source, source.param("evaluated_at_once", evaluated_at_once(source.target())));
+    source.schedule(
+        fmt::format("{}.compute_at({}, {});", value, source.kept(output(0), total_role), source.var("strip")));
+    int update = 0;
+    for (const Stage& stage : stages()) {
+        if (stage.most == 0) continue;
+        source.schedule(fmt::format("{}.update({})", value, update++),
+                        {fmt::format("reorder({}, {})", row, source.kept(output(0), stage.role)),
+                         fmt::format("vectorize({})", row)});
     }
-    side_by_side(update, count);
-    schedule_leaves(source, "", row, fmt::format("vectorize({})", row));
 }
 
 void WalkTrees::schedule_total(KernelSource& source, const std::string& place) const {
     const std::string total = source.kept(output(0), total_role);
     source.schedule(fmt::format("{}.{};", total, place));
-    source.schedule(
-        fmt::format("{}.compute_at({}, {});", source.kept(output(0), leaf_role), total, source.var("strip")));
     // Before the versions, which have what is said until then.
     if (targets_of_ == Targets::all)
         vectorise(source, {total + ".update()", {source.vars(2)[1]}, {target_count_}, element()}, true);
-    if (row_count().is(1)) return schedule_one_row(source, "");
-    if (!row_count().constant()) schedule_one_row(source, fmt::format(".specialize({} == 1)", source.dim(row_count())));
-    schedule_rows(source);
+    const Way chosen = way(source.target());
+    if (chosen != Way::up) {
+        source.schedule(
+            fmt::format("{}.compute_at({}, {});", source.kept(output(0), leaf_role), total, source.var("strip")));
+        if (row_count().constant().value_or(many_rows(source.target())) < many_rows(source.target()))
+            return schedule_trees_at_once(source, "");
+        if (!row_count().constant()) schedule_trees_at_once(source, fmt::format(".specialize({})", few_rows(source)));
+    }
+    if (chosen == Way::down) return schedule_rows_at_once(source);
+    schedule_values(source);
 }
 
 void WalkTrees::schedule(KernelSource& source) const {
@@ -247,7 +368,11 @@ void WalkTrees::schedule(KernelSource& source) const {
                       columns = source.kept(output(0), columns_role);
     schedule_total(source, place);
     source.schedule(fmt::format("{}.{};", columns, place));
-    vectorise(source, {columns, {source.var("column")}, {column_count()}, element()});
+    // The last task's rows may be any number.
+    if (way(source.target()) != Way::down) return vectorise(source, {columns, {row}, {row_count()}, element()}, true);
+    const std::string column = source.var("column");
+    source.schedule(fmt::format("{}.reorder_storage({}, {}).reorder({}, {});", columns, column, row, column, row));
+    vectorise(source, {columns, {column}, {column_count()}, element()});
 }
 
 }  // namespace onnx2halide

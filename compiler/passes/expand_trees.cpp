@@ -90,15 +90,24 @@ Value* walk(NodeReplacement& replacement, Value* rows, const TreeEnsemble& ensem
     integers(WalkTrees::children, tables.children, "children");
     integers(WalkTrees::roots, tables.roots, "roots");
     integers(WalkTrees::depths, tables.depths, "depths");
+    integers(WalkTrees::upwards, tables.upwards, "upwards");
+    integers(WalkTrees::leaf_counts, tables.leaf_counts, "leaf_counts");
+    integers(WalkTrees::low_counts, tables.low_counts, "low_counts");
+    integers(WalkTrees::test_counts, tables.test_counts, "test_counts");
     reals(WalkTrees::weights, tables.weights, "weights", tables.width);
     integers(WalkTrees::score_rows, tables.rows, "score_rows");
     integers(WalkTrees::targets, tables.targets, "targets",
              tables.targets_of == TreeTables::Targets::of_score ? tables.width : 1);
     reals(WalkTrees::base_values, ensemble.base_values, "base_values");
-    const int64_t depth = *std::max_element(tables.depths.begin(), tables.depths.end());
+    const auto most = [](const std::vector<int32_t>& of_trees) {
+        return int64_t{*std::max_element(of_trees.begin(), of_trees.end())};
+    };
     return replacement.add("WalkTrees", 1, inputs,
                            {{"targets", ensemble.targets},
-                            {"depth", depth},
+                            {"depth", most(tables.depths)},
+                            {"leaves", most(tables.leaf_counts)},
+                            {"low_tests", most(tables.low_counts)},
+                            {"tests", most(tables.test_counts)},
                             {"aggregate_function", name(ensemble.aggregate)},
                             {"targets_of", name(tables.targets_of)}},
                            "onnx2halide");

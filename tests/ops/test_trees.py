@@ -53,7 +53,7 @@ def test_counts(trees, depth):
     check(regressor(Forest(trees, depth)), *(rows(count) for count in (1, 7, 8, 9, 65, 1000)))
 
 
-@pytest.mark.parametrize("count", [0, 1, 4, 7, 8, 33, 100])
+@pytest.mark.parametrize("count", [0, 1, 4, 7, 8, 33, 65, 100])
 def test_fixed_rows(count):
     check(regressor(Forest(10, 5), rows=count), rows(count))
 

@@ -70,6 +70,40 @@ TEST_CASE("NaN passes a test where the branch says so, and differs from every nu
     CHECK_FALSE(passes(stump(Test::member, 0, {2, 1, 3}), NAN));
 }
 
+TEST_CASE("from the leaves up, children come before their tests") {
+    const auto at_zero = [](size_t if_true, size_t if_false) {
+        return TreeEnsemble::Node{TreeEnsemble::Branch{Test::below, 0, 0, {}, false, if_true, if_false}, {}};
+    };
+    const TreeEnsemble::Node leaf{{}, {{0, 1}}};
+    TreeEnsemble ensemble;
+    // A leaf; a test of two leaves; a test of a leaf and a test.
+    ensemble.nodes = {leaf, at_zero(2, 3), leaf, leaf, at_zero(5, 6), leaf, at_zero(7, 8), leaf, leaf};
+    ensemble.roots = {0, 1, 4};
+    ensemble.targets = 1;
+    const TreeTables tables = make_tree_tables(ensemble, false, true);
+    CHECK(tables.roots == std::vector<int32_t>{0, 1, 4});
+    CHECK(tables.leaf_counts == std::vector<int32_t>{1, 0, 1});
+    CHECK(tables.low_counts == std::vector<int32_t>{0, 1, 1});
+    CHECK(tables.test_counts == std::vector<int32_t>{0, 0, 1});
+    CHECK(tables.upwards == std::vector<int32_t>{0, 1, 2, 3, 6, 5, 4, 7, 8});
+}
+
+TEST_CASE("a test of several ways, too, comes behind its children") {
+    const TreeTables tables = make_tree_tables(stump(Test::member, 0, {1, 2, 3, 5}), false, true);
+    REQUIRE(tables.leaf_counts.size() == 1);
+    const int32_t leaves = tables.leaf_counts[0], tests = tables.low_counts[0] + tables.test_counts[0];
+    std::vector<bool> is_known(tables.children.size());
+    for (int32_t i = 0; i < leaves + tests; ++i) {
+        const int32_t place = tables.upwards[i], child = tables.children[place];
+        if (i >= leaves + tables.low_counts[0]) {
+            CHECK(is_known[child]);
+            CHECK(is_known[child + 1]);
+        }
+        is_known[place] = true;
+    }
+    CHECK(is_known[tables.roots[0]]);
+}
+
 TEST_CASE("children lie side by side, and leaves lead to themselves") {
     const TreeTables tables = make_tree_tables(stump(Test::below, 0.5), false, true);
     CHECK(tables.children == std::vector<int32_t>{1, 1, 2});
