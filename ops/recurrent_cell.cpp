@@ -10,9 +10,11 @@ namespace onnx2halide {
 
 namespace {
 
-std::string sum(const std::string& a, const std::string& b) { return fmt::format("strict_float({} + {})", a, b); }
+std::string sum(const std::string& a, const std::string& b) { return fmt::format("onnx::strict_add({}, {})", a, b); }
 
-std::string product(const std::string& a, const std::string& b) { return fmt::format("strict_float({} * {})", a, b); }
+std::string product(const std::string& a, const std::string& b) {
+    return fmt::format("onnx::strict_mul({}, {})", a, b);
+}
 
 }  // namespace
 

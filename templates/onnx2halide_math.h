@@ -59,15 +59,33 @@ inline Expr min(Expr a, Expr b) {
     return select(onnx::is_nan(a), a, onnx::is_nan(b), b, Halide::min(a, b));
 }
 
+// Halide's strict_float makes all strict that an expression consists of, so that LLVM joins none of its products and sums. Here it is one operation.
+
+inline Expr strict(Internal::Call::IntrinsicOp operation, Type type, Expr a, Expr b) {
+    return Internal::Call::make(type, operation, {a, b}, Internal::Call::PureIntrinsic);
+}
+
+inline Expr strict_add(Expr a, Expr b) {
+    return onnx::strict(Internal::Call::strict_add, a.type(), a, b);
+}
+
+inline Expr strict_mul(Expr a, Expr b) {
+    return onnx::strict(Internal::Call::strict_mul, a.type(), a, b);
+}
+
+inline Expr strict_less(Expr a, Expr b) {
+    return onnx::strict(Internal::Call::strict_lt, Bool(), a, b);
+}
+
 // The larger of x and a bound that is a number; NaN where x is. In this order of operands a processor's maximum is what the selection says, and Halide,
 // whose own max may turn them round, leaves it as it is.
 inline Expr at_least(Expr x, Expr bound) {
-    return x.type().is_float() ? strict_float(select(x < bound, bound, x)) : Halide::max(x, bound);
+    return x.type().is_float() ? select(onnx::strict_less(x, bound), bound, x) : Halide::max(x, bound);
 }
 
 // The smaller of x and a bound that is a number; NaN where x is.
 inline Expr at_most(Expr x, Expr bound) {
-    return x.type().is_float() ? strict_float(select(bound < x, bound, x)) : Halide::min(x, bound);
+    return x.type().is_float() ? select(onnx::strict_less(bound, x), bound, x) : Halide::min(x, bound);
 }
 
 // `highest` where the interval is empty.

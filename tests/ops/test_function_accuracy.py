@@ -1,5 +1,7 @@
 """Functions that approximate in float32, against numpy in double, in units in the last place."""
 
+import math
+
 import numpy as np
 import onnx
 import onnx2halide
@@ -10,10 +12,10 @@ ANGLES = {"Sin": np.sin, "Cos": np.cos, "Tan": np.tan}
 COUNT = 4099  # fills no whole vectors
 
 
-def compiled(operator: str) -> onnx2halide.Model:
+def compiled(operator: str, **attributes) -> onnx2halide.Model:
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [COUNT]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], operator, ports[:1], ports[1:])
-    return onnx2halide.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+    graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"], **attributes)], operator, ports[:1], ports[1:])
+    return onnx2halide.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
 
 
 def most_units(model: onnx2halide.Model, function, lowest: float, highest: float) -> float:
@@ -70,3 +72,23 @@ def test_no_angles(angle):
     assert (got[6:] == expected(0)).all()
     if expected is not np.tan:
         assert np.abs(got[3:]).max() <= 1
+
+
+def normal_share(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def tanh_share(x: float) -> float:
+    return (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+
+@pytest.mark.parametrize("approximate, share", [("none", normal_share), ("tanh", tanh_share)])
+def test_gelu(approximate, share):
+    """What x is multiplied by, also where it is all but 0 or 1."""
+    model = compiled("Gelu", approximate=approximate)
+    x = np.random.default_rng(0).uniform(-8, 8, COUNT).astype(np.float32)
+    (got,) = model.run([x])
+    assert np.abs(got / x.astype(np.float64) - [share(number) for number in x.tolist()]).max() < 5e-7
+    x[:6] = [np.nan, np.inf, 3e38, -3e38, -6, 0]
+    (got,) = model.run([x])
+    assert np.isnan(got[0]) and np.isinf(got[1]) and np.isclose(got[2], 3e38) and (got[3:6] == 0).all()
