@@ -128,6 +128,16 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
         fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], source.lanes(loops.element, lanes), tail));
 }
 
+Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size) {
+    const std::string x = loops.vars[0], block = source.var(x + "_block"), inner = source.var(x + "_in");
+    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x, block,
+                                inner, size, inner));
+    Loops blocks = loops;
+    blocks.vars[0] = block;
+    blocks.extents[0] = ceil_div(blocks.extents[0], size);
+    return blocks;
+}
+
 const Node* view_of(const Value* value) {
     return value && value->producer && make_generator(*value->producer)->is_view() ? value->producer : nullptr;
 }

@@ -140,6 +140,10 @@ public:
     /// Whether input `i` is read as it lies, at no cost, whatever layout the node wants for its tensors.
     virtual bool reads_as_it_lies(size_t, const Target&) const { return false; }
 
+    /// Whether output 0 is written in any layout at about the same cost, so that the one of its reader needs no further
+    /// step. Asked after its inputs' layouts are set.
+    virtual bool writes_any_layout() const { return false; }
+
     /// Of a node that only moves elements: output 0's axes in the order in which input 0 has them in memory, innermost
     /// first. In this layout the output is a view, or a copy that reads and writes memory in nearly the same order.
     /// Nothing where there is no such order.
@@ -201,6 +205,9 @@ Loops turning_loops(const Loops& loops);
 /// Vectorises the innermost of a Func's loops and runs the outermost in parallel where there is enough to do; on a GPU
 /// makes blocks of them. Loops of one turn do not count.
 void schedule_loops(KernelSource& source, const Loops& loops);
+/// Takes the innermost loop in blocks of so many turns, which come from different places: the loop of the blocks is
+/// then the innermost, and the turns of one are unrolled.
+Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size);
 /// Vectorises the innermost loop where it fills a vector or is as long as a smaller one. An update's loop may be a
 /// reduction's, which is never rounded up.
 void vectorise(KernelSource& source, const Loops& loops, bool is_update = false);

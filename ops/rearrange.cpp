@@ -10,14 +10,12 @@ namespace onnx2halide {
 
 namespace {
 
-/// Takes the innermost loop in blocks of so many turns, which come from different places.
-Loops split_blocks(KernelSource& source, Loops loops, int64_t size) {
-    const std::string x = loops.vars[0], block = source.var(x + "_block"), inner = source.var(x + "_in");
-    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x, block,
-                                inner, size, inner));
-    loops.vars[0] = block;
-    loops.extents[0] = ceil_div(loops.extents[0], size);
-    return loops;
+/// Whether pixels of so few channels are made of groups of channels that the layout of the result hardly matters:
+/// either way elements are read that lie apart.
+bool has_few_channels(const TensorType& image) {
+    constexpr int64_t most = 8;
+    const auto channels = image.shape[1].constant();
+    return channels && *channels <= most;
 }
 
 /// DepthToSpace and SpaceToDepth, whose blocks of pixels are groups of channels on the other side.
@@ -55,6 +53,8 @@ public:
         return {TensorType(in(0).element, {shape()[0], divided(shape()[1], size_ * size_, "the number of channels"),
                                            shape()[2] * size_, shape()[3] * size_})};
     }
+
+    bool writes_any_layout() const override { return has_few_channels(out(0)); }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(4);
@@ -95,6 +95,8 @@ public:
         }
         return {TensorType(in(0).element, std::move(shape))};
     }
+
+    bool writes_any_layout() const override { return has_few_channels(out(0)); }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());

@@ -133,10 +133,18 @@ void ReshapeNode::schedule(KernelSource& source) const {
     const auto stretches = interleaved();
     const Loops loops = turning_loops(source.output_loops());
     if (source.target().is_gpu() || source.output_count() != 1) return MovementNode::schedule(source);
-    if (const auto width = width_within_runs(source.target().lanes(loops.element))) {
-        source.schedule(loops.func, {fmt::format("vectorize({}, {}, {})", loops.vars[0], *width,
-                                                 tail_strategy(loops.extents[0], *width, false))});
-        return parallelise(source, loops);
+    if (const auto runs = joined_runs(); runs && runs->length % source.target().lanes(loops.element) != 0) {
+        constexpr int64_t least = 4;
+        const int64_t both = std::gcd(runs->length, runs->whole),
+                      width = std::min<int64_t>(both & -both, source.target().lanes(loops.element));
+        if (width >= least) {
+            source.schedule(loops.func, {fmt::format("vectorize({}, {}, {})", loops.vars[0], width,
+                                                     tail_strategy(loops.extents[0], static_cast<int>(width), false))});
+            return parallelise(source, loops);
+        }
+        // The elements at one place of many runs make a vector.
+        if (runs->length > 2 && both == runs->length)
+            return schedule_loops(source, split_blocks(source, loops, runs->length));
     }
     if (!stretches) return MovementNode::schedule(source);
     const std::string &c = loops.vars[0], from = source.var(c + "_from"), place = source.var(c + "_place"),
@@ -157,19 +165,16 @@ void ReshapeNode::schedule(KernelSource& source) const {
     parallelise(source, tiled, 2);
 }
 
-std::optional<int> ReshapeNode::width_within_runs(int lanes) const {
-    constexpr int64_t least = 4;
+std::optional<ReshapeNode::Runs> ReshapeNode::joined_runs() const {
     const auto read = in(0).innermost_axis(), written = out(0).innermost_axis();
     for (const Segment& segment : segments(in(0).shape, out(0).shape)) {
         const bool joins_runs =
             segment.in.size() > 1 && segment.in.back() == read && !segment.out.empty() && segment.out.back() == written;
         if (!joins_runs) continue;
         const auto run = in(0).shape[*read].constant(), whole = out(0).shape[*written].constant();
-        if (!run || !whole || *whole <= *run || *run % lanes == 0) return {};
-        const int64_t both = std::gcd(*run, *whole), width = std::min<int64_t>(both & -both, lanes);
-        return width >= least ? std::optional(static_cast<int>(width)) : std::nullopt;
+        return run && whole && *whole > *run ? std::optional(Runs{*run, *whole}) : std::nullopt;
     }
-    return {};
+    return std::nullopt;
 }
 
 std::optional<int64_t> ReshapeNode::interleaved() const {

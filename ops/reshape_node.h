@@ -25,7 +25,7 @@ public:
     void algorithm(KernelSource& source) const override;
     /// Where the output's innermost axis takes turns through several stretches of memory, as a shuffle of channels
     /// does, each is read in vectors and these are interleaved in registers. Where it joins short runs, as of an
-    /// attention's heads, vectors end where runs do.
+    /// attention's heads, vectors end where runs do, or go across them, as for the pixels that channels become.
     void schedule(KernelSource& source) const override;
 
 protected:
@@ -35,9 +35,11 @@ private:
     /// How many stretches of memory the output's innermost axis goes through in turns; nothing where it goes along one,
     /// or through many.
     std::optional<int64_t> interleaved() const;
-    /// The elements of vectors that fit into the input's runs, of which the output's innermost axis has several;
-    /// nothing where vectors of so many lanes do, or none of several.
-    std::optional<int> width_within_runs(int lanes) const;
+    /// Runs of the input in memory of which the output's innermost axis joins several; nothing where it does not.
+    struct Runs {
+        int64_t length, whole;  // elements of a run, and of the output's axis
+    };
+    std::optional<Runs> joined_runs() const;
 };
 
 }  // namespace onnx2halide

@@ -122,6 +122,10 @@ private:
 
     Value* in_layout(Value* value, const Layout& layout, const Node* before) {
         if (value->type->layout == layout) return value;
+        if (is_read_once(value) && value->producer && make_generator(*value->producer)->writes_any_layout()) {
+            value->type->layout = layout;
+            return value;
+        }
         const auto [place, is_new] = converted_.try_emplace({value, layout}, nullptr);
         if (is_new) {
             NewNode relayout{"Relayout",
@@ -135,6 +139,12 @@ private:
             place->second->type->layout = layout;
         }
         return place->second;
+    }
+
+    bool is_read_once(const Value* value) const {
+        return static_cast<int64_t>(value->consumers.size()) +
+                   std::count(graph_.outputs.begin(), graph_.outputs.end(), value) ==
+               1;
     }
 
     static size_t rank(const Value* value) { return value ? value->checked_type().rank() : 0; }

@@ -56,6 +56,27 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "c_row_major = Relayout(c)\n"
          "output c_row_major\n"
          "moved: c"},
+        {"pixels of few channels are made in the order of their only reader", R"(
+            x = input float32[1,3,8,8]
+            w = constant float32[8,3,3,3]
+            c = Conv(x, w)
+            d = DepthToSpace(c) blocksize=2
+            output d)",
+         "c = PackedConv(x, w_packed)\n"
+         "d = DepthToSpace(c)\n"
+         "output d\n"
+         "moved: c"},
+        {"and follow their input's where there are several", R"(
+            x = input float32[1,3,8,8]
+            w = constant float32[8,3,3,3]
+            c = Conv(x, w)
+            d = DepthToSpace(c) blocksize=2
+            output d, d)",
+         "c = PackedConv(x, w_packed)\n"
+         "d = DepthToSpace(c)\n"
+         "d_row_major = Relayout(d)\n"
+         "output d_row_major, d_row_major\n"
+         "moved: c d"},
         {"a relayout is made once for all who need it", R"(
             x = input float32[1,5,8,8]
             w = constant float32[4,5,1,1]
