@@ -182,6 +182,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             trim_kernels(each);
             fuse_batch_normalization(each);
             fuse_standardisation(each);
+            fuse_activations(each);
             split_phases(each, target, conv_policy);
             sum_bytes(each, target);
             pack_weights(each, target, conv_policy);

@@ -11,12 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-bool is_number(const Value* value, double number) {
-    if (!is_literal(value)) return false;
-    if (!value->known->reals.empty()) return value->known->reals[0] == number;
-    const auto integer = value->known->integers[0].constant();
-    return integer && static_cast<double>(*integer) == number;
-}
+bool is_number(const Value* value, double number) { return number_of(value) == number; }
 
 /// Whether exactly these nodes read a value.
 bool is_read_by(const Graph& graph, const Value* value, const std::vector<const Node*>& nodes) {

@@ -55,6 +55,9 @@ void fuse_batch_normalization(Graph& graph);
 /// layer and RMS normalisations of exporters that write them out.
 void fuse_standardisation(Graph& graph);
 
+/// Makes one node of an activation that is written out: of Gelu in both its forms, Mish and HardSwish.
+void fuse_activations(Graph& graph);
+
 /// Makes of a ConvTranspose with constant weights a Conv over its input's grid, with a channel for each phase of the
 /// output's elements between the grid's, and a copy that puts the phases into their places. Phases that read fewer
 /// elements than others have weights of zero or, where that is faster, convolutions of their own.

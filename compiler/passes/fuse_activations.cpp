@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <optional>
+#include <vector>
+
+#include "compiler/passes/match.h"
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Whether a number that a model computes with in `type` stands for another: 1.4140625 is the float16 of the square
+/// root of 2. A product of two numbers is rounded twice.
+bool is_about(double number, double meant, ElementType type) {
+    const double precision = type == ElementType::bfloat16 ? 8e-3 : type == ElementType::float16 ? 1e-3 : 1e-6;
+    return std::abs(number - meant) <= precision * std::abs(meant);
+}
+
+/// Factors that are no numbers, and the product of those that are, divisors among them.
+struct Product {
+    double number = 1;
+    std::vector<Value*> factors;
+
+    bool is_of(std::vector<Value*> others) const {
+        return std::is_permutation(factors.begin(), factors.end(), others.begin(), others.end());
+    }
+};
+
+Product made_by(const Graph& graph, const Node& node);
+
+/// Nodes whose product somebody else reads, too, are not taken apart.
+Product product(const Graph& graph, Value* value) {
+    if (const auto number = number_of(value)) return {*number, {}};
+    const Node* node = sole_producer(graph, value);
+    return node ? made_by(graph, *node) : Product{1, {value}};
+}
+
+/// What the node's result is the product of: of nothing else where it neither multiplies nor divides by a number.
+Product made_by(const Graph& graph, const Node& node) {
+    const double second = node.inputs.size() == 2 ? number_of(node.inputs[1]).value_or(0) : 0;
+    if (is_operator(node, "Pow") && (second == 2 || second == 3))
+        return {1, std::vector<Value*>(static_cast<size_t>(second), node.inputs[0])};
+    if (is_operator(node, "Div") && second != 0) {
+        Product result = product(graph, node.inputs[0]);
+        result.number /= second;
+        return result;
+    }
+    if (!is_operator(node, "Mul")) return {1, {node.outputs[0]}};
+    Product result = product(graph, node.inputs[0]);
+    const Product more = product(graph, node.inputs[1]);
+    result.number *= more.number;
+    result.factors.insert(result.factors.end(), more.factors.begin(), more.factors.end());
+    return result;
+}
+
+/// An activation of a value, which a graph has in parts.
+class Activation {
+public:
+    /// Of what a node makes, which is `x` times something that depends on x.
+    Activation(const Graph& graph, const Node& node, Value* x)
+        : graph_(graph), product_(made_by(graph, node)), x_(x), type_(node.outputs[0]->checked_type().element) {}
+
+    /// The node that computes the same; nothing where there is none.
+    std::optional<NewNode> found() const {
+        if (product_.factors.size() != 2 || !product_.is_of({x_, other()})) return std::nullopt;
+        if (is(product_.number, 0.5) && is_one_and_erf(other())) return NewNode{"Gelu", 20, {}};
+        if (is(product_.number, 0.5) && is_one_and_tanh(other()))
+            return NewNode{"Gelu", 20, {}, {{"approximate", std::string("tanh")}}};
+        if (is(product_.number, 1) && is_tanh_of_softplus(other())) return NewNode{"Mish", 18, {}};
+        if (is(product_.number, 1.0 / 6) && is_clipped_sum(other())) return NewNode{"HardSwish", 14, {}};
+        return std::nullopt;
+    }
+
+private:
+    Value* other() const { return product_.factors[product_.factors[0] == x_ ? 1 : 0]; }
+    bool is(double number, double meant) const { return is_about(number, meant, type_); }
+
+    const Node* made_by_one(const Value* value, std::string_view type) const {
+        const Node* node = sole_producer(graph_, value);
+        return node && is_operator(*node, type) ? node : nullptr;
+    }
+
+    /// What is added to a number, or to x where `number` is none.
+    Value* added_to(const Value* sum, std::optional<double> number) const {
+        const Node* add = made_by_one(sum, "Add");
+        if (!add) return nullptr;
+        for (const size_t i : {0, 1}) {
+            const auto own = number_of(add->inputs[i]);
+            if (number ? own && is(*own, *number) : add->inputs[i] == x_) return add->inputs[1 - i];
+        }
+        return nullptr;
+    }
+
+    /// 1 + erf(x / sqrt(2))
+    bool is_one_and_erf(const Value* value) const {
+        Value* added = added_to(value, 1);
+        const Node* erf = added ? made_by_one(added, "Erf") : nullptr;
+        if (!erf) return false;
+        const Product of = product(graph_, erf->inputs[0]);
+        return is(of.number, 1 / std::numbers::sqrt2) && of.is_of({x_});
+    }
+
+    /// 1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)), also with x multiplied by what is in brackets.
+    bool is_one_and_tanh(const Value* value) const {
+        Value* added = added_to(value, 1);
+        const Node* tanh = added ? made_by_one(added, "Tanh") : nullptr;
+        if (!tanh) return false;
+        const Product of = product(graph_, tanh->inputs[0]);
+        if (!is(of.number, std::sqrt(2 / std::numbers::pi)) || of.factors.empty() || of.factors.size() > 2)
+            return false;
+        const bool is_multiplied = of.factors.size() == 2;
+        if (is_multiplied && of.factors[0] != x_ && of.factors[1] != x_) return false;
+        Value* sum = of.factors[is_multiplied && of.factors[0] == x_ ? 1 : 0];
+        Value* power = is_multiplied ? added_to(sum, 1) : added_to(sum, std::nullopt);
+        if (!power) return false;
+        const Product cubic = product(graph_, power);
+        return is(cubic.number, 0.044715) && cubic.is_of(std::vector<Value*>(is_multiplied ? 2 : 3, x_));
+    }
+
+    /// tanh(log(1 + exp(x)))
+    bool is_tanh_of_softplus(const Value* value) const {
+        const Node* tanh = made_by_one(value, "Tanh");
+        const Node* softplus = tanh ? made_by_one(tanh->inputs[0], "Softplus") : nullptr;
+        return softplus && softplus->inputs[0] == x_;
+    }
+
+    /// x + 3 within 0 and 6
+    bool is_clipped_sum(const Value* value) const {
+        const Node* clip = made_by_one(value, "Clip");
+        if (!clip || added_to(clip->inputs[0], 3) != x_) return false;
+        const auto bound = [&](size_t i, const char* attribute, float fallback) -> std::optional<double> {
+            if (!clip->has_input(i)) return clip->real(attribute, fallback);
+            return number_of(clip->inputs[i]);
+        };
+        constexpr float largest = std::numeric_limits<float>::max();
+        return bound(1, "min", -largest) == 0.0 && bound(2, "max", largest) == 6.0;
+    }
+
+    const Graph& graph_;
+    const Product product_;
+    Value* const x_;
+    const ElementType type_;
+};
+
+/// The activation that a node ends, of one of the values that it multiplies.
+std::optional<NewNode> activation_by(const Graph& graph, const Node& node) {
+    if (!is_operator(node, "Mul") && !is_operator(node, "Div")) return std::nullopt;
+    const TensorType& type = node.outputs[0]->checked_type();
+    if (!is_float(type.element) || type.element == ElementType::float64) return std::nullopt;
+    for (Value* x : made_by(graph, node).factors) {
+        auto found = x->checked_type() == type ? Activation(graph, node, x).found() : std::nullopt;
+        if (!found) continue;
+        found->inputs = {x};
+        return found;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+void fuse_activations(Graph& graph) {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+    bool is_fused = false;
+    for (Node* node : nodes) {
+        const auto fused = activation_by(graph, *node);
+        if (!fused) continue;
+        graph.replace_uses(node->outputs[0], add_node(graph, *fused, node->name, node));
+        is_fused = true;
+    }
+    if (is_fused) prune(graph);
+}
+
+}  // namespace onnx2halide

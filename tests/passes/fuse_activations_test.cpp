@@ -1,0 +1,82 @@
+#include <catch2/catch.hpp>
+
+#include "compiler/passes/passes.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// The graph that the pass makes of nodes that end in `y`, and how its last one approximates.
+std::string fused(const std::string& nodes, const std::string& type = "float32") {
+    std::string text = R"(
+        x = input T[2,5]
+        z = input T[2,5]
+        half = constant T[] 0.5
+        one = constant T[1] 1
+        two = constant T[] 2
+        three = constant T[] 3
+        six = constant T[] 6
+        zero = constant T[] 0
+        root = constant T[] 1.41421356
+        inverse_root = constant T[] 0.70710678
+        share = constant T[] 0.044715
+        scale = constant T[] 0.79788456
+        )" + nodes + "\noutput y";
+    for (size_t at; (at = text.find(" T[")) != std::string::npos;) text.replace(at + 1, 1, type);
+    const auto graph = parse_graph(text);
+    fuse_activations(*graph);
+    return graph_text(*graph) + graph->outputs[0]->producer->string("approximate", "");
+}
+
+const std::string gelu = "y_2 = Gelu(x)\noutput y_2\n", by_tanh = gelu + "tanh";
+
+}  // namespace
+
+TEST_CASE("a Gelu that is written out is one node") {
+    const std::string erf = "d = Div(x, root)\ne = Erf(d)\ns = Add(e, one)\n";
+    CHECK(fused(erf + "p = Mul(x, s)\ny = Mul(p, half)") == gelu);
+    CHECK(fused(erf + "p = Mul(half, x)\ny = Mul(p, s)") == gelu);
+    CHECK(fused(erf + "p = Mul(s, half)\ny = Mul(x, p)") == gelu);
+    CHECK(fused(erf + "p = Mul(x, s)\ny = Div(p, two)") == gelu);
+    CHECK(fused("d = Mul(inverse_root, x)\ne = Erf(d)\ns = Add(one, e)\np = Mul(x, s)\ny = Mul(p, half)") == gelu);
+}
+
+TEST_CASE("so is one by the hyperbolic tangent") {
+    const std::string end = "t = Tanh(a)\ns = Add(t, one)\np = Mul(x, half)\ny = Mul(p, s)";
+    CHECK(fused("c = Pow(x, three)\nm = Mul(c, share)\nb = Add(x, m)\na = Mul(b, scale)\n" + end) == by_tanh);
+    CHECK(fused("q = Mul(x, x)\nc = Mul(q, x)\nm = Mul(share, c)\nb = Add(m, x)\na = Mul(scale, b)\n" + end) ==
+          by_tanh);
+    CHECK(fused("q = Pow(x, two)\nm = Mul(q, share)\nb = Add(m, one)\nr = Mul(x, scale)\na = Mul(r, b)\n" + end) ==
+          by_tanh);
+}
+
+TEST_CASE("so are Mish and HardSwish") {
+    CHECK(fused("s = Softplus(x)\nt = Tanh(s)\ny = Mul(x, t)") == "y_2 = Mish(x)\noutput y_2\n");
+    CHECK(fused("a = Add(x, three)\nc = Clip(a, zero, six)\nm = Mul(x, c)\ny = Div(m, six)") ==
+          "y_2 = HardSwish(x)\noutput y_2\n");
+    CHECK(fused("a = Add(three, x)\nc = Clip-6(a) min=0.0 max=6.0\nd = Div(c, six)\ny = Mul(d, x)") ==
+          "y_2 = HardSwish(x)\noutput y_2\n");
+}
+
+TEST_CASE("what is something else stays") {
+    const std::string erf = "d = Div(x, root)\ne = Erf(d)\ns = Add(e, one)\n";
+    for (const std::string& nodes : std::vector<std::string>{
+             erf + "p = Mul(z, s)\ny = Mul(p, half)",                                          // of another value
+             erf + "y = Mul(x, s)",                                                            // twice as much
+             "d = Div(x, two)\ne = Erf(d)\ns = Add(e, one)\np = Mul(x, s)\ny = Mul(p, half)",  // of another width
+             erf + "q = Mul(x, x)\np = Mul(q, s)\ny = Mul(p, half)",                           // once more times x
+             ("a = Add(x, three)\nc = Clip(a, zero, three)\nm = Mul(x, c)\ny = Div(m, six)"),
+             ("s = Softplus(z)\nt = Tanh(s)\ny = Mul(x, t)"),
+         }) {
+        const std::string result = fused(nodes);
+        CAPTURE(result);
+        CHECK((result.find("Gelu") == std::string::npos && result.find("Mish") == std::string::npos &&
+               result.find("HardSwish") == std::string::npos));
+    }
+    // In double the number is not the one that Gelu has.
+    CHECK(fused(erf + "p = Mul(x, s)\ny = Mul(p, half)", "float64").find("Gelu") == std::string::npos);
+    CHECK(fused(erf + "p = Mul(x, s)\nq = Mul(p, half)\ny = Add(q, s)").find("Gelu") == std::string::npos);
+}
+
+}  // namespace onnx2halide
