@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "compiler/graph/box_type.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -15,6 +17,9 @@ constexpr int64_t most_times = 5;
 bool contains(const std::vector<Value*>& values, const Value* value) {
     return std::find(values.begin(), values.end(), value) != values.end();
 }
+
+/// The type of a tensor's elements, or of those of an optional one.
+ElementType item_of(const TensorType& type) { return type.box ? type.box->item.element : type.element; }
 
 /// The nodes that read what this one makes, and those that read theirs, in the graph's order.
 std::vector<Node*> followers(const Graph& graph, const Node& node) {
@@ -74,19 +79,76 @@ std::shared_ptr<Graph> extended(const Graph& original, const Node& node, const s
     return branch;
 }
 
+/// Makes optional values, which are there, of these outputs of a branch: in their places or, where something else reads
+/// them too, behind the others.
+std::shared_ptr<Graph> with_boxes(const Graph& original, const std::vector<size_t>& outputs,
+                                  const std::set<size_t>& kept) {
+    std::shared_ptr<Graph> branch = clone(original);
+    for (const size_t i : outputs) {
+        Value* result = branch->outputs.at(i);
+        Node optional;
+        optional.op_type = "Optional";
+        optional.version = 15;
+        optional.inputs = {result};
+        optional.outputs = {branch->new_value(result->name + "_optional")};
+        optional.name = optional.outputs[0]->name;
+        Value* box = branch->add(std::move(optional))->outputs[0];
+        if (kept.contains(i)) {
+            branch->outputs.push_back(box);
+            branch->output_names.push_back(box->name);
+        } else {
+            branch->outputs[i] = box;
+        }
+    }
+    return branch;
+}
+
 }  // namespace
 
 bool has_two_ranks(const Node& node, size_t output) {
     const TensorType &a = node.graph("then_branch").outputs.at(output)->checked_type(),
                      &b = node.graph("else_branch").outputs.at(output)->checked_type();
-    return node.outputs[output] && !a.box && !b.box && a.element == b.element && a.rank() != b.rank();
+    if (!node.outputs[output]) return false;
+    if (item_of(a) != item_of(b)) return false;
+    if (!a.box && !b.box) return a.rank() != b.rank();
+    return (!a.box && is_optional(b)) || (is_optional(a) && !b.box);
+}
+
+bool return_optional(Graph& graph, const Node& node, const Branches& branches) {
+    std::vector<size_t> returned;
+    std::set<size_t> read;
+    Node whole;
+    whole.name = node.name;
+    whole.op_type = node.op_type;
+    whole.version = node.version;
+    whole.index = node.index;
+    whole.inputs = node.inputs;
+    whole.outputs = node.outputs;
+    whole.attributes = node.attributes;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        Value* output = node.outputs[i];
+        if (!output || !graph.is_output(output) || !has_two_ranks(node, i)) continue;
+        Value* box = graph.new_value(output->name + "_optional");
+        std::replace(graph.outputs.begin(), graph.outputs.end(), output, box);
+        returned.push_back(i);
+        if (output->consumers.empty()) {
+            whole.outputs[i] = box;
+        } else {
+            whole.outputs.push_back(box);
+            read.insert(i);
+        }
+    }
+    if (returned.empty()) return false;
+    whole.attributes["then_branch"] = with_boxes(*branches.then_branch, returned, read);
+    whole.attributes["else_branch"] = with_boxes(*branches.else_branch, returned, read);
+    graph.add(std::move(whole), graph.after(&node));
+    return true;
 }
 
 bool take_in_what_follows(Graph& graph, Node& node, const Branches& branches) {
     std::vector<Value*> results;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!node.outputs[i] || !graph.is_output(node.outputs[i])) continue;
-        if (has_two_ranks(node, i)) return false;
         results.push_back(node.outputs[i]);
     }
     const int64_t taken = node.integer(times, 0);

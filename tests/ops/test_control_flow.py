@@ -147,6 +147,30 @@ def test_control_flow(name):
             assert not distance.exceeds(1e-6), (output, distance.text())
 
 
+TWO_RANKS = "If (k) <then_branch = a () => (float[n] z, float[n] v) { z = Neg (x) v = Abs (x) }, else_branch = b () => (float[1,n] z, float[n] v) { o = Constant <value_ints = [0]> () z = Unsqueeze (x, o) v = Exp (x) }>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"g (float[n] x, bool k, bool l) => (y) {{ y, w = {TWO_RANKS} }}",
+        f"g (float[n] x, bool k, bool l) => (y, float[m] s, t) {{ y, t = {TWO_RANKS} f = Constant <value_ints = [-1]> () r = Exp (y) s = Reshape (r, f) }}",
+        f"g (float[n] x, bool k, bool l) => (s) {{ y, t = {TWO_RANKS} s = Mul (y, t) }}",
+        f"g (float[n] x, bool k, bool l) => (y) {{ y = If (l) <then_branch = c () => (u) {{ u, w = {TWO_RANKS} }}, else_branch = d () => (float[n] u) {{ u = Tanh (x) }}> }}",
+    ],
+    ids=["alone", "read, too", "after others", "in a branch"],
+)
+def test_results_of_two_ranks(text):
+    """A model's result may have another rank in one branch than in the other."""
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}')
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for first, second in ((True, True), (False, True), (True, False)):
+        inputs = {"x": random(4), "k": np.array(first), "l": np.array(second)}
+        for output, expected in reference.run(inputs).items():
+            found = compiled.run_by_name(inputs)[output]
+            assert found.shape == expected.shape and not difference(found, expected).exceeds(1e-6)
+
+
 def test_scan_of_nothing():
     text = "g (float[n] x) => (float[n] y) { y = Scan <num_scan_inputs = -1, body = b (float v) => (float w) { w = Neg (v) }> (x) }"
     with pytest.raises(onnx2halide.CompileError) as error:
