@@ -73,7 +73,7 @@ private:
     Reduction reduction() const {
         std::vector<bool> is_reduced(in(0).rank(), false);
         is_reduced[axis()] = true;
-        return {is_reduced, node_.integer("keepdims", 1) != 0};
+        return {is_reduced, node_.integer("keepdims", 1) == 1};
     }
 
     /// Whether `x`, which comes after `best`, takes its place.

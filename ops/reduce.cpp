@@ -204,7 +204,7 @@ std::vector<Value*> expand_reduction(Expansion& expansion) {
 
 template <typename T>
 std::unique_ptr<NodeGenerator> make_reduction(const Node& node) {
-    if (ReduceNode::has_open_axes(node) && node.integer("keepdims", 1) == 0)
+    if (ReduceNode::has_open_axes(node) && node.integer("keepdims", 1) != 1)
         return std::make_unique<EarlyComposite>(node, expand_reduction);
     return make<T>(node);
 }

@@ -31,7 +31,7 @@ Reduction ReduceNode::reduction() const {
     if (has_open_axes(node_)) return Reduction(flags(axes));
     std::vector<bool> is_reduced(in(0).rank(), axes.empty() && !is_noop);
     for (const Dim& axis : axes) is_reduced[normalised_axis(*axis.constant(), is_reduced.size())] = true;
-    return {is_reduced, node_.integer("keepdims", 1) != 0};
+    return {is_reduced, node_.integer("keepdims", 1) == 1};
 }
 
 std::vector<Dim> ReduceNode::domain() const {

@@ -27,7 +27,7 @@ struct Mean {
 };
 
 std::optional<Mean> mean_of(const Node* node) {
-    if (!node || !is_operator(*node, "ReduceMean") || node->integer("keepdims", 1) == 0) return std::nullopt;
+    if (!node || !is_operator(*node, "ReduceMean") || node->integer("keepdims", 1) != 1) return std::nullopt;
     std::vector<int64_t> axes = node->integers("axes", {});
     if (node->has_input(1)) {
         if (!node->inputs[1]->constant) return std::nullopt;

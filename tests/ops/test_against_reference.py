@@ -134,6 +134,9 @@ def reductions():
     for op in ("ArgMax", "ArgMin"):
         for axis in (0, 1, -1):
             yield Case(op, [x(3, 7, 17)], {"axis": axis, "keepdims": 0})
+    for keep in (2, -1):  # not 1
+        yield Case("ReduceSum", [x(3, 17), indices(1)], {"keepdims": keep}, engine=OnnxRuntime)
+        yield Case("ArgMax", [x(3, 17)], {"axis": 1, "keepdims": keep}, engine=OnnxRuntime)
     for axis in (0, 1, -1):
         yield Case("Softmax", [x(2, 9, 17)], {"axis": axis})
         yield Case("LogSoftmax", [x(2, 9, 17)], {"axis": axis})
