@@ -88,11 +88,15 @@ int write_tokens(onnx2halide_session* session, const Tokens& tokens, int is_mark
     for (size_t i = 0; i < count; ++i) {
         const onnx2halide_string text = onnx2halide_text_of(session, numbers[i]);
         rows[i] = tokens.of(Text(text.text, text.length));
-        if (is_marked) {
-            rows[i].insert(rows[i].begin(), "\x02");
-            rows[i].push_back("\x03");
-        }
         widest = std::max(widest, rows[i].size());
+    }
+    /* Where there are no tokens at all onnxruntime marks none. */
+    if (is_marked && widest > 0) {
+        widest += 2;
+        for (std::vector<Text>& row : rows) {
+            row.insert(row.begin(), "\x02");
+            row.push_back("\x03");
+        }
     }
     int64_t dims[ONNX2HALIDE_MAX_RANK];
     onnx2halide_get_dims(x, dims);

@@ -106,6 +106,12 @@ def test_tokenizer(attributes, shape, mark):
     check(model([node], {"x": (STRING, shape)}, {"y": (STRING, [*shape, None])}), {"x": x}, OnnxRuntime)
 
 
+@pytest.mark.parametrize("texts", [["", ""], [" ", ""], ["", "a b"], ["7"]], ids=str)
+def test_marks_where_no_text_has_tokens(texts):
+    node = helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", separators=[" ", "7"], mark=1, pad_value="#", mincharnum=1)
+    check(model([node], {"x": (STRING, [len(texts)])}, {"y": (STRING, [len(texts), None])}), {"x": np.array(texts, dtype=object)}, OnnxRuntime)
+
+
 def test_tokenizer_that_finds_nothing():
     texts = ["", ","]
     node = helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", tokenexp=r"\w+", mark=0, pad_value="", mincharnum=1)
