@@ -1,27 +1,37 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/composite.h"
 #include "ops/families.h"
+#include "ops/host_node.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// Det: the determinants of the matrices that the last two axes hold.
+/// Each row of a matrix makes two stages of a kernel.
+constexpr int64_t most_rows_of_kernel = 64;
+
+/// The determinants of input 0's matrices, which its last two axes hold.
+TensorType determinants(const TensorType& matrices) {
+    const std::vector<Dim>& shape = matrices.shape;
+    if (!is_float(matrices.element))
+        throw CompileError("input has type {}, expected floats", info(matrices.element).name);
+    if (shape.size() < 2 || prove_equal(shape.end()[-1], shape.end()[-2]) == Proof::no)
+        throw CompileError("input has shape {}, expected square matrices", shape_text(shape));
+    return TensorType(matrices.element, {shape.begin(), shape.end() - 2});
+}
+
+/// Det of small matrices: a kernel.
 class Determinant : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
 
-    std::vector<TensorType> infer() const override {
-        const std::vector<Dim>& shape = in(0).shape;
-        if (!is_float(in(0).element))
-            throw CompileError("input has type {}, expected floats", info(in(0).element).name);
-        if (shape.size() < 2 || prove_equal(shape.end()[-1], shape.end()[-2]) != Proof::yes)
-            throw CompileError("input has shape {}, expected square matrices", shape_text(shape));
-        const auto size = shape.back().constant();
-        if (!size || *size > largest)
-            throw CompileError("matrices have {} rows, expected a number up to {}", shape.back().text(), largest);
-        return {TensorType(in(0).element, {shape.begin(), shape.end() - 2})};
+    std::vector<TensorType> infer() const override { return {determinants(in(0))}; }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        check_extent(checks, 0, in(0).rank() - 2, in(0).shape.back());
+        return checks;
     }
 
     void algorithm(KernelSource& source) const override {
@@ -38,14 +48,40 @@ public:
     }
 
     Dim flops() const override { return in(0).elements() * in(0).shape.back(); }
-
-private:
-    /// Each row makes two stages.
-    static constexpr int64_t largest = 64;
 };
+
+/// Det of matrices that are large, or as large as a run says: runtime/determinant.c, in float64.
+class DeterminantOnHost : public HostNode {
+public:
+    using HostNode::HostNode;
+
+    std::vector<TensorType> infer() const override { return {determinants(in(0))}; }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        check_extent(checks, 0, in(0).rank() - 1, in(0).shape.end()[-2]);
+        return checks;
+    }
+    HostCall host_call() const override { return {"onnx2halide_determinant", {}}; }
+};
+
+std::vector<Value*> expand_narrow(Expansion& expansion) {
+    Value* x = expansion.input(0);
+    const auto cast = [&](const std::string& role, Value* value, ElementType type) {
+        return expansion.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
+    };
+    Value* wide = expansion.add("wide_determinants", {"Det", 22, {cast("wide", x, ElementType::float32)}});
+    return {cast("determinants", wide, x->checked_type().element)};
+}
+
+std::unique_ptr<NodeGenerator> make_determinant(const Node& node) {
+    const auto* type = node.has_input(0) && node.inputs[0]->type ? &*node.inputs[0]->type : nullptr;
+    const auto rows = type && type->rank() >= 2 ? type->shape.back().constant() : std::nullopt;
+    if (!type || type->rank() < 2 || (rows && *rows <= most_rows_of_kernel)) return make<Determinant>(node);
+    return is_narrow_float(type->element) ? make_composite<expand_narrow>(node) : make<DeterminantOnHost>(node);
+}
 
 }  // namespace
 
-std::vector<Operator> determinant_operators() { return {{"Det", 11, make<Determinant>}}; }
+std::vector<Operator> determinant_operators() { return {{"Det", 11, make_determinant}}; }
 
 }  // namespace onnx2halide

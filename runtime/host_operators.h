@@ -52,6 +52,10 @@ int onnx2halide_top_k_of_operand(onnx2halide_session* session, const char* node,
 int onnx2halide_couple_pairs(onnx2halide_session* session, const char* node, int64_t classes,
                              const halide_buffer_t* pairs, onnx2halide_result result);
 
+/* Det: the determinants of the matrices that the last two axes hold, of float or double. */
+int onnx2halide_determinant(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                            onnx2halide_result determinants);
+
 /* The extents, int64, of a tensor that gets axes of extent 1, or loses such axes. Axes count in the longer shape, and
  * from its end where they are negative. */
 int onnx2halide_insert_axes(onnx2halide_session* session, const char* node, const halide_buffer_t* shape,

@@ -136,10 +136,26 @@ std::string build_regular_expressions(const ArchiveJob& job) {
 /// What host programs and kernels call.
 std::vector<std::string> build_runtime(const ArchiveJob& job) {
     std::vector<std::string> objects;
-    for (const char* source :
-         {"session.c", "values.c", "ports.c", "run_memory.c", "steps.c", "host_operators.c", "box_operators.c",
-          "map_operators.c", "string_operators.c", "ngrams.c", "range.c", "one_hot.c", "axes.c", "top_k.c",
-          "couple_pairs.c", "non_max_suppression.c", "processor.c", "threads.c", "halide_hooks.c"}) {
+    for (const char* source : {"session.c",
+                               "values.c",
+                               "ports.c",
+                               "run_memory.c",
+                               "steps.c",
+                               "host_operators.c",
+                               "box_operators.c",
+                               "map_operators.c",
+                               "string_operators.c",
+                               "ngrams.c",
+                               "range.c",
+                               "one_hot.c",
+                               "axes.c",
+                               "top_k.c",
+                               "couple_pairs.c",
+                               "determinant.c",
+                               "non_max_suppression.c",
+                               "processor.c",
+                               "threads.c",
+                               "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
         build_runtime_source(job.cc, source, objects.back());
     }
