@@ -46,6 +46,16 @@ public:
     size_t first_axis(size_t i) const override { return i > 0 && in(0).rank() > 1 ? 1 : 0; }
     Dim flops() const override { return out(0).elements() * 2; }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t i = 1; i < 5; ++i) {
+            for (size_t axis = 0; axis < in(i).rank() && 1 + axis < in(0).rank(); ++axis) {
+                if (!in(i).shape[axis].is(1)) check_extent(checks, i, axis, in(0).shape[1 + axis]);
+            }
+        }
+        return checks;
+    }
+
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(in(0).rank()), place = parameters_.place(at);
         const auto read = [&](size_t i) { return parameter(source, input(i), place, in(0).element); };

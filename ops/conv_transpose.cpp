@@ -71,6 +71,13 @@ std::vector<TensorType> ConvTranspose::infer() const {
     return {TensorType(data.element, shape)};
 }
 
+std::vector<Check> ConvTranspose::checks() const {
+    std::vector<Check> checks;
+    check_extent(checks, 0, 1, in(1).shape[0]);
+    if (has_input(2)) check_extent(checks, 2, 0, channels_per_group() * group_);
+    return checks;
+}
+
 ConvTranspose::Place ConvTranspose::place(KernelSource& source, const Axis& axis, const std::string& at,
                                           const std::string& tap) const {
     const std::string padded = axis.pad_begin.is(0) ? at : fmt::format("({})", shifted(source, at, axis.pad_begin));

@@ -11,6 +11,7 @@ public:
     explicit ConvTranspose(const Node& node);
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const override;
+    std::vector<Check> checks() const override;
     Dim flops() const override;
 
     /// One spatial axis.

@@ -48,7 +48,16 @@ protected:
     /// Elements that there are to transform; those behind are zero.
     virtual Dim given() const { return length(); }
 
-    bool is_complex() const { return in(0).shape.back().is(2); }
+    /// Whether input 0 has imaginary parts; nothing where only a run knows.
+    std::optional<bool> is_complex() const {
+        const auto parts = in(0).shape.back().constant();
+        return parts ? std::optional(*parts == 2) : std::nullopt;
+    }
+    std::vector<Check> parts_check() const {
+        if (is_complex()) return {};
+        const size_t last = in(0).rank() - 1;
+        return {{fmt::format("dim {} of '{}'", last, input(0)->name), in(0).shape[last], 1, 2}};
+    }
     /// Whether the output is real: the input is one half of a spectrum whose other half mirrors it.
     bool is_real_result() const { return is_inverse_ && is_onesided_; }
     Dim bins() const { return is_onesided_ && !is_inverse_ ? floor_div(length(), 2) + 1 : length(); }
@@ -95,7 +104,8 @@ void Fourier::check_length() const {
 void Fourier::check_signal() const {
     if (!is_float(in(0).element)) throw CompileError("input 0 has type {}, expected floats", info(in(0).element).name);
     const std::vector<Dim>& shape = in(0).shape;
-    if (shape.size() < 2 || !(shape.back().is(1) || shape.back().is(2)))
+    const auto may_be = [&](int64_t parts) { return prove_equal(shape.back(), parts) != Proof::no; };
+    if (shape.size() < 2 || (!may_be(1) && !may_be(2)))
         throw CompileError("input 0 has shape {}, expected a last axis of 1 or 2", shape_text(shape));
 }
 
@@ -163,8 +173,12 @@ void Fourier::define_input(KernelSource& source) const {
         if (!element.factor.empty()) text += " * " + widened(element.factor);
         return inside.empty() ? text : fmt::format("select({}, {}, {})", inside, text, zero);
     };
-    std::string im = is_complex() ? part("1") : zero;
-    if (is_real_result() && is_complex()) im = fmt::format("select({0} > {1}, -{2}, {2})", n, middle, im);
+    const std::string parts = source.dim(in(0).shape.back());
+    std::string im = is_complex() == false ? zero
+                     : is_complex()        ? part("1")
+                                           : fmt::format("select({0} == 2, {1}, {2})", parts,
+                                                         part(fmt::format("min(1, {} - 1)", parts)), zero);
+    if (is_real_result() && is_complex() != false) im = fmt::format("select({0} > {1}, -{2}, {2})", n, middle, im);
     define(source, "signal");
     source.line(fmt::format("{} = Tuple({}, {});", call(source, "signal", {n}), part("0"), im));
 }
@@ -289,6 +303,8 @@ public:
         shape.back() = is_real_result() ? 1 : 2;
         return {TensorType(in(0).element, shape)};
     }
+
+    std::vector<Check> checks() const override { return parts_check(); }
 
 protected:
     Dim length() const override {

@@ -142,6 +142,11 @@ public:
     }
 
     std::vector<IndexCheck> index_checks() const override { return {{1, {in(0).shape[axis()]}}}; }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        check_places(checks, input(1), input(0), axis());
+        return checks;
+    }
 
 private:
     size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
@@ -169,6 +174,12 @@ public:
         from.insert(from.end(), place.begin(), place.end());
         from.insert(from.end(), behind, at.end());
         source.store(output(0), at, source.element(input(0), from));
+    }
+
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t axis = 0; axis < batches(); ++axis) check_extent(checks, 1, axis, in(0).shape[axis]);
+        return checks;
     }
 
     std::vector<IndexCheck> index_checks() const override {

@@ -22,6 +22,7 @@ public:
         const auto channels = in(0).shape[1].constant();
         return channels && *channels >= 8 ? LayoutNeed::channels_last : LayoutNeed::any;
     }
+    std::vector<Check> checks() const override;
     Dim flops() const override;
 
 private:
@@ -72,7 +73,8 @@ GridSample::GridSample(const Node& node)
 
 std::vector<TensorType> GridSample::infer() const {
     const TensorType &image = in(0), &grid = in(1);
-    if (image.rank() < 3 || grid.rank() != image.rank() || !grid.shape.back().is(static_cast<int64_t>(axes()))) {
+    if (image.rank() < 3 || grid.rank() != image.rank() ||
+        prove_equal(grid.shape.back(), static_cast<int64_t>(axes())) == Proof::no) {
         throw CompileError("input and grid have shapes {} and {}, expected NxCx… and Nx…x(axes)",
                            shape_text(image.shape), shape_text(grid.shape));
     }
@@ -88,6 +90,13 @@ std::vector<TensorType> GridSample::infer() const {
     std::vector<Dim> shape = {image.shape[0], image.shape[1]};
     shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
     return {TensorType(image.element, shape)};
+}
+
+std::vector<Check> GridSample::checks() const {
+    std::vector<Check> checks;
+    check_extent(checks, 1, 0, in(0).shape[0]);
+    check_extent(checks, 1, in(1).rank() - 1, static_cast<int64_t>(axes()));
+    return checks;
 }
 
 /// The output's coordinates without that of the channel.
@@ -284,21 +293,26 @@ public:
 
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const override;
+    std::vector<Check> checks() const override;
     Dim flops() const override { return out(0).elements() * 2 * in(0).shape.back(); }
 
 private:
     bool aligns_corners_;
+
+    size_t axes() const;
 
     std::string place(KernelSource& source, const std::string& at, const Dim& extent) const;
 };
 
 std::vector<TensorType> AffineGrid::infer() const {
     const TensorType& map = in(0);
-    const bool is_flat = map.rank() == 3 && map.shape[1].is(2) && map.shape[2].is(3);
-    const bool is_deep = map.rank() == 3 && map.shape[1].is(3) && map.shape[2].is(4);
-    if (!is_flat && !is_deep) throw CompileError("theta has shape {}, expected Nx2x3 or Nx3x4", shape_text(map.shape));
+    const size_t axes = this->axes();
+    const auto may_be = [&](size_t axis, size_t extent) {
+        return prove_equal(map.shape[axis], static_cast<int64_t>(extent)) != Proof::no;
+    };
+    if (map.rank() != 3 || (axes != 2 && axes != 3) || !may_be(1, axes) || !may_be(2, axes + 1))
+        throw CompileError("theta has shape {}, expected Nx2x3 or Nx3x4", shape_text(map.shape));
     if (!is_float(map.element)) throw CompileError("theta has type {}, expected floats", info(map.element).name);
-    const size_t axes = is_flat ? 2 : 3;
     if (!known_input(1)) return {TensorType(map.element, shape_operand(1, axes + 2))};
     const std::vector<Dim>& size = dims(1);
     if (size.size() != axes + 2) throw CompileError("size has {} values, expected {}", size.size(), axes + 2);
@@ -306,6 +320,21 @@ std::vector<TensorType> AffineGrid::infer() const {
     shape.insert(shape.end(), size.begin() + 2, size.end());
     shape.push_back(static_cast<int64_t>(axes));
     return {TensorType(map.element, shape)};
+}
+
+std::vector<Check> AffineGrid::checks() const {
+    std::vector<Check> checks;
+    check_extent(checks, 0, 1, static_cast<int64_t>(axes()));
+    check_extent(checks, 0, 2, static_cast<int64_t>(axes()) + 1);
+    return checks;
+}
+
+/// How many axes the grid goes along: theta tells, or the number of sizes where its own stays open.
+size_t AffineGrid::axes() const {
+    const auto& theta = in(0).shape;
+    const auto own = theta.size() == 3 ? theta[1].constant() : std::nullopt;
+    const auto sizes = in(1).rank() == 1 ? in(1).shape[0].constant() : std::nullopt;
+    return static_cast<size_t>(own ? *own : sizes.value_or(2) - 2);
 }
 
 /// A coordinate of the regular grid.
@@ -324,7 +353,7 @@ std::string AffineGrid::place(KernelSource& source, const std::string& at, const
 
 void AffineGrid::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
-    const size_t axes = in(0).shape[1].constant().value();
+    const size_t axes = this->axes();
     std::string sum;
     for (size_t i = 0; i < axes; ++i) {
         const size_t axis = axes - i;

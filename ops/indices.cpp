@@ -21,4 +21,12 @@ Coordinates index_texts(KernelSource& source, const Value* indices, const Coordi
     return place;
 }
 
+void check_places(std::vector<Check>& checks, const Value* indices, const Value* data, size_t axis) {
+    const std::vector<Dim>&places = indices->checked_type().shape, &extents = data->checked_type().shape;
+    for (size_t i = 0; i < places.size() && i < extents.size(); ++i) {
+        if (i != axis && prove_less_equal(places[i], extents[i]) != Proof::yes)
+            checks.push_back({fmt::format("dim {} of '{}'", i, indices->name), places[i], 0, extents[i]});
+    }
+}
+
 }  // namespace onnx2halide

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/kernel_source.h"
+#include "ops/node_generator.h"
 
 namespace onnx2halide {
 
@@ -11,5 +11,8 @@ std::string index_text(KernelSource& source, const Value* indices, const Coordin
 /// The coordinates along axes of these extents that the last axis of `indices` holds.
 Coordinates index_texts(KernelSource& source, const Value* indices, const Coordinates& at,
                         const std::vector<Dim>& extents);
+
+/// Checks that indices which each replace a coordinate along `axis` have no more places than the data along the others.
+void check_places(std::vector<Check>& checks, const Value* indices, const Value* data, size_t axis);
 
 }  // namespace onnx2halide

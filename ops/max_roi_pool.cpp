@@ -28,11 +28,17 @@ public:
         if (map.size() != 4) throw CompileError("input 0 has rank {}, expected 4", map.size());
         if (!is_float(in(0).element))
             throw CompileError("input 0 has type {}, expected floats", info(in(0).element).name);
-        if (regions.size() != 2 || !regions[1].is(5))
+        if (regions.size() != 2 || prove_equal(regions[1], 5) == Proof::no)
             throw CompileError("rois have shape {}, expected Nx5", shape_text(regions));
         if (map[0].is(0) || map[2].is(0) || map[3].is(0))
             throw CompileError("input has shape {}, which holds no element to pool", shape_text(map));
         return {TensorType(in(0).element, {regions[0], map[1], bins_[0], bins_[1]})};
+    }
+
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        check_extent(checks, 1, 1, 5);
+        return checks;
     }
 
     void algorithm(KernelSource& source) const override {

@@ -302,11 +302,31 @@ Dim extent_symbol(const Value& value, size_t axis, const Dim& max) {
     return Dim::symbol(extent_symbol_name(value, axis), 0, max.upper_bound().value_or(Dim::unbounded));
 }
 
+namespace {
+
+/// The model's own value whose axis this one's is, as messages name it: what layouts and expansions of nodes put
+/// between have names of their own.
+const Value* of_model(const Value* value, size_t axis) {
+    const auto is_like = [&](const Value* source) {
+        return source && source->type && source->type->rank() == value->type->rank() &&
+               source->type->shape[axis] == value->type->shape[axis];
+    };
+    for (const Node* node = value->producer; node; node = value->producer) {
+        const bool is_own = !node->origin.empty() || node->domain == "onnx2halide";
+        if (!is_own || node->inputs.empty() || !is_like(node->inputs[0])) break;
+        value = node->inputs[0];
+    }
+    return value;
+}
+
+}  // namespace
+
 void NodeGenerator::check_extent(std::vector<Check>& checks, size_t i, size_t axis, const Dim& expected,
                                  bool or_one) const {
     const Dim& own = in(i).shape.at(axis);
     if (prove_equal(own, expected) == Proof::yes || (or_one && own.is(1))) return;
-    checks.push_back({fmt::format("dim {} of '{}'", axis, input(i)->name), own, expected, expected, or_one});
+    checks.push_back(
+        {fmt::format("dim {} of '{}'", axis, of_model(input(i), axis)->name), own, expected, expected, or_one});
 }
 
 void NodeGenerator::check_broadcast(std::vector<Check>& checks, size_t i, size_t axes, const std::vector<Dim>& result,

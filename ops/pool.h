@@ -98,6 +98,8 @@ public:
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
+    std::vector<Check> checks() const override;
+    std::vector<IndexCheck> index_checks() const override { return {{1, {product(unpooled_shape())}}}; }
 
 private:
     /// The output's shape before `output_shape` adds zeros at its ends: what the indices count in.

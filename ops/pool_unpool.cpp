@@ -25,6 +25,12 @@ std::vector<TensorType> MaxUnpool::infer() const {
     return {TensorType(in(0).element, shape)};
 }
 
+std::vector<Check> MaxUnpool::checks() const {
+    std::vector<Check> checks;
+    for (size_t axis = 0; axis < in(0).rank(); ++axis) check_extent(checks, 1, axis, in(0).shape[axis]);
+    return checks;
+}
+
 void MaxUnpool::algorithm(KernelSource& source) const {
     const std::vector<Dim> shape = unpooled_shape();
     const std::vector<Dim>& from = in(0).shape;

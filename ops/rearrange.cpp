@@ -170,6 +170,13 @@ public:
         return {TensorType(in(0).element, in(0).shape)};
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        check_extent(checks, 1, 0, in(0).shape[batch_axis()]);
+        return checks;
+    }
+    std::vector<IndexCheck> index_checks() const override { return {{1, {in(0).shape[time_axis()] + 1}}}; }
+
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(in(0).rank());
         const std::string length = fmt::format("cast<int32_t>({})", source.element(input(1), {at[batch_axis()]})),

@@ -16,6 +16,8 @@ public:
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
+    std::vector<Check> checks() const override;
+    std::vector<IndexCheck> index_checks() const override { return {{2, {in(0).shape[0]}}}; }
     Dim flops() const override { return out(0).elements() * 8 * std::max<int64_t>(1, ratio_ * ratio_); }
 
 private:
@@ -64,7 +66,7 @@ std::vector<TensorType> RoiAlign::infer() const {
     const std::vector<Dim>&map = in(0).shape, &regions = in(1).shape;
     if (map.size() != 4) throw CompileError("input 0 has rank {}, expected 4", map.size());
     if (!is_float(in(0).element)) throw CompileError("input 0 has type {}, expected floats", info(in(0).element).name);
-    if (regions.size() != 2 || !regions[1].is(4))
+    if (regions.size() != 2 || prove_equal(regions[1], 4) == Proof::no)
         throw CompileError("rois have shape {}, expected Nx4", shape_text(regions));
     if (in(2).rank() != 1 || prove_equal(in(2).shape[0], regions[0]) == Proof::no) {
         throw CompileError("batch_indices have shape {}, expected {}", shape_text(in(2).shape), regions[0].text());
@@ -72,6 +74,13 @@ std::vector<TensorType> RoiAlign::infer() const {
     if (map[0].is(0) || map[2].is(0) || map[3].is(0))
         throw CompileError("input has shape {}, which holds no element to sample", shape_text(map));
     return {TensorType(in(0).element, {regions[0], map[1], bins_[0], bins_[1]})};
+}
+
+std::vector<Check> RoiAlign::checks() const {
+    std::vector<Check> checks;
+    check_extent(checks, 1, 1, 4);
+    check_extent(checks, 2, 0, in(1).shape[0]);
+    return checks;
 }
 
 RoiAlign::Axis RoiAlign::axis(KernelSource& source, size_t axis, const std::string& step) const {

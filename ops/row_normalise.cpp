@@ -106,6 +106,17 @@ protected:
         return in(1).rank() <= axes && (!has_input(2) || in(2).rank() <= axes);
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        const std::vector<Dim>& shape = in(0).shape;
+        for (size_t i = 1; i < node_.inputs.size() && has_input(i); ++i) {
+            for (size_t axis = 0; axis < in(i).rank() && in(i).rank() <= shape.size(); ++axis) {
+                if (!in(i).shape[axis].is(1)) check_extent(checks, i, axis, shape[shape.size() - in(i).rank() + axis]);
+            }
+        }
+        return checks;
+    }
+
     std::string result(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         return scaled(source, x, input(1), has_input(2) ? input(2) : nullptr, at, in(0).element);
     }
@@ -151,6 +162,13 @@ protected:
 
     std::string result(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         return scaled(source, x, input(1), input(2), {at.at(1)}, in(0).element);
+    }
+
+public:
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (const size_t i : {1, 2}) check_extent(checks, i, 0, in(0).shape[1]);
+        return checks;
     }
 };
 

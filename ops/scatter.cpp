@@ -110,6 +110,12 @@ public:
     std::vector<IndexCheck> index_checks() const override {
         return {{1, {in(0).shape[normalised_axis(node_.integer("axis", 0), in(0).rank())]}}};
     }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t axis = 0; axis < in(1).rank(); ++axis) check_extent(checks, 2, axis, in(1).shape[axis]);
+        check_places(checks, input(1), input(0), normalised_axis(node_.integer("axis", 0), in(0).rank()));
+        return checks;
+    }
 };
 
 /// ScatterND: the indices' last axis holds coordinates of slices.
@@ -134,6 +140,15 @@ protected:
 
     std::vector<IndexCheck> index_checks() const override {
         return {{1, {in(0).shape.begin(), in(0).shape.begin() + first_whole_axis()}}};
+    }
+
+    std::vector<Check> checks() const override {
+        const size_t count = in(1).rank() - 1, width = first_whole_axis();
+        std::vector<Check> checks;
+        for (size_t axis = 0; axis < in(2).rank(); ++axis) {
+            check_extent(checks, 2, axis, axis < count ? in(1).shape[axis] : in(0).shape[width + axis - count]);
+        }
+        return checks;
     }
 
     size_t first_whole_axis() const override {
@@ -170,6 +185,21 @@ public:
                                in(0).shape[0].text());
         }
         return {in(0)};
+    }
+
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t i = 0; i < in(0).rank(); ++i) {
+            if (i != axis()) check_extent(checks, 1, i, in(0).shape[i]);
+        }
+        if (has_input(2)) check_extent(checks, 2, 0, in(0).shape[0]);
+        return checks;
+    }
+    std::vector<IndexCheck> index_checks() const override {
+        if (!has_input(2)) return {};
+        // Of a linear cache all that is new has to find a place.
+        const Dim &length = in(0).shape[axis()], places = is_circular_ ? length : length - in(1).shape[axis()] + 1;
+        return {{2, {places}}};
     }
 
     void algorithm(KernelSource& source) const override {

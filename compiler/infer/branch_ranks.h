@@ -18,8 +18,9 @@ bool has_two_ranks(const Node& node, size_t output);
 /// behind the node, not inferred yet. False where there are none.
 bool return_optional(Graph& graph, const Node& node, const Branches& branches);
 
-/// Of such results that other nodes read, what follows from its results becomes part of both branches, and an If with these, not inferred yet, stands
-/// at the graph's end. False where this has happened too often, as each time doubles what follows.
+/// Of such results that other nodes read, what follows from its results becomes part of both branches, and an If with
+/// these, not inferred yet, stands at the graph's end. False where this has happened too often, as each time doubles
+/// what follows.
 bool take_in_what_follows(Graph& graph, Node& node, const Branches& branches);
 
 /// Whether this If is one with what followed in its branches.

@@ -184,8 +184,7 @@ bool infer_if(Graph& graph, Node& node) {
             throw CompileError("a branch has {} outputs, expected {}", branch->outputs.size(), node.outputs.size());
     }
     if (is_squeeze_guard(node)) return require_condition(graph, node);
-    if (has_two_ranks(node) &&
-        (return_optional(graph, node, pristine) || take_in_what_follows(graph, node, pristine)))
+    if (has_two_ranks(node) && (return_optional(graph, node, pristine) || take_in_what_follows(graph, node, pristine)))
         return true;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!node.outputs[i]) continue;
