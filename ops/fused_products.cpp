@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 
@@ -146,6 +147,58 @@ private:
     int64_t bits_, columns_, depth_, block_, blocks_ = 0;
 };
 
+/// The numbers that the codes of MatMulBnb4 stand for, as in bitsandbytes: floats of 4 bits, or NF4 (Dettmers et al.,
+/// 2023), whose steps share out a normal distribution evenly.
+constexpr std::array<float, 16> fp4 = {0.0f,         0.0052083333f, 0.6666667f,   1.0f,           0.33333333f, 0.5f,
+                                       0.16666667f,  0.25f,         -0.0f,        -0.0052083333f, -0.6666667f, -1.0f,
+                                       -0.33333333f, -0.5f,         -0.16666667f, -0.25f};
+constexpr std::array<float, 16> nf4 = {
+    -1.0f,       -0.69619280f, -0.52507305f, -0.39491749f, -0.28444138f, -0.18477343f, -0.09105004f, 0.0f,
+    0.07958030f, 0.16093020f,  0.24611230f,  0.33791524f,  0.44070983f,  0.56261700f,  0.72295684f,  1.0f,
+};
+
+/// A product with a matrix [N, K], or its transpose, of codes of 4 bits, the first of a byte in its high bits. Blocks
+/// of it, row after row, have a scale each.
+std::vector<Value*> expand_matmul_bnb4(Expansion& expansion) {
+    const Node& node = expansion.node();
+    const int64_t rows = node.integer("N"), columns = node.integer("K"), block = node.integer("block_size"),
+                  type = node.integer("quant_type");
+    if (rows < 1 || columns < 1 || block < 1)
+        throw CompileError("N, K and block_size are {}, {} and {}, expected 1 or more", rows, columns, block);
+    if (type != 0 && type != 1) throw CompileError("quant_type is {}, expected 0 or 1", type);
+    const int64_t elements = rows * columns, blocks = (elements + block - 1) / block, bytes = (elements + 1) / 2;
+    const auto check = [&](size_t i, int64_t expected) {
+        if (prove_equal(expansion.input(i)->checked_type().elements(), expected) == Proof::no)
+            throw CompileError("input {} has shape {}, expected {} elements", i,
+                               shape_text(expansion.input(i)->checked_type().shape), expected);
+    };
+    check(1, bytes);
+    check(2, blocks);
+    Value* pairs =
+        unpacked(expansion, "pairs", reshaped(expansion, "bytes", expansion.input(1), {bytes}), 4, {bytes, 2});
+    Value* high_first = expansion.add(
+        "codes", {"Gather", 13, {pairs, integer_constant(expansion, "order", {1, 0})}, {{"axis", int64_t{1}}}});
+    Value* codes = part(expansion, "code", reshaped(expansion, "code_row", high_first, {bytes * 2}), 0, 0, elements);
+    const auto& numbers = type == 0 ? fp4 : nf4;
+    Value* table = expansion.constant(
+        "numbers", make_constant(ElementType::float32, {16}, std::vector<float>(numbers.begin(), numbers.end())));
+    Value* indices = expansion.add("index", {"Cast", 13, {codes}, {{"to", static_cast<int64_t>(ElementType::int32)}}});
+    Value* real = expansion.add("real", {"Gather", 13, {table, indices}});
+    Value* scales = expansion.add("scales", {"Cast",
+                                             13,
+                                             {reshaped(expansion, "scale_column", expansion.input(2), {blocks, 1})},
+                                             {{"to", static_cast<int64_t>(ElementType::float32)}}});
+    Value* spread =
+        expansion.add("spread", {"Expand", 13, {scales, integer_constant(expansion, "blocks", {blocks, block})}});
+    Value* scale = part(expansion, "scale", reshaped(expansion, "scale_row", spread, {blocks * block}), 0, 0, elements);
+    Value* scaled = expansion.add("scaled", {"Mul", 14, {real, scale}});
+    Value* matrix = expansion.add(
+        "matrix", {"CastLike", 15, {reshaped(expansion, "real_matrix", scaled, {rows, columns}), expansion.input(0)}});
+    if (node.integer("transB", 1) != 0)
+        matrix = expansion.add("B", {"Transpose", 13, {matrix}, {{"perm", std::vector<int64_t>{1, 0}}}});
+    return {expansion.add("product", {"MatMul", 13, {expansion.input(0), matrix}})};
+}
+
 std::vector<Value*> expand_matmul_n_bits(Expansion& expansion) { return {MatMulNBits(expansion).make()}; }
 
 }  // namespace
@@ -153,6 +206,7 @@ std::vector<Value*> expand_matmul_n_bits(Expansion& expansion) { return {MatMulN
 std::vector<Operator> fused_product_operators() {
     return {
         {"FusedMatMul", 1, make_composite<expand_fused_matmul>, "com.microsoft"},
+        {"MatMulBnb4", 1, make_composite<expand_matmul_bnb4>, "com.microsoft"},
         {"MatMulNBits", 1, make_composite<expand_matmul_n_bits>, "com.microsoft"},
         {"TransposeMatMul", 1, make_composite<expand_fused_matmul>, "com.microsoft"},
     };

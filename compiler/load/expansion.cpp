@@ -26,7 +26,7 @@ std::vector<ExpandedOperator> sorted_rows() {
     std::vector<ExpandedOperator> rows;
     for (const auto family :
          {activation_expansions, normalisation_expansions, attention_expansions, grouped_attention_expansions,
-          fused_expansions, recurrent_expansions, precursor_expansions, experimental_expansions}) {
+          fused_expansions, expert_expansions, recurrent_expansions, precursor_expansions, experimental_expansions}) {
         const std::vector<ExpandedOperator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

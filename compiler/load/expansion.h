@@ -77,6 +77,7 @@ std::vector<ExpandedOperator> normalisation_expansions();
 std::vector<ExpandedOperator> attention_expansions();
 std::vector<ExpandedOperator> grouped_attention_expansions();
 std::vector<ExpandedOperator> fused_expansions();
+std::vector<ExpandedOperator> expert_expansions();
 std::vector<ExpandedOperator> recurrent_expansions();
 std::vector<ExpandedOperator> precursor_expansions();
 std::vector<ExpandedOperator> experimental_expansions();

@@ -54,6 +54,8 @@ CONTRIBUTED = {
     "scores": (contributed("MultiHeadAttention", "x x x", "y keys values qk", num_heads=3), "node 'fused' (com.microsoft.MultiHeadAttention): output 3 (qk) is not supported"),
     "shared heads": (contributed("GroupQueryAttention", "x x x", num_heads=3, kv_num_heads=2), "node 'fused' (com.microsoft.GroupQueryAttention): attribute num_heads is 3, expected a multiple of kv_num_heads, 2"),
     "activation": (contributed("FusedConv", "x w", activation="Swish"), "node 'fused' (com.microsoft.FusedConv): attribute activation is 'Swish', which is not supported"),
+    "experts": (contributed("MoE", "x x w w w", activation_type="mish"), "node 'fused' (com.microsoft.MoE): attribute activation_type is 'mish', expected relu, gelu, silu, swiglu or identity"),
+    "gates": (contributed("MoE", "x x w w w", activation_type="swiglu"), "node 'fused' (com.microsoft.MoE): swiglu_fusion is 0 and fc3_experts_weights missing, expected one of both"),
     "parameters": (contributed("FusedConv", "x w", activation="LeakyRelu"), "node 'fused' (com.microsoft.FusedConv): attribute activation_params has 0 values, expected 1"),
     "mean": (contributed("SkipLayerNormalization", "x x scale", "y mean"), "node 'fused' (com.microsoft.SkipLayerNormalization): output 1 (mean) is not supported"),
 }
