@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -17,6 +19,24 @@ public:
     bool is_kernel() const override { return false; }
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
     void algorithm(KernelSource&) const override { throw std::logic_error(node_.label() + " is no kernel"); }
+};
+
+/// A run checks that all of its inputs have as many slices.
+class Scan : public ControlFlowNode {
+public:
+    using ControlFlowNode::ControlFlowNode;
+
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        const Repetition scan(node_);
+        const Dim turns = scan_turns(scan);
+        for (size_t i = 0; i < scan.scans.size(); ++i) {
+            const Dim& slices = scan.scans[i]->checked_type().shape[0];
+            if (prove_equal(slices, turns) != Proof::yes)
+                checks.push_back({fmt::format("the number of slices of scan input {}", i), slices, turns, turns});
+        }
+        return checks;
+    }
 };
 
 std::vector<Value*> part(const std::vector<Value*>& values, size_t first, size_t count) {
@@ -75,8 +95,22 @@ Repetition::Repetition(const Node& node) : body(&node.graph("body")), is_loop(no
     captured = part(body->inputs, own, capture_count);
 }
 
+Dim scan_turns(const Repetition& scan) {
+    if (scan.scans.empty()) throw CompileError("has no scan inputs, expected one");
+    std::optional<Dim> turns;
+    for (const Value* input : scan.scans) {
+        const TensorType& type = input->checked_type();
+        if (type.rank() == 0) throw CompileError("scan input '{}' is a scalar, expected an axis", input->name);
+        if (turns && prove_equal(*turns, type.shape[0]) == Proof::no)
+            throw CompileError("scan inputs have {} and {} slices, expected as many", turns->text(),
+                               type.shape[0].text());
+        if (!turns || type.shape[0].constant()) turns = type.shape[0];
+    }
+    return *turns;
+}
+
 std::vector<Operator> control_flow_operators() {
-    return {{"If", 1, make<ControlFlowNode>}, {"Loop", 1, make<ControlFlowNode>}, {"Scan", 8, make<ControlFlowNode>}};
+    return {{"If", 1, make<ControlFlowNode>}, {"Loop", 1, make<ControlFlowNode>}, {"Scan", 8, make<Scan>}};
 }
 
 }  // namespace onnx2halide

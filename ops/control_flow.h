@@ -30,6 +30,9 @@ struct Repetition {
     explicit Repetition(const Node& node);
 };
 
+/// How often a Scan's body runs: as often as its inputs have slices.
+Dim scan_turns(const Repetition& scan);
+
 /// Whether a node runs graphs: If, Loop, Scan.
 bool is_control_flow(const Node& node);
 /// Whether it runs one graph again and again: Loop, Scan.

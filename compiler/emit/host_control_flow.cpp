@@ -226,6 +226,7 @@ std::string HostSteps::turns_text(const Repetition& repetition, std::string& tex
 
 void HostSteps::write_repetition(const Step& step, std::string& text) {
     const Repetition repetition(step.node());
+    write_checks(step.node(), text);
     write_first_states(repetition, text);
     write_empty_slices(step, text);
     const auto [call, has_condition] = add_turn_function(step);

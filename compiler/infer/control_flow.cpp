@@ -273,21 +273,6 @@ bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
     return true;
 }
 
-/// How often a Scan's body runs: as often as its inputs have slices.
-Dim scan_turns(const Repetition& scan) {
-    if (scan.scans.empty()) throw CompileError("has no scan inputs, expected one");
-    std::optional<Dim> turns;
-    for (const Value* input : scan.scans) {
-        const TensorType& type = input->checked_type();
-        if (type.rank() == 0) throw CompileError("scan input '{}' is a scalar, expected an axis", input->name);
-        if (turns && prove_equal(*turns, type.shape[0]) == Proof::no)
-            throw CompileError("scan inputs have {} and {} slices, expected as many", turns->text(),
-                               type.shape[0].text());
-        if (!turns || type.shape[0].constant()) turns = type.shape[0];
-    }
-    return *turns;
-}
-
 /// How often a Loop's body runs, where that is certain before.
 std::optional<Dim> loop_turns(const Repetition& loop) {
     const bool starts = !loop.condition || known_condition(loop.condition) == true;
