@@ -101,10 +101,33 @@ OperatorBody embed_layer_normalization(const OperatorCall& call) {
     return body;
 }
 
+/// With a scale and a bias for each group, as before opset 21, and not for each channel.
+OperatorBody group_normalization(const OperatorCall& call) {
+    OperatorBody body{{"x", "scale", "bias"}, {"y"}, {}};
+    body.add(R"(
+        channels = Shape<start = 1, end = 2>(x)
+        groups = Shape(scale)
+        channels_of_group = Div(channels, groups)
+        both = Concat<axis = 0>(groups, channels_of_group)
+        one = Constant<value_ints = [1]>()
+        row = Constant<value_ints = [-1]>())");
+    for (const std::string_view operand : {"scale", "bias"}) {
+        body.add(fmt::format(R"(
+            {0}_column = Unsqueeze({0}, one)
+            {0}_matrix = Expand({0}_column, both)
+            {0}_of_channels = Reshape({0}_matrix, row))",
+                             operand));
+    }
+    body.add(fmt::format("y = GroupNormalization{}(x, scale_of_channels, bias_of_channels)",
+                         call.passed_on({"epsilon", "num_groups"})));
+    return body;
+}
+
 }  // namespace
 
 std::vector<ExpandedOperator> normalisation_expansions() {
     return {
+        {"com.microsoft", "GroupNormalization", 1, group_normalization},
         {"com.microsoft", "EmbedLayerNormalization", 1, embed_layer_normalization},
         {"com.microsoft", "LayerNormalization", 1, layer_normalization},
         {"com.microsoft", "SimplifiedLayerNormalization", 1, simplified_layer_normalization},
