@@ -100,6 +100,21 @@ int onnx2halide_append(onnx2halide_session* session, const char* node, int index
     return 0;
 }
 
+void onnx2halide_reverse_slices(onnx2halide_session* session, int index) {
+    const halide_buffer_t* result = &session->tensors[index];
+    const int64_t slices = result->dim[result->dimensions - 1].extent;
+    if (slices < 2) return;
+    const size_t bytes = onnx2halide_tensor_bytes(result) / (size_t)slices;
+    for (int64_t i = 0; i < slices / 2; ++i) {
+        unsigned char *a = result->host + (size_t)i * bytes, *b = result->host + (size_t)(slices - 1 - i) * bytes;
+        for (size_t k = 0; k < bytes; ++k) {
+            const unsigned char moved = a[k];
+            a[k] = b[k];
+            b[k] = moved;
+        }
+    }
+}
+
 int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int64_t turns) {
     if (turns <= INT32_MAX) return 0;
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the trip count is %lld, expected at most %d", node,

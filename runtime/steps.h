@@ -19,6 +19,8 @@ int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes);
 /* Adds a slice to a result that has `turn` of them. */
 int onnx2halide_append(onnx2halide_session* session, const char* node, int result, int slot,
                        const halide_buffer_t* slice, int64_t turn);
+/* Turns round the order of a result's slices. */
+void onnx2halide_reverse_slices(onnx2halide_session* session, int result);
 /* A trip count that never ends is an error. */
 int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int64_t turns);
 /* A number that an operand gives is an error outside of [low, high]. */
@@ -81,6 +83,7 @@ static inline int64_t onnx2halide_dim(int64_t number) {
 #define ON_HEAP(tensor, slot, extents) RUN(onnx2halide_on_heap(session, tensor_##tensor, #tensor, slot, extents))
 #define APPEND(node, result, slot, slice, turn)                                                                        \
     RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), turn))
+#define REVERSE(result) onnx2halide_reverse_slices(session, tensor_##result)
 #define DELIVER(output, tensor) RUN(onnx2halide_deliver(session, output, T(tensor)))
 /* CHECK("node 'sum' (ReduceSum)", "axis", D(axes_element_0), -2, 1); */
 #define CHECK(node, what, number, low, high)                                                                           \

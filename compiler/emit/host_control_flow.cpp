@@ -247,7 +247,12 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
                         program_.symbols.end();
     if (counts) text += fmt::format("        D({}) = turn;\n", turns_symbol(step.node()));
     text += "    }\n";
-    for (const Value* result : repetition.slice_results) ready_.erase(result);
+    for (size_t i = 0; i < repetition.slices.size(); ++i) {
+        const Value* result = repetition.slice_results[i];
+        if (result && repetition.slice_backwards[i] && program_.storage(result).place == Place::heap)
+            text += fmt::format("    REVERSE({});\n", name(result));
+        ready_.erase(result);
+    }
 }
 
 }  // namespace onnx2halide

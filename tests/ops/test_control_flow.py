@@ -120,6 +120,22 @@ CAPTURED_SIZES = """g (float[n] x, float[m] q, bool choice) => (float[j] chosen,
 }"""
 
 
+# Slices whose size follows from what the body captures are appended; the last turn's comes first.
+BACKWARDS = """g (float[n,k] x, float[m,k] w, float[k] s) => (float[a] last, float[n,b,k] slices, float[n,k] sums) {
+    last, slices, sums = Scan <num_scan_inputs = 1, scan_output_directions = [1, 0], body = step (float[k] a, float[k] v) => (float[k] next, float[b,k] slice, float[k] sum) {
+        next = Add (a, v)
+        sum = Identity (next)
+        zero = Constant <value = float {0}> ()
+        positive = Greater (w, zero)
+        rows = NonZero (positive)
+        line = Constant <value = int64 {0}> ()
+        which = Gather (rows, line)
+        picked = Gather (w, which)
+        slice = Add (picked, next)
+    }> (s, x)
+}"""
+
+
 def random(*shape):
     return np.random.default_rng(len(shape)).random(shape, np.float32) + 0.5
 
@@ -130,6 +146,7 @@ CASES = {
     "captured axes": (CAPTURED_AXES, [{"x": random(n, 3), "turns": np.array(turns)} for n, turns in ((2, 3), (1, 1))]),
     "steady": (STEADY, [{"x": random(n, 3), "w": random(3, 3), "turns": np.array(turns)} for n, turns in ((2, 2), (1, 0), (4, 1))]),
     "captured sizes": (CAPTURED_SIZES, [{"x": np.ones(n, np.float32), "q": random(7), "choice": np.array(choice)} for n, choice in ((3, True), (3, False), (6, True))]),
+    "backwards": (BACKWARDS, [{"x": random(n, 3), "w": random(m, 3), "s": random(3)} for n, m in ((3, 2), (1, 4), (4, 1))]),
     "until": (UNTIL, [{"x": random(n), "limit": np.float32(limit), "whole": np.array(whole)} for n, limit, whole in ((4, 9, True), (5, 9, False), (7, 1000, True), (1, 0, True))]),
 }  # fmt: skip
 
