@@ -118,6 +118,8 @@ protected:
     Extension extension(KernelSource& source, size_t axis, const std::string& at) const override {
         const auto [begin, end] = pads()[axis];
         if (begin.is(0) && end.is(0)) return {at, "Expr()", "Expr()"};
+        // Of what is cut off the output asks for nothing.
+        if (is_constant()) return {shifted(source, at, -begin), "0", source.dim(in(0).shape[axis])};
         const Dim cut = max(-begin, Dim(0)), left = in(0).shape[axis] - cut - max(-end, Dim(0));
         return {shifted(source, at, -begin), source.dim(cut), source.dim(left)};
     }

@@ -282,6 +282,7 @@ def movement():
     for mode, pads in (("constant", [0, 2, 1, 3]), ("reflect", [1, 2, 0, 3]), ("edge", [2, 2, 2, 2]), ("wrap", [1, 2, 0, 3])):
         yield Case("Pad", [x(3, 17), indices(*pads)], {"mode": mode})
     yield Case("Pad", [x(3, 17), indices(0, -2, 1, 3)], engine=OnnxRuntime)  # the reference takes no negative pads
+    yield Case("Pad", [x(1, 2), indices(-1, 0, 2, 0)], engine=OnnxRuntime)  # nothing of x is left
     for axis in (0, 1, -1):
         yield Case("Concat", [x(3, 5, 8), x(3, 5, 8)], {"axis": axis})
         yield Case("Gather", [x(3, 5, 8), indices(2, 0, -1)], {"axis": axis})
@@ -303,6 +304,7 @@ def normalisation():
     yield Case("BatchNormalization", [x(2, 17, 5), constant(17), constant(17), constant(17), abs(constant(17)) + np.float32(0.5)])
     yield Case("InstanceNormalization", [x(2, 3, 5, 7), constant(3), constant(3)])
     yield Case("GroupNormalization", [x(2, 6, 5), constant(6), constant(6)], {"num_groups": 3})
+    yield Case("GroupNormalization", [x(2, 6, 5), constant(3), constant(3)], {"num_groups": 3}, engine=OnnxRuntime, opset=18)
     # The reference walks as many channels as the batch has items, and adds without |x|.
     yield Case("LRN", [x(1, 9, 3, 4)], {"size": 5, "alpha": 0.1}, engine=OnnxRuntime)
     yield Case("LRN", [x(1, 9, 3, 4)], {"size": 3, "alpha": 0.1, "beta": 0.5}, engine=OnnxRuntime)
