@@ -281,21 +281,21 @@ private:
     }
 };
 
-/// PRelu, whose slope is broadcast to the input; before opset 7 it has one element, or one a channel.
+/// PRelu. ONNX broadcasts the slope to the input, onnxruntime both to each other; before opset 7 it has one element, or
+/// one a channel.
 class PRelu : public ArithmeticNode {
 public:
     using ArithmeticNode::ArithmeticNode;
 
 protected:
-    std::vector<Dim> shape() const override { return in(0).shape; }
+    std::vector<Dim> shape() const override { return node_.version < 7 ? in(0).shape : Elementwise::shape(); }
 
     size_t first_axis(size_t operand) const override {
-        const bool per_channel = node_.version < 7 && in(1).rank() == 1 && in(0).rank() > 1;
-        if (operand == 1 && per_channel) return 1;
-        if (in(operand).rank() > in(0).rank()) {
+        if (node_.version >= 7) return Elementwise::first_axis(operand);
+        if (operand == 1 && in(1).rank() == 1 && in(0).rank() > 1) return 1;
+        if (in(1).rank() > in(0).rank())
             throw CompileError("slope has {} axes, expected at most {}", in(1).rank(), in(0).rank());
-        }
-        return Elementwise::first_axis(operand);
+        return in(0).rank() - in(operand).rank();
     }
 };
 

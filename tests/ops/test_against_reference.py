@@ -123,6 +123,7 @@ def broadcasts():
     yield Case("Pow", [x(3, 17, between=(0.1, 3)), x(17)])
     yield Case("Where", [x(3, 1, dtype="bool"), x(17), x(2, 1, 1)])
     yield Case("PRelu", [x(2, 3, 5), constant(3, 1)])
+    yield Case("PRelu", [x(1, 5), constant(2, 3, 1)], engine=OnnxRuntime)
 
 
 def reductions():
