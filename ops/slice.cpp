@@ -27,6 +27,9 @@ Dim place(const Dim& given, const Dim& extent) {
     return given + extent * min(max(-given, Dim(0)), Dim(1));
 }
 
+/// Whether an end is one of the two numbers that stand for none to onnxruntime, also where a slice goes backwards.
+bool is_no_end(const Dim& end) { return end.is(INT32_MAX) || end.is(INT64_MAX); }
+
 /// The elements of an axis that a slice takes.
 struct Range {
     Dim first, count;
@@ -35,7 +38,8 @@ struct Range {
 Range taken(const Dim& extent, const Dim& start, const Dim& end, const Dim& step) {
     if (extent.is(0)) return {0, 0};
     const Dim rises = min(max(step, Dim(0)), Dim(1)), high = extent - 1 + rises, low = rises - 1;
-    const Dim first = max(min(place(start, extent), high), Dim(0)), behind = max(min(place(end, extent), high), low);
+    const Dim first = max(min(place(start, extent), high), Dim(0));
+    const Dim behind = rises.is(0) && is_no_end(end) ? low : max(min(place(end, extent), high), low);
     // Falling, the divisor is positive as well, so that numbers keep their bounds.
     const Dim count = rises.is(0) ? ceil_div(first - behind, -step) : ceil_div(behind - first, step);
     return {first, max(count, Dim(0))};

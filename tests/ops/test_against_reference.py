@@ -278,6 +278,8 @@ def movement():
         yield Case("Slice", [x(3, 8, 17), *(indices(*numbers) for numbers in (starts, ends, axes, steps))])
     for extent, dtype in ((5, "float64"), (13, "float32"), (13, "float64"), (21, "float32")):  # backwards: a vector and its rest
         yield Case("Slice", [x(extent, dtype=dtype), *(indices(number) for number in (-1, -99, 0, -1))])
+    for end in (2**31 - 1, 2**63 - 1):  # no end, also backwards
+        yield Case("Slice", [x(3, 5), indices(-1, 3), indices(end, end), indices(0, 1), indices(-1, -2)], engine=OnnxRuntime)
         for exclusive in (0, 1):
             yield Case("CumSum", [x(2, extent, dtype=dtype), np.int64(1)], {"reverse": 1, "exclusive": exclusive})
     for mode, pads in (("constant", [0, 2, 1, 3]), ("reflect", [1, 2, 0, 3]), ("edge", [2, 2, 2, 2]), ("wrap", [1, 2, 0, 3])):
