@@ -133,6 +133,15 @@ def test_what_products_add():
     check(proto, [{"a": (9, 5), "b": (5, 37), "c": added} for added in ((9, 37), (1, 37), (9, 1), (1, 1))])
 
 
+@pytest.mark.parametrize("columns", [5, 40])
+def test_few_rows_that_stay_open(columns):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 17]), helper.make_tensor_value_info("w", TensorProto.FLOAT, [17, columns])]
+    proto = helper.make_model(helper.make_graph(nodes, "open", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", columns])]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    for dims, sizes in (({"n": "0..1"}, (1, 0)), ({"n": "1..3"}, (1, 2, 3))):
+        check(proto, [{"x": (n, 17), "w": (17, columns)} for n in sizes], dims=dims)
+
+
 def test_channels_that_branches_want():
     branches = [
         helper.make_graph([helper.make_node("Conv", ["x", f"w{k}"], [f"y{k}"])], f"of_{k}", [], [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, ["n", 4, "h", "w"])])
