@@ -42,6 +42,7 @@ void note_channels(const Node& node, std::map<std::string, int64_t>& numbers) {
         {"DeformConv", 1, 1, true},
         {"ConvTranspose", 1, 0, false},
         {"BatchNormalization", 1, 0, false},
+        {"GroupNormalization", 1, 0, false},
         {"InstanceNormalization", 1, 0, false},
     };
     const auto row = std::ranges::find(all, node.op_type, &Channels::op_type);
