@@ -52,6 +52,16 @@ void note_channels(const Node& node, std::map<std::string, int64_t>& numbers) {
     note_number(data->shape[1], weights->shape[row->axis] * (row->is_of_group ? node.integer("group", 1) : 1), numbers);
 }
 
+/// The number that a symbol must be for a convolution to have a bias for each channel of its result.
+void note_bias(const Node& node, std::map<std::string, int64_t>& numbers) {
+    const bool is_transposed = node.op_type == "ConvTranspose";
+    if (!node.domain.empty() || (!is_transposed && node.op_type != "Conv") || !node.has_input(2)) return;
+    const auto &weights = node.inputs[1]->type, &bias = node.inputs[2]->type;
+    if (!weights || !bias || weights->rank() < 2 || bias->rank() != 1) return;
+    note_number(bias->shape[0], is_transposed ? weights->shape[1] * node.integer("group", 1) : weights->shape[0],
+                numbers);
+}
+
 /// The number that a symbol must be for the rows of a product's A to be as long as the columns of its B.
 void note_depth(const Node& node, std::map<std::string, int64_t>& numbers) {
     const bool is_gemm = node.op_type == "Gemm";
@@ -103,6 +113,7 @@ std::map<std::string, int64_t> fixed_dims(Graph& graph) {
     // Branches may be there for different numbers of channels.
     for (const auto& node : graph.nodes()) {
         note_channels(*node, numbers);
+        note_bias(*node, numbers);
         note_depth(*node, numbers);
     }
     return by_axis(graph, numbers);
