@@ -45,13 +45,14 @@ bool is_experiment(std::string_view type) {
                        [&](const ExpandedOperator& experiment) { return experiment.type == type; });
 }
 
-/// onnxruntime has LayerNormalization since opset 1, ONNX since 17; until opset 10 ONNX's experiments; and
+/// onnxruntime has LayerNormalization since opset 1, ONNX since 17; until opset 9 or 10 ONNX's experiments; and
 /// GroupNormalization as it was before opset 21, which ONNX's checker takes no more.
 bool is_contributed(const onnx::NodeProto& node, int opset) {
     if (!normalised_domain(node.domain()).empty()) return false;
     const std::string& type = node.op_type();
     return type == "SimplifiedLayerNormalization" || (type == "LayerNormalization" && opset < 17) ||
-           (type == "GroupNormalization" && opset >= 18 && opset < 21) || (opset < 10 && is_experiment(type));
+           (type == "GroupNormalization" && opset >= 18 && opset < 21) ||
+           (opset < (type == "MeanVarianceNormalization" ? 9 : 10) && is_experiment(type));
 }
 
 /// Whether there was any.

@@ -84,6 +84,26 @@ OperatorBody dynamic_slice(const OperatorCall&) {
     return {{"data", "starts", "ends", "axes"}, {"output"}, "output = Slice(data, starts, ends, axes)"};
 }
 
+OperatorBody thresholded_relu(const OperatorCall& call) {
+    return {{"x"}, {"y"}, fmt::format("y = ThresholdedRelu{}(x)", call.passed_on({"alpha"}))};
+}
+
+/// Of images, each channel on its own or all together; without `normalize_variance` less the mean alone.
+OperatorBody mean_variance_normalization(const OperatorCall& call) {
+    OperatorBody body{{"x"}, {"y"}, {}};
+    const std::string axes = call.integer("across_channels", 0) ? "0, 1, 2, 3" : "0, 2, 3";
+    if (call.integer("normalize_variance", 1)) {
+        body.add(fmt::format("y = MeanVarianceNormalization<axes: ints = [{}]>(x)", axes));
+        return body;
+    }
+    body.add(fmt::format(R"(
+        axes = Constant<value_ints = [{}]>()
+        mean = ReduceMean(x, axes)
+        y = Sub(x, mean))",
+                         axes));
+    return body;
+}
+
 }  // namespace
 
 /// Operators that ONNX had as experiments up to version 1.4, and that onnxruntime has kept (see adopt_operators).
@@ -93,9 +113,11 @@ std::vector<ExpandedOperator> experimental_expansions() {
         {"com.microsoft", "Crop", 1, crop},
         {"com.microsoft", "DynamicSlice", 1, dynamic_slice},
         {"com.microsoft", "ImageScaler", 1, image_scaler},
+        {"com.microsoft", "MeanVarianceNormalization", 1, mean_variance_normalization},
         {"com.microsoft", "ParametricSoftplus", 1, parametric_softplus},
         {"com.microsoft", "Scale", 1, scale},
         {"com.microsoft", "ScaledTanh", 1, scaled_tanh},
+        {"com.microsoft", "ThresholdedRelu", 1, thresholded_relu},
     };
 }
 

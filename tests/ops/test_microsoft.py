@@ -367,6 +367,9 @@ def experiments():
         yield Fused(op, [x(3, 17)], factors, **old)
     yield Fused("Affine", [x(3, 17)], **old)
     yield Fused("Scale", [x(3, 17)], {"scale": 2.5}, **old)
+    yield Fused("ThresholdedRelu", [x(3, 17)], {"alpha": 0.5}, **old)
+    for attributes in ({}, {"across_channels": 1}, {"normalize_variance": 0}, {"across_channels": 1, "normalize_variance": 0}):
+        yield Fused("MeanVarianceNormalization", [x(2, 3, 5, 7)], attributes, domain="", opset=8)
     yield Fused("ImageScaler", [x(2, 3, 5, 7)], {"scale": 0.5, "bias": [0.1, -2.0, 3.0]}, **old)
     yield Fused("Crop", [x(2, 3, 7, 9)], {"border": [1, 0, 2, 3]}, **old)
     yield Fused("Crop", [x(2, 3, 7, 9)], {"border": [1, 2, 0, 0], "scale": [4, 5]}, **old)
