@@ -202,10 +202,21 @@ void Conv::leave_out_taps(KernelSource& source, const std::string& rdom, const T
     const Window window = this->window();
     const Coordinates at = source.vars(in(0).rank());
     for (size_t i = 0; i < window.size(); ++i) {
-        if (!leaves_out(i, source.target())) continue;
-        source.line(fmt::format("{}.where({});", rdom,
-                                inside(source, window[i], window[i].tap(source, at[i + 2], tap.kernel[i]))));
+        const std::string condition = leaves_out(i, source.target())
+                                          ? inside(source, window[i], window[i].tap(source, at[i + 2], tap.kernel[i]))
+                                          : is_useful(source, i, tap.kernel[i]);
+        if (!condition.empty()) source.line(fmt::format("{}.where({});", rdom, condition));
     }
+}
+
+std::string Conv::is_useful(KernelSource& source, size_t axis, const std::string& tap) const {
+    const WindowAxis window = this->window()[axis];
+    const bool is_known = window.kernel == 1 || has_input(3) || window.input.constant() || !window.reaches_outside();
+    if (is_known || !is_loop_over_taps(axis, source.target())) return "";
+    const std::string at = window.dilation == 1 ? tap : fmt::format("{} * {}", tap, window.dilation);
+    return fmt::format("{0} >= {1} && {0} < {2}", at,
+                       source.dim(window.pad_begin - (window.output - 1) * window.stride),
+                       source.dim(window.input + window.pad_begin));
 }
 
 void Conv::algorithm(KernelSource& source) const {

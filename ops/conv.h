@@ -69,7 +69,10 @@ protected:
     bool leaves_out(size_t axis, const Target& target) const;
     /// Whether a tile of sums is one element wide along a spatial axis, as it is along planes.
     virtual bool is_outside_of_tiles(size_t axis, const Target&) const { return axis + 2 < in(0).rank() - 2; }
-    /// Leaves them out of an RDom.
+    /// Whether the taps along a spatial axis are a loop, which may begin behind the first tap or end before the last.
+    virtual bool is_loop_over_taps(size_t, const Target&) const { return false; }
+    /// Leaves them out of an RDom, and of loops over taps those under which no output finds an input, as a small image
+    /// has them: of one whose size is known they are cut off the weights.
     void leave_out_taps(KernelSource& source, const std::string& rdom, const Tap& tap) const;
     /// The input's coordinate along a spatial axis under a tap.
     std::string input_coordinate(KernelSource& source, size_t axis, const Tap& tap) const;
@@ -79,6 +82,9 @@ protected:
 private:
     std::vector<Dim> reduction_extents() const;
     std::string bias(KernelSource& source, const Channel& channel) const;
+    /// `kx * 6 >= 7 - width && kx * 6 < width + 6`: whether an output finds an input under a tap; empty where that is
+    /// known.
+    std::string is_useful(KernelSource& source, size_t axis, const std::string& tap) const;
     std::string input_element(KernelSource& source, const Channel& channel, const Tap& tap) const;
     Window padded_window(const Target& target) const { return with_input_for_taps(window(), target); }
     void define_input_func(KernelSource& source) const;

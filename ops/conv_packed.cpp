@@ -78,6 +78,12 @@ bool PackedConv::is_outside_of_tiles(size_t axis, const Target& target) const {
     return !unrolls_taps(loops) && choose_conv_tile(loops, target).tile_rows == 1;
 }
 
+bool PackedConv::is_loop_over_taps(size_t, const Target& target) const {
+    if (target.is_gpu() || has_own_inputs()) return false;
+    const ConvLoops loops = loops_of_sums();
+    return !unrolls_neighbours(loops, choose_conv_tile(loops, target));
+}
+
 ConvLoops PackedConv::loops_of_sums() const {
     const Window window = this->window();
     const TensorType& result = out(0);

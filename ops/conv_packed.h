@@ -30,6 +30,7 @@ protected:
     std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const override;
     std::string bias_at(KernelSource& source, const Channel& channel) const override;
     bool is_outside_of_tiles(size_t axis, const Target& target) const override;
+    bool is_loop_over_taps(size_t axis, const Target& target) const override;
 
 private:
     WeightForm form_;

@@ -108,8 +108,7 @@ private:
         return directives;
     }
 
-    /// Whether taps along x are unrolled, innermost: neighbouring vectors of several pixels share permuted inputs.
-    bool unrolls_neighbours() const { return tile_.has_vectors_of_pixels() && conv_.loops.neighbour_taps > 1; }
+    bool unrolls_neighbours() const { return onnx2halide::unrolls_neighbours(conv_.loops, tile_.tile()); }
 
     /// The reduction's loops, innermost first.
     std::vector<std::string> reduction() const {

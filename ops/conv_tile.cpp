@@ -158,6 +158,10 @@ std::string register_text(const ConvTile& tile, const Target& target) {
 
 bool unrolls_taps(const ConvLoops& loops) { return !loops.shares_inputs && loops.products <= 9; }
 
+bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile) {
+    return tile.pixels_of_vector > 1 && loops.neighbour_taps > 1;
+}
+
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).tile; }
 
 double conv_cycles(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).all_cycles; }

@@ -57,6 +57,9 @@ std::string register_text(const ConvTile& tile, const Target& target);
 /// Whether the taps of depthwise sums are few enough to be unrolled.
 bool unrolls_taps(const ConvLoops& loops);
 
+/// Whether taps along x are unrolled, innermost: neighbouring vectors of several pixels share permuted inputs.
+bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile);
+
 /// How the tiles are walked.
 struct ConvWalk {
     int strip;                // rows (pixels where there is one row) of a parallel task, as many as are known

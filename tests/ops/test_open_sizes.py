@@ -68,6 +68,29 @@ def test_images(channels, kernel, attributes):
     check(proto, [{"x": (n, channels, h, w)} for h, w, n in IMAGES], threads=2)
 
 
+# Of taps that only find padding, as a small image has them, loops run from the first to the last that do not.
+@pytest.mark.parametrize(
+    "kernel, attributes",
+    [
+        ((40, 32, 3, 3), {"dilations": [6, 6], "pads": [6, 6, 6, 6]}),
+        ((16, 32, 5, 3), {"dilations": [3, 5], "pads": [6, 5, 6, 5]}),
+        ((32, 8, 3, 3), {"dilations": [4, 4], "pads": [4, 4, 4, 4], "group": 4}),
+        ((32, 1, 3, 3), {"dilations": [4, 4], "pads": [4, 4, 4, 4], "group": 32}),
+        ((16, 32, 3, 3), {"dilations": [3, 3], "pads": [3, 3, 3, 3], "strides": [2, 2]}),
+        ((16, 32, 3, 3), {"dilations": [4, 4], "pads": [0, 8, 8, 0]}),
+        ((16, 32, 2, 2), {"pads": [2, 2, 2, 2], "strides": [5, 5]}),
+        ((16, 32, 3), {"dilations": [8], "pads": [16, 0]}),
+    ],
+)
+@pytest.mark.parametrize("convolution", ["direct", "auto"])
+def test_small_images_under_wide_kernels(kernel, attributes, convolution):
+    axes = len(kernel) - 2
+    node = helper.make_node("Conv", ["x", "w"], ["c"], **attributes)
+    sizes = ((1, 1), (2, 3), (8, 12), (13, 7), (1, 40), (33, 20))
+    proto = model(node, ["n", 32, "h", "w_"][: 2 + axes], weights(*kernel))
+    check(proto, [{"x": (n, 32, *size[-axes:])} for n, size in enumerate(sizes, 1)], threads=2, convolution=convolution)
+
+
 @pytest.mark.parametrize(
     "kernel, attributes",
     [
@@ -228,6 +251,44 @@ def test_softmax_of_open_rows(op, shape):
     proto = model(helper.make_node(op, ["x"], ["c"], axis=-1), shape, weights(1), activation=lambda name: [helper.make_node("Neg", [name], ["y"])])
     sizes = [{"n": n, "length": length} for n, length in ((1, 1), (3, 7), (2, 16), (1, 17), (5, 250))]
     check(proto, [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes])
+
+
+@pytest.mark.parametrize(
+    "node, shape",
+    [
+        (helper.make_node("Softmax", ["x"], ["c"], axis=1), ["n", 5, "h", "w"]),
+        (helper.make_node("LogSoftmax", ["x"], ["c"], axis=1), [2, 5, "h", 3, "w"]),
+        (helper.make_node("Softmax", ["x"], ["c"], axis=0), [3, "h", "w"]),
+        (helper.make_node("Softmax", ["x"], ["c"]), ["h", "w", 5]),
+        (helper.make_node("LpNormalization", ["x"], ["c"], axis=1), ["n", 4, "h", "w"]),
+        (helper.make_node("LayerNormalization", ["x", "w"], ["c"]), ["h", "w", 12]),
+    ],
+)
+def test_vectors_across_rows(node, shape):
+    proto = model(node, shape, weights(12))
+    sizes = [{"n": n, "h": h, "w": w} for n, h, w in ((1, 1, 1), (2, 1, 3), (1, 5, 3), (3, 4, 4), (1, 9, 37), (2, 60, 50))]
+    check(proto, [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes], threads=2)
+
+
+ELEMENTWISE = {
+    "alike": ("float[n, 3, h, w] x, float[n, 3, h, w] z", "s = Add(x, z) y = Sigmoid(s)"),
+    "channels": ("float[n, 6, h, w] x, float[n, 6, 1, 1] z", "a = Mul(x, channels) s = Add(a, z) y = Relu(s)"),
+    "planes": ("float[n, 6, h, w] x, float[1, 1, h, w] z", "y = Sub(x, z)"),
+    "columns": ("float[n, h, w] x, float[n, h, 1] z", "s = Div(x, z) y = Abs(s)"),
+    "outer": ("float[n, 1, w] x, float[n, h, 1] z", "y = Add(x, z)"),
+    "rows": ("float[n, h, 12] x, float[h, 12] z", "y = Max(x, z)"),
+    "types": ("float[n, h, w] x, float[n, h, w] z", "b = Greater(x, z) c = Cast<to = 3>(b) y = Cast<to = 1>(c)"),
+}
+
+
+@pytest.mark.parametrize("inputs, body", ELEMENTWISE.values(), ids=ELEMENTWISE)
+def test_elements_of_open_axes(inputs, body):
+    proto = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 17]> g ({inputs}) => (float[a, b, c, d] y) {{ {body} }}""")
+    del proto.graph.output[0].type.tensor_type.shape.dim[len(proto.graph.input[0].type.tensor_type.shape.dim) :]
+    proto.graph.initializer.append(numpy_helper.from_array(weights(6, 1, 1), "channels"))
+    shapes = {value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in proto.graph.input}
+    sizes = [{"n": n, "h": h, "w": w} for n, h, w in ((1, 1, 1), (2, 1, 3), (13, 2, 1), (1, 5, 3), (3, 9, 37), (2, 60, 90))]
+    check(proto, [{name: tuple(size.get(dim, dim) for dim in shape) for name, shape in shapes.items()} for size in sizes], threads=2)
 
 
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMean", "ReduceL2"])
