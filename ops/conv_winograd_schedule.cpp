@@ -274,7 +274,8 @@ private:
             const std::string to = source_.var("to");
             directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
             directives.push_back(fmt::format("parallel({})", to));
-            at_inputs = compute_at(tiles, to);
+            // Neighbouring tiles that lie between each other have nearly all of a block's inputs under them.
+            if (!is_dilated()) at_inputs = compute_at(tiles, to);
         }
         source_.schedule(tiles, directives);
         if (places_.size() == 2)
