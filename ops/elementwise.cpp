@@ -128,7 +128,16 @@ void Elementwise::schedule(KernelSource& source) const {
         if (count > 1) loops = fuse_innermost(source, loops, count);
         vectorise(source, loops);
         parallelise(source, loops);
+        if (loops.vars.size() == 1 && !loops.extents[0].constant()) share_out(source, loops);
     }
+}
+
+void Elementwise::share_out(KernelSource& source, const Loops& loops) {
+    const std::string &x = loops.vars[0], task = source.var("task");
+    const int vectors = static_cast<int>(elements_of_a_task / source.target().lanes(loops.element));
+    source.schedule(loops.func, {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", x, task,
+                                             source.param("vectors_of_task", vectors)),
+                                 fmt::format("parallel({})", task)});
 }
 
 std::string Elementwise::strict(const std::string& expression) const {

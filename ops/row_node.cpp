@@ -54,20 +54,28 @@ std::vector<Dim> RowNode::step_extents(const KernelSource& source) const {
     return width == 0 ? row_extents() : std::vector<Dim>{width, ceil_div(row_length(), width)};
 }
 
-size_t RowNode::axes_gaining_as_one(const Target& target) const {
+bool RowNode::are_open(size_t first, size_t end) const {
+    Dim count = 1;
+    int several = 0;
+    for (size_t axis = first; axis < end; ++axis) {
+        const Dim& extent = in(0).shape[axis];
+        several += extent.is(1) ? 0 : 1;
+        count *= extent;
+    }
+    return several > 1 && !count.constant();
+}
+
+std::optional<std::pair<size_t, size_t>> RowNode::axes_gaining_as_one(const Target& target) const {
     const std::vector<size_t> axes = row_axes();
-    const size_t rank = in(0).rank(), count = rank - axes.size();
-    const bool are_last = std::all_of(axes.begin(), axes.end(), [&](size_t axis) { return axis >= count; });
-    if (target.is_gpu() || node_.outputs.size() != 1 || !are_last || !treats_rows_alike() || !in(0).is_row_major() ||
+    if (target.is_gpu() || node_.outputs.size() != 1 || axes.empty() || !treats_rows_alike() || !in(0).is_row_major() ||
         !out(0).is_row_major())
-        return 0;
-    // Vectors run across rows that fill none, if there are enough: a number that only a run knows counts as enough.
-    const int lanes = target.lanes(compute_element());
-    if (axes.empty() || filled(in(0).shape.back(), lanes) < lanes) return 0;
-    const std::vector<Dim> numbering(in(0).shape.begin(), in(0).shape.begin() + count);
-    const auto turns = [](const Dim& extent) { return !extent.is(1); };
-    const bool is_known = product(numbering).constant().has_value();
-    return !is_known && std::count_if(numbering.begin(), numbering.end(), turns) > 1 ? count : 0;
+        return std::nullopt;
+    const size_t rank = in(0).rank(), behind = *std::max_element(axes.begin(), axes.end()) + 1;
+    if (behind < rank) return are_open(behind, rank) ? std::optional(std::pair(behind, rank - 1)) : std::nullopt;
+    const size_t count = rank - axes.size();
+    const bool are_last = std::all_of(axes.begin(), axes.end(), [&](size_t axis) { return axis >= count; });
+    if (!are_last || !are_open(0, count)) return std::nullopt;
+    return std::pair(size_t{0}, count - 1);
 }
 
 void RowNode::schedule(KernelSource& source) const {

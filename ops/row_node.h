@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "ops/node_generator.h"
 #include "ops/reduction.h"
 #include "ops/row_schedule.h"
@@ -16,9 +18,10 @@ public:
 
     void schedule(KernelSource& source) const override;
 
-    /// The axes in front of the rows' own, whose number is returned, if rows are faster numbered by one axis than by
-    /// these; else 0. Halide makes no loop over all rows of several whose extents are open.
-    size_t axes_gaining_as_one(const Target& target) const;
+    /// The first and the last of neighbouring axes, if rows are faster numbered by one axis than by these: in front of
+    /// the rows' own, as Halide makes no loop over all rows of several whose extents are open, or behind them, where
+    /// vectors run across rows and end with the innermost axis.
+    std::optional<std::pair<size_t, size_t>> axes_gaining_as_one(const Target& target) const;
 
 protected:
     friend class RowText;
@@ -60,6 +63,9 @@ protected:
 private:
     Reduction reduction() const;
     std::vector<size_t> numbering_axes() const;
+    /// Whether several of the axes from `first` to before `end` have more than one element, in a number that a run
+    /// alone knows.
+    bool are_open(size_t first, size_t end) const;
 };
 
 /// Writes the stages of a row node's algorithm. Terms and results may refer to the stages before them.

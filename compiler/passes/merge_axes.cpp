@@ -5,6 +5,7 @@
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_packed.h"
+#include "ops/elementwise.h"
 #include "ops/matrix_product.h"
 #include "ops/reduce_node.h"
 #include "ops/row_node.h"
@@ -45,6 +46,7 @@ public:
             if (all_follow) merge_run(kernel, node, *run);
             return;
         }
+        if (const auto run = innermost_run(kernel)) merge_run(kernel, nullptr, *run);
     }
 
 private:
@@ -73,9 +75,33 @@ private:
         const auto* product = dynamic_cast<const MatrixProduct*>(generator.get());
         if (product && product->gains_from_one_matrix(target_)) return Run{0, rank - 2};
         const auto* rows = dynamic_cast<const RowNode*>(generator.get());
-        const size_t numbering = rows ? rows->axes_gaining_as_one(target_) : 0;
-        if (numbering > 0) return Run{0, numbering - 1};
+        const auto numbering = rows ? rows->axes_gaining_as_one(target_) : std::nullopt;
+        if (numbering) return Run{numbering->first, numbering->second};
         return std::nullopt;
+    }
+
+    /// The innermost axes of a kernel of pointwise nodes, if vectors would end with the last of them and all operands
+    /// go along them alike. Of extents that are known the schedule makes one loop itself.
+    std::optional<Run> innermost_run(const std::vector<const Node*>& kernel) const {
+        const auto generator = make_generator(*kernel.back());
+        if (target_.is_gpu() || !dynamic_cast<const Elementwise*>(generator.get())) return std::nullopt;
+        const TensorType& whole = kernel.back()->outputs[0]->checked_type();
+        if (whole.rank() < 2 || !whole.is_row_major()) return std::nullopt;
+        std::optional<Run> run;
+        const size_t last = whole.rank() - 1;
+        Dim extent = whole.shape[last];
+        for (size_t first = last; first-- > 0;) {
+            // Of a row that vectors fill there is nothing to gain.
+            if (floor_mod(extent, target_.lanes(whole.element)).is(0)) break;
+            const bool all_follow = std::all_of(kernel.begin(), kernel.end(), [&](const Node* node) {
+                return follows(*node, whole, {first, last});
+            });
+            if (!all_follow) break;
+            if (!whole.shape[first].is(1) && !extent.is(1)) run = Run{first, last};
+            extent *= whole.shape[first];
+        }
+        const bool is_known = extent.constant().has_value();
+        return is_known ? std::nullopt : run;
     }
 
     static bool has_run(const TensorType& type, const TensorType& whole, const Run& run) {
@@ -107,8 +133,9 @@ private:
         return true;
     }
 
+    /// `anchor`: the node that is not pointwise, whose input 0 has the run whatever its shape; null where all are.
     void merge_run(const std::vector<const Node*>& nodes, const Node* anchor, const Run& run) {
-        const TensorType whole = anchor->outputs[0]->checked_type();
+        const TensorType whole = nodes.back()->outputs[0]->checked_type();
         for (const Node* node : nodes) {
             for (size_t i = 0; i < node->inputs.size(); ++i) {
                 Value* input = node->inputs[i];
