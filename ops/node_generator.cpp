@@ -81,6 +81,14 @@ std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops
 /// Whether a loop is a reduction's, r.x, which Halide fuses with no other and splits for no tasks.
 static bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
 
+std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
+    if (const auto length = elements.constant())
+        return source.param("rows",
+                            static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
+    return fmt::format("rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(elements),
+                       source.param("elements", elements_of_a_task));
+}
+
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning, size_t tile) {
     std::vector<std::string> directives;
     std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
@@ -88,8 +96,17 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
     const bool may_turn_once = !turning.extents.back().constant();
     if (may_turn_once && turning.vars.size() > tile + 1 && !is_of_reduction(loop) &&
         !is_of_reduction(turning.vars.end()[-2])) {
-        loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
+        const std::string next = turning.vars.end()[-2];
         inside.pop_back();
+        const Dim elements = product(inside);
+        if (!elements.constant()) {
+            // Of one loop made of both a division would tell the places in each turn.
+            const std::string task = source.var("task");
+            return {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", next, task,
+                                turns_of_a_task(source, elements, turning.extents.end()[-2])),
+                    fmt::format("parallel({})", task), fmt::format("parallel({})", loop)};
+        }
+        loop = fuse_all(source, {next, loop}, "both", directives);
     }
     const auto elements = product(inside).constant();
     const bool is_small = elements && *elements<elements_of_a_task&& * elements> 0;

@@ -226,6 +226,8 @@ bool is_parallel_work(const Dim& elements);
 /// one, which keeps its name.
 std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
                      std::vector<std::string>& directives);
+/// Text of how many turns of a loop of `count`, each of so many elements, make a task.
+std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim& count);
 /// Directives that run the outermost loop in parallel, with the next one where it is an open dim that may be 1, in
 /// tasks of several turns where one has little to do. The first `tile` loops are no part of a task's.
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning, size_t tile = 1);

@@ -38,15 +38,6 @@ int sum_width(int64_t elements, int widest) {
     return best;
 }
 
-/// How many turns of a loop of `count`, each of so many elements, make a task.
-std::string rows_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
-    if (const auto length = elements.constant())
-        return source.param("rows",
-                            static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
-    return fmt::format("rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(elements),
-                       source.param("elements", elements_of_a_task));
-}
-
 /// Makes tasks of the loops around a row's work, or that of `width` rows, where there is enough to do. Returns the loop
 /// that counts them.
 std::string schedule_rows(KernelSource& source, const RowLoops& rows, const Loops& around, int width) {
@@ -62,7 +53,7 @@ std::string schedule_rows(KernelSource& source, const RowLoops& rows, const Loop
     if (is_parallel_work(product(rows.output.extents))) {
         const std::string task = source.var("task");
         directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, task,
-                                         rows_of_a_task(source, rows.length * width, count)));
+                                         turns_of_a_task(source, rows.length * width, count)));
         directives.push_back(fmt::format("parallel({})", task));
         for (size_t i = 1; i < around.vars.size() && !are_known; ++i)
             directives.push_back(fmt::format("parallel({})", around.vars[i]));
