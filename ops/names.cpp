@@ -234,6 +234,7 @@ constexpr std::string_view reserved_words[] = {
     "sum_versions",
     "best_versions",
     "TileVersion",
+    "row_versions",
     "rows_of_task",
     "TailStrategy",
     "MemoryType",

@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
 
 namespace {
-
-using Directives = std::vector<std::string>;
 
 /// The loops inside of a row, or those outside, of more than one turn.
 Loops part(const RowLoops& rows, bool inside) {
@@ -38,28 +37,30 @@ int sum_width(int64_t elements, int widest) {
     return best;
 }
 
-/// Makes tasks of the loops around a row's work, or that of `width` rows, where there is enough to do. Returns the loop
-/// that counts them.
-std::string schedule_rows(KernelSource& source, const RowLoops& rows, const Loops& around, int width) {
+/// The loops around a row's work, or that of several rows, and the directives that make tasks of them.
+struct RowTasks {
+    std::string row;  // the loop that counts rows
     Directives directives;
-    std::string row = around.vars[0];
+};
+
+RowTasks tasks_of_rows(KernelSource& source, const RowLoops& rows, const Loops& around, int width) {
+    RowTasks tasks{around.vars[0], {}};
     Dim count = around.extents[0];
     const bool are_known = product(around.extents).constant().has_value();
     // From one loop over all rows Halide does not get back which row it is where extents are open, and stores many.
     if (are_known) {
-        row = fuse_all(source, around.vars, "row", directives);
+        tasks.row = fuse_all(source, around.vars, "row", tasks.directives);
         count = product(around.extents);
     }
     if (is_parallel_work(product(rows.output.extents))) {
         const std::string task = source.var("task");
-        directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, task,
-                                         turns_of_a_task(source, rows.length * width, count)));
-        directives.push_back(fmt::format("parallel({})", task));
+        tasks.directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", tasks.row, task,
+                                               turns_of_a_task(source, rows.length * width, count)));
+        tasks.directives.push_back(fmt::format("parallel({})", task));
         for (size_t i = 1; i < around.vars.size() && !are_known; ++i)
-            directives.push_back(fmt::format("parallel({})", around.vars[i]));
+            tasks.directives.push_back(fmt::format("parallel({})", around.vars[i]));
     }
-    if (!directives.empty()) source.schedule(rows.output.func, directives);
-    return row;
+    return tasks;
 }
 
 /// A row's innermost loops, whose elements follow each other in memory, as one loop: so many that vectors which are not
@@ -145,8 +146,9 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     Directives directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
     directives.insert(directives.end(), vectors.begin(), vectors.end());
     source.schedule(rows.output.func, directives);
-    const std::string place =
-        fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, outside, 1));
+    const RowTasks tasks = tasks_of_rows(source, rows, outside, 1);
+    if (!tasks.directives.empty()) source.schedule(rows.output.func, tasks.directives);
+    const std::string place = compute_at(rows.output.func, tasks.row);
     for (const auto& [func, kind] : rows.stages) {
         directives = {place};
         if (kind == RowStage::Kind::elements) {
@@ -166,27 +168,37 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
 /// Vectors run across rows.
 void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
     const std::string &x = outside.vars[0], tile = source.var(x + "_tile");
-    const int width = filled(outside.extents[0], source.target().lanes(rows.numbers.element));
-    const std::string tail = tail_strategy(outside.extents[0], width, true);
+    const Dim& extent = outside.extents[0];
+    const int lanes = source.target().lanes(rows.numbers.element), width = filled(extent, lanes);
     Loops around = outside;
     around.vars[0] = tile;
-    around.extents[0] = ceil_div(around.extents[0], width);
+    around.extents[0] = ceil_div(extent, width);
     Directives order = {x}, steps = {x};
     order.insert(order.end(), inside.vars.begin(), inside.vars.end());
     order.insert(order.end(), around.vars.begin(), around.vars.end());
     steps.insert(steps.end(), rows.steps.vars.begin(), rows.steps.vars.end());
-    source.schedule(rows.output.func,
-                    {fmt::format("split({0}, {1}, {0}, {2}, {3})", x, tile, width, tail),
-                     fmt::format("reorder({})", fmt::join(order, ", ")), fmt::format("vectorize({})", x)});
-    const std::string place =
-        fmt::format("compute_at({}, {})", rows.output.func, schedule_rows(source, rows, around, width));
-    // A tile may be cut only where nothing else is possible.
-    const bool is_cut = tail == "TailStrategy::GuardWithIf";
-    const std::string vectors = fmt::format("vectorize({}, {}{})", x, width, is_cut ? ", " + tail : "");
+    // Of rows in a number that a run finds, those of a vector which they do not fill would be left out one by one.
+    const bool has_versions = !extent.constant();
+    if (has_versions) {
+        const std::string sizes = lanes > 4 ? fmt::format("{}, 4, 1", lanes) : fmt::format("{}, 1", lanes);
+        source.schedule(fmt::format("const std::vector<TileVersion> row_versions =\n            "
+                                    "best_versions({{{}}}, [&](int size, int) {{ return {} >= size; }});",
+                                    sizes, source.dim(extent)));
+    }
+    const auto schedule = [&](const std::string& stage, const Directives& directives) {
+        has_versions ? source.schedule_versions(stage, "row_versions", directives) : source.schedule(stage, directives);
+    };
+    const std::string size = has_versions ? KernelSource::tile_size : std::to_string(width),
+                      tail = has_versions ? "TailStrategy::ShiftInwards" : tail_strategy(extent, width, true);
+    const RowTasks tasks = tasks_of_rows(source, rows, around, width);
+    schedule(rows.output.func, joined({fmt::format("split({0}, {1}, {0}, {2}, {3})", x, tile, size, tail),
+                                       reorder(order), fmt::format("vectorize({})", x)},
+                                      tasks.directives));
+    const std::string vectors = fmt::format("vectorize({}, {})", x, size);
     for (const auto& [func, kind] : rows.stages) {
-        source.schedule(func, {place, vectors});
-        if (kind != RowStage::Kind::reduction) continue;
-        source.schedule(func + ".update()", {fmt::format("reorder({})", fmt::join(steps, ", ")), vectors});
+        source.schedule(func, {compute_at(rows.output.func, tasks.row)});
+        schedule(func, {vectors});
+        if (kind == RowStage::Kind::reduction) schedule(func + ".update()", {reorder(steps), vectors});
     }
 }
 
