@@ -134,11 +134,16 @@ bool PackedConv::gains_from_one_row(const Target& target) const {
     constexpr double least_gain = 0.03;
     const Window window = this->window();
     const bool is_single_pixels = std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
-        return axis.kernel == 1 && axis.stride == 1 && !axis.reaches_outside() && axis.output.constant();
+        return axis.kernel == 1 && axis.stride == 1 && !axis.reaches_outside();
     });
     if (!is_single_pixels || has_own_inputs() || target.is_gpu() || has_input_func(target) ||
         in(0).layout != channels_last(in(0).rank()) || out(0).layout != channels_last(out(0).rank()))
         return false;
+    const auto turn = [](const WindowAxis& axis) { return !axis.output.is(1); };
+    const auto are_open = [](const WindowAxis& axis) { return !axis.output.constant(); };
+    // Of open rows each ends in a tile that may be hardly filled.
+    if (std::any_of(window.begin(), window.end(), are_open))
+        return std::count_if(window.begin(), window.end(), turn) > 1;
     ConvLoops rows = loops_of_sums(), row = rows;
     int64_t planes = 1;
     for (size_t i = 0; i + 2 < window.size(); ++i) planes *= *window[i].output.constant();

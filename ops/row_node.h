@@ -18,9 +18,9 @@ public:
 
     void schedule(KernelSource& source) const override;
 
-    /// The first and the last of neighbouring axes, if rows are faster numbered by one axis than by these: in front of
-    /// the rows' own, as Halide makes no loop over all rows of several whose extents are open, or behind them, where
-    /// vectors run across rows and end with the innermost axis.
+    /// The first and the last of neighbouring axes, if rows are faster with one axis in the place of these: axes of a
+    /// row, or such that number rows, in front of the rows' own, as Halide makes no loop over all of several axes whose
+    /// extents are open, or behind them, where vectors run across rows and end with the innermost axis.
     std::optional<std::pair<size_t, size_t>> axes_gaining_as_one(const Target& target) const;
 
 protected:
@@ -37,6 +37,8 @@ protected:
     virtual int padded_width(const KernelSource&) const { return 0; }
     /// Whether a result depends on nothing but its row and its place there: on no number of the row.
     virtual bool treats_rows_alike() const { return node_.inputs.size() == 1; }
+    /// The axis from which on a result depends on nothing but its element and its row, whatever the place there.
+    virtual size_t first_axis_of_places() const { return node_.inputs.size() == 1 ? 0 : in(0).rank(); }
     /// The stages that the algorithm defines, in order, behind that of filled rows.
     virtual std::vector<Stage> stages() const = 0;
     /// Axes that run within a row.
@@ -66,6 +68,9 @@ private:
     /// Whether several of the axes from `first` to before `end` have more than one element, in a number that a run
     /// alone knows.
     bool are_open(size_t first, size_t end) const;
+    /// Of `axes_gaining_as_one`: axes of a row, and those that number rows.
+    std::optional<std::pair<size_t, size_t>> places_gaining_as_one() const;
+    std::optional<std::pair<size_t, size_t>> numbers_gaining_as_one() const;
 };
 
 /// Writes the stages of a row node's algorithm. Terms and results may refer to the stages before them.

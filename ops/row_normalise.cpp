@@ -159,6 +159,7 @@ public:
 
 protected:
     std::vector<size_t> row_axes() const override { return axes_from(std::min<size_t>(2, in(0).rank()), in(0).rank()); }
+    size_t first_axis_of_places() const override { return 2; }
 
     std::string result(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         return scaled(source, x, input(1), input(2), {at.at(1)}, in(0).element);
@@ -190,6 +191,7 @@ public:
 
 protected:
     std::vector<size_t> row_axes() const override { return axes_from(1, in(0).rank()); }
+    size_t first_axis_of_places() const override { return 2; }
 
     Loops row_numbers(KernelSource& source) const override {
         return {"", {source.var("group"), source.vars(in(0).rank())[0]}, {groups_, in(0).shape[0]}, compute_element()};

@@ -8,6 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/matrix_product.h"
 #include "ops/reduce_node.h"
+#include "ops/relayout.h"
 #include "ops/row_node.h"
 
 namespace onnx2halide {
@@ -65,8 +66,8 @@ private:
         graph_.set_input(node.outputs[0]->producer, 0, viewed(node.inputs[0], type));
     }
 
-    /// The axes of a convolution's images, of a product's batch and rows or of those that number rows, if they are
-    /// faster as one.
+    /// The axes of a convolution's images, of a product's batch and rows, of rows or of those that number rows, if they
+    /// are faster as one.
     std::optional<Run> gaining_run(const Node& node) const {
         const auto generator = make_generator(node);
         const size_t rank = node.outputs.empty() ? 0 : node.outputs[0]->checked_type().rank();
@@ -74,10 +75,27 @@ private:
         if (conv && conv->gains_from_one_row(target_)) return Run{2, rank - 1};
         const auto* product = dynamic_cast<const MatrixProduct*>(generator.get());
         if (product && product->gains_from_one_matrix(target_)) return Run{0, rank - 2};
+        if (dynamic_cast<const Relayout*>(generator.get())) return open_plane(node);
         const auto* rows = dynamic_cast<const RowNode*>(generator.get());
-        const auto numbering = rows ? rows->axes_gaining_as_one(target_) : std::nullopt;
-        if (numbering) return Run{numbering->first, numbering->second};
+        const auto axes = rows ? rows->axes_gaining_as_one(target_) : std::nullopt;
+        if (axes) return Run{axes->first, axes->second};
         return std::nullopt;
+    }
+
+    /// The axes of images between whose planes and pixels a copy turns, of open extents: tiles do not end with a row.
+    std::optional<Run> open_plane(const Node& relayout) const {
+        const TensorType &from = relayout.inputs[0]->checked_type(), &to = relayout.outputs[0]->checked_type();
+        const auto is_image = [](const TensorType& type) {
+            return type.is_row_major() || type.layout == channels_last(type.rank());
+        };
+        if (target_.is_gpu() || to.rank() < 4 || !is_image(from) || !is_image(to)) return std::nullopt;
+        Dim pixels = 1;
+        int turning = 0;
+        for (size_t axis = 2; axis < to.rank(); ++axis) {
+            pixels *= to.shape[axis];
+            turning += to.shape[axis].is(1) ? 0 : 1;
+        }
+        return turning > 1 && !pixels.constant() ? std::optional(Run{2, to.rank() - 1}) : std::nullopt;
     }
 
     /// The innermost axes of a kernel of pointwise nodes, if vectors would end with the last of them and all operands

@@ -270,6 +270,29 @@ def test_vectors_across_rows(node, shape):
     check(proto, [{"x": tuple(size.get(dim, dim) for dim in shape)} for size in sizes], threads=2)
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        helper.make_node("InstanceNormalization", ["x", "ones", "w"], ["c"]),
+        helper.make_node("GroupNormalization", ["x", "ones", "w"], ["c"], num_groups=4),
+        helper.make_node("MeanVarianceNormalization", ["x"], ["c"]),
+        helper.make_node("MeanVarianceNormalization", ["x"], ["c"], axes=[2, 3]),
+    ],
+    ids=lambda node: node.op_type,
+)
+@pytest.mark.parametrize("is_between_convolutions", [False, True])
+def test_rows_of_open_axes(node, is_between_convolutions):
+    nodes = [node, helper.make_node("Relu", ["c"], ["y"])]
+    if is_between_convolutions:
+        nodes = [helper.make_node("Conv", ["image", "mix"], ["x"]), *nodes[:1], helper.make_node("Conv", ["c", "mix"], ["y"])]
+    ports = [helper.make_tensor_value_info("image" if is_between_convolutions else "x", TensorProto.FLOAT, ["n", 24, "h", "w_"])]
+    values = {"w": weights(24), "ones": np.ones(24, np.float32), "mix": weights(24, 24, 1, 1)}
+    constants = [numpy_helper.from_array(value, name) for name, value in values.items()]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 24, "h", "w_"])
+    proto = helper.make_model(helper.make_graph(nodes, "open", ports, [output], constants), opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    check(proto, [{ports[0].name: (n, 24, h, w)} for n, h, w in ((1, 1, 5), (2, 7, 1), (1, 5, 3), (3, 9, 37))], threads=2)
+
+
 ELEMENTWISE = {
     "alike": ("float[n, 3, h, w] x, float[n, 3, h, w] z", "s = Add(x, z) y = Sigmoid(s)"),
     "channels": ("float[n, 6, h, w] x, float[n, 6, 1, 1] z", "a = Mul(x, channels) s = Add(a, z) y = Relu(s)"),

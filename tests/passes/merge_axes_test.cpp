@@ -177,14 +177,39 @@ TEST_CASE("open axes that number rows become one") {
     CHECK(result("batch,time,16", "LayerNormalization(n, one, one)") == "1x(batch * time)x16 batchxtimex16");
     CHECK(result("2,batch,time,16", "Softmax(n)") == "1x1x(batch * time * 2)x16 2xbatchxtimex16");
     CHECK(result("batch,2,time", "LpNormalization(n)") == "1x(batch * 2)xtime batchx2xtime");
-    // Rows fill no vectors, there is but one axis, or numbers.
-    CHECK(result("batch,time,4", "Softmax(n)") == "batchxtimex4 batchxtimex4");
+    CHECK(result("batch,time,4", "Softmax(n)") == "1x(batch * time)x4 batchxtimex4");
+    // Behind rows, or of each row.
+    CHECK(result("batch,5,h,w", "Softmax(n) axis=1") == "batchx5x1x(h * w) batchx5xhxw");
+    CHECK(result("batch,5,h,w", "InstanceNormalization(n, channel, channel)") == "batchx5x1x(h * w) batchx5xhxw");
+    CHECK(result("batch,5,h,w", "MeanVarianceNormalization(n)") == "batchx5x1x(h * w) batchx5xhxw");
+    // There is but one axis, or numbers.
     CHECK(result("1,time,16", "LayerNormalization(n, one, one)") == "1xtimex16 1xtimex16");
     CHECK(result("3,5,16", "LayerNormalization(n, one, one)") == "3x5x16 3x5x16");
     // Rows are told apart, or do not follow each other.
     CHECK(result("batch,5,16", "LayerNormalization(n, each, each)") == "batchx5x16 batchx5x16");
     CHECK(result("batch,5,16", "InstanceNormalization(n, channel, channel)") == "batchx5x16 batchx5x16");
     CHECK(result("batch,time,16", "Softmax(n) axis=1") == "batchxtimex16 batchxtimex16");
+}
+
+TEST_CASE("open axes along which pointwise nodes go alike become one") {
+    const auto result = [](const std::string& x, const std::string& y) {
+        const auto graph = merged(fmt::format(R"(
+            x = input float32[{}]
+            y = input float32[{}]
+            s = Add(x, y)
+            z = Abs(s)
+            output z)",
+                                              x, y));
+        return shape_text(find_node(*graph, "z")->outputs[0]->type->shape) + " " +
+               shape_text(find_node(*graph, "s")->inputs[1]->type->shape);
+    };
+    CHECK(result("n,3,h,w", "n,3,h,w") == "1x1x1x(h * n * w * 3) 1x1x1x(h * n * w * 3)");
+    CHECK(result("n,3,h,w", "n,3,1,1") == "nx3x1x(h * w) nx3x1x1");
+    CHECK(result("n,3,h,w", "3,1,1") == "nx3x1x(h * w) 3x1x1");
+    // They go along different axes, vectors fill rows, or all extents are known.
+    CHECK(result("n,h,w", "n,h,1") == "nxhxw nxhx1");
+    CHECK(result("n,h,16", "n,h,16") == "nxhx16 nxhx16");
+    CHECK(result("2,3,5", "2,3,5") == "2x3x5 2x3x5");
 }
 
 TEST_CASE("a reduction takes open axes whose elements follow each other for one") {
