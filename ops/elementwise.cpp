@@ -127,17 +127,28 @@ void Elementwise::schedule(KernelSource& source) const {
         }
         if (count > 1) loops = fuse_innermost(source, loops, count);
         vectorise(source, loops);
-        parallelise(source, loops);
-        if (loops.vars.size() == 1 && !loops.extents[0].constant()) share_out(source, loops);
+        if (!share_out(source, loops)) parallelise(source, loops);
     }
 }
 
-void Elementwise::share_out(KernelSource& source, const Loops& loops) {
-    const std::string &x = loops.vars[0], task = source.var("task");
-    const int vectors = static_cast<int>(elements_of_a_task / source.target().lanes(loops.element));
-    source.schedule(loops.func, {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", x, task,
-                                             source.param("vectors_of_task", vectors)),
-                                 fmt::format("parallel({})", task)});
+bool Elementwise::share_out(KernelSource& source, const Loops& loops) {
+    if (loops.vars.empty() || loops.extents.back().constant()) return false;
+    const std::string task = source.var("task");
+    const auto split = [&](const std::string& loop, const std::string& turns) {
+        return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", loop, task, turns);
+    };
+    if (loops.vars.size() == 1) {
+        const int64_t vectors = elements_of_a_task / source.target().lanes(loops.element);
+        const std::string turns = source.param("vectors_of_task", static_cast<int>(vectors));
+        source.schedule(loops.func, {split(loops.vars[0], turns), fmt::format("parallel({})", task)});
+        return true;
+    }
+    const Dim row = product({loops.extents.begin(), loops.extents.end() - 2}), rows = loops.extents.end()[-2];
+    if (loops.vars.size() == 2 || row.constant()) return false;
+    // Of one loop made of the outermost two a division would tell each row's place, which is more than a row's work.
+    source.schedule(loops.func, {split(loops.vars.end()[-2], turns_of_a_task(source, row, rows)),
+                                 fmt::format("parallel({})", task), fmt::format("parallel({})", loops.vars.back())});
+    return true;
 }
 
 std::string Elementwise::strict(const std::string& expression) const {

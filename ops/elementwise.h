@@ -65,8 +65,8 @@ protected:
     Coordinates coordinates(KernelSource& source, size_t operand, const Coordinates& at) const;
 
 private:
-    /// Makes tasks of one loop over vectors, whose number a run alone knows.
-    static void share_out(KernelSource& source, const Loops& loops);
+    /// Makes tasks of open loops: of one alone, over vectors, or of rows of open length. Returns whether it did.
+    static bool share_out(KernelSource& source, const Loops& loops);
     std::optional<KnownElements> broadcast_known(size_t operand, const std::vector<Dim>& shape) const;
     std::optional<Number> evaluate_any(std::span<const Number> operands) const;
 };

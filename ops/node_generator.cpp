@@ -96,17 +96,8 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
     const bool may_turn_once = !turning.extents.back().constant();
     if (may_turn_once && turning.vars.size() > tile + 1 && !is_of_reduction(loop) &&
         !is_of_reduction(turning.vars.end()[-2])) {
-        const std::string next = turning.vars.end()[-2];
+        loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
         inside.pop_back();
-        const Dim elements = product(inside);
-        if (!elements.constant()) {
-            // Of one loop made of both a division would tell the places in each turn.
-            const std::string task = source.var("task");
-            return {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", next, task,
-                                turns_of_a_task(source, elements, turning.extents.end()[-2])),
-                    fmt::format("parallel({})", task), fmt::format("parallel({})", loop)};
-        }
-        loop = fuse_all(source, {next, loop}, "both", directives);
     }
     const auto elements = product(inside).constant();
     const bool is_small = elements && *elements<elements_of_a_task&& * elements> 0;
