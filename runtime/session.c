@@ -18,15 +18,15 @@ static _Thread_local char create_error[512];
 int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...) {
     /* A kernel's own message came first and says more. */
     if (session->error[0] != '\0') return code;
-    int used = 0;
-    if (session->step)
-        used = snprintf(session->error, sizeof session->error, "%s: step '%s': ", session->model->name, session->step);
-    else
-        used = snprintf(session->error, sizeof session->error, "%s: ", session->model->name);
+    char message[sizeof session->error - 64];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(session->error + used, sizeof session->error - used, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    /* What names the model's node needs no step, and the last one may be another node's. */
+    const int names_step = session->step && strncmp(message, "node '", 6) != 0;
+    snprintf(session->error, sizeof session->error, "%s: %s%s%s%s", session->model->name, names_step ? "step '" : "",
+             names_step ? session->step : "", names_step ? "': " : "", message);
     return code;
 }
 
