@@ -133,17 +133,17 @@ void ReshapeNode::schedule(KernelSource& source) const {
     const auto stretches = interleaved();
     const Loops loops = turning_loops(source.output_loops());
     if (source.target().is_gpu() || source.output_count() != 1) return MovementNode::schedule(source);
-    if (const auto runs = joined_runs(); runs && runs->length % source.target().lanes(loops.element) != 0) {
+    const int64_t lanes = source.target().lanes(loops.element);
+    if (const auto runs = joined_runs(); runs && runs->length % lanes != 0) {
         constexpr int64_t least = 4;
-        const int64_t both = std::gcd(runs->length, runs->whole),
-                      width = std::min<int64_t>(both & -both, source.target().lanes(loops.element));
+        const int64_t both = std::gcd(runs->length, runs->whole), width = std::min(both & -both, lanes);
         if (width >= least) {
             source.schedule(loops.func, {fmt::format("vectorize({}, {}, {})", loops.vars[0], width,
                                                      tail_strategy(loops.extents[0], static_cast<int>(width), false))});
             return parallelise(source, loops);
         }
         // The elements at one place of many runs make a vector.
-        if (runs->length > 2 && both == runs->length)
+        if (runs->length > 2 && both == runs->length && runs->whole >= runs->length * lanes)
             return schedule_loops(source, split_blocks(source, loops, runs->length));
     }
     if (!stretches) return MovementNode::schedule(source);

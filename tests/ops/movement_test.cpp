@@ -323,6 +323,14 @@ TEST_CASE("vectors end where the short runs that a reshape joins do") {
     CHECK_THAT(schedule(64), Catch::Contains("vectorize(x, lanes, "));
     // None of several lanes ends there, and of whole vectors the last one would not be full.
     CHECK_THAT(schedule(6), Catch::Contains("vectorize(x, 4, "));
+    // Of many runs each place makes vectors.
+    CHECK_THAT(kernel_text(R"(
+        x = input float32[5,3,64]
+        t = Transpose(x) perm=0,2,1
+        s = constant int64[2] 5 192
+        y = Reshape(t, s)
+        output y)"),
+               Catch::Contains("split(x, x_block, x_in, 3, TailStrategy::GuardWithIf).unroll(x_in)"));
 }
 
 }  // namespace onnx2halide
