@@ -79,7 +79,7 @@ std::vector<WalkTrees::Stage> WalkTrees::stages() const {
     return {{"leaves", leaf_counts, leaves_}, {"low_tests", low_counts, low_tests_}, {"tests", test_counts, tests_}};
 }
 
-/// Names the answer to the test at a place, which it names, too.
+/// Declares which feature the test at a place is of, and its answer, whose name is returned.
 std::string WalkTrees::passes(KernelSource& source, const std::string& row, const std::string& place) const {
     const std::string feature = source.local("feature"), passes = source.local("passes");
     source.line(
