@@ -1,7 +1,6 @@
 #include "ops/node_generator.h"
 
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 
@@ -125,9 +124,12 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
     const Dim& extent = loops.extents[0];
     const auto innermost = extent.constant();
     if (innermost && *innermost < lanes) {
-        // All of a short loop is a vector where its size is a power of two.
-        if (*innermost > 1 && std::has_single_bit(static_cast<uint64_t>(*innermost)))
+        // All of a short loop is a vector where its size is a power of two, or else the most that divides it.
+        const int64_t width = *innermost & -*innermost;
+        if (width > 1 && width == *innermost)
             source.schedule(fmt::format("{}.vectorize({});", loops.func, loops.vars[0]));
+        else if (width >= 4)
+            source.schedule(fmt::format("{}.vectorize({}, {});", loops.func, loops.vars[0], width));
         return;
     }
     if (!floor_mod(extent, lanes).is(0)) lanes = lanes_with_rest(source, loops.vars[0], lanes);
