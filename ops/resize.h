@@ -31,6 +31,8 @@ private:
 
         /// Whether the scale is another number than output / input.
         bool has_scale() const { return scale != 0 || scale_at; }
+        /// Whether the output may be the longer one.
+        bool grows() const { return scale != 0 ? scale > 1 : prove_less_equal(output, input) != Proof::yes; }
     };
     std::string mode_, transformation_, nearest_mode_;
     bool antialias_, exclude_outside_;

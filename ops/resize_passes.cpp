@@ -22,8 +22,6 @@ constexpr int64_t most_taps_unrolled = 64;
 /// With fewer slices than this, threads would wait for each other: a pass is then computed as a whole.
 constexpr int64_t least_slices = 16;
 
-bool grows(const Dim& output, const Dim& input) { return prove_less_equal(output, input) != Proof::yes; }
-
 }  // namespace
 
 Dim Resize::first_tap(const Axis& axis) const {
@@ -67,7 +65,7 @@ std::vector<Resize::Axis> Resize::passes(const Target& target) const {
     }
     const auto picked = run(target).picked;
     const auto is_late = [&](const Axis& axis) {
-        return picked && axis.axis != *picked && grows(axis.output, axis.input);
+        return picked && axis.axis != *picked && axis.grows();
     };
     // The outermost first, as a row of what one pass leaves is all that the next one needs.
     std::reverse(passes.begin(), passes.end());

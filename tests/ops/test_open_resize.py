@@ -54,6 +54,33 @@ def test_scales_that_are_no_simple_fractions(mode, antialias):
     check(*models)
 
 
+# Of rows and columns: fewer than a vector has lanes, as many, and some that fill none to the end.
+SIZES = [(1, 1), (2, 3), (3, 4), (5, 16), (7, 19), (16, 33), (37, 61)]
+AXES = {"rows": (1, 2, 1), "columns": (1, 1, 1.5), "up": (1, 2, 2), "down": (1, 0.5, 0.5), "up and down": (1, 0.5, 3), "down and up": (1, 1.5, 0.25), "all": (2, 1.5, 1.5)}
+
+
+@pytest.mark.parametrize("mode, transformation", [("nearest", "half_pixel"), ("nearest", "align_corners"), ("linear", "half_pixel"), ("cubic", "half_pixel")])
+@pytest.mark.parametrize("is_transposed", [False, True], ids=["rows", "channels"])
+def test_vectors_of_open_rows(mode, transformation, is_transposed):
+    """Images alone, and such as lie with their channels innermost."""
+    names = {name: scales for name, scales in AXES.items() if mode != "cubic" or scales[0] == 1}
+    models = []
+    for scales in names.values():
+        resize = helper.make_node("Resize", ["x", "", "s"], ["r"], mode=mode, coordinate_transformation_mode=transformation)
+        nodes = [resize, helper.make_node("Transpose", ["r"], ["y"], perm=[0, 2, 3, 1])] if is_transposed else [resize, helper.make_node("Relu", ["r"], ["y"])]
+        shapes = (("x", ["n", 3, "h", "w"]), ("y", ["a", "b", "c", "d"]))
+        ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name, shape in shapes]
+        graph = helper.make_graph(nodes, "resized", *ports, [numpy_helper.from_array(np.float32([1, *scales]), "s")])
+        models.append(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=8))
+    for name, proto, compiled in zip(names, models, onnx2halide.compile_many(models)):
+        reference = OnnxReference(proto)
+        for n, (h, w) in enumerate(SIZES):
+            x = np.random.default_rng(0).normal(size=(n % 2 + 1, 3, h, w)).astype(np.float32)
+            expected, found = reference.run({"x": x})["y"], compiled.run([x])[0]
+            assert found.shape == expected.shape, (name, x.shape)
+            assert not difference(found, expected).exceeds(1e-5, 1e-5), (name, x.shape)
+
+
 def test_versions_without_sizes():
     scales = np.float32([1, 1, 1.37, 1.71])
     models = [
