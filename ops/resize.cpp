@@ -10,6 +10,7 @@
 #include "ops/axis_operand.h"
 #include "ops/composite.h"
 #include "ops/families.h"
+#include "ops/shifted_vectors.h"
 
 namespace onnx2halide {
 
@@ -209,7 +210,20 @@ void Resize::algorithm(KernelSource& source) const {
 
 void Resize::schedule(KernelSource& source) const {
     const bool copies = is_nearest() || axes().empty();
-    copies || source.target().is_gpu() ? NodeGenerator::schedule(source) : schedule_passes(source);
+    if (source.target().is_gpu()) return NodeGenerator::schedule(source);
+    copies ? schedule_copy(source) : schedule_passes(source);
+}
+
+void Resize::schedule_copy(KernelSource& source) const {
+    for (size_t i = 0; i < source.output_count(); ++i) {
+        const Loops loops = turning_loops(source.output_loops(i));
+        if (loops.vars.empty() || loops.extents[0].constant()) {
+            schedule_loops(source, loops);
+        } else {
+            parallelise(source, loops);
+            vectorise_shifted(source, loops);
+        }
+    }
 }
 
 namespace {

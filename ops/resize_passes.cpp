@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include "ops/axis_operand.h"
 #include "ops/directives.h"
 #include "ops/resize.h"
+#include "ops/shifted_vectors.h"
 
 // How a Resize interpolates: along one axis after the other, so that an element costs the sum of the axes' taps and not
 // their product. Elements of a vector that lie along a resized axis are picked one by one, which costs ten times what a
@@ -64,9 +64,7 @@ std::vector<Resize::Axis> Resize::passes(const Target& target) const {
         }
     }
     const auto picked = run(target).picked;
-    const auto is_late = [&](const Axis& axis) {
-        return picked && axis.axis != *picked && axis.grows();
-    };
+    const auto is_late = [&](const Axis& axis) { return picked && axis.axis != *picked && axis.grows(); };
     // The outermost first, as a row of what one pass leaves is all that the next one needs.
     std::reverse(passes.begin(), passes.end());
     const auto late =
@@ -177,41 +175,50 @@ void Resize::interpolate(KernelSource& source) const {
 
 namespace {
 
-/// Vectorises along a run of the innermost loops, and returns the loops outside of it.
-Loops vectorise_run(KernelSource& source, Loops loops, size_t axes) {
-    const Dim extent = product({loops.extents.begin(), loops.extents.begin() + static_cast<ptrdiff_t>(axes)});
-    const int widest = source.target().lanes(loops.element);
-    const int64_t most = std::max<int64_t>(1, extent.constant().value_or(widest));
-    const int lanes = static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(widest, most))));
+/// Makes one loop of a run of the innermost loops.
+Loops fuse_run(KernelSource& source, Loops loops, size_t axes) {
+    const auto end = static_cast<ptrdiff_t>(axes);
+    const Dim extent = product({loops.extents.begin(), loops.extents.begin() + end});
     Directives directives;
-    const std::string run =
-        fuse_all(source, {loops.vars.begin(), loops.vars.begin() + static_cast<ptrdiff_t>(axes)}, "run", directives);
-    const std::string inner = source.var("in_vector");
-    directives.push_back(
-        fmt::format("split({0}, {0}, {1}, {2}, {3})", run, inner, lanes, tail_strategy(extent, lanes, true)));
-    directives.push_back(fmt::format("vectorize({})", inner));
-    source.schedule(loops.func, directives);
-    loops.vars.erase(loops.vars.begin(), loops.vars.begin() + static_cast<ptrdiff_t>(axes) - 1);
-    loops.extents.erase(loops.extents.begin(), loops.extents.begin() + static_cast<ptrdiff_t>(axes) - 1);
+    const std::string run = fuse_all(source, {loops.vars.begin(), loops.vars.begin() + end}, "run", directives);
+    if (!directives.empty()) source.schedule(loops.func, directives);
+    loops.vars.erase(loops.vars.begin(), loops.vars.begin() + end - 1);
+    loops.extents.erase(loops.extents.begin(), loops.extents.begin() + end - 1);
     loops.vars[0] = run;
     loops.extents[0] = extent;
     return loops;
 }
 
-/// Makes one loop of those outside of `count`. Its turns are slices of a Func, which need no more than a slice of what
-/// the Func is computed from. Empty where there are too few.
-std::string fuse_slices(KernelSource& source, Loops& loops, size_t count) {
-    const std::vector<std::string> outer(loops.vars.begin() + static_cast<ptrdiff_t>(count), loops.vars.end());
-    const Dim slices = product({loops.extents.begin() + static_cast<ptrdiff_t>(count), loops.extents.end()});
-    if (outer.empty() || slices.constant().value_or(least_slices) < least_slices) return "";
+/// The loop, outside of `count`, whose turns are slices of a Func, which need no more than a slice of what the Func is
+/// computed from; tasks are some of its turns where the Func is computed as a whole. Empty where there are too few.
+std::string slice_by(KernelSource& source, const Loops& loops, size_t count, bool is_whole) {
+    const auto first = static_cast<ptrdiff_t>(count);
+    const Dim slices = product({loops.extents.begin() + first, loops.extents.end()});
+    const Loops outer = turning_loops({loops.func,
+                                       {loops.vars.begin() + first, loops.vars.end()},
+                                       {loops.extents.begin() + first, loops.extents.end()},
+                                       loops.element});
+    if (outer.vars.empty() || slices.constant().value_or(least_slices) < least_slices) return "";
+    Loops inside = loops;
+    inside.vars.resize(count);
+    inside.extents.resize(count);
+    if (!product({outer.extents.begin(), outer.extents.end() - 1}).constant()) {
+        // From one loop over all slices Halide does not get back which slice it is, and stores all up to it.
+        if (is_whole) {
+            const std::string task = source.var("task");
+            const std::string turns = turns_of_a_task(source, product(inside.extents), outer.extents[0]);
+            Directives tasks = {guarded_split(outer.vars[0], task, turns), fmt::format("parallel({})", task)};
+            for (size_t i = 1; i < outer.vars.size(); ++i) tasks.push_back(fmt::format("parallel({})", outer.vars[i]));
+            source.schedule(loops.func, tasks);
+        }
+        return outer.vars[0];
+    }
     Directives directives;
-    const std::string slice = fuse_all(source, outer, "slice", directives);
+    inside.vars.push_back(fuse_all(source, outer.vars, "slice", directives));
+    inside.extents.push_back(slices);
     if (!directives.empty()) source.schedule(loops.func, directives);
-    loops.vars.resize(count);
-    loops.extents.resize(count);
-    loops.vars.push_back(slice);
-    loops.extents.push_back(slices);
-    return slice;
+    if (is_whole) parallelise(source, inside, count);
+    return inside.vars.back();
 }
 
 }  // namespace
@@ -229,16 +236,19 @@ void Resize::schedule_passes(KernelSource& source) const {
             loops.func = source.kept(output(0), fmt::format("pass {}", i));
             loops.extents = extents_after(passes, i + 1);
         }
-        loops = vectorise_run(source, loops, run_axes);
+        loops = fuse_run(source, loops, run_axes);
         const Layout& layout = out(0).layout;
         const auto axis = static_cast<size_t>(std::find(layout.begin(), layout.end(), passes[i].axis) - layout.begin());
         const size_t inside = std::max(axis + 2, run_axes + 1) - run_axes;  // loops that turn within a slice
-        const std::string slice = i > 0 ? fuse_slices(source, loops, inside) : "";
-        if (is_whole) parallelise(source, loops, slice.empty() ? 1 : inside);
+        const std::string slice = i > 0 ? slice_by(source, loops, inside, is_whole) : "";
+        if (is_whole && slice.empty()) parallelise(source, loops);
+        vectorise_shifted(source, loops);
         is_whole = slice.empty();
-        if (i > 0)
-            source.schedule(fmt::format("{}.{};", source.kept(output(0), fmt::format("pass {}", i - 1)),
-                                        is_whole ? "compute_root()" : compute_at(loops.func, slice)));
+        if (i == 0) continue;
+        Directives place = {is_whole ? "compute_root()" : compute_at(loops.func, slice)};
+        // One piece of memory for the slices of a task.
+        if (!is_whole && !product(extents_after(passes, i)).constant()) place.push_back("store_in(MemoryType::Stack)");
+        source.schedule(source.kept(output(0), fmt::format("pass {}", i - 1)), place);
     }
 }
 

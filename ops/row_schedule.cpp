@@ -8,6 +8,7 @@
 
 #include "ops/directives.h"
 #include "ops/node_generator.h"
+#include "ops/shifted_vectors.h"
 
 namespace onnx2halide {
 
@@ -177,13 +178,10 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
     order.insert(order.end(), inside.vars.begin(), inside.vars.end());
     order.insert(order.end(), around.vars.begin(), around.vars.end());
     steps.insert(steps.end(), rows.steps.vars.begin(), rows.steps.vars.end());
-    // Of rows in a number that a run finds, those of a vector which they do not fill would be left out one by one.
     const bool has_versions = !extent.constant();
     if (has_versions) {
-        const std::string sizes = lanes > 4 ? fmt::format("{}, 4, 1", lanes) : fmt::format("{}, 1", lanes);
-        source.schedule(fmt::format("const std::vector<TileVersion> row_versions =\n            "
-                                    "best_versions({{{}}}, [&](int size, int) {{ return {} >= size; }});",
-                                    sizes, source.dim(extent)));
+        source.schedule(fmt::format("const std::vector<TileVersion> row_versions =\n            {};",
+                                    lane_versions(source, extent, lanes)));
     }
     const auto schedule = [&](const std::string& stage, const Directives& directives) {
         has_versions ? source.schedule_versions(stage, "row_versions", directives) : source.schedule(stage, directives);

@@ -1,0 +1,28 @@
+#include "ops/shifted_vectors.h"
+
+#include <fmt/format.h>
+
+#include "ops/row_schedule.h"
+
+namespace onnx2halide {
+
+std::string lane_versions(KernelSource& source, const Dim& extent, int lanes) {
+    const std::string sizes = lanes > 4 ? fmt::format("{}, 4, 1", lanes) : fmt::format("{}, 1", lanes);
+    return fmt::format("best_versions({{{}}}, [&](int size, int) {{ return {} >= size; }})", sizes, source.dim(extent));
+}
+
+void vectorise_shifted(KernelSource& source, const Loops& loops) {
+    const Dim& extent = loops.extents.at(0);
+    const int lanes = filled(extent, source.target().lanes(loops.element));
+    const std::string inner = source.var("in_vector");
+    const auto vectors = [&](const std::string& size, const std::string& tail) {
+        return std::vector<std::string>{fmt::format("split({0}, {0}, {1}, {2}, {3})", loops.vars[0], inner, size, tail),
+                                        fmt::format("vectorize({})", inner)};
+    };
+    if (extent.constant() || prove_less_equal(lanes, extent) == Proof::yes)
+        return source.schedule(loops.func, vectors(std::to_string(lanes), tail_strategy(extent, lanes, true)));
+    source.schedule_versions(loops.func, lane_versions(source, extent, lanes),
+                             vectors(KernelSource::tile_size, "TailStrategy::ShiftInwards"));
+}
+
+}  // namespace onnx2halide
