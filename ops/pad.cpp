@@ -6,6 +6,7 @@
 #include "ops/axis_map.h"
 #include "ops/axis_operand.h"
 #include "ops/families.h"
+#include "ops/shifted_vectors.h"
 
 namespace onnx2halide {
 
@@ -48,13 +49,20 @@ public:
             extensions.push_back(extension(source, axis, at[axis]));
             from.push_back(extensions.back().from);
         }
-        std::vector<std::string> bounds;
-        for (const int axis : in(0).layout)
-            bounds.push_back(fmt::format("{{{}, {}}}", extensions[axis].first, extensions[axis].extent));
-        const std::string whole = inside(source), extended = source.func(input(0)->name + "_extended");
-        source.line(fmt::format("{} = BoundaryConditions::{}({}, {}{{{}}});", extended, mode_.boundary, whole,
-                                is_constant() ? fill(source) + ", " : "", fmt::join(bounds, ", ")));
-        source.store(output(0), at, KernelSource::call(extended, in(0), from));
+        for (size_t axis = 0; axis < at.size() && divides(); ++axis) {
+            if (!extensions[axis].is_open) continue;
+            from[axis] = place(source, at[axis], extensions[axis]);
+            extensions[axis].first = extensions[axis].extent = "Expr()";
+        }
+        std::string whole = inside(source);
+        const auto is_extended = [](const Extension& extension) { return extension.first != "Expr()"; };
+        if (std::any_of(extensions.begin(), extensions.end(), is_extended)) whole = extended(source, whole, extensions);
+        source.store(output(0), at, KernelSource::call(whole, in(0), from));
+    }
+
+    void schedule(KernelSource& source) const override {
+        if (source.target().is_gpu()) return NodeGenerator::schedule(source);
+        for (size_t i = 0; i < source.output_count(); ++i) schedule_copy(source, turning_loops(source.output_loops(i)));
     }
 
 protected:
@@ -62,6 +70,7 @@ protected:
     struct Extension {
         std::string from;           // the coordinate in the extended input
         std::string first, extent;  // of what is extended; `Expr()` where nothing is
+        bool is_open = false;       // whether only a run knows the extent
     };
     virtual Extension extension(KernelSource& source, size_t axis, const std::string& at) const = 0;
 
@@ -81,6 +90,48 @@ protected:
     bool is_constant() const { return mode_.name == "constant"; }
 
 private:
+    /// Of the vectors at the ends of a row, through which edges run, elements are read one by one: where only a run
+    /// knows the edges they are short in all but long rows.
+    static void schedule_copy(KernelSource& source, const Loops& loops) {
+        constexpr int wide_vectors = 16;
+        if (loops.vars.empty() || loops.extents[0].constant()) return schedule_loops(source, loops);
+        parallelise(source, loops);
+        vectorise_shifted(source, loops, wide_vectors);
+    }
+
+    /// Whether elements beyond the edges lie at a remainder of the extent.
+    bool divides() const { return mode_.name == "reflect" || mode_.name == "wrap"; }
+
+    /// A Func that is `whole` with its edges extended.
+    std::string extended(KernelSource& source, const std::string& whole,
+                         const std::vector<Extension>& extensions) const {
+        std::vector<std::string> bounds;
+        for (const int axis : in(0).layout)
+            bounds.push_back(fmt::format("{{{}, {}}}", extensions[axis].first, extensions[axis].extent));
+        const std::string extended = source.func(input(0)->name + "_extended");
+        source.line(fmt::format("{} = BoundaryConditions::{}({}, {}{{{}}});", extended, mode_.boundary, whole,
+                                is_constant() ? fill(source) + ", " : "", fmt::join(bounds, ", ")));
+        return extended;
+    }
+
+    /// The place inside of the input of a coordinate of the extended one: from a table, computed once a run, as of open
+    /// extents each element beyond an edge would divide.
+    std::string place(KernelSource& source, const std::string& at, const Extension& extension) const {
+        const std::string inside = source.func(fmt::format("{}_{}", input(0)->name, at)),
+                          table = source.func(fmt::format("{}_{}_extended", input(0)->name, at)),
+                          from = source.local("from_" + at);
+        source.line(fmt::format("{}({}) = {};", inside, at, at));
+        source.line(fmt::format("{} = BoundaryConditions::{}({}, {{{{{}, {}}}}});", table, mode_.boundary, inside,
+                                extension.first, extension.extent));
+        if (!source.target().is_gpu()) source.schedule(fmt::format("{}.compute_root();", table));
+        source.line(fmt::format("Expr {} = {};", from, extension.from));
+        const std::string last = extension.first == "0" ? fmt::format("{} - 1", extension.extent)
+                                                        : fmt::format("{} + {} - 1", extension.first, extension.extent);
+        source.line(fmt::format("{0} = select({0} >= {1} && {0} <= {2}, likely_if_innermost({0}), {3}({0}));", from,
+                                extension.first, last, table));
+        return fmt::format("unsafe_promise_clamped({}, {}, {})", from, extension.first, last);
+    }
+
     /// The element that constant mode adds, of the stored type.
     std::string fill(KernelSource& source) const {
         if (has_input(2)) return source.element(input(2), Coordinates(in(2).rank(), "0"));
@@ -121,7 +172,7 @@ protected:
         // Of what is cut off the output asks for nothing.
         if (is_constant()) return {shifted(source, at, -begin), "0", source.dim(in(0).shape[axis])};
         const Dim cut = max(-begin, Dim(0)), left = in(0).shape[axis] - cut - max(-end, Dim(0));
-        return {shifted(source, at, -begin), source.dim(cut), source.dim(left)};
+        return {shifted(source, at, -begin), source.dim(cut), source.dim(left), !left.constant()};
     }
 
     std::vector<size_t> named_axes(const std::vector<int64_t>& names) const {
@@ -193,10 +244,10 @@ protected:
         const auto begin = AxisOperand::part(input(1), axes, 0, 2).at(source, axis, in(0).rank(), 0, "begin_" + at);
         if (!begin) return {at, "Expr()", "Expr()"};
         const std::string from = fmt::format("{} - {}", at, *begin);
-        if (is_constant()) return {from, "0", extent};
+        if (is_constant()) return {from, "0", extent, true};
         const auto end = AxisOperand::part(input(1), axes, 1, 2).at(source, axis, in(0).rank(), 0, "end_" + at);
         const std::string first = fmt::format("max(-{}, 0)", *begin);
-        return {from, first, fmt::format("{} - {} - max(-{}, 0)", extent, first, *end)};
+        return {from, first, fmt::format("{} - {} - max(-{}, 0)", extent, first, *end), true};
     }
 
     /// Halide cannot know that what is extended lies inside of the input.

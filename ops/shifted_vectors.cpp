@@ -6,12 +6,14 @@
 
 namespace onnx2halide {
 
-std::string lane_versions(KernelSource& source, const Dim& extent, int lanes) {
+std::string lane_versions(KernelSource& source, const Dim& extent, int lanes, int wide_vectors) {
     const std::string sizes = lanes > 4 ? fmt::format("{}, 4, 1", lanes) : fmt::format("{}, 1", lanes);
-    return fmt::format("best_versions({{{}}}, [&](int size, int) {{ return {} >= size; }})", sizes, source.dim(extent));
+    const std::string least = wide_vectors > 1 ? fmt::format("(size > 4 ? {} * size : size)", wide_vectors) : "size";
+    return fmt::format("best_versions({{{}}}, [&](int size, int) {{ return {} >= {}; }})", sizes, source.dim(extent),
+                       least);
 }
 
-void vectorise_shifted(KernelSource& source, const Loops& loops) {
+void vectorise_shifted(KernelSource& source, const Loops& loops, int wide_vectors) {
     const Dim& extent = loops.extents.at(0);
     const int lanes = filled(extent, source.target().lanes(loops.element));
     const std::string inner = source.var("in_vector");
@@ -21,7 +23,7 @@ void vectorise_shifted(KernelSource& source, const Loops& loops) {
     };
     if (extent.constant() || prove_less_equal(lanes, extent) == Proof::yes)
         return source.schedule(loops.func, vectors(std::to_string(lanes), tail_strategy(extent, lanes, true)));
-    source.schedule_versions(loops.func, lane_versions(source, extent, lanes),
+    source.schedule_versions(loops.func, lane_versions(source, extent, lanes, wide_vectors),
                              vectors(KernelSource::tile_size, "TailStrategy::ShiftInwards"));
 }
 

@@ -333,6 +333,24 @@ def test_products_of_batches_that_may_be_one(shape_of_b):
     check(proto, [{"a": (n, rows, 8), "b": (m, 8, columns)} for n, m, rows in sizes])
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+@pytest.mark.parametrize("pads", [(0, 0, 1, 1, 0, 0, 1, 1), (0, 0, 0, 3, 0, 0, 0, 0), (0, 0, 2, 0, 0, 1, 3, 0), (0, 0, -1, 2, 0, 0, 2, -1), None], ids=str)
+@pytest.mark.parametrize("type", [TensorProto.FLOAT, TensorProto.UINT8], ids=["float", "bytes"])
+def test_pads(mode, pads, type):
+    """Rows of fewer elements than a vector has lanes, and of many vectors. Without `pads` a run brings them."""
+    element = helper.tensor_dtype_to_np_dtype(type)
+    given = pads or (0, 0, 2, 1, 0, 0, 0, 3)
+    inputs = [helper.make_tensor_value_info("x", type, ["n", 2, "h", "w"])]
+    inputs += [] if pads else [helper.make_tensor_value_info("pads", TensorProto.INT64, [8])]
+    constants = [numpy_helper.from_array(np.array(pads), "pads")] if pads else []
+    graph = helper.make_graph([helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)], "pads", inputs, [helper.make_tensor_value_info("y", type, ["n", 2 if pads is None or not pads[5] else 3, "a", "b"])], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for n, h, w in ((1, 4, 4), (2, 5, 7), (1, 6, 13), (3, 9, 17), (1, 4, 40), (1, 6, 300), (1, 5, 1100)):
+        values = {"x": np.random.default_rng(0).integers(0, 100, (n, 2, h, w)).astype(element)} | ({} if pads else {"pads": np.array(given)})
+        np.testing.assert_array_equal(compiled.run_by_name(values)["y"], reference.run(values)["y"], err_msg=str((n, h, w)))
+
+
 @pytest.mark.parametrize("heads", [1, 3])
 def test_rotated_halves(heads):
     """As the rotary embedding of a decoder's keys, of which there may be one head."""
