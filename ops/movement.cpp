@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/axis_operand.h"
+#include "ops/composite.h"
 #include "ops/families.h"
 #include "ops/relayout.h"
 
@@ -127,13 +128,24 @@ public:
     using AxisMapNode::AxisMapNode;
 
     std::vector<TensorType> infer() const override {
-        if (node_.version >= 6 && !known_input(1)) return {TensorType(in(0).element, shape_operand(1))};
+        if (!has_known_repeats()) return {TensorType(in(0).element, shape_operand(1))};
         std::vector<Dim> shape = in(0).shape;
         const std::vector<Dim> repeats = this->repeats();
         if (repeats.size() != shape.size())
             throw CompileError("repeats has {} values, expected {}", repeats.size(), shape.size());
         for (size_t i = 0; i < shape.size(); ++i) shape[i] *= repeats[i];
         return {TensorType(in(0).element, std::move(shape))};
+    }
+
+    bool has_known_repeats() const { return node_.version < 6 || known_input(1); }
+
+    std::vector<Dim> repeats() const {
+        if (node_.version >= 6) return dims(1);
+        std::vector<Dim> repeats(in(0).rank(), 1);
+        const auto axis = single_dim(2).constant();
+        if (!axis) throw CompileError("axis must be known at compile time, it is {}", single_dim(2).text());
+        repeats[normalised_axis(*axis, repeats.size())] = single_dim(1);
+        return repeats;
     }
 
 protected:
@@ -145,17 +157,50 @@ protected:
         }
         return map;
     }
-
-private:
-    std::vector<Dim> repeats() const {
-        if (node_.version >= 6) return dims(1);
-        std::vector<Dim> repeats(in(0).rank(), 1);
-        const auto axis = single_dim(2).constant();
-        if (!axis) throw CompileError("axis must be known at compile time, it is {}", single_dim(2).text());
-        repeats[normalised_axis(*axis, repeats.size())] = single_dim(1);
-        return repeats;
-    }
 };
+
+/// Whether a repeated axis becomes copies that are joined: of an open one each element's place would be a remainder.
+bool joins_copies(const Dim& extent, const Dim& repeats) {
+    constexpr int64_t most_copies = 8;
+    const auto count = repeats.constant();
+    return !extent.constant() && count && *count > 1 && *count <= most_copies;
+}
+
+/// A Tile of open axes: what other axes repeat, then the copies of one axis after the other, the outermost last.
+std::vector<Value*> expand_tile(Expansion& expansion) {
+    const std::vector<Dim> extents = expansion.input(0)->checked_type().shape;
+    const std::vector<Dim> repeats = Tile(expansion.node()).repeats();
+    std::vector<int64_t> others, axes;
+    for (size_t i = 0; i < extents.size(); ++i) {
+        const bool joins = joins_copies(extents[i], repeats[i]);
+        others.push_back(joins ? 1 : *repeats[i].constant());
+        if (joins) axes.insert(axes.begin(), static_cast<int64_t>(i));
+    }
+    Value* result = expansion.input(0);
+    if (std::any_of(others.begin(), others.end(), [](int64_t count) { return count != 1; })) {
+        const auto rank = static_cast<int64_t>(others.size());
+        Value* counts = expansion.constant("other_repeats", make_constant(ElementType::int64, {rank}, others));
+        result = expansion.add("of_other_axes", {"Tile", 13, {result, counts}});
+    }
+    for (const int64_t axis : axes) {
+        const std::vector<Value*> copies(static_cast<size_t>(*repeats[axis].constant()), result);
+        result = expansion.add(fmt::format("along_axis_{}", axis), {"Concat", 13, copies, {{"axis", axis}}});
+    }
+    return {result};
+}
+
+std::unique_ptr<NodeGenerator> make_tile(const Node& node) {
+    auto tile = std::make_unique<Tile>(node);
+    if (!tile->has_known_repeats()) return tile;
+    const std::vector<Dim>&extents = node.inputs[0]->checked_type().shape, repeats = tile->repeats();
+    bool joins = false;
+    for (size_t i = 0; i < std::min(extents.size(), repeats.size()); ++i) {
+        if (!repeats[i].constant()) return tile;
+        joins = joins || joins_copies(extents[i], repeats[i]);
+    }
+    if (!joins || extents.size() != repeats.size()) return tile;
+    return std::make_unique<Composite>(node, expand_tile);
+}
 
 }  // namespace
 
@@ -163,7 +208,7 @@ std::vector<Operator> movement_operators() {
     return {
         {"Transpose", 1, make<Transpose>},
         {"Split", 1, make<Split>},
-        {"Tile", 1, make<Tile>},
+        {"Tile", 1, make_tile},
         {"Relayout", 1, make<Relayout>, Relayout::domain},
     };
 }

@@ -351,6 +351,24 @@ def test_pads(mode, pads, type):
         np.testing.assert_array_equal(compiled.run_by_name(values)["y"], reference.run(values)["y"], err_msg=str((n, h, w)))
 
 
+@pytest.mark.parametrize(
+    "shape, repeats",
+    [(["n", "length"], [1, 3]), (["n", "length", 8], [1, 3, 1]), (["n", 3, "h", "w"], [1, 1, 2, 2]), (["n", 3, "h", "w"], [2, 2, 1, 5]), (["length"], [20]), (["n", "length"], [0, 2])],
+    ids=str,
+)
+@pytest.mark.parametrize("has_epilogue", [False, True])
+def test_tiles(shape, repeats, has_epilogue):
+    nodes = [helper.make_node("Tile", ["x", "repeats"], ["t"]), helper.make_node("Exp" if has_epilogue else "Identity", ["t"], ["y"])]
+    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)] for name, dims in (("x", shape), ("y", [f"y{axis}" for axis in range(len(shape))]))]
+    graph = helper.make_graph(nodes, "tiles", *ports, [numpy_helper.from_array(np.array(repeats), "repeats")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for n, length, height in ((1, 1, 1), (2, 5, 3), (3, 16, 7), (1, 37, 20), (2, 130, 2)):
+        dims = {"n": n, "length": length, "h": height, "w": length}
+        values = {"x": np.random.default_rng(0).normal(size=[dims.get(dim, dim) for dim in shape]).astype(np.float32)}
+        np.testing.assert_allclose(compiled.run_by_name(values)["y"], reference.run(values)["y"], rtol=1e-5, err_msg=str(dims))
+
+
 @pytest.mark.parametrize("heads", [1, 3])
 def test_rotated_halves(heads):
     """As the rotary embedding of a decoder's keys, of which there may be one head."""
