@@ -143,8 +143,11 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
                       loop = innermost(loops);
     const std::string& r = source.kept(output(0), "domain");
     Coordinates turning;
+    Dim run = 1;
     for (size_t i = 0; i < axes; ++i) {
-        if (!in(0).extents()[i].is(1)) turning.push_back(KernelSource::axis(r, i));
+        if (in(0).extents()[i].is(1)) continue;
+        turning.push_back(KernelSource::axis(r, i));
+        run *= in(0).extents()[i];
     }
     std::string stage = func + ".update()", inner = turning.empty() ? KernelSource::axis(r, 0) : turning[0];
     for (size_t i = 1; i < turning.size(); ++i) {
@@ -153,12 +156,17 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
         inner = both;
     }
     const std::string block = source.rvar("block"), part = source.rvar("part"), lane = source.var("lane");
+    const std::string lanes = source.param("lanes", width);
     source.schedule(fmt::format("Func {} = {}.split({}, {}, {}, int({})).rfactor({}, {});", parts, stage, inner, block,
-                                part, source.param("lanes", width), part, lane));
+                                part, lanes, part, lane));
     source.schedule(parts, {fmt::format("compute_at({}, {})", loops.func, loop), fmt::format("vectorize({})", lane),
                             "update()", fmt::format("vectorize({})", lane)});
-    source.schedule(func, {fmt::format("compute_at({}, {})", loops.func, loop), "update()", "atomic()",
-                           fmt::format("vectorize({})", part)});
+    source.schedule(func, {fmt::format("compute_at({}, {})", loops.func, loop)});
+    // Of a run that may fill no vector Halide would take the lanes one by one.
+    const bool may_be_short = prove_less_equal(width, run) != Proof::yes;
+    source.schedule(may_be_short ? fmt::format("{}.update().specialize({} >= int({}))", func, source.dim(run), lanes)
+                                 : func + ".update()",
+                    {"atomic()", fmt::format("vectorize({})", part)});
 }
 
 void ReduceNode::schedule_vectors(KernelSource& source, const Loops& loops) const {
