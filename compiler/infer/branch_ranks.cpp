@@ -21,6 +21,17 @@ bool contains(const std::vector<Value*>& values, const Value* value) {
 /// The type of a tensor's elements, or of those of an optional one.
 ElementType item_of(const TensorType& type) { return type.box ? type.box->item.element : type.element; }
 
+/// An If in the place of another, with its inputs, and with no outputs and attributes yet.
+Node in_place_of(const Node& node) {
+    Node whole;
+    whole.name = node.name;
+    whole.op_type = node.op_type;
+    whole.version = node.version;
+    whole.index = node.index;
+    whole.inputs = node.inputs;
+    return whole;
+}
+
 /// The nodes that read what this one makes, and those that read theirs, in the graph's order.
 std::vector<Node*> followers(const Graph& graph, const Node& node) {
     std::set<const Value*> made(node.outputs.begin(), node.outputs.end());
@@ -117,12 +128,7 @@ bool has_two_ranks(const Node& node, size_t output) {
 bool return_optional(Graph& graph, const Node& node, const Branches& branches) {
     std::vector<size_t> returned;
     std::set<size_t> read;
-    Node whole;
-    whole.name = node.name;
-    whole.op_type = node.op_type;
-    whole.version = node.version;
-    whole.index = node.index;
-    whole.inputs = node.inputs;
+    Node whole = in_place_of(node);
     whole.outputs = node.outputs;
     whole.attributes = node.attributes;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -162,12 +168,7 @@ bool take_in_what_follows(Graph& graph, Node& node, const Branches& branches) {
     given.insert(given.end(), node.inputs.begin() + 1, node.inputs.end());
     const std::vector<Value*> captures = inputs_of(nodes, given);
     add_results(graph, nodes, results);
-    Node whole;
-    whole.name = node.name;
-    whole.op_type = node.op_type;
-    whole.version = node.version;
-    whole.index = node.index;
-    whole.inputs = node.inputs;
+    Node whole = in_place_of(node);
     whole.inputs.insert(whole.inputs.end(), captures.begin(), captures.end());
     whole.outputs = results;
     whole.attributes = {{"then_branch", extended(*branches.then_branch, node, nodes, captures, results)},
