@@ -5,7 +5,6 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
-#include "ops/kernel_source.h"
 
 namespace onnx2halide {
 
@@ -79,18 +78,18 @@ struct MeanSquare {
 
 std::optional<MeanSquare> mean_square_of(const Graph& graph, const Root& root) {
     if (!root.of || !is_operator(*root.of, "Add")) return std::nullopt;
-    const bool is_first = is_literal(root.of->inputs[0]);
+    const bool is_first = number_of(root.of->inputs[0]).has_value();
     const Value* epsilon = root.of->inputs[is_first ? 0 : 1];
     const auto mean = mean_of(sole_producer(graph, root.of->inputs[is_first ? 1 : 0]));
-    if (!mean || !is_literal(epsilon) || epsilon->known->reals.empty()) return std::nullopt;
-    const double number = epsilon->known->reals[0];
+    const auto number = number_of(epsilon);
+    if (!mean || !number) return std::nullopt;
     // An attribute is a float32.
-    if (epsilon->checked_type().element == ElementType::float64 && number != static_cast<float>(number))
+    if (epsilon->checked_type().element == ElementType::float64 && *number != static_cast<float>(*number))
         return std::nullopt;
     const Node* square = sole_producer(graph, mean->of);
     Value* of = root_of_square(square);
     if (!of) return std::nullopt;
-    return MeanSquare{of, square, mean->axes, static_cast<float>(number)};
+    return MeanSquare{of, square, mean->axes, static_cast<float>(*number)};
 }
 
 /// Rows of a value along axes that are divided by the root of their mean square and a small number, less their mean

@@ -4,7 +4,6 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
-#include "ops/kernel_source.h"
 
 namespace onnx2halide {
 
@@ -22,9 +21,8 @@ std::optional<Scaled> scaled(const Graph& graph, const Value* operand) {
     if (!mul || !is_operator(*mul, "Mul")) return {};
     for (const size_t i : {0, 1}) {
         Value *value = mul->inputs[1 - i], *factor = mul->inputs[i];
-        const bool is_number = is_literal(factor) && factor->known->reals.size() == 1;
-        if (is_number && value->checked_type().shape == operand->checked_type().shape)
-            return Scaled{value, factor->known->reals[0]};
+        const auto number = number_of(factor);
+        if (number && value->checked_type().shape == operand->checked_type().shape) return Scaled{value, *number};
     }
     return {};
 }
