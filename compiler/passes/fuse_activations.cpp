@@ -25,58 +25,62 @@ struct Product {
     double number = 1;
     std::vector<Value*> factors;
 
-    bool is_of(std::vector<Value*> others) const {
+    bool is_of(const std::vector<Value*>& others) const {
         return std::is_permutation(factors.begin(), factors.end(), others.begin(), others.end());
+    }
+    /// The other one of two factors; null where x is none of two.
+    Value* beside(const Value* x) const {
+        if (factors.size() != 2) return nullptr;
+        return factors[0] == x ? factors[1] : factors[1] == x ? factors[0] : nullptr;
     }
 };
 
-Product made_by(const Graph& graph, const Node& node);
+/// No activation is written with more products of products.
+constexpr int deepest = 4;
+
+Product made_by(const Graph& graph, const Node& node, int depth = 0);
 
 /// Nodes whose product somebody else reads, too, are not taken apart.
-Product product(const Graph& graph, Value* value) {
+Product product(const Graph& graph, Value* value, int depth = 0) {
     if (const auto number = number_of(value)) return {*number, {}};
     const Node* node = sole_producer(graph, value);
-    return node ? made_by(graph, *node) : Product{1, {value}};
+    return node && depth < deepest ? made_by(graph, *node, depth) : Product{1, {value}};
 }
 
 /// What the node's result is the product of: of nothing else where it neither multiplies nor divides by a number.
-Product made_by(const Graph& graph, const Node& node) {
+Product made_by(const Graph& graph, const Node& node, int depth) {
     const double second = node.inputs.size() == 2 ? number_of(node.inputs[1]).value_or(0) : 0;
     if (is_operator(node, "Pow") && (second == 2 || second == 3))
         return {1, std::vector<Value*>(static_cast<size_t>(second), node.inputs[0])};
     if (is_operator(node, "Div") && second != 0) {
-        Product result = product(graph, node.inputs[0]);
+        Product result = product(graph, node.inputs[0], depth + 1);
         result.number /= second;
         return result;
     }
     if (!is_operator(node, "Mul")) return {1, {node.outputs[0]}};
-    Product result = product(graph, node.inputs[0]);
-    const Product more = product(graph, node.inputs[1]);
+    Product result = product(graph, node.inputs[0], depth + 1);
+    const Product more = product(graph, node.inputs[1], depth + 1);
     result.number *= more.number;
     result.factors.insert(result.factors.end(), more.factors.begin(), more.factors.end());
     return result;
 }
 
-/// An activation of a value, which a graph has in parts.
+/// The activation of x that a product of x and something that depends on it is, which a graph has in parts.
 class Activation {
 public:
-    /// Of what a node makes, which is `x` times something that depends on x.
-    Activation(const Graph& graph, const Node& node, Value* x)
-        : graph_(graph), product_(made_by(graph, node)), x_(x), type_(node.outputs[0]->checked_type().element) {}
+    Activation(const Graph& graph, Value* x) : graph_(graph), x_(x), type_(x->checked_type().element) {}
 
-    /// The node that computes the same; nothing where there is none.
-    std::optional<NewNode> found() const {
-        if (product_.factors.size() != 2 || !product_.is_of({x_, other()})) return std::nullopt;
-        if (is(product_.number, 0.5) && is_one_and_erf(other())) return NewNode{"Gelu", 20, {}};
-        if (is(product_.number, 0.5) && is_one_and_tanh(other()))
-            return NewNode{"Gelu", 20, {}, {{"approximate", std::string("tanh")}}};
-        if (is(product_.number, 1) && is_tanh_of_softplus(other())) return NewNode{"Mish", 18, {}};
-        if (is(product_.number, 1.0 / 6) && is_clipped_sum(other())) return NewNode{"HardSwish", 14, {}};
+    /// The node that computes the same as `number` times x times `other`; nothing where there is none.
+    std::optional<NewNode> found(double number, const Value* other) const {
+        if (is(number, 0.5) && is_one_and_erf(other)) return NewNode{"Gelu", 20, {x_}};
+        if (is(number, 0.5) && is_one_and_tanh(other))
+            return NewNode{"Gelu", 20, {x_}, {{"approximate", std::string("tanh")}}};
+        if (is(number, 1) && is_tanh_of_softplus(other)) return NewNode{"Mish", 18, {x_}};
+        if (is(number, 1.0 / 6) && is_clipped_sum(other)) return NewNode{"HardSwish", 14, {x_}};
         return std::nullopt;
     }
 
 private:
-    Value* other() const { return product_.factors[product_.factors[0] == x_ ? 1 : 0]; }
     bool is(double number, double meant) const { return is_about(number, meant, type_); }
 
     const Node* made_by_one(const Value* value, std::string_view type) const {
@@ -110,15 +114,16 @@ private:
         const Node* tanh = added ? made_by_one(added, "Tanh") : nullptr;
         if (!tanh) return false;
         const Product of = product(graph_, tanh->inputs[0]);
-        if (!is(of.number, std::sqrt(2 / std::numbers::pi)) || of.factors.empty() || of.factors.size() > 2)
-            return false;
-        const bool is_multiplied = of.factors.size() == 2;
-        if (is_multiplied && of.factors[0] != x_ && of.factors[1] != x_) return false;
-        Value* sum = of.factors[is_multiplied && of.factors[0] == x_ ? 1 : 0];
-        Value* power = is_multiplied ? added_to(sum, 1) : added_to(sum, std::nullopt);
-        if (!power) return false;
-        const Product cubic = product(graph_, power);
-        return is(cubic.number, 0.044715) && cubic.is_of(std::vector<Value*>(is_multiplied ? 2 : 3, x_));
+        if (!is(of.number, std::sqrt(2 / std::numbers::pi))) return false;
+        if (Value* sum = of.beside(x_)) return is_power(added_to(sum, 1), 2);
+        return of.factors.size() == 1 && is_power(added_to(of.factors[0], std::nullopt), 3);
+    }
+
+    /// 0.044715 * x^exponent
+    bool is_power(Value* value, size_t exponent) const {
+        if (!value) return false;
+        const Product power = product(graph_, value);
+        return is(power.number, 0.044715) && power.is_of(std::vector<Value*>(exponent, x_));
     }
 
     /// tanh(log(1 + exp(x)))
@@ -141,7 +146,6 @@ private:
     }
 
     const Graph& graph_;
-    const Product product_;
     Value* const x_;
     const ElementType type_;
 };
@@ -151,11 +155,11 @@ std::optional<NewNode> activation_by(const Graph& graph, const Node& node) {
     if (!is_operator(node, "Mul") && !is_operator(node, "Div")) return std::nullopt;
     const TensorType& type = node.outputs[0]->checked_type();
     if (!is_float(type.element) || type.element == ElementType::float64) return std::nullopt;
-    for (Value* x : made_by(graph, node).factors) {
-        auto found = x->checked_type() == type ? Activation(graph, node, x).found() : std::nullopt;
-        if (!found) continue;
-        found->inputs = {x};
-        return found;
+    const Product product = made_by(graph, node);
+    for (Value* x : product.factors) {
+        const Value* other = product.beside(x);
+        if (!other || x->checked_type() != type) continue;
+        if (auto found = Activation(graph, x).found(product.number, other)) return found;
     }
     return std::nullopt;
 }
