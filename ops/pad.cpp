@@ -61,8 +61,11 @@ public:
     }
 
     void schedule(KernelSource& source) const override {
-        if (source.target().is_gpu()) return NodeGenerator::schedule(source);
-        for (size_t i = 0; i < source.output_count(); ++i) schedule_copy(source, turning_loops(source.output_loops(i)));
+        // Of the vectors at the ends of a row, through which edges run, elements are read one by one: where only a run
+        // knows the edges they are short in all but long rows.
+        constexpr int wide_vectors = 16;
+        for (size_t i = 0; i < source.output_count(); ++i)
+            schedule_shifted(source, source.output_loops(i), wide_vectors);
     }
 
 protected:
@@ -90,15 +93,6 @@ protected:
     bool is_constant() const { return mode_.name == "constant"; }
 
 private:
-    /// Of the vectors at the ends of a row, through which edges run, elements are read one by one: where only a run
-    /// knows the edges they are short in all but long rows.
-    static void schedule_copy(KernelSource& source, const Loops& loops) {
-        constexpr int wide_vectors = 16;
-        if (loops.vars.empty() || loops.extents[0].constant()) return schedule_loops(source, loops);
-        parallelise(source, loops);
-        vectorise_shifted(source, loops, wide_vectors);
-    }
-
     /// Whether elements beyond the edges lie at a remainder of the extent.
     bool divides() const { return mode_.name == "reflect" || mode_.name == "wrap"; }
 

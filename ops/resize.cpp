@@ -211,19 +211,8 @@ void Resize::algorithm(KernelSource& source) const {
 void Resize::schedule(KernelSource& source) const {
     const bool copies = is_nearest() || axes().empty();
     if (source.target().is_gpu()) return NodeGenerator::schedule(source);
-    copies ? schedule_copy(source) : schedule_passes(source);
-}
-
-void Resize::schedule_copy(KernelSource& source) const {
-    for (size_t i = 0; i < source.output_count(); ++i) {
-        const Loops loops = turning_loops(source.output_loops(i));
-        if (loops.vars.empty() || loops.extents[0].constant()) {
-            schedule_loops(source, loops);
-        } else {
-            parallelise(source, loops);
-            vectorise_shifted(source, loops);
-        }
-    }
+    if (!copies) return schedule_passes(source);
+    for (size_t i = 0; i < source.output_count(); ++i) schedule_shifted(source, source.output_loops(i));
 }
 
 namespace {

@@ -69,7 +69,6 @@ private:
     std::string table(KernelSource& source, const Axis& axis, const std::string& role, const std::string& arguments,
                       const std::string& text) const;
     void copy_nearest(KernelSource& source, const std::vector<Axis>& axes) const;
-    void schedule_copy(KernelSource& source) const;
     std::string outside(KernelSource& source, const std::vector<Axis>& axes) const;
     std::string result_of(const std::string& sum) const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/node_generator.h"
 #include "ops/row_schedule.h"
 
 namespace onnx2halide {
@@ -25,6 +26,14 @@ void vectorise_shifted(KernelSource& source, const Loops& loops, int wide_vector
         return source.schedule(loops.func, vectors(std::to_string(lanes), tail_strategy(extent, lanes, true)));
     source.schedule_versions(loops.func, lane_versions(source, extent, lanes, wide_vectors),
                              vectors(KernelSource::tile_size, "TailStrategy::ShiftInwards"));
+}
+
+void schedule_shifted(KernelSource& source, const Loops& loops, int wide_vectors) {
+    const Loops turning = turning_loops(loops);
+    if (source.target().is_gpu() || turning.vars.empty() || turning.extents[0].constant())
+        return schedule_loops(source, turning);
+    parallelise(source, turning);
+    vectorise_shifted(source, turning, wide_vectors);
 }
 
 }  // namespace onnx2halide

@@ -14,4 +14,7 @@ std::string lane_versions(KernelSource& source, const Dim& extent, int lanes, in
 /// leaves out would be asked for, and read, element by element. Comes behind what is said of the other loops.
 void vectorise_shifted(KernelSource& source, const Loops& loops, int wide_vectors = 1);
 
+/// Schedules loops as `schedule_loops` does, but that an innermost one of an open extent makes such vectors.
+void schedule_shifted(KernelSource& source, const Loops& loops, int wide_vectors = 1);
+
 }  // namespace onnx2halide
