@@ -346,6 +346,42 @@ void WinogradConv::schedule(KernelSource& source) const {
                       [&](const char* role) { return source.kept(output(0), role); });
 }
 
+std::optional<Alternative> WinogradConv::alternative() const {
+    if (!has_input(small_weights)) return std::nullopt;
+    Alternative small{"small", node_, 0, 0};
+    Node& node = small.node;
+    node.inputs[1] = node_.inputs[small_weights];
+    if (has_input(small_bias)) node.inputs[2] = node_.inputs[small_bias];
+    node.inputs.resize(small_weights);
+    node.attributes.erase("small_places");
+    node.attributes.erase("cycles");
+    if (node_.has("small_places")) {
+        node.attributes["places"] = node_.integers("small_places");
+    } else {
+        node.op_type = "PackedConv";
+        node.attributes.erase("places");
+    }
+    const std::vector<int64_t> places = node_.integers("small_places", {1, 1}), cycles = node_.integers("cycles");
+    const TiledKernel tiles =
+        tiled_kernel(window(), {static_cast<int>(places[rows]), static_cast<int>(places[columns])});
+    small.cycles = number_of_tiles(tiles) * cycles.at(0);
+    small.node_cycles = number_of_tiles(kernel_) * cycles.at(1) + cycles.at(2);
+    return small;
+}
+
+Dim WinogradConv::number_of_tiles(const TiledKernel& kernel) const {
+    const Window window = this->window();
+    const size_t first = plane_axes(window.size());
+    Dim tiles = 1;
+    for (size_t i = 0; i < window.size(); ++i) {
+        const Dim& outputs = window[i].output;
+        tiles *= i < first
+                     ? outputs
+                     : ceil_div(outputs, kernel[i - first].outputs_of_block()) * kernel[i - first].tiles_of_block();
+    }
+    return tiles;
+}
+
 std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const TensorType &data = conv.inputs.at(0)->checked_type(), &weights = conv.inputs.at(1)->checked_type();
     if (data.element != ElementType::float32 || data.rank() < 3) return {};

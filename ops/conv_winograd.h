@@ -13,6 +13,10 @@ namespace onnx2halide {
 /// kernels. Attributes: those of Conv, with `kernel_shape`, `places` (of a tile: rows and columns) and
 /// `output_channels`. Input 1 is what PackWinogradWeights makes.
 ///
+/// Where a run alone knows the size, small images may have a kernel of their own (see SmallImages): by tiles of
+/// `small_places`, of which input 4 has the weights, or directly, with weights and a bias in inputs 4 and 5 that
+/// PackedConv reads in the form `form`. `cycles` are those of a small tile, of a large one, and of the latter's start.
+///
 /// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 8
 /// places along one axis and 6 along the other, 5e-6 with 6, 1e-6 with 4 (tests/ops/test_winograd.py).
 class WinogradConv : public Conv {
@@ -21,6 +25,9 @@ public:
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
+    std::optional<Alternative> alternative() const override;
+
+    static constexpr size_t small_weights = 4, small_bias = 5;  // inputs
 
     // Names that the algorithm keeps for the schedule, all under output 0.
     static constexpr const char *input_role = "input", *across_role = "across", *tiles_role = "tiles",
@@ -34,6 +41,9 @@ protected:
 private:
     TiledKernel kernel_;
     int64_t output_channels_;
+
+    /// Of an image.
+    Dim number_of_tiles(const TiledKernel& kernel) const;
 
     class TiledAxis;
     /// The window of whole tiles and parts of the kernel, which may reach further beyond the input than the outputs do.

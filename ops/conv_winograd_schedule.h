@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/kernel_source.h"
-#include "ops/winograd.h"
+#include "ops/winograd_walk.h"
 
 namespace onnx2halide {
 

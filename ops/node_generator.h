@@ -54,6 +54,13 @@ struct IndexCheck {
     std::vector<Dim> extents;
 };
 
+/// Another node that makes the same outputs, in a kernel of its own that a run calls where it takes fewer cycles.
+struct Alternative {
+    std::string name;         // direct
+    Node node;                // an output's producer remains the node for which it may stand
+    Dim cycles, node_cycles;  // its own, and those of the node for which it may stand
+};
+
 /// One ONNX node as Halide source text. Made from its node, it throws CompileError on the first attribute that it
 /// cannot honour. After that every method is a pure question: the same node and target always give the same text.
 class NodeGenerator {
@@ -81,6 +88,9 @@ public:
     /// Whether each output element depends only on the elements at its own (broadcast) place, so that the node can be
     /// computed inside the loops of a neighbour.
     virtual bool is_pointwise() const { return false; }
+
+    /// Of a node that is best for some sizes that a run may have, another for the others.
+    virtual std::optional<Alternative> alternative() const { return std::nullopt; }
 
     /// Of a node that is pointwise, the axis of output 0 that the first axis of input i goes along. By default numpy's
     /// rule: the last axes agree.

@@ -353,7 +353,8 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     result.arena_bytes = program.arena_bytes;
     for_each_step(program.main, [&](const Step& step) {
         if (step.kind != Step::Kind::kernel) return;
-        result.steps.emplace_back(program.kernels[step.kernel].name, program.kernels[step.kernel].flops.text());
+        const Kernel& kernel = program.kernels[step.calls[0].kernel];
+        result.steps.emplace_back(kernel.name, kernel.flops.text());
     });
     return result;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/graph/tensor_type.h"
-#include "ops/winograd.h"
+#include "ops/winograd_walk.h"
 
 namespace onnx2halide {
 

@@ -32,7 +32,8 @@ Manifest open_dims_json(const Graph& graph) {
     return dims;
 }
 
-/// The steps of a run in order, with what each costs: text in C's syntax where dims are open.
+/// The steps of a run in order, with the kernels of which it calls one, and what each costs: text in C's syntax where
+/// dims are open.
 Manifest steps_json(const Program& program) {
     auto steps = Manifest::array();
     for_each_step(program.main, [&](const Step& step) {
@@ -40,7 +41,9 @@ Manifest steps_json(const Program& program) {
         const Work work = work_of(step);
         auto nodes = Manifest::array();
         for (const Node* node : step.nodes) nodes.push_back(fmt::format("{} {}", node->op_type, node->name));
-        steps.push_back({{"kernel", program.kernels[step.kernel].name},
+        auto kernels = Manifest::array();
+        for (const KernelCall& call : step.calls) kernels.push_back(program.kernels[call.kernel].name);
+        steps.push_back({{"kernels", kernels},
                          {"nodes", nodes},
                          {"flops", number_or_text(work.flops)},
                          {"bytes_read", number_or_text(work.bytes_read)},

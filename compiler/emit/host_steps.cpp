@@ -198,19 +198,31 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
         write_result_checks(output, text);
         prepare_output(output, text);
     }
-    std::vector<std::string> arguments = {program_.kernels[step.kernel].name};
-    for (const Value* input : step.inputs) arguments.push_back(fmt::format("T({})", name(input)));
-    for (const Dim& argument : step.arguments)
-        arguments.push_back(argument.constant() ? session_text(argument)
-                                                : fmt::format("(int32_t){}", session_text(argument)));
-    for (const Value* output : step.outputs) arguments.push_back(fmt::format("T({})", name(output)));
     const auto may_be_empty = [](const Value* output) {
         return prove_less_equal(1, output->checked_type().elements()) != Proof::yes;
     };
     const bool is_guarded = std::all_of(step.outputs.begin(), step.outputs.end(), may_be_empty);
-    text += fmt::format("{}    {}{}({});\n", device_views(step),
-                        is_guarded ? fmt::format("if (HAS_ELEMENTS({})) ", name(step.outputs[0])) : "",
-                        program_.targets.size() == 1 ? "STEP" : "STEP_OF_TARGET", fmt::join(arguments, ", "));
+    text += device_views(step);
+    const std::string guard = is_guarded ? fmt::format("if (HAS_ELEMENTS({})) ", name(step.outputs[0])) : "";
+    if (!step.choice) {
+        text += fmt::format("    {}{}\n", guard, call_text(step, step.calls[0]));
+        return;
+    }
+    text += fmt::format("    {}{{ /* the faster one, by estimated cycles */\n", guard);
+    text += fmt::format("        if ({} <= {})\n            {}\n        else\n            {}\n    }}\n",
+                        session_text(step.choice->first_cycles), session_text(step.choice->second_cycles),
+                        call_text(step, step.calls[0]), call_text(step, step.calls[1]));
+}
+
+/// `STEP(conv, T(image), T(weights), (int32_t)D(height), T(result));`
+std::string HostSteps::call_text(const Step& step, const KernelCall& call) const {
+    std::vector<std::string> arguments = {program_.kernels[call.kernel].name};
+    for (const Value* input : call.inputs) arguments.push_back(fmt::format("T({})", name(input)));
+    for (const Dim& argument : call.arguments)
+        arguments.push_back(argument.constant() ? session_text(argument)
+                                                : fmt::format("(int32_t){}", session_text(argument)));
+    for (const Value* output : step.outputs) arguments.push_back(fmt::format("T({})", name(output)));
+    return fmt::format("{}({});", program_.targets.size() == 1 ? "STEP" : "STEP_OF_TARGET", fmt::join(arguments, ", "));
 }
 
 void HostSteps::write_host_call(const Step& step, std::string& text) {

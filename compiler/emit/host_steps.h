@@ -50,6 +50,7 @@ private:
     void write_index_checks(const Node& node, std::string& text);
     void write_known_index_checks(const Node& node, const IndexCheck& check, std::string& text);
     void write_kernel(const Step& step, std::string& text);
+    std::string call_text(const Step& step, const KernelCall& call) const;
     void write_host_call(const Step& step, std::string& text);
     void write_branch(const Step& step, std::string& text);
     void write_repetition(const Step& step, std::string& text);

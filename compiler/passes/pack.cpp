@@ -1,5 +1,6 @@
 #include "compiler/passes/pack.h"
 
+#include <cmath>
 #include <vector>
 
 #include "compiler/passes/constants.h"
@@ -52,40 +53,74 @@ void become(Node& conv, const std::string& op_type, const TensorType& weights) {
     conv.attributes["inputs_per_group"] = *weights.shape[1].constant();
 }
 
-void pack_winograd(Graph& graph, Node& conv, const PerAxis& places_of_tile) {
-    Value* weights = conv.inputs.at(1);
-    const TensorType& type = weights->checked_type();
-    const std::vector<int64_t> kernel = kernel_shape(type), places(places_of_tile.begin(), places_of_tile.end());
-    const std::vector<int64_t> strides = spatial_attribute(conv, "strides", kernel.size());
-    Value* packed = add_packing(graph, &conv, "PackWinogradWeights", weights,
-                                {{"places", places}, {"kernel_shape", kernel}, {"strides", strides}});
-    graph.set_input(&conv, 1, packed);
-    become(conv, "WinogradConv", type);
-    conv.attributes["kernel_shape"] = kernel;
-    conv.attributes["places"] = places;
-}
+/// Weights, and a bias, as PackedConv reads them in this form.
+struct DirectOperands {
+    std::string form;
+    Value *weights, *bias;
+};
 
-void pack_direct(Graph& graph, Node& conv, const Target& target) {
+DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Target& target) {
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
     const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
     const ElementType computed = is_narrow_float(type.element) ? ElementType::float32 : type.element;
     const int lanes = target.is_gpu() ? 1 : target.lanes(computed);
     const WeightForm form = weight_form(group, type.shape[1], channels / group, lanes);
-    const std::string form_name(name(form));
     const int64_t steps =
         form == WeightForm::dense ? channels_at_once(conv.inputs[0]->checked_type().element, type.shape[1], target) : 1;
-    Value* packed = add_packing(
+    DirectOperands direct{std::string(name(form)), nullptr, conv.has_input(2) ? conv.inputs[2] : nullptr};
+    direct.weights = add_packing(
         graph, &conv, "PackConvWeights", weights,
-        {{"form", form_name}, {"group", group}, {"block", block_of_group(form, channels / group)}, {"steps", steps}});
-    graph.set_input(&conv, 1, packed);
+        {{"form", direct.form}, {"group", group}, {"block", block_of_group(form, channels / group)}, {"steps", steps}});
     const bool rounds_up = form == WeightForm::dense && channels % weight_block != 0;
-    if (rounds_up && conv.has_input(2) && is_compile_time_constant(conv.inputs[2])) {
-        graph.set_input(&conv, 2, add_packing(graph, &conv, "PackConvBias", conv.inputs[2], {}));
-    }
+    if (rounds_up && direct.bias && is_compile_time_constant(direct.bias))
+        direct.bias = add_packing(graph, &conv, "PackConvBias", direct.bias, {});
+    return direct;
+}
+
+void pack_direct(Graph& graph, Node& conv, const Target& target) {
+    const TensorType type = conv.inputs.at(1)->checked_type();
+    const DirectOperands direct = add_direct_packing(graph, conv, target);
+    graph.set_input(&conv, 1, direct.weights);
+    if (direct.bias) graph.set_input(&conv, 2, direct.bias);
     become(conv, "PackedConv", type);
     conv.attributes["kernel_shape"] = kernel_shape(type);
-    conv.attributes["form"] = form_name;
+    conv.attributes["form"] = direct.form;
+}
+
+std::vector<int64_t> as_integers(const PerAxis& numbers) { return {numbers.begin(), numbers.end()}; }
+
+Value* add_winograd_packing(Graph& graph, const Node& conv, const PerAxis& places) {
+    Value* weights = conv.inputs.at(1);
+    const std::vector<int64_t> kernel = kernel_shape(weights->checked_type());
+    const std::vector<int64_t> strides = spatial_attribute(conv, "strides", kernel.size());
+    return add_packing(graph, &conv, "PackWinogradWeights", weights,
+                       {{"places", as_integers(places)}, {"kernel_shape", kernel}, {"strides", strides}});
+}
+
+/// Adds what WinogradConv's alternative reads.
+void add_small_images(Graph& graph, Node& conv, const SmallImages& small, const Target& target) {
+    DirectOperands operands{};
+    if (small.places == PerAxis{1, 1}) {
+        operands = add_direct_packing(graph, conv, target);
+        conv.attributes["form"] = operands.form;
+    } else {
+        operands.weights = add_winograd_packing(graph, conv, small.places);
+        conv.attributes["small_places"] = as_integers(small.places);
+    }
+    conv.attributes["cycles"] =
+        std::vector<int64_t>{std::llround(small.small_tile), std::llround(small.large_tile), std::llround(small.start)};
+    conv.inputs.resize(WinogradConv::small_bias + 1);
+    graph.set_input(&conv, WinogradConv::small_weights, operands.weights);
+    if (operands.bias) graph.set_input(&conv, WinogradConv::small_bias, operands.bias);
+}
+
+void pack_winograd(Graph& graph, Node& conv, const PerAxis& places) {
+    const TensorType type = conv.inputs.at(1)->checked_type();
+    graph.set_input(&conv, 1, add_winograd_packing(graph, conv, places));
+    become(conv, "WinogradConv", type);
+    conv.attributes["kernel_shape"] = kernel_shape(type);
+    conv.attributes["places"] = as_integers(places);
 }
 
 void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy& policy) {
@@ -93,7 +128,10 @@ void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy&
     // Transforming weights takes longer than Winograd's algorithm saves.
     const auto loops = is_compile_time_constant(conv.inputs[1]) ? winograd_loops(conv) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
-    walk ? pack_winograd(graph, conv, walk->places) : pack_direct(graph, conv, target);
+    if (!walk) return pack_direct(graph, conv, target);
+    const auto small = choose_for_small_images(loops->with_places(walk->places), policy, target);
+    if (small) add_small_images(graph, conv, *small, target);
+    pack_winograd(graph, conv, walk->places);
 }
 
 }  // namespace

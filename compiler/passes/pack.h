@@ -2,7 +2,7 @@
 
 #include "compiler/graph/graph.h"
 #include "ops/target.h"
-#include "ops/winograd.h"
+#include "ops/winograd_walk.h"
 
 namespace onnx2halide {
 

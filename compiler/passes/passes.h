@@ -5,7 +5,7 @@
 
 #include "compiler/graph/graph.h"
 #include "ops/target.h"
-#include "ops/winograd.h"
+#include "ops/winograd_walk.h"
 
 // One function a pass, each from graph to graph; the driver calls them in this order. Types are inferred before and
 // kept by each.

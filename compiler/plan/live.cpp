@@ -26,6 +26,14 @@ void add_check_symbols(const Node& node, std::set<std::string>& symbols) {
     }
 }
 
+void add_call_symbols(const Step& step, std::set<std::string>& symbols) {
+    for (const KernelCall& call : step.calls) {
+        for (const Dim& argument : call.arguments) symbols.merge(argument.symbols());
+    }
+    if (!step.choice) return;
+    for (const Dim& cycles : {step.choice->first_cycles, step.choice->second_cycles}) symbols.merge(cycles.symbols());
+}
+
 void add_view_symbols(const Value* value, std::set<std::string>& symbols) {
     for (const Node* view = view_of(value); view; view = view_of(view->inputs[0])) add_check_symbols(*view, symbols);
 }
@@ -43,7 +51,7 @@ std::set<std::string> symbols_of(const Step& step) {
     std::set<std::string> symbols;
     for (const Node* node : step.nodes) add_check_symbols(*node, symbols);
     for (const Value* input : step.inputs) add_view_symbols(input, symbols);
-    for (const Dim& argument : step.arguments) symbols.merge(argument.symbols());
+    add_call_symbols(step, symbols);
     for (const Value* input : step.inputs) add_symbols(input, symbols);
     for (const Value* output : step.outputs) add_symbols(output, symbols);
     for (const Block& block : step.blocks) {
@@ -97,7 +105,7 @@ bool LiveValues::is_live(const Step& step) const {
 }
 
 void LiveValues::add_needs(const Step& step) {
-    for (const Dim& argument : step.arguments) symbols_.merge(argument.symbols());
+    add_call_symbols(step, symbols_);
     for (const Node* node : step.nodes) add_check_symbols(*node, symbols_);
     for (const Value* output : step.outputs) {
         for (const Dim& dim : output ? output->checked_type().shape : std::vector<Dim>()) symbols_.merge(dim.symbols());

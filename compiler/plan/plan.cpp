@@ -103,19 +103,35 @@ private:
         const bool is_empty = std::all_of(escaping.begin(), escaping.end(),
                                           [](const Value* value) { return value->checked_type().elements().is(0); });
         if (is_empty) return;  // nothing to compute, and kernels may assume that there is
-        if (options_.symbolic_extents && add_step_for_any_size(block, group, escaping)) return;
+        Step step;
+        step.nodes = group.nodes;
+        step.outputs = escaping;
+        add_call(step, group, kernel_name(group));
+        if (const auto other = group.anchor ? make_generator(*group.anchor)->alternative() : std::nullopt) {
+            Group others = group;
+            others.anchor = &other->node;
+            std::replace(others.nodes.begin(), others.nodes.end(), group.anchor, others.anchor);
+            add_call(step, others, kernel_name(group) + "_" + other->name);
+            step.choice = {other->node_cycles, other->cycles};
+        }
+        block.steps.push_back(std::move(step));
+    }
+
+    /// Adds a call of a kernel with the text of a group, which may have other nodes than the step.
+    void add_call(Step& step, const Group& group, const std::string& name) {
+        if (options_.symbolic_extents && add_call_for_any_size(step, group, name)) return;
         if (has_open_extents(group)) {
-            add_general_step(block, group, escaping, SymbolicCopy::Extents::compound);
+            add_general_call(step, group, name, SymbolicCopy::Extents::compound);
         } else {
             const auto all = [](const std::string& symbol) { return Dim::symbol(symbol); };
-            add_step(block, group, escaping, group, escaping, all);
+            add_call(step, group, step.outputs, name, all);
         }
     }
 
     /// Returns whether there is such a kernel: some nodes have to know a size, as that of a window.
-    bool add_step_for_any_size(Block& block, const Group& group, const std::vector<const Value*>& escaping) {
+    bool add_call_for_any_size(Step& step, const Group& group, const std::string& name) {
         try {
-            add_general_step(block, group, escaping, SymbolicCopy::Extents::all);
+            add_general_call(step, group, name, SymbolicCopy::Extents::all);
             return true;
         } catch (const CompileError&) {
             program_.copies.pop_back();
@@ -123,56 +139,56 @@ private:
         }
     }
 
-    /// The step calls a kernel that is written for copies of its nodes whose extents are symbols.
-    void add_general_step(Block& block, const Group& group, const std::vector<const Value*>& escaping,
-                          SymbolicCopy::Extents extents) {
-        program_.copies.push_back(std::make_shared<SymbolicCopy>(group, escaping, extents, program_.graph->symbols));
+    /// The kernel is written for copies of the group's nodes whose extents are symbols.
+    void add_general_call(Step& step, const Group& group, const std::string& name, SymbolicCopy::Extents extents) {
+        program_.copies.push_back(
+            std::make_shared<SymbolicCopy>(group, step.outputs, extents, program_.graph->symbols));
         const SymbolicCopy& copy = *program_.copies.back();
         for (const Node* node : copy.group().nodes) {
             // Functions do what no one kernel can for all sizes.
             if (!make_generator(*node)->is_kernel()) throw CompileError("{}: is no kernel for any size", node->label());
         }
-        add_step(block, group, escaping, copy.group(), copy.escaping(),
-                 [&](const std::string& symbol) { return copy.extent(symbol); });
-        for (const Value*& input : block.steps.back().inputs) input = copy.original(input);
+        add_call(
+            step, copy.group(), copy.escaping(), name, [&](const std::string& symbol) { return copy.extent(symbol); },
+            [&](const Value* value) { return copy.original(value); });
     }
 
-    /// `written` is the group whose text makes the kernel; the step stands for `group`.
-    void add_step(Block& block, const Group& group, const std::vector<const Value*>& escaping, const Group& written,
-                  const std::vector<const Value*>& written_escaping,
-                  const std::function<Dim(const std::string&)>& argument) {
+    /// `written` is the group whose text makes the kernel, and `original` gives the graph's value for one of its own.
+    void add_call(
+        Step& step, const Group& written, const std::vector<const Value*>& written_escaping, const std::string& name,
+        const std::function<Dim(const std::string&)>& argument,
+        const std::function<const Value*(const Value*)>& original = [](const Value* value) { return value; }) {
         const std::vector<KernelSource> canonical = write_kernels(
             written, written_escaping, KernelSource::Naming::canonical, [](const Target&) { return "kernel"; });
         std::vector<std::string> texts;
         for (const KernelSource& source : canonical) texts.push_back(source.text());
         const auto [known, is_new] = kernel_of_.try_emplace(texts, program_.kernels.size());
         if (is_new) {
-            const std::string name = names_.unique(kernel_name(group));
+            const std::string unique = names_.unique(name);
             const auto class_name = [&](const Target& target) {
-                return program_.targets.size() == 1 ? name : names_.unique(name + "_" + target.short_name);
+                return program_.targets.size() == 1 ? unique : names_.unique(unique + "_" + target.short_name);
             };
             Dim flops;
-            for (const Node* node : group.nodes) flops += make_generator(*node)->flops();
+            for (const Node* node : step.nodes) flops += make_generator(*node)->flops();
             program_.kernels.push_back(
-                {name,
-                 group.nodes,
+                {unique,
+                 step.nodes,
                  {},
                  write_kernels(written, written_escaping, KernelSource::Naming::model, class_name),
                  texts,
                  flops});
         } else {
-            program_.kernels[known->second].served.push_back(group.nodes.back()->name);
+            program_.kernels[known->second].served.push_back(step.nodes.back()->name);
+        }
+        KernelCall call{known->second, {}, {}};
+        for (const Value* input : canonical[0].inputs()) {
+            call.inputs.push_back(original(input));
+            if (std::find(step.inputs.begin(), step.inputs.end(), call.inputs.back()) == step.inputs.end())
+                step.inputs.push_back(call.inputs.back());
         }
         // Symbols are named alike in both texts.
-        std::vector<Dim> arguments;
-        for (const std::string& symbol : canonical[0].symbols()) arguments.push_back(argument(symbol));
-        Step step;
-        step.kernel = known->second;
-        step.nodes = group.nodes;
-        step.inputs = canonical[0].inputs();
-        step.outputs = escaping;
-        step.arguments = std::move(arguments);
-        block.steps.push_back(std::move(step));
+        for (const std::string& symbol : canonical[0].symbols()) call.arguments.push_back(argument(symbol));
+        step.calls.push_back(std::move(call));
     }
 
     /// The kernel's text for each target. A step's arguments are those of all of them.
@@ -203,9 +219,11 @@ private:
         std::vector<size_t> place(program_.kernels.size(), SIZE_MAX);
         std::vector<Kernel> used;
         for_each_step(program_.main, [&](const Step& step) {
-            if (step.kind != Step::Kind::kernel || place[step.kernel] != SIZE_MAX) return;
-            place[step.kernel] = used.size();
-            used.push_back(std::move(program_.kernels[step.kernel]));
+            for (const KernelCall& call : step.calls) {
+                if (place[call.kernel] != SIZE_MAX) continue;
+                place[call.kernel] = used.size();
+                used.push_back(std::move(program_.kernels[call.kernel]));
+            }
         });
         renumber_kernels(program_.main, place);
         program_.kernels = std::move(used);
@@ -213,7 +231,7 @@ private:
 
     static void renumber_kernels(Block& block, const std::vector<size_t>& place) {
         for (Step& step : block.steps) {
-            if (step.kind == Step::Kind::kernel) step.kernel = place[step.kernel];
+            for (KernelCall& call : step.calls) call.kernel = place[call.kernel];
             for (Block& inner : step.blocks) renumber_kernels(inner, place);
         }
     }
@@ -291,8 +309,9 @@ void read_unlike_numbers(Graph& graph, const std::vector<Target>& targets, const
     Planner trial(graph, targets, options);
     InputPlaces places;
     for_each_step(trial.plan_steps(), [&](const Step& step) {
-        if (step.kind != Step::Kind::kernel) return;
-        for (size_t i = 0; i < step.inputs.size(); ++i) places[{step.kernel, i}].push_back(step.inputs[i]);
+        for (const KernelCall& call : step.calls) {
+            for (size_t i = 0; i < call.inputs.size(); ++i) places[{call.kernel, i}].push_back(call.inputs[i]);
+        }
     });
     const std::set<const Value*> unlike = unlike_numbers(places, {numbers.begin(), numbers.end()});
     for (Value* number : numbers) number->is_read = unlike.contains(number);

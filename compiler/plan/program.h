@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,24 +24,36 @@ struct Kernel {
     const KernelSource& source() const { return sources.front(); }
 };
 
+/// A call of a kernel.
+struct KernelCall {
+    size_t kernel = 0;                 // index in Program::kernels
+    std::vector<const Value*> inputs;  // in the order of the kernel's
+    std::vector<Dim> arguments;        // one for each of the kernel's symbols
+};
+
+/// A choice between two kernels, of which a run calls the second where it takes fewer cycles.
+struct KernelChoice {
+    Dim first_cycles, second_cycles;
+};
+
 struct Block;
 
 /// One statement of the host program.
 struct Step {
     enum class Kind {
-        kernel,      // a call of a kernel
+        kernel,      // a call of a kernel, or of one of two
         host,        // a call of a function in runtime/
         branch,      // an If: one of two blocks
         repetition,  // a Loop or Scan: a block again and again
     };
     Kind kind = Kind::kernel;
-    size_t kernel = 0;  // index in Program::kernels
+    std::vector<KernelCall> calls;
+    std::optional<KernelChoice> choice;  // of two calls
     std::vector<const Node*> nodes;
-    std::vector<const Value*> inputs;  // in the order of the kernel's inputs, or of the node's; null where omitted
+    std::vector<const Value*> inputs;  // those of all calls, or in the order of the node's; null where omitted
     std::vector<const Value*> outputs;
-    std::vector<Dim> arguments;  // one for each of the kernel's symbols
-    std::vector<Block> blocks;   // then and else, or the body
-    int first = 0, last = 0;     // its place among all steps; what stands in its blocks lies between
+    std::vector<Block> blocks;  // then and else, or the body
+    int first = 0, last = 0;    // its place among all steps; what stands in its blocks lies between
 
     const Node& node() const { return *nodes.front(); }
 };

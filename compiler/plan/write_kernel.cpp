@@ -50,8 +50,8 @@ bool are_all(const std::vector<int64_t>& numbers, int64_t number) {
 /// `kernel 3x3`, `pads 1`; nothing for what says nothing.
 std::string attribute_text(const std::string& name, const Attribute& attribute) {
     // What the packed forms of a node say in its inputs' shapes too.
-    static const std::set<std::string_view> packed = {"columns", "depth", "form", "inputs_per_group",
-                                                      "output_channels"};
+    static const std::set<std::string_view> packed = {"columns", "cycles",           "depth",
+                                                      "form",    "inputs_per_group", "output_channels"};
     if (packed.contains(name)) return "";
     if (const auto* numbers = std::get_if<std::vector<int64_t>>(&attribute)) {
         if (numbers->empty()) return "";

@@ -18,7 +18,7 @@ def operators(onnx2halide, tmp_path, proto: onnx.ModelProto) -> list[list[str]]:
     onnx.save(proto, tmp_path / "attention.onnx")
     assert onnx2halide("attention.onnx", "-o", "out", "--sources-only").returncode == 0
     steps = json.loads((tmp_path / "out" / "attention.json").read_text())["steps"]
-    return [[node.split()[0] for node in step["nodes"]] for step in steps if "kernel" in step]
+    return [[node.split()[0] for node in step["nodes"]] for step in steps if step["kernels"]]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnx2halide
 from convolutions import error, exact, model
+from onnx2halide.bench import Compiled
+from onnx2halide.clocks import StepClock
+from onnx2halide.compiler import Options
+from onnx2halide.model import Model
 
 
 @pytest.mark.parametrize(
@@ -159,6 +163,14 @@ def resized(proto: onnx.ModelProto, spatial: list[int]) -> onnx.ModelProto:
     return fixed
 
 
+def of_open_size(proto: onnx.ModelProto, dims: tuple[str, ...]) -> onnx.ModelProto:
+    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim[2:], dims, strict=True):
+        dim.dim_param = name
+    for dim in proto.graph.output[0].type.tensor_type.shape.dim[2:]:
+        dim.Clear()
+    return proto
+
+
 @pytest.mark.parametrize(
     "inputs, dims, options",
     [
@@ -175,11 +187,7 @@ def resized(proto: onnx.ModelProto, spatial: list[int]) -> onnx.ModelProto:
 )
 def test_open_sizes(inputs, dims, options):
     """One library for all of them."""
-    proto = model(inputs, 32, *[12] * len(dims), **options)
-    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim[2:], dims, strict=True):
-        dim.dim_param = name
-    for dim in proto.graph.output[0].type.tensor_type.shape.dim[2:]:
-        dim.Clear()
+    proto = of_open_size(model(inputs, 32, *[12] * len(dims), **options), dims)
     compiled = onnx2halide.compile(proto, convolution="winograd")
     rng = np.random.default_rng(0)
     for size in (1, 6, 17, 40 if len(dims) < 3 else 9):
@@ -189,3 +197,33 @@ def test_open_sizes(inputs, dims, options):
         got = compiled.run([x])[0]
         assert got.shape == expected.shape
         assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    "channels, dims, options",
+    [
+        (64, ("height", "width"), {"dilations": (12, 12), "pads": (12, 12, 12, 12), "batch": 2}),
+        (60, ("height", "width"), {"dilations": (12, 12), "pads": (12, 12, 12, 12), "bias": False}),
+        (64, ("height", "width"), {"dilations": (4, 4), "pads": (4, 4, 4, 4)}),
+        (64, ("length",), {"dilations": (32,), "pads": (32, 32)}),
+    ],
+    ids=str,
+)
+def test_small_images_of_open_sizes(tmp_path, channels, dims, options):
+    """They have a kernel of their own."""
+    proto = of_open_size(model(64, channels, *[12] * len(dims), **options), dims)
+    onnx.save(proto, tmp_path / "convolution.onnx")
+    compiled = Compiled(tmp_path / "convolution.onnx", Options())
+    clock = StepClock()
+    library = Model(compiled.library, 1, trace=clock.trace)
+    rng = np.random.default_rng(0)
+    called = {}
+    for size in (3, 11, 50, 200):
+        spatial = [size + i for i in range(len(dims))]
+        x = rng.normal(size=(options.get("batch", 1), 64, *spatial)).astype(np.float32)
+        expected = exact(resized(proto, spatial), {"x": x})
+        got = library.run([x])[0]
+        assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5
+        clock.run(library, {"x": x})
+        called[size] = {kernel for kernel in clock.kernels if kernel.startswith("c_")}
+    assert called[3] == {"c_y_small"} and called[200] == {"c_y"}

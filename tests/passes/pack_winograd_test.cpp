@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/passes/pack.h"
+#include "ops/node_generator.h"
 #include "tests/small_graph.h"
 
 namespace onnx2halide {
@@ -93,20 +94,47 @@ TEST_CASE("where it is not asked for, Winograd's algorithm is taken where it is 
     CHECK(packed("3,3", "", ConvAlgorithm::automatic, 1, "3,3").starts_with("PackedConv"));
 }
 
-TEST_CASE("of an open image it has to do well when that is small, too") {
-    const auto of_open = [](int dilation) {
+TEST_CASE("small images whose size is open have a kernel of their own where that is faster") {
+    const auto of_image = [](const char* spatial, int dilation, ConvPolicy policy = {}) {
         const auto graph = parse_graph(fmt::format(R"(
-            x = input float32[1,48,height,width]
-            w = constant float32[32,48,3,3]
-            small = MaxPool(x) kernel_shape=16,16 strides=16,16
-            y = Conv(small, w) dilations={0},{0} pads={0},{0},{0},{0}
+            x = input float32[1,64,{0}]
+            w = constant float32[64,64,3,3]
+            y = Conv(x, w) dilations={1},{1} pads={1},{1},{1},{1}
             output y)",
-                                                   dilation));
-        pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {});
-        return graph->nodes().back()->op_type;
+                                                   spatial, dilation));
+        pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), policy);
+        const Node& conv = *graph->nodes().back();
+        const auto small = make_generator(conv)->alternative();
+        return conv.op_type +
+               (small ? " " + small->node.op_type + " " + shape_text(small->node.inputs.at(1)->checked_type().shape)
+                      : "");
     };
-    CHECK(of_open(1) == "WinogradConv");
-    CHECK(of_open(8) == "PackedConv");
+    CHECK(of_image("height,width", 1) == "WinogradConv WinogradConv 4x4x4x64x16");
+    CHECK(of_image("height,width", 12) == "WinogradConv PackedConv 4x3x3x64x16");
+    CHECK(of_image("512,512", 12) == "WinogradConv");
+    CHECK(of_image("height,width", 12, {ConvAlgorithm::winograd}) == "WinogradConv");
+    CHECK(of_image("height,width", 12, {ConvAlgorithm::direct}) == "PackedConv");
+}
+
+TEST_CASE("what a run compares for an open image are its tiles") {
+    const auto graph = parse_graph(R"(
+        x = input float32[1,64,height,width]
+        w = constant float32[64,64,3,3]
+        y = Conv(x, w) dilations=12,12 pads=12,12,12,12
+        output y)");
+    pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {});
+    const auto small = make_generator(*graph->nodes().back())->alternative();
+    REQUIRE(small);
+    const auto is_faster = [&](int64_t height, int64_t width) {
+        const std::map<std::string, Dim> size = {{"height", height}, {"width", width}};
+        return *small->cycles.substitute(size).constant() < *small->node_cycles.substitute(size).constant();
+    };
+    CHECK(is_faster(1, 1));
+    CHECK(is_faster(12, 12));
+    CHECK_FALSE(is_faster(48, 48));
+    // One more row is as many tiles as 48.
+    CHECK(is_faster(2, 48));
+    CHECK_FALSE(is_faster(480, 47));
 }
 
 TEST_CASE("small images have tiles of few places or none") {

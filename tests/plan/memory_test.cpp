@@ -237,7 +237,7 @@ TEST_CASE("symbols that only occur as a product are one argument of a kernel") {
         const auto graph = parse_graph(text);
         const Program program = planned(*graph);
         std::vector<std::string> texts;
-        for (const Dim& dim : program.main.steps.at(0).arguments) texts.push_back(dim.text());
+        for (const Dim& dim : program.main.steps.at(0).calls.at(0).arguments) texts.push_back(dim.text());
         return texts;
     };
     CHECK(arguments("x = input float32[batch,time,4]\ny = Flatten(x) axis=2\nz = Exp(y)\noutput z") ==

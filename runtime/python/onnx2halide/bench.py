@@ -174,23 +174,24 @@ def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
         warm = seconds
     sizes = {dim["name"]: list(inputs.values())[dim["input"]].shape[dim["axis"]] for dim in compiled.manifest["open_dims"]}
     kernels = []
-    for index, calls in _calls_of_steps([step["kernel"] for step in steps], ran):
+    for index, calls in _calls_of_steps([step["kernels"] for step in steps], ran):
         step = steps[index]
         work = [_number(step[key], sizes) * len(calls) for key in ("flops", "bytes_read", "bytes_written")]
         least, bound = machine().least_seconds(*work, threads)
         taken, taken_warm = (sum(times[call] for call in calls) for times in (seconds, warm))
-        kernels.append(Kernel(index, step["kernel"], step["nodes"], len(calls), work[0], work[1] + work[2], taken, taken_warm, least, bound))
+        kernels.append(Kernel(index, ran[calls[0]], step["nodes"], len(calls), work[0], work[1] + work[2], taken, taken_warm, least, bound))
     return kernels
 
 
-def _calls_of_steps(steps: list[str], calls: list[str]) -> list[tuple[int, list[int]]]:
-    """Steps with the numbers of their calls, both given as kernels. Where they are not each other, a step answers for its kernel."""
-    if steps == calls:
+def _calls_of_steps(steps: list[list[str]], calls: list[str]) -> list[tuple[int, list[int]]]:
+    """Steps, given as the kernels that they choose from, with the numbers of their calls, given as kernels. Where they are not each other, a
+    step answers for its kernel."""
+    if len(steps) == len(calls) and all(call in kernels for kernels, call in zip(steps, calls)):
         return [(index, [index]) for index in range(len(steps))]
     found: dict[str, list[int]] = {}
     for call, kernel in enumerate(calls):
         found.setdefault(kernel, []).append(call)
-    return [(steps.index(kernel), numbers) for kernel, numbers in found.items()]
+    return [(next(i for i, kernels in enumerate(steps) if kernel in kernels), numbers) for kernel, numbers in found.items()]
 
 
 def _number(expression: int | str, sizes: dict[str, int]) -> int:

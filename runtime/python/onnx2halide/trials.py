@@ -123,7 +123,12 @@ class Trials:
     def kernel_seconds(self) -> dict[str, float]:
         """What each kernel takes of a run, in all of its steps: the least of several."""
         runs = [self._clock.run(self._model, self._inputs) for _ in range(MOST_TURNS)]
-        return {kernel.name: min(sum(run[step] for step in kernel.steps) for run in runs) for kernel in self.kernels}
+        return {kernel.name: min(self._taken(kernel, run) for run in runs) for kernel in self.kernels}
+
+    def _taken(self, kernel: Kernel, run: list[float]) -> float:
+        """Its seconds in a run, of the steps that call it and no other that they may choose."""
+        called = self._clock.kernels
+        return sum(run[step] for step in kernel.steps if called[step] == kernel.name)
 
     def seconds(self, kernel: Kernel, variants: list[Variant]) -> list[float]:
         """What each variant takes of a run: the least of several. They take turns; those that fall behind the first are timed less."""
@@ -135,7 +140,7 @@ class Trials:
                     continue
                 self.use(kernel, variant)
                 times = [self._clock.run(self._model, self._inputs) for _ in range(runs)]
-                least[i] = min([least[i], *(sum(run[step] for step in kernel.steps) for run in times)])
+                least[i] = min([least[i], *(self._taken(kernel, run) for run in times)])
         return least
 
     def run_seconds(self, choices: list[list[tuple[Kernel, Variant]]]) -> list[float]:
@@ -174,7 +179,7 @@ class Trials:
 def _kernel(found: dict, folder: pathlib.Path, steps: list[dict]) -> Kernel:
     params = found["params"]
     names, value, own = ({param["role"]: param[what] for param in params} for what in ("name", "value", "own"))
-    calls = [index for index, step in enumerate(steps) if step["kernel"] == found["name"]]
+    calls = [index for index, step in enumerate(steps) if found["name"] in step["kernels"]]
     plain = {key: found[key] for key in ("name", "key", "registered", "target", "inputs", "symbols", "outputs")}
     return Kernel(program=folder / found["program"], names=names, value=value, own=own, nodes=steps[calls[0]]["nodes"], steps=calls, **plain)
 
