@@ -198,7 +198,7 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
     const bool has_more_channels = loops.transformed_inputs(source.target()) > loops.inputs * group_;
     Window window = with_input_for_taps(tiles_window(), source.target());
     // Products round tiles up, so that some may lie behind the last row.
-    if (!loops.is_open) window[plane_axes(window.size())].output += kernel_[rows].outputs_of_block();
+    if (!loops.is_open()) window[plane_axes(window.size())].output += kernel_[rows].outputs_of_block();
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             read_exterior(source, this->input(0), window, at, "0.0f", has_more_channels)));
     source.comment(

@@ -19,8 +19,10 @@ class WinogradWriter {
 public:
     WinogradWriter(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
                    const std::function<std::string(const char*)>& func)
-        : source_(source), loops_(loops), walk_(choose_winograd_walk(loops, source.target())), terms_(terms),
-          func_(func), output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
+        : source_(source), loops_(loops),
+          usual_(loops.at_most(loops.width == 1 ? most_usual * most_usual : most_usual)),
+          walk_(choose_winograd_walk(usual_, source.target())), terms_(terms), func_(func),
+          output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
           lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
         const bool is_signal = output_.vars.size() == 3;
         if (!is_signal) axes_.push_back({columns, output_.vars[1], output_.extents[1], "i"});
@@ -54,7 +56,12 @@ private:
     };
 
     KernelSource& source_;
+    /// Outputs along an open axis for which strips are chosen: of a wider image even one row has more tiles than are
+    /// enough, and of a smaller one strips have as many.
+    static constexpr int64_t most_usual = 56;
+
     const WinogradLoops& loops_;
+    WinogradLoops usual_;
     WinogradWalk walk_;
     const std::vector<std::string>& terms_;
     const std::function<std::string(const char*)>& func_;  // by role
@@ -107,8 +114,10 @@ private:
 
     /// Rows of blocks in a strip: a number, or what a run finds to be enough tiles.
     std::string rows_of_strip() {
-        if (!loops_.is_open) return source_.param("rows", walk_.strip);
-        const auto enough = static_cast<int>(walk_.strip * loops_.tiles_in_block_row());
+        if (!loops_.is_open()) return source_.param("rows", walk_.strip);
+        // Weights come anew for each strip: their first products wait for them.
+        const auto enough =
+            static_cast<int>(std::max(walk_.strip * usual_.tiles_in_block_row(), int64_t{2} * walk_.product.pixels));
         return fmt::format("rows_of_task({}, {}, {}, 1)", block_rows(), tiles_in_block_row(),
                            source_.param("tiles_of_task", enough));
     }
@@ -136,8 +145,14 @@ private:
         directives.push_back(reorder_all({{c_}, in_tile, {vector_}, tiles, {channels_}, strips, planes_}));
         directives.push_back(fmt::format("vectorize({})", c_));
         if (!is_dilated()) directives.push_back(unroll(in_tile.front()));
-        if (loops_.is_open) directives.push_back(fmt::format("parallel({})", planes_.back()));
-        if (!walk_.channels_outermost && !loops_.is_open) {
+        if (loops_.is_open()) {
+            directives.push_back(fmt::format("parallel({})", planes_.back()));
+            // Of an image that is one strip tiles of channels are tasks: only the outermost loop of several turns is
+            // shared out.
+            if (loops_.channels > walk_.product.lanes * walk_.product.vectors)
+                directives.push_back(fmt::format("parallel({})", channels_));
+        }
+        if (!walk_.channels_outermost && !loops_.is_open()) {
             std::vector<std::string> tasks = strips;
             tasks.insert(tasks.end(), planes_.begin(), planes_.end());
             task_ = fuse_all(source_, tasks, "task", directives);
@@ -176,6 +191,13 @@ private:
         source_.schedule(func_(WinogradConv::rows_role), directives);
     }
 
+    /// How the values of all tiles' places lie in memory, where that is not by tiles: of an open image places along one
+    /// axis lie at distances that are numbers, and only those along the other need addresses of their own.
+    Directives storage(const std::vector<std::string>& parts = {}) const {
+        if (!loops_.is_open() || loops_.places_are_lanes()) return {};
+        return {fmt::format("reorder_storage({})", fmt::join(in_order({{c_}, parts, {places_.front(), t_}}), ", "))};
+    }
+
     void place_products() {
         const std::string to = source_.var("to");
         const std::string unrolled_channels = unroll(c_), unrolled_tiles = unroll(t_);
@@ -183,13 +205,13 @@ private:
                                      walk_.places[rows], walk_.places[columns],
                                      register_text(walk_.product, source_.target())));
         const std::string sum = func_(WinogradConv::products_role), values = func_(WinogradConv::product_role);
-        std::vector<std::string> directives = {at(channels_)};
+        std::vector<std::string> directives = joined({at(channels_)}, storage());
         if (rounds_channels_up()) directives.push_back(fmt::format("align_extent({}, {} * {})", c_, lanes_, vectors_));
         const auto loops_over = [&](const std::string& tiles, std::string_view tail) {
             return std::vector<std::string>{split(t_, to, tiles, tail), reorder_all({{c_, t_, to}, places_}),
                                             vectorise(), unrolled_channels, unrolled_tiles};
         };
-        if (loops_.is_open) {
+        if (loops_.is_open()) {
             source_.schedule(values, directives);
             source_.schedule_versions(
                 values, fmt::format("tile_versions({} * {}, {})", rows_of_strip(), tiles_in_block_row(), tiles_),
@@ -267,15 +289,15 @@ private:
     void place_inputs() {
         const InputLoops loops = input_loops();
         const std::string tiles = func_(WinogradConv::tiles_role);
-        Directives directives = transform(loops, at(task_), places_);
+        Directives directives = joined(transform(loops, at(task_), places_), storage(loops.parts));
         std::string at_inputs = at(task_);
         // With all channels' weights ahead of them, copying and transforming some tiles' inputs is a task of its own.
-        if (walk_.channels_outermost && walk_.parallel) {
+        if (loops_.is_open() || (walk_.channels_outermost && walk_.parallel)) {
             const std::string to = source_.var("to");
             directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
             directives.push_back(fmt::format("parallel({})", to));
             // Neighbouring tiles that lie between each other have nearly all of a block's inputs under them.
-            if (!is_dilated()) at_inputs = compute_at(tiles, to);
+            if (!is_dilated() && !loops_.is_open()) at_inputs = compute_at(tiles, to);
         }
         source_.schedule(tiles, directives);
         if (places_.size() == 2)

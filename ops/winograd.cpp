@@ -93,13 +93,8 @@ WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t input
         plane_taps *= window[i].kernel;
     }
     for (size_t i = row_axis; i < window.size(); ++i) {
-        // Images of an eighth of the estimated size in each direction are likely, too, and even smaller ones.
-        constexpr int64_t parts = 8, most_small = 8;
-        const bool is_open_axis = !window[i].output.constant();
-        const int64_t size = estimate(window[i].output);
-        (i == row_axis ? height : width) = size;
-        small[i - row_axis] = static_cast<int>(is_open_axis ? std::min(most_small, ceil_div(size, parts)) : size);
-        is_open = is_open || is_open_axis;
+        (i == row_axis ? height : width) = estimate(window[i].output);
+        are_open[i - row_axis] = !window[i].output.constant();
     }
     rows_inside = share_inside(window[row_axis]);
 }
@@ -119,6 +114,13 @@ int WinogradLoops::phases_in_vector(const Target& target) const {
 WinogradLoops WinogradLoops::with_places(const PerAxis& places) const {
     WinogradLoops loops = *this;
     for (size_t axis = 0; axis < places.size(); ++axis) loops.kernel[axis].places = places[axis];
+    return loops;
+}
+
+WinogradLoops WinogradLoops::at_most(int64_t outputs) const {
+    WinogradLoops loops = *this;
+    if (are_open[0]) loops.height = std::min(loops.height, outputs);
+    if (are_open[1]) loops.width = std::min(loops.width, outputs);
     return loops;
 }
 

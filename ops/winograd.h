@@ -75,16 +75,18 @@ struct WinogradLoops {
     TiledKernel kernel;                  // with no places yet, until some are chosen
     int64_t planes = 1, plane_taps = 1;  // of the output and of the kernel, along the other axes of a volume
     int64_t groups;
-    int64_t images = 1;        // the batch
-    bool is_open = false;      // whether a run alone knows the height or the width
-    PerAxis small = {1, 1};    // the height and the width of a small image; where they are known these
+    int64_t images = 1;                             // the batch
+    std::array<bool, 2> are_open = {false, false};  // whether a run alone knows the height, and the width
     double rows_inside = 1.0;  // the share of all outputs' taps that lie between an image's first row and its last
 
     /// Of one image.
     WinogradLoops(const Window& window, int64_t groups, int64_t inputs, int64_t channels);
 
+    bool is_open() const { return are_open[0] || are_open[1]; }
     /// These loops with tiles of so many places.
     WinogradLoops with_places(const PerAxis& places) const;
+    /// These of an image with at most so many outputs along each open axis.
+    WinogradLoops at_most(int64_t outputs) const;
     /// Input channels of a group, for each part of the kernel and each tap along a volume's other axes.
     int64_t terms() const;
     /// The channels of inputs that are transformed: of fewer than a vector holds as many, a power of two, that they

@@ -36,7 +36,6 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     product.inner_products = loops.inputs;
     product.products = loops.terms();
     product.width = tiles;
-    product.open_width = loops.is_open;
     product.stores_sums = true;
     product.height = 1;
     product.input_pixel_bytes = loops.inputs * loops.groups * 4;
@@ -127,7 +126,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
     };
     std::vector<Choice> choices;
     // An image of any size is no one strip.
-    for (int64_t strip = loops.is_open ? ceil_div(rows, 2) : rows; strip >= 1; --strip) {
+    for (int64_t strip = loops.is_open() ? ceil_div(rows, 2) : rows; strip >= 1; --strip) {
         const int64_t strips = ceil_div(rows, strip);
         if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
         const StripCycles cycles = strip_cycles(loops, strip, target);
@@ -136,7 +135,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
                      all = (one * static_cast<double>(strips - 1) + last.once + last.channels) *
                            static_cast<double>(loops.planes);
         const int64_t tiles_of_channels = channel_tiles(loops, cycles.product);
-        const bool channels_outermost = strips == 1 && !loops.is_open;
+        const bool channels_outermost = strips == 1 && !loops.is_open();
         // Time that all machines take together, each measured by what it could do at best.
         const double used = use_of_threads(1, [&](int threads) {
             if (!channels_outermost)
@@ -248,12 +247,13 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
 
 std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,
                                                    const Target& target) {
-    if (!loops.is_open || policy.algorithm != ConvAlgorithm::automatic) return {};
+    if (!loops.is_open() || policy.algorithm != ConvAlgorithm::automatic) return {};
     // A run takes strips of as many tiles as are enough, which may be one of a whole image.
     WinogradLoops large = loops;
-    large.is_open = false;
-    WinogradLoops small = large;
-    small.height = loops.small[0], small.width = loops.small[1];
+    large.are_open = {false, false};
+    constexpr int64_t parts = 8, most = 8;
+    WinogradLoops small = loops.at_most(std::min(most, ceil_div(std::max(loops.height, loops.width), parts)));
+    small.are_open = large.are_open;
     const auto walk = choose_winograd(small, policy, target);
     const PerAxis places = walk ? walk->places : PerAxis{1, 1};
     const auto cycles = [&](const WinogradLoops& of) {

@@ -77,9 +77,12 @@ inline void interleave_tile(Func tile, int axis, int written, int read, Func cop
     vectors.vectorize(inner, read, TailStrategy::GuardWithIf).unroll(outer, written, TailStrategy::GuardWithIf);
 }
 
-/// Rows of a task: enough that it has so many elements, and that neighbouring tasks share few of the rows that they read.
+/// Rows of a task: enough that it has so many elements, and that neighbouring tasks share few of the rows that they read; more where
+/// the last task would have fewer.
 inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows) {
-    return clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);
+    const Expr enough = clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);
+    const Expr tasks = Halide::max(rows / Halide::max(enough, 1), 1);
+    return (rows + tasks - 1) / tasks;
 }
 
 /// Makes of a Func's first update, a reduction over the `width` elements of vectors (a power of two), one of vectors. Theirs become a quarter as
