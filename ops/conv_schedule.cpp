@@ -173,6 +173,11 @@ private:
         const std::vector<std::string> others(tasks.begin() + 1, tasks.end());
         if (!others.empty()) output_.push_back(fmt::format("parallel({})", fuse_all(source_, others, "task", output_)));
         output_.push_back(fmt::format("parallel({})", task_));
+        // Of an image that is one strip tiles of channels are tasks: only the outermost loop of several turns is shared
+        // out.
+        const int64_t channels_of_tile = int64_t{tile_.tile().lanes} * tile_.tile().vectors;
+        if (!walk_.channels_outermost && conv_.loops.channels > channels_of_tile)
+            output_.push_back(fmt::format("parallel({})", channels_.back()));
     }
 
     void place_input() {

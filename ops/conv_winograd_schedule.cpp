@@ -213,8 +213,11 @@ private:
         };
         if (loops_.is_open()) {
             source_.schedule(values, directives);
+            // Few tiles at a time are as fast as long as they are all of a strip: each number of them has a version.
+            const std::string_view step = walk_.product.pixels < 8 ? ", 0.85" : "";
             source_.schedule_versions(
-                values, fmt::format("tile_versions({} * {}, {})", rows_of_strip(), tiles_in_block_row(), tiles_),
+                values,
+                fmt::format("tile_versions({} * {}, {}{})", rows_of_strip(), tiles_in_block_row(), tiles_, step),
                 loops_over(KernelSource::tile_size, "ShiftInwards"));
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));

@@ -36,6 +36,7 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     product.inner_products = loops.inputs;
     product.products = loops.terms();
     product.width = tiles;
+    product.open_width = loops.is_open();
     product.stores_sums = true;
     product.height = 1;
     product.input_pixel_bytes = loops.inputs * loops.groups * 4;

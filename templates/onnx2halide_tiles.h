@@ -39,7 +39,7 @@ inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step
     std::vector<int> sizes = {most};
     while (sizes.back() > 1) sizes.push_back(std::clamp(int(sizes.back() * step + 0.5), 1, sizes.back() - 1));
     // A tile costs a little more than its elements.
-    const auto work = [&](int size) { return (extent + size - 1) / size * (size + 1); };
+    const auto work = [&](int size) { return (extent + size - 1) / size * (4 * size + 1); };
     // There are two elements or more. Said as a comparison Halide would know that there is one in the other case, make an `if` of its loop,
     // and find conditions for what each version reads: a run would work out a long tree of them before it starts.
     const Expr is_several = (extent & ~1) != 0;
