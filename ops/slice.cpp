@@ -132,7 +132,8 @@ public:
                     is_equal(floor_mod(axes()[i], static_cast<int64_t>(shape.size())), static_cast<int64_t>(axis));
                 if (is_named.is(0)) continue;
                 const Dim count = taken(extent, starts[i], dims(2)[i], steps()[i]).count;
-                shape[axis] = is_named.is(1) ? count : extent * is_equal(is_named, 0) + count * is_named;
+                // No two of the axes are the same.
+                shape[axis] = is_named.is(1) ? count : shape[axis] - (extent - count) * is_named;
             }
         }
         return {TensorType(in(0).element, std::move(shape))};

@@ -111,6 +111,8 @@ CASES = [
          refused=[([X, ints(0), ints(1), ints(5)], "axis is 5")]),
     Case("Slice", [[X, ints(s), ints(e), ints(a), ints(t)] for s, e, a, t in ((0, 20, 2, 3), (19, -(2**63), 2, -2), (-1, -9, 1, -1), (1, 9, 0, 1))],
          refused=[([X, ints(0), ints(1), ints(0), ints(0)], "the size of a step is 0")]),
+    Case("Slice", [[X, ints(1, 0), ints(9, 3), ints(*axes)] for axes in ((1, 2), (2, 0), (-3, -2))]),
+    Case("Slice", [[X, ints(2, -2, 0), ints(-5, 9, 3), ints(*axes), ints(-1, 1, 2)] for axes in ((1, 0, 2), (0, -1, 1), (-1, -2, 0))]),
     Case("Pad", [[data(3, 5), ints(*pads)] for pads in ((0, 1, 2, 0), (0, 0, 0, 0), (-1, 2, 0, -2))], engine=OnnxRuntime),
     Case("Pad", [[data(3, 5), ints(1, 2), None, ints(axis)] for axis in (0, 1, -1)]),
     Case("Pad", [[data(3, 5), ints(*pads)] for pads in ((0, 1, 2, 0), (1, 1, 1, 1))], {"mode": "reflect"}),
