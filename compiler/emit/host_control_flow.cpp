@@ -94,6 +94,7 @@ std::string HostSteps::start_of_turn(const Step& step) {
         if (storage.place != Place::slice) return;
         for (const Value* tensor : program_.tensors) {
             if (program_.storage_of.at(tensor) != program_.storage_of.at(slice)) continue;
+            if (is_late(tensor) && tensor != slice) continue;  // its shape is not known yet, and it follows the slice
             text += fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole),
                                 is_backwards ? "turns - 1 - turn" : "turn");
         }

@@ -262,7 +262,6 @@ void HostSteps::prepare_input(const Value* tensor, std::string& text) {
     switch (storage.place) {
     case Place::heap: address = fmt::format("session->heap[{}].data", storage.index); break;
     case Place::weight: address = fmt::format("session->weights + {}", storage.offset); break;
-    case Place::slice: address = "NULL"; break;
     default: address = fmt::format("T({})->host", name(storage.root)); break;
     }
     text += fmt::format("    VIEW_OF({}, {}, {});\n", name(tensor), address, extents_text(tensor->checked_type()));

@@ -135,6 +135,12 @@ BACKWARDS = """g (float[n,k] x, float[m,k] w, float[k] s) => (float[a] last, flo
     }> (s, x)
 }"""
 
+# What a turn gets has a size that only elements tell, and the kernel takes its axes for one.
+LATE_SLICES = """g (float[4,3,5] x, int64[6] pads) => (float[a,b,c] slices) {
+    padded = Pad (x, pads)
+    slices = Scan <num_scan_inputs = 1, scan_output_directions = [1], body = step (v) => (w) { w = Tanh (v) }> (padded)
+}"""
+
 
 def random(*shape):
     return np.random.default_rng(len(shape)).random(shape, np.float32) + 0.5
@@ -147,6 +153,7 @@ CASES = {
     "steady": (STEADY, [{"x": random(n, 3), "w": random(3, 3), "turns": np.array(turns)} for n, turns in ((2, 2), (1, 0), (4, 1))]),
     "captured sizes": (CAPTURED_SIZES, [{"x": np.ones(n, np.float32), "q": random(7), "choice": np.array(choice)} for n, choice in ((3, True), (3, False), (6, True))]),
     "backwards": (BACKWARDS, [{"x": random(n, 3), "w": random(m, 3), "s": random(3)} for n, m in ((3, 2), (1, 4), (4, 1))]),
+    "late slices": (LATE_SLICES, [{"x": random(4, 3, 5), "pads": np.array(pads)} for pads in ((0, 1, 0, 2, 0, 3), (1, 0, 0, 0, 0, -2))]),
     "until": (UNTIL, [{"x": random(n), "limit": np.float32(limit), "whole": np.array(whole)} for n, limit, whole in ((4, 9, True), (5, 9, False), (7, 1000, True), (1, 0, True))]),
 }  # fmt: skip
 
