@@ -188,6 +188,20 @@ void HostSteps::write_index_checks(const Node& node, std::string& text) {
     }
 }
 
+/// `if (…) ` where it may be that a kernel has nothing to make.
+std::string HostSteps::guard_text(const std::vector<const Value*>& outputs) const {
+    std::vector<std::string> conditions;
+    std::vector<Dim> counts;
+    for (const Value* output : outputs) {
+        const Dim count = output->checked_type().elements();
+        if (prove_less_equal(1, count) == Proof::yes) return "";
+        if (std::find(counts.begin(), counts.end(), count) != counts.end()) continue;
+        counts.push_back(count);
+        conditions.push_back(fmt::format("HAS_ELEMENTS({})", name(output)));
+    }
+    return fmt::format("if ({}) ", fmt::join(conditions, " || "));
+}
+
 void HostSteps::write_kernel(const Step& step, std::string& text) {
     for (const Value* input : step.inputs) prepare_input(input, text);
     for (const Node* node : step.nodes) {
@@ -198,12 +212,8 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
         write_result_checks(output, text);
         prepare_output(output, text);
     }
-    const auto may_be_empty = [](const Value* output) {
-        return prove_less_equal(1, output->checked_type().elements()) != Proof::yes;
-    };
-    const bool is_guarded = std::all_of(step.outputs.begin(), step.outputs.end(), may_be_empty);
     text += device_views(step);
-    const std::string guard = is_guarded ? fmt::format("if (HAS_ELEMENTS({})) ", name(step.outputs[0])) : "";
+    const std::string guard = guard_text(step.outputs);
     if (!step.choice) {
         text += fmt::format("    {}{}\n", guard, call_text(step, step.calls[0]));
         return;

@@ -49,6 +49,7 @@ private:
     void write_view_checks(const Value* tensor, std::string& text);
     void write_index_checks(const Node& node, std::string& text);
     void write_known_index_checks(const Node& node, const IndexCheck& check, std::string& text);
+    std::string guard_text(const std::vector<const Value*>& outputs) const;
     void write_kernel(const Step& step, std::string& text);
     std::string call_text(const Step& step, const KernelCall& call) const;
     void write_host_call(const Step& step, std::string& text);
