@@ -21,8 +21,11 @@ void write_known(const Node& node, KernelSource& source) {
             index = i == 0 ? at[0] : fmt::format("({}) * {} + {}", index, source.dim(type.shape[i]), at[i]);
         std::vector<std::string> elements;
         const std::string compute_type = KernelSource::compute_type(type.element);
-        for (const Dim& element : output->known->integers)
-            elements.push_back(fmt::format("cast<{}>({})", compute_type, source.dim(element)));
+        for (const Dim& element : output->known->integers) {
+            const auto number = element.constant();
+            elements.push_back(number ? KernelSource::literal(*number, type.element)
+                                      : fmt::format("cast<{}>({})", compute_type, source.dim(element)));
+        }
         for (const double element : output->known->reals)
             elements.push_back(KernelSource::literal(element, type.element));
         const std::string all = fmt::format("{}", fmt::join(elements, ", "));

@@ -117,3 +117,12 @@ def test_sizes_of_constants_are_known_to_the_compiler():
     assert {port.name: port.shape for port in compiled.outputs} == {name: value.shape for name, value in expected.items()}
     for name, value in compiled.run_by_name(inputs).items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
+
+
+def test_known_integers_of_64_bits():
+    """None fits 32 bits, and it takes inference to know them: `d` is no constant, but 0 whatever the size is."""
+    parts = {"a": np.array([-(2**63), 2**32, -(2**31)]), "zero": np.array([0])}
+    nodes = [node("Shape", "x", "s"), node("Min", "s zero", "d"), node("Add", "a d", "y")]
+    proto = model(nodes, [("x", FLOAT, ["n"])], [("y", onnx.TensorProto.INT64, [3])], parts)
+    inputs = {"x": draw(3)}
+    np.testing.assert_array_equal(onnx2halide.compile(proto).run_by_name(inputs)["y"], OnnxRuntime(proto).run(inputs)["y"])
