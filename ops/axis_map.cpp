@@ -167,7 +167,8 @@ void AxisMapNode::schedule(KernelSource& source) const {
         const bool copies = is_own || source.output_count() == 1;
         const size_t number = is_own ? own - node_.outputs.begin() : 0;
         const AxisSource from = copies && read ? map(number)[*read] : AxisSource{};
-        if (source.target().is_gpu() || !from.axis) {
+        const bool is_empty = source.outputs()[i]->checked_type().elements().is(0);  // while others are not
+        if (source.target().is_gpu() || !from.axis || is_empty) {
             schedule_loops(source, loops);
         } else {
             const size_t run = is_own ? contiguous_loops(map(number), in(0), out(number)) : 1;

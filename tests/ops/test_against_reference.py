@@ -292,6 +292,7 @@ def movement():
         yield Case("Gather", [x(3, 5, 8), x(2, 2, dtype="int64", between=(-3, 3))], {"axis": axis})
         yield Case("CumSum", [x(3, 5, 8), np.int64(axis)], {"reverse": 1, "exclusive": 1})
     yield Case("Split", [x(3, 17), indices(5, 0, 12)], {"axis": 1}, outputs=3)
+    yield Case("Split", [x(3, 17, 1), indices(0, 1)], {"axis": 2}, outputs=2)
     yield Case("Tile", [x(3, 5), indices(2, 3)])
     yield Case("Expand", [x(3, 1), indices(2, 1, 17)])
     yield Case("DepthToSpace", [x(1, 12, 3, 5)], {"blocksize": 2, "mode": "CRD"})
