@@ -199,6 +199,22 @@ Value* for_all_axes(Expansion& expansion, size_t i) {
     return part(expansion, role, longer, 0, 0, rank);
 }
 
+/// Slice of several axes that only a run knows: of all axes, those that none of its own is being taken whole.
+std::vector<Value*> expand_open_axes(Expansion& expansion) {
+    const int64_t whole[] = {0, INT64_MAX, 0, 1};  // start, end, none for axes, step
+    const auto rank = static_cast<int64_t>(expansion.input(0)->checked_type().rank());
+    std::vector<Value*> inputs = {expansion.input(0), nullptr, nullptr, nullptr, nullptr};
+    for (const size_t i : {1, 2, 4}) {
+        if (!expansion.has_input(i)) continue;
+        const std::string role = fmt::format("operand_{}", i);
+        const auto int64 = static_cast<int64_t>(ElementType::int64);
+        Value* given = expansion.add(role + "_given", {"Cast", 13, {expansion.input(i)}, {{"to", int64}}});
+        Value* rest = integer_constant(expansion, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
+        inputs[i] = expansion.add(role, {"ScatterElements", 13, {rest, expansion.input(3), given}});
+    }
+    return {expansion.add("slice", {"Slice", expansion.node().version, inputs})};
+}
+
 /// Slice with operands whose size only a run knows, which get a known size.
 std::vector<Value*> expand_open_operands(Expansion& expansion) {
     const Node& node = expansion.node();
@@ -225,6 +241,9 @@ bool has_open_operands(const Node& node) {
 std::unique_ptr<NodeGenerator> make_slice(const Node& node) {
     if (node.version >= 10 && has_open_operands(node) && (count_of_starts(node) || !node.has_input(3)))
         return std::make_unique<EarlyComposite>(node, expand_open_operands);
+    if (node.version >= 10 && is_known_at_run_time(node, 3) && count_of_starts(node) > 1 &&
+        !declared_numbers(node, node.inputs[0]->checked_type().rank()))
+        return std::make_unique<EarlyComposite>(node, expand_open_axes);
     bool at_run_time = is_open_at_compile_time(node, 3) || is_open_at_compile_time(node, 4);
     for (size_t i = 1; i < 3; ++i) at_run_time |= is_known_at_run_time(node, i);
     return node.version >= 10 && at_run_time ? make<SliceAtRunTime>(node) : make<Slice>(node);
