@@ -20,13 +20,14 @@ namespace {
 /// extent, {width} the output's before rounding, {out} after it; {begin} and {end} are the region of interest.
 struct Transformation {
     std::string_view name, place;
-    std::string_view of_one = "";  // where the output has one element
+    std::string_view of_one = "";  // where the output has one element, by `one` a width or extent
+    std::string_view one = "{width}";
 };
 constexpr Transformation transformations[] = {
     {"asymmetric", "{x} / {scale}"},
     {"half_pixel", "({x} + 0.5f) / {scale} - 0.5f"},
     {"half_pixel_symmetric", "{in} / 2 * (1 - {out} / {width}) + ({x} + 0.5f) / {scale} - 0.5f"},
-    {"pytorch_half_pixel", "({x} + 0.5f) / {scale} - 0.5f", "Expr(-0.5)"},
+    {"pytorch_half_pixel", "({x} + 0.5f) / {scale} - 0.5f", "Expr(0.0)", "{out}"},
     {"tf_half_pixel_for_nn", "({x} + 0.5f) / {scale}"},
     {"align_corners", "{x} * ({in} - 1) / ({width} - 1)", "Expr(0.0)"},
     {"tf_crop_and_resize", "{begin} * ({in} - 1) + {x} * ({end} - {begin}) * ({in} - 1) / ({width} - 1)",
@@ -108,7 +109,6 @@ std::string Resize::width(KernelSource& source, const Axis& axis) const {
 
 std::string Resize::place(KernelSource& source, const Axis& axis, const std::string& at) const {
     const Transformation& transformation = row(transformations, "", transformation_);
-    const auto extent = axis.input.constant();
     const auto place = [&](std::string_view text) {
         const std::string place =
             fmt::format(fmt::runtime(text), fmt::arg("x", fmt::format("cast<double>({})", at)),
@@ -119,11 +119,22 @@ std::string Resize::place(KernelSource& source, const Axis& axis, const std::str
         return fmt::format("strict_float({})", place);
     };
     if (transformation.of_one.empty()) return place(transformation.place);
-    if (axis.scale_at || (axis.scale == 0 && !axis.output.constant() && prove_less_equal(2, axis.output) != Proof::yes))
-        return fmt::format("select({} == 1, {}, {})", width(source, axis), place(transformation.of_one),
-                           place(transformation.place));
-    const bool is_one = axis.scale == 0 || !extent ? axis.output.is(1) : axis.scale * static_cast<double>(*extent) == 1;
-    return place(is_one ? transformation.of_one : transformation.place);
+    if (const auto is_one = has_one(axis, transformation.one == "{width}"))
+        return place(*is_one ? transformation.of_one : transformation.place);
+    return fmt::format("select({} == 1, {}, {})", place(transformation.one), place(transformation.of_one),
+                       place(transformation.place));
+}
+
+/// Whether an axis gets one element, by its width before rounding or after it; nothing where only a run knows.
+std::optional<bool> Resize::has_one(const Axis& axis, bool before_rounding) const {
+    const auto extent = axis.input.constant();
+    if (before_rounding && axis.has_scale()) {
+        if (axis.scale != 0 && extent) return axis.scale * static_cast<double>(*extent) == 1;
+        if (axis.scale > 1) return false;
+        return std::nullopt;
+    }
+    if (axis.output.constant() || prove_less_equal(2, axis.output) == Proof::yes) return axis.output.is(1);
+    return std::nullopt;
 }
 
 std::string Resize::roi(KernelSource& source, const Axis& axis, bool is_end) const {

@@ -59,6 +59,7 @@ private:
     std::string roi(KernelSource& source, const Axis& axis, bool is_end) const;
     std::string width(KernelSource& source, const Axis& axis) const;
     std::string place(KernelSource& source, const Axis& axis, const std::string& at) const;
+    std::optional<bool> has_one(const Axis& axis, bool before_rounding) const;
     std::string rounded(KernelSource& source, const Axis& axis, const std::string& place) const;
     std::string nearest(KernelSource& source, const Axis& axis, const std::string& at) const;
     std::string filter(const std::string& distance) const;

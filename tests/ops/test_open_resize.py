@@ -10,6 +10,7 @@ from onnx2halide.compare import difference
 from onnx2halide.references import OnnxReference, OnnxRuntime
 
 IMAGES = [(1, 2, 5, 7), (3, 2, 9, 6), (1, 2, 4, 13), (2, 2, 31, 17)]
+SMALL_IMAGES = [(1, 2, 2, 5), (1, 2, 4, 3), (2, 2, 6, 5)]
 WEIGHTS = np.random.default_rng(0).normal(size=(4, 2, 1, 1)).astype(np.float32)
 
 
@@ -23,10 +24,10 @@ def model(op: str, constants: list[np.ndarray | None], opset: int = 19, **attrib
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-def check(*models: onnx.ModelProto, engine: type = OnnxReference) -> None:
+def check(*models: onnx.ModelProto, engine: type = OnnxReference, images=IMAGES) -> None:
     for proto, compiled in zip(models, onnx2halide.compile_many(models)):
         reference = engine(proto)
-        for shape in IMAGES:
+        for shape in images:
             x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
             expected, found = reference.run({"x": x})["y"], compiled.run([x])[0]
             assert found.shape == expected.shape, (proto.graph.node[0], shape)
@@ -79,6 +80,14 @@ def test_vectors_of_open_rows(mode, transformation, is_transposed):
             expected, found = reference.run({"x": x})["y"], compiled.run([x])[0]
             assert found.shape == expected.shape, (name, x.shape)
             assert not difference(found, expected).exceeds(1e-5, 1e-5), (name, x.shape)
+
+
+# The images have axes of two elements, which a half makes one; ONNX's reference departs from the standard's text there.
+@pytest.mark.parametrize("engine, transformation", [(OnnxRuntime, "pytorch_half_pixel"), (OnnxReference, "align_corners")])
+def test_axes_that_come_to_have_one_element(engine, transformation):
+    scales = ((0.5, 0.5), (1, 0.4), (3, 0.34))
+    attributes = {"mode": "cubic", "coordinate_transformation_mode": transformation}
+    check(*(model("Resize", [None, np.float32([1, 1, *pair])], **attributes) for pair in scales), engine=engine, images=SMALL_IMAGES)
 
 
 def test_versions_without_sizes():
