@@ -42,7 +42,8 @@ Range taken(const Dim& extent, const Dim& start, const Dim& end, const Dim& step
     const Dim behind = rises.is(0) && is_no_end(end) ? low : max(min(place(end, extent), high), low);
     // Falling, the divisor is positive as well, so that numbers keep their bounds.
     const Dim count = rises.is(0) ? ceil_div(first - behind, -step) : ceil_div(behind - first, step);
-    return {first, max(count, Dim(0))};
+    const bool has_none = !rises.is(1) && prove_less_equal(1, extent) != Proof::yes;  // then it falls from nowhere
+    return {first, max(has_none ? min(count, extent) : count, Dim(0))};
 }
 
 /// Slice: what it takes is given by attributes before version 10 and by inputs since.
