@@ -5,48 +5,84 @@
 
 #include <onnx/defs/schema.h>
 #include <onnx/inliner/inliner.h>
+#include <onnx/shape_inference/implementation.h>
 
 #include "compiler/load/expand.h"
 #include "compiler/load/schema.h"
 #include "compiler/load/subgraphs.h"
+#include "compiler/load/unique_names.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// Function operators of the model that nothing else can honour.
-onnx::inliner::FunctionIdVector expandable_operators(const onnx::ModelProto& model) {
-    const OpsetVersions opsets(model);
-    std::set<onnx::inliner::FunctionId> found;
-    for (const auto& node : model.graph().node()) {
+/// Adds the function operators of a graph, and of the graphs inside, that nothing else can honour.
+void add_expandable_operators(onnx::GraphProto& graph, const OpsetVersions& opsets,
+                              std::set<onnx::inliner::FunctionId>& found) {
+    for (auto& node : *graph.mutable_node()) {
+        visit_subgraphs(node, [&](onnx::GraphProto& inner) { add_expandable_operators(inner, opsets, found); });
         const onnx::OpSchema* schema = find_schema(node, opsets);
         if (!schema || find_operator(normalised_domain(node.domain()), node.op_type(), schema->since_version()))
             continue;
         if (schema->HasFunction() || schema->HasContextDependentFunction())
             found.emplace(node.domain(), node.op_type());
     }
+}
+
+onnx::inliner::FunctionIdVector expandable_operators(onnx::ModelProto& model) {
+    std::set<onnx::inliner::FunctionId> found;
+    add_expandable_operators(*model.mutable_graph(), OpsetVersions(model), found);
     return {found.begin(), found.end()};
 }
 
-/// ONNX's inliner looks the types of a call's inputs up in value_info, where it misses constants and the empty name of
-/// an omitted input, for which an empty type stands.
-void declare_constants(onnx::GraphProto& graph) {
+/// ONNX's inliner looks the types of a call's inputs up in the value_info of the model's graph, where it misses
+/// constants and the empty name of an omitted input, for which an empty type stands.
+void declare_constants(const onnx::GraphProto& graph, onnx::GraphProto& declared) {
     for (const auto& constant : graph.initializer()) {
-        auto& info = *graph.add_value_info();
+        auto& info = *declared.add_value_info();
         info.set_name(constant.name());
         auto& type = *info.mutable_type()->mutable_tensor_type();
         type.set_elem_type(constant.data_type());
         for (const int64_t dim : constant.dims()) type.mutable_shape()->add_dim()->set_dim_value(dim);
     }
-    graph.add_value_info()->mutable_type();
+}
+
+/// And all that graphs inside have, as far as inference knows it.
+void declare_inner_values(const onnx::GraphProto& graph, onnx::GraphProto& declared) {
+    for (const auto& node : graph.node()) {
+        visit_subgraphs(node, [&](const onnx::GraphProto& inner) {
+            declare_constants(inner, declared);
+            for (const auto* values : {&inner.value_info(), &inner.input(), &inner.output()}) {
+                for (const auto& value : *values) {
+                    if (value.has_type()) *declared.add_value_info() = value;
+                }
+            }
+            declare_inner_values(inner, declared);
+        });
+    }
+}
+
+/// A copy in which graphs inside tell types too, as far as ONNX's inference finds them.
+onnx::ModelProto with_inferred_types(const onnx::ModelProto& model) {
+    onnx::ModelProto inferred = model;
+    try {
+        onnx::shape_inference::InferShapes(inferred);
+    } catch (const std::exception&) {
+        return model;
+    }
+    return inferred;
 }
 
 /// Expands every call of one function operator. False where ONNX's inliner cannot: the model stays as it was, and the
 /// nodes are reported as unsupported.
 bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     onnx::ModelProto expanded = model;
-    declare_constants(*expanded.mutable_graph());
+    onnx::GraphProto& graph = *expanded.mutable_graph();
+    const onnx::ModelProto inferred = with_inferred_types(model);
+    declare_constants(graph, graph);
+    declare_inner_values(inferred.graph(), graph);
+    graph.add_value_info()->mutable_type();
     const auto set = onnx::inliner::FunctionIdSet::Create({id});
     try {
         onnx::inliner::InlineSelectedFunctions(expanded, *set, nullptr);
@@ -102,7 +138,9 @@ void inline_functions(onnx::ModelProto& model) {
     std::set<onnx::inliner::FunctionId> refused;
     for (int depth = 0; depth < 8; ++depth) {
         bool has_expanded = false;
-        for (const onnx::inliner::FunctionId& id : expandable_operators(model)) {
+        const auto expandable = expandable_operators(model);
+        if (!expandable.empty()) make_names_unique(*model.mutable_graph());
+        for (const onnx::inliner::FunctionId& id : expandable) {
             if (refused.contains(id)) continue;
             if (expand(model, id)) {
                 has_expanded = true;

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx2halide
 from make_models import FLOAT, node
-from onnx import helper
+from onnx import helper, parser
 from onnx2halide.references import OnnxReference, OnnxRuntime
 
 DOMAIN = "local"
@@ -66,3 +66,25 @@ def test_functions_of_opsets_in_which_operators_were_others():
     for sign in (1, -1):
         inputs = {"x": sign * np.random.default_rng(2).random((4, 3, 2), np.float32)}
         np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], rtol=1e-5)
+
+
+def test_function_operators_in_branches():
+    """Attention is one. Both branches name their values alike, and one has a branch inside that reads from all around."""
+    inner = """If (deep) <
+        then_branch = deepest () => (float[1,2,a,4] best) { keys = Abs (keys_of_branch) best = Attention (x, keys, same) },
+        else_branch = other () => (float[1,2,a,4] rest) { rest = Neg (x) }>"""
+    text = f"""<ir_version: 10, opset_import: ["" : 23]> g (float[1,2,n,4] x, bool long, bool deep) => (float[b,2,c,4] y) {{
+        same = Relu (x)
+        y = If (long) <
+            then_branch = whole () => (float[1,2,d,4] z) {{ keys_of_branch = Neg (x) z = {inner} }},
+            else_branch = half () => (float[1,1,e,8] z) {{
+                shape = Constant <value_ints = [1, 1, -1, 8]> ()
+                keys_of_branch = Reshape (x, shape)
+                z = Attention (keys_of_branch, keys_of_branch, keys_of_branch)
+            }}>
+    }}"""
+    proto = parser.parse_model(text)
+    compiled, reference = onnx2halide.compile(proto), OnnxRuntime(proto)
+    for rows, long, deep in ((3, True, True), (5, True, False), (4, False, True)):
+        inputs = {"x": np.random.default_rng(rows).random((1, 2, rows, 4), np.float32), "long": np.array(long), "deep": np.array(deep)}
+        np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], rtol=1e-5, atol=1e-6)

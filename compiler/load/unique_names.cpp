@@ -1,0 +1,61 @@
+#include "compiler/load/unique_names.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <onnx/onnx_pb.h>
+
+#include "compiler/load/subgraphs.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Names that a graph sees, its own and those around it, and those that they become.
+using Scope = std::map<std::string, std::string>;
+
+class UniqueNames {
+public:
+    void rename(onnx::GraphProto& graph, Scope scope) {
+        std::set<std::string> inputs;
+        for (auto& input : *graph.mutable_input()) {
+            inputs.insert(input.name());
+            define(*input.mutable_name(), scope);
+        }
+        const auto define_constant = [&](std::string& name) {
+            inputs.contains(name) ? look_up(name, scope) : define(name, scope);  // old models list constants there, too
+        };
+        for (auto& constant : *graph.mutable_initializer()) define_constant(*constant.mutable_name());
+        for (auto& constant : *graph.mutable_sparse_initializer())
+            define_constant(*constant.mutable_values()->mutable_name());
+        for (auto& node : *graph.mutable_node()) {
+            for (auto& input : *node.mutable_input()) look_up(input, scope);
+            visit_subgraphs(node, [&](onnx::GraphProto& inner) { rename(inner, scope); });
+            for (auto& output : *node.mutable_output()) define(output, scope);
+        }
+        for (auto& value : *graph.mutable_value_info()) look_up(*value.mutable_name(), scope);
+        for (auto& output : *graph.mutable_output()) look_up(*output.mutable_name(), scope);
+    }
+
+private:
+    std::set<std::string> names_;
+
+    void define(std::string& name, Scope& scope) {
+        if (name.empty()) return;
+        const std::string original = name;
+        for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", original, i);
+        scope[original] = name;
+    }
+
+    static void look_up(std::string& name, const Scope& scope) {
+        if (const auto found = scope.find(name); found != scope.end()) name = found->second;
+    }
+};
+
+}  // namespace
+
+void make_names_unique(onnx::GraphProto& graph) { UniqueNames().rename(graph, {}); }
+
+}  // namespace onnx2halide
