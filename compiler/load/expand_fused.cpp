@@ -80,17 +80,75 @@ OperatorBody fused_conv(const OperatorCall& call) {
     return body;
 }
 
+/// Makes `Y` of `product`: the activation's attributes stand with their names, as `activation_alpha`.
+void add_named_activation(OperatorBody& body, const OperatorCall& call) {
+    add_activation(body, call, "Y", "product", [&](std::string_view name, size_t) {
+        const std::string attribute = fmt::format("activation_{}", name);
+        if (!call.has(attribute)) throw CompileError("attribute {} is missing", attribute);
+        return call.real(attribute, 0.0f);
+    });
+}
+
 /// activation(alpha * A' * B' + beta * C)
 OperatorBody fused_gemm(const OperatorCall& call) {
     OperatorBody body{{"A", "B", "C"}, {"Y"}, {}};
     body.add(fmt::format("product = Gemm<alpha: float = {}, beta: float = {}, transA = {}, transB = {}>(A, B, C)",
                          call.real("alpha", 1.0f), call.real("beta", 1.0f), call.integer("transA", 0),
                          call.integer("transB", 0)));
-    add_activation(body, call, "Y", "product", [&](std::string_view name, size_t) {
-        const std::string attribute = fmt::format("activation_{}", name);
-        if (!call.has(attribute)) throw CompileError("attribute {} is missing", attribute);
-        return call.real(attribute, 0.0f);
-    });
+    add_named_activation(body, call);
+    return body;
+}
+
+OperatorBody fused_matmul_activation(const OperatorCall& call) {
+    OperatorBody body{{"A", "B"}, {"Y"}, {}};
+    body.add(fmt::format("product = com.microsoft.FusedMatMul<alpha: float = {}, transA = {}, transB = {}, "
+                         "transBatchA = {}, transBatchB = {}>(A, B)",
+                         call.real("alpha", 1.0f), call.integer("transA", 0), call.integer("transB", 0),
+                         call.integer("transBatchA", 0), call.integer("transBatchB", 0)));
+    add_named_activation(body, call);
+    return body;
+}
+
+/// The same of images whose channels lie innermost; its filters lie as Conv has them.
+OperatorBody nhwc_fused_conv(const OperatorCall& call) {
+    OperatorBody body{{"X", "W", "B", "Z"}, {"Y"}, {}};
+    const std::string attributes =
+        call.passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
+    body.add("image = Transpose<perm = [0, 3, 1, 2]>(X)");
+    body.add(fmt::format("planes = Conv{}(image, W, B)", attributes));
+    body.add("conv = Transpose<perm = [0, 2, 3, 1]>(planes)");
+    if (call.has_input(3)) body.add("sum = Add(conv, Z)");
+    add_conv_activation(body, call, call.has_input(3) ? "sum" : "conv");
+    return body;
+}
+
+OperatorBody gemm_fast_gelu(const OperatorCall& call) {
+    OperatorBody body{{"X", "W", "bias"}, {"Y"}, {}};
+    body.add("product = MatMul(X, W)");
+    body.add(call.has_input(2) ? "sum = Add(product, bias)" : "sum = Identity(product)");
+    body.add(R"(Y = Gelu<approximate = "tanh">(sum))");
+    return body;
+}
+
+/// Softmax of all axes from one on together, of a sum.
+OperatorBody bias_softmax(const OperatorCall& call) {
+    OperatorBody body{{"data", "bias"}, {"output"}, {}};
+    body.add(fmt::format(R"(
+        sum = Add(data, bias)
+        rows = Flatten<axis = {}>(sum)
+        shares = Softmax<axis = -1>(rows)
+        shape = Shape(sum)
+        output = Reshape(shares, shape))",
+                         call.integer("axis", 1)));
+    return body;
+}
+
+OperatorBody bias_dropout(const OperatorCall& call) {
+    OperatorBody body{{"data", "bias", "residual", "ratio", "training_mode"}, {"output", "mask"}, {}};
+    const std::string results = call.has_output(1) ? "kept, mask" : "kept";
+    body.add("sum = Add(data, bias)");
+    body.add(fmt::format("{} = Dropout{}(sum, ratio, training_mode)", results, call.passed_on({"seed"})));
+    body.add(call.has_input(2) ? "output = Add(kept, residual)" : "output = Identity(kept)");
     return body;
 }
 
@@ -109,8 +167,13 @@ OperatorBody nhwc_max_pool(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> fused_expansions() {
     return {
+        {"com.microsoft", "BiasDropout", 1, bias_dropout},
+        {"com.microsoft", "BiasSoftmax", 1, bias_softmax},
         {"com.microsoft", "FusedConv", 1, fused_conv},
         {"com.microsoft", "FusedGemm", 1, fused_gemm},
+        {"com.microsoft", "FusedMatMulActivation", 1, fused_matmul_activation},
+        {"com.microsoft", "GemmFastGelu", 1, gemm_fast_gelu},
+        {"com.microsoft", "NhwcFusedConv", 1, nhwc_fused_conv},
         {"com.microsoft", "NhwcMaxPool", 1, nhwc_max_pool},
     };
 }

@@ -15,7 +15,7 @@ class NodeProto;
 namespace onnx2halide {
 
 /// The opset of ONNX's own domain in which bodies are written, whatever the model's is.
-constexpr int body_opset = 23;
+constexpr int body_opset = 24;
 
 /// A node that is to be expanded: its attributes, and which of its optional inputs and outputs are there. Reading an
 /// attribute of another type than asked for throws CompileError.
@@ -77,6 +77,11 @@ std::vector<ExpandedOperator> normalisation_expansions();
 std::vector<ExpandedOperator> attention_expansions();
 std::vector<ExpandedOperator> grouped_attention_expansions();
 std::vector<ExpandedOperator> fused_expansions();
+std::vector<ExpandedOperator> image_expansions();
+std::vector<ExpandedOperator> spectrum_expansions();
+std::vector<ExpandedOperator> integer_expansions();
+std::vector<ExpandedOperator> hybrid_expansions();
+std::vector<ExpandedOperator> linear_attention_expansions();
 std::vector<ExpandedOperator> expert_expansions();
 std::vector<ExpandedOperator> recurrent_expansions();
 std::vector<ExpandedOperator> precursor_expansions();
