@@ -38,6 +38,16 @@ void add_view_symbols(const Value* value, std::set<std::string>& symbols) {
     for (const Node* view = view_of(value); view; view = view_of(view->inputs[0])) add_check_symbols(*view, symbols);
 }
 
+/// Whether a node that runs graphs sets one of these symbols: an extent of a result that no input of the node has.
+bool sets_any(const Step& step, const std::set<std::string>& symbols) {
+    if (step.blocks.empty()) return false;
+    std::set<std::string> given, made;
+    for (const Value* input : step.inputs) add_symbols(input, given);
+    for (const Value* output : step.outputs) add_symbols(output, made);
+    return std::any_of(made.begin(), made.end(),
+                       [&](const std::string& symbol) { return symbols.contains(symbol) && !given.contains(symbol); });
+}
+
 }  // namespace
 
 std::set<std::string> symbols_of(const Value* value) {
@@ -96,7 +106,7 @@ bool LiveValues::add_needs(const Block& block) {
 }
 
 bool LiveValues::is_live(const Step& step) const {
-    if (step.outputs.empty()) return true;  // it only checks
+    if (step.outputs.empty() || sets_any(step, symbols_)) return true;  // without outputs it only checks
     return std::any_of(step.outputs.begin(), step.outputs.end(), [&](const Value* output) {
         if (!output) return false;
         const auto is_used = [&](const Binding& binding) { return symbols_.contains(binding.symbol); };

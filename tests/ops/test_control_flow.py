@@ -141,6 +141,16 @@ LATE_SLICES = """g (float[4,3,5] x, int64[6] pads) => (float[a,b,c] slices) {
     slices = Scan <num_scan_inputs = 1, scan_output_directions = [1], body = step (v) => (w) { w = Tanh (v) }> (padded)
 }"""
 
+# Nobody reads what the loop collects, but how much that is.
+COUNTED_TURNS = """g (float[n] x, int64 turns) => (int64 number) {
+    last, slices = Loop (turns, , x) <body = turn (int64 i, bool on, float[n] a) => (bool on_out, float[n] b, float[n] slice) {
+        on_out = Identity (on)
+        b = Neg (a)
+        slice = Abs (a)
+    }>
+    number = Size (slices)
+}"""
+
 
 def random(*shape):
     return np.random.default_rng(len(shape)).random(shape, np.float32) + 0.5
@@ -154,6 +164,7 @@ CASES = {
     "captured sizes": (CAPTURED_SIZES, [{"x": np.ones(n, np.float32), "q": random(7), "choice": np.array(choice)} for n, choice in ((3, True), (3, False), (6, True))]),
     "backwards": (BACKWARDS, [{"x": random(n, 3), "w": random(m, 3), "s": random(3)} for n, m in ((3, 2), (1, 4), (4, 1))]),
     "late slices": (LATE_SLICES, [{"x": random(4, 3, 5), "pads": np.array(pads)} for pads in ((0, 1, 0, 2, 0, 3), (1, 0, 0, 0, 0, -2))]),
+    "counted turns": (COUNTED_TURNS, [{"x": random(n), "turns": np.array(turns)} for n, turns in ((4, 3), (1, 2), (3, 0))]),
     "until": (UNTIL, [{"x": random(n), "limit": np.float32(limit), "whole": np.array(whole)} for n, limit, whole in ((4, 9, True), (5, 9, False), (7, 1000, True), (1, 0, True))]),
 }  # fmt: skip
 
