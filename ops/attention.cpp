@@ -78,6 +78,7 @@ private:
         if (shape.size() == 2 && shape[1].is(1)) return nullptr;
         if (!may_be_equal(shape.back(), keys_->type->shape[2]))
             throw CompileError("mask has shape {}, expected {} keys", shape_text(shape), keys_->type->shape[2].text());
+        mask = over_keys(mask);
         Value* shows = mask;
         if (mask->type->element != ElementType::boolean) {
             Value* zero = expansion_.add("zero", {"CastLike", 15, {number("zero_real", 0), mask}});
@@ -85,6 +86,18 @@ private:
         }
         return unsqueezed(expansion_, "visible", shows,
                           shape.size() == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
+    }
+
+    /// A mask as one whose last axis is the keys: sizes of a run that must be equal are then the same in all that reads
+    /// them, where it would take them for those of a broadcast, and write scores to be masked by another kernel.
+    Value* over_keys(Value* mask) {
+        const size_t rank = mask->type->rank();
+        if (prove_equal(mask->type->shape.back(), keys_->type->shape[2]) == Proof::yes) return mask;
+        Value* kept = integer_constant(expansion_, "mask_axes", std::vector<int64_t>(rank - 1, 0));
+        Value* keys =
+            expansion_.add("keys_count", {"Shape", 15, {keys_}, {{"start", int64_t{2}}, {"end", int64_t{3}}}});
+        Value* shape = expansion_.add("mask_shape", {"Concat", 13, {kept, keys}, {{"axis", int64_t{0}}}});
+        return expansion_.add("mask_of_keys", {"Reshape", 14, {mask, shape}});
     }
 
     /// Of a vector with the number of keys in each row of the batch, and, where it is twice as long, the first keys.

@@ -90,6 +90,15 @@ def test_open_dims(text, bounds):
             assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())), f"{dims} {name}: {found.text()}"
 
 
+def test_mask_is_one_of_all_keys():
+    model = onnx.parser.parse_model(HEADER + ATTENTION)
+    compiled = onnx2halide.compile(model)
+    for total in (1, 6):
+        inputs = {port.name: sample(port, {"batch": 2, "length": 1, "past": 4, "total": total}) for port in model.graph.input}
+        with pytest.raises(ValueError, match="number of elements"):
+            compiled.run_by_name(inputs)
+
+
 def test_empty_cache_that_no_branch_reads():
     model = onnx.parser.parse_model(HEADER + CHOSEN)
     compiled, engine = onnx2halide.compile(model), OnnxRuntime(model)
