@@ -4,6 +4,7 @@
 
 #include "ops/axis_operand.h"
 #include "ops/composite.h"
+#include "ops/directives.h"
 #include "ops/families.h"
 #include "ops/known_elements.h"
 
@@ -14,8 +15,8 @@ namespace {
 /// CumSum (11) and CumProd (26): what the elements up to each one along an axis add up or multiply to.
 class Cumulative : public NodeGenerator {
 public:
-    Cumulative(const Node& node, int64_t identity, std::string_view step, const Combination& combination)
-        : NodeGenerator(node), identity_(identity), step_(step), combination_(combination),
+    Cumulative(const Node& node, int64_t identity, char operation, const Combination& combination)
+        : NodeGenerator(node), identity_(identity), operation_(operation), combination_(combination),
           is_exclusive_(node.integer("exclusive", 0) != 0), is_reverse_(node.integer("reverse", 0) != 0) {}
 
     std::vector<TensorType> infer() const override { return {TensorType(in(0).element, in(0).shape)}; }
@@ -24,8 +25,21 @@ public:
     void schedule(KernelSource& source) const override;
 
 private:
+    static constexpr const char *scan_role = "scan", *step_role = "step";
+
+    /// Whether the scan is the kernel's output. Else it is a Func of its own.
+    bool is_own_scan(const KernelSource& source) const;
+    /// Whether the axis is the innermost in memory.
+    bool is_along_rows() const;
+    /// The loops of the output but for the one along the axis.
+    Loops loops_around(KernelSource& source) const;
+    std::string open_place(KernelSource& source, const std::string& place) const;
+    void schedule_rows(KernelSource& source) const;
+    void schedule_columns(KernelSource& source) const;
+    void schedule_scan_of_turn(KernelSource& source) const;
+
     int64_t identity_;
-    std::string_view step_;  // += or *=
+    char operation_;
     const Combination& combination_;
     bool is_exclusive_, is_reverse_;
 
@@ -53,56 +67,147 @@ std::vector<std::optional<KnownElements>> Cumulative::known() const {
     })};
 }
 
+bool Cumulative::is_own_scan(const KernelSource& source) const {
+    return !source.target().is_gpu() && source.output_count() == 1 && !source.is_internal(output(0)) &&
+           !source.defined().contains(input(0)) && !is_literal(input(0)) && !is_narrow_float(in(0).element);
+}
+
+bool Cumulative::is_along_rows() const {
+    for (const int i : out(0).layout) {
+        if (!out(0).shape[i].is(1)) return i == static_cast<int>(axis());
+    }
+    return true;
+}
+
+Loops Cumulative::loops_around(KernelSource& source) const {
+    const Loops loops = turning_loops(source.output_loops());
+    Loops around{loops.func, {}, {}, loops.element};
+    for (size_t i = 0; i < loops.vars.size(); ++i) {
+        if (loops.vars[i] == source.vars(in(0).rank())[axis()]) continue;
+        around.vars.push_back(loops.vars[i]);
+        around.extents.push_back(loops.extents[i]);
+    }
+    return around;
+}
+
+/// A place along the axis, of which it is open to Halide that it is just this one. It takes vectors of an output that
+/// it reads for as aligned as those of its own memory.
+std::string Cumulative::open_place(KernelSource& source, const std::string& place) const {
+    const std::string input = source.name(this->input(0)), output = source.name(this->output(0));
+    const Layout& layout = out(0).layout;
+    const auto dim = std::find(layout.begin(), layout.end(), static_cast<int>(axis())) - layout.begin();
+    source.comment("The output that is read is aligned as it may be: where its rows lie is open, from 0 on.");
+    source.line(fmt::format("{}.dim({}).set_stride(Expr());", output, dim));
+    source.line(fmt::format("{}.dim(0).set_min(Expr());", input));
+    return fmt::format("unsafe_promise_clamped({} + {}.dim(0).min(), 0, {})", place, input,
+                       source.dim(max(in(0).shape[axis()] - 1, 0)));
+}
+
 void Cumulative::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(in(0).rank());
-    const std::string func = source.func(output(0)->name + "_scan"), i = at[axis()];
-    source.keep(output(0), "scan", func);
-    const auto scan = [&](Coordinates place) { return KernelSource::call(func, in(0), place); };
+    const bool is_own = is_own_scan(source);
+    const std::string func = is_own ? source.name(output(0)) : source.func(output(0)->name + "_scan");
+    source.keep(output(0), scan_role, func);
+    const auto along = [&](const std::string& place) {
+        Coordinates own = at;
+        own[axis()] = place;
+        return own;
+    };
+    const auto scan = [&](const std::string& place) { return KernelSource::call(func, in(0), along(place)); };
+    const auto element = [&](const std::string& place) { return source.read(input(0), along(place)); };
+    const ElementType type = in(0).element;
+    const std::string r = source.rdom("r", {max(in(0).shape[axis()] - 1, 0)}), turn = KernelSource::axis(r, 0);
+    source.keep(output(0), step_role, turn);
 
     // A scan in reverse starts at the last element and walks down.
     const std::string last = source.dim(in(0).shape[axis()] - 1);
-    Coordinates own = at;
-    if (is_exclusive_)
-        own[axis()] = is_reverse_ ? fmt::format("min({} + 1, {})", i, last) : fmt::format("max({} - 1, 0)", i);
-    std::string term = source.read(input(0), own);
-    if (is_exclusive_)
-        term = fmt::format("select({} {}, {}, {})", i, is_reverse_ ? "< " + last : "> 0", term,
-                           KernelSource::literal(identity_, in(0).element));
-    source.line(fmt::format("{} = {};", scan(at), term));
+    const std::string first = is_reverse_ ? last : "0";
+    const std::string previous = is_reverse_ ? fmt::format("{} - {}", last, turn) : turn;
+    const std::string next =
+        is_reverse_ ? fmt::format("{} - {}", source.dim(in(0).shape[axis()] - 2), turn) : turn + " + 1";
+    source.line(fmt::format("{} = undef<{}>();", scan(at[axis()]), KernelSource::compute_type(type)));
+    source.line(
+        fmt::format("{} = {};", scan(first), is_exclusive_ ? KernelSource::literal(identity_, type) : element(first)));
+    source.line(fmt::format("{} = {} {} {};", scan(next),
+                            scan(is_own && !is_along_rows() ? open_place(source, previous) : previous), operation_,
+                            element(is_exclusive_ ? previous : next)));
+    if (!is_own) source.define(output(0), at, scan(at[axis()]));
+}
 
-    Coordinates previous = at, next = at;
-    const std::string r = source.rdom("r", {max(in(0).shape[axis()] - 1, 0)}), turn = KernelSource::axis(r, 0);
-    source.keep(output(0), "domain", r);
-    previous[axis()] = is_reverse_ ? fmt::format("{} - {}", last, turn) : turn;
-    next[axis()] = is_reverse_ ? fmt::format("{} - {}", source.dim(in(0).shape[axis()] - 2), turn) : turn + " + 1";
-    source.line(fmt::format("{} {} {};", scan(next), step_, scan(previous)));
-    source.define(output(0), at, scan(at));
+void Cumulative::schedule(KernelSource& source) const {
+    if (!is_own_scan(source)) return schedule_scan_of_turn(source);
+    is_along_rows() ? schedule_rows(source) : schedule_columns(source);
+}
+
+/// Several rows side by side, as a step waits for the one before. A few steps follow each other in registers.
+void Cumulative::schedule_rows(KernelSource& source) const {
+    constexpr int rows_at_once = 8, steps_at_once = 4;
+    Loops rows = loops_around(source);
+    const std::string many = source.rvar("k_outer"), few = source.rvar("k_inner");
+    rows.func += ".update(1)";
+    source.schedule(rows.func,
+                    {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", source.kept(output(0), step_role),
+                                 many, few, source.param("steps", steps_at_once)),
+                     unroll(few)});
+    if (rows.vars.empty()) return;
+    const std::string row = rows.vars[0], tile = source.var(row + "_tile"), task = source.var("task");
+    const Dim count = rows.extents[0], tiles = ceil_div(count, rows_at_once);
+    const auto most = static_cast<int>(std::min<int64_t>(rows_at_once, count.constant().value_or(rows_at_once)));
+    rows.vars[0] = tile;
+    source.schedule(rows.func, {guarded_split(row, tile, source.param("rows", most)),
+                                reorder(joined({few, row, many}, rows.vars)), unroll(row)});
+    if (!is_parallel_work(in(0).elements())) return;
+    if (rows.vars.size() == 1) {
+        // A task tells its whole tiles from the last one.
+        source.schedule(
+            rows.func, {guarded_split(tile, task, turns_of_a_task(source, in(0).shape[axis()] * rows_at_once, tiles))});
+        rows.vars[0] = task;
+    }
+    source.schedule(fmt::format("{}.parallel({});", rows.func, rows.vars.back()));
+}
+
+/// A row, or a part of one that the nearest cache keeps, is added to the one before.
+void Cumulative::schedule_columns(KernelSource& source) const {
+    constexpr int64_t most = 1024;
+    Loops columns = loops_around(source);
+    const std::string func = columns.func, x = columns.vars[0], tile = source.var(x + "_tile");
+    columns.func = func + ".update(0)";
+    vectorise(source, columns, true);
+    columns.func = func + ".update(1)";
+    const Dim count = columns.extents[0];
+    std::string size = source.param("columns", static_cast<int>(std::min(most, count.constant().value_or(most))));
+    if (!count.constant()) size = fmt::format("rows_of_task({}, 1, {}, 1)", source.dim(count), size);
+    columns.vars[0] = tile;
+    columns.extents[0] = ceil_div(count, most);
+    source.schedule(columns.func, {guarded_split(x, tile, size),
+                                   reorder(joined({x, source.kept(output(0), step_role)}, columns.vars))});
+    vectorise(source, {columns.func, {x}, {count.constant() ? min(count, most) : count}, columns.element}, true);
+    columns = turning_loops(columns);
+    if (is_parallel_work(in(0).elements()) && !columns.vars.empty())
+        source.schedule(fmt::format("{}.parallel({});", columns.func, columns.vars.back()));
 }
 
 /// The scan of all that lies inside of one turn of the loop around its axis, row by row.
-void Cumulative::schedule(KernelSource& source) const {
-    Loops scan = source.output_loops();
-    const std::string result = scan.func, along = source.vars(in(0).rank())[axis()];
-    scan.func = source.kept(output(0), "scan");
-    scan = turning_loops(scan);
-    const auto loop = std::find(scan.vars.begin(), scan.vars.end(), along);
-    const bool has_outer = loop != scan.vars.end() && loop + 1 != scan.vars.end() && !source.target().is_gpu();
-    source.schedule(has_outer ? fmt::format("{}.compute_at({}, {});", scan.func, result, *(loop + 1))
-                              : fmt::format("{}.compute_root();", scan.func));
+void Cumulative::schedule_scan_of_turn(KernelSource& source) const {
+    const Loops loops = turning_loops(source.output_loops());
+    const std::string along = source.vars(in(0).rank())[axis()], scan = source.kept(output(0), scan_role);
+    const auto loop = std::find(loops.vars.begin(), loops.vars.end(), along);
+    const bool has_outer = loop != loops.vars.end() && loop + 1 != loops.vars.end() && !source.target().is_gpu() &&
+                           source.output_count() == 1;
+    source.schedule(scan, {has_outer ? compute_at(loops.func, *(loop + 1)) : "compute_root()"});
     if (source.target().is_gpu()) return NodeGenerator::schedule(source);
-    vectorise(source, scan);
-    if (loop != scan.vars.begin()) {
-        scan.func += ".update()";
-        const std::string step = KernelSource::axis(source.kept(output(0), "domain"), 0);
-        if (loop != scan.vars.end()) source.schedule(fmt::format("{}.reorder({}, {});", scan.func, scan.vars[0], step));
-        vectorise(source, scan, true);
+    Loops steps = loops_around(source);
+    if (!is_along_rows() && !steps.vars.empty()) {
+        steps.func = scan + ".update(0)";
+        vectorise(source, steps, true);
+        steps.func = scan + ".update(1)";
+        source.schedule(steps.func, {reorder({steps.vars[0], source.kept(output(0), step_role)})});
+        vectorise(source, steps, true);
     }
-    const Loops results = turning_loops(source.output_loops());
-    if (!has_outer || source.output_count() != 1 || results.extents.back().constant())
-        return NodeGenerator::schedule(source);
+    if (!has_outer || loops.extents.back().constant()) return NodeGenerator::schedule(source);
     // An open outermost loop stays a loop of its own, as the scan lies within the next one.
-    vectorise(source, results);
-    source.schedule(fmt::format("{}.parallel({});", results.func, results.vars.back()));
+    vectorise(source, loops);
+    source.schedule(fmt::format("{}.parallel({});", loops.func, loops.vars.back()));
 }
 
 /// Along an axis that only a run knows: along the middle one of three.
@@ -118,12 +223,12 @@ std::vector<Value*> expand_cumulative(Expansion& expansion) {
 
 class CumSum : public Cumulative {
 public:
-    explicit CumSum(const Node& node) : Cumulative(node, 0, "+=", addition) {}
+    explicit CumSum(const Node& node) : Cumulative(node, 0, '+', addition) {}
 };
 
 class CumProd : public Cumulative {
 public:
-    explicit CumProd(const Node& node) : Cumulative(node, 1, "*=", multiplication) {}
+    explicit CumProd(const Node& node) : Cumulative(node, 1, '*', multiplication) {}
 };
 
 template <typename T>

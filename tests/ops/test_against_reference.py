@@ -291,6 +291,11 @@ def movement():
         yield Case("Gather", [x(3, 5, 8), indices(2, 0, -1)], {"axis": axis})
         yield Case("Gather", [x(3, 5, 8), x(2, 2, dtype="int64", between=(-3, 3))], {"axis": axis})
         yield Case("CumSum", [x(3, 5, 8), np.int64(axis)], {"reverse": 1, "exclusive": 1})
+    for shape in ((1, 5), (20, 20), (2, 1), (9, 100), (3, 5, 16), (2, 3, 7, 1)):  # rows side by side and one below the other
+        for axis in range(len(shape)):
+            yield Case("CumSum", [x(*shape), np.int64(axis)], {"exclusive": axis % 2})
+            yield Case("CumSum", [x(*shape, dtype="int32"), np.int64(axis)], {"reverse": 1})
+    yield Case("CumSum", [x(40, 2050), np.int64(0)])
     yield Case("Split", [x(3, 17), indices(5, 0, 12)], {"axis": 1}, outputs=3)
     yield Case("Split", [x(3, 17, 1), indices(0, 1)], {"axis": 2}, outputs=2)
     yield Case("Tile", [x(3, 5), indices(2, 3)])

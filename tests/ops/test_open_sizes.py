@@ -369,6 +369,23 @@ def test_tiles(shape, repeats, has_epilogue):
         np.testing.assert_allclose(compiled.run_by_name(values)["y"], reference.run(values)["y"], rtol=1e-5, err_msg=str(dims))
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("attributes", [{}, {"exclusive": 1, "reverse": 1}], ids=str)
+@pytest.mark.parametrize("is_between", [False, True])
+def test_running_sums(axis, attributes, is_between):
+    names = ("p", "s") if is_between else ("x", "y")
+    nodes = [helper.make_node("CumSum", [names[0], "axis"], [names[1]], **attributes)]
+    if is_between:
+        nodes = [helper.make_node("Neg", ["x"], ["p"]), *nodes, helper.make_node("Abs", ["s"], ["y"])]
+    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "h", "w"])] for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "sums", *ports, [numpy_helper.from_array(np.array(axis), "axis")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for shape in ((1, 1, 1), (2, 1, 5), (1, 9, 16), (3, 8, 20), (17, 2, 37), (2, 33, 1100)):
+        values = {"x": np.random.default_rng(0).normal(size=shape).astype(np.float32)}
+        np.testing.assert_allclose(compiled.run_by_name(values)["y"], reference.run(values)["y"], rtol=1e-4, atol=1e-5, err_msg=str(shape))
+
+
 @pytest.mark.parametrize("heads", [1, 3])
 def test_rotated_halves(heads):
     """As the rotary embedding of a decoder's keys, of which there may be one head."""
