@@ -41,8 +41,10 @@ bool WindowAxis::reaches_after() const {
 }
 
 bool WindowAxis::always_meets_input() const {
+    // The last window begins so far before the end of what is padded behind, or before the input's end.
     return prove_less_equal(pad_begin, span() - 1) == Proof::yes &&
-           prove_less_equal((output - 1) * stride - pad_begin, input - 1) == Proof::yes;
+           (prove_less_equal(pad_end, span() - 1) == Proof::yes ||
+            prove_less_equal((output - 1) * stride - pad_begin, input - 1) == Proof::yes);
 }
 
 std::string WindowAxis::taps_inside(KernelSource& source, const std::string& at) const {
