@@ -56,6 +56,9 @@ class WindowPool : public Pool {
 public:
     explicit WindowPool(const Node& node);
     std::vector<TensorType> infer() const override;
+    LayoutNeed layout_need() const override { return has_rows() ? LayoutNeed::any : LayoutNeed::channels_last; }
+    void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override;
 
 protected:
     std::vector<Dim> reduction_extents() const override;
@@ -65,6 +68,16 @@ protected:
     Window window() const;
     /// The input's coordinates under a tap.
     Coordinates under(KernelSource& source, const Coordinates& taps) const;
+
+private:
+    /// Whether the input comes row by row, and rows are worth pooling as they lie.
+    bool has_rows() const;
+    bool pools_rows(const KernelSource& source) const;
+    /// A tap's element of a row in the input, whose place in the row is `column`.
+    std::string element_of_row(KernelSource& source, const Coordinates& taps, const std::string& column) const;
+    void define_rows(KernelSource& source) const;
+    void schedule_rows(KernelSource& source) const;
+    void schedule_across(KernelSource& source, const std::string& update) const;
 };
 
 /// MaxPool with its second output: where in the input each maximum lies.
@@ -72,7 +85,9 @@ class MaxPoolWithIndices : public WindowPool {
 public:
     using WindowPool::WindowPool;
     std::vector<TensorType> infer() const override;
+    LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
     void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override { Pool::schedule(source); }
 
 private:
     std::string index(KernelSource& source, const Coordinates& at) const;
@@ -83,6 +98,12 @@ class GlobalPool : public Pool {
 public:
     using Pool::Pool;
     std::vector<TensorType> infer() const override;
+    LayoutNeed layout_need() const override { return has_planes() ? LayoutNeed::any : LayoutNeed::channels_last; }
+    /// Whether each channel's elements lie side by side, and are worth reducing as they lie. Then the node is a
+    /// reduction along the axes of the image, by the operator of that name (see reduce_planes).
+    bool has_planes() const;
+    /// Empty where there is none.
+    std::string_view reduction() const;
 
 protected:
     std::vector<Dim> reduction_extents() const override;

@@ -4,6 +4,19 @@
 
 namespace onnx2halide {
 
+std::string_view GlobalPool::reduction() const {
+    if (node_.op_type == "GlobalMaxPool") return "ReduceMax";
+    if (node_.op_type == "GlobalAveragePool") return "ReduceMean";
+    return power() == 1 ? "ReduceL1" : power() == 2 ? "ReduceL2" : "";
+}
+
+bool GlobalPool::has_planes() const {
+    // Elements of fewer are as fast moved to those of other channels, with which they fill vectors.
+    constexpr int64_t few = 256;
+    const auto elements = product(reduction_extents()).constant();
+    return in(0).is_row_major() && !reduction().empty() && elements.value_or(few) >= few;
+}
+
 std::vector<TensorType> GlobalPool::infer() const {
     const TensorType& data = in(0);
     if (!is_float(data.element)) throw CompileError("element type {} is not supported", info(data.element).name);

@@ -189,6 +189,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);
             assign_layouts(each, target);
+            reduce_planes(each);
             if (!options.whole) merge_axes(each, kernels_of(each), target);
         }
         prune(each);

@@ -73,6 +73,9 @@ void fuse_attention(Graph& graph);
 /// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
 void assign_layouts(Graph& graph, const Target& target);
 
+/// Makes reductions of pools over whole images whose channels lie one behind the other.
+void reduce_planes(Graph& graph);
+
 /// Lets kernels, of each of which `kernels` has the nodes, take several axes for one where tiles fill that better:
 /// convolutions of single pixels (1x1, stride 1) those of an image, products with one matrix those of a batch and of
 /// its rows, normalisations those of open extents that number rows. Reductions take axes of open extents for one where

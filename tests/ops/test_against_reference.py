@@ -238,6 +238,33 @@ def windows():
         for include in (0, 1):
             yield Case("AveragePool", [x(2, 17, 9, 10)], {"kernel_shape": [3, 2], "count_include_pad": include, **attribute})
     yield Case("GlobalAveragePool", [x(2, 17, 5, 3)])
+    for op, attribute in (("GlobalMaxPool", {}), ("GlobalAveragePool", {}), *(("GlobalLpPool", {"p": p}) for p in (1, 2, 3))):
+        for is_open in (False, True):  # planes are reduced as they lie
+            yield Case(op, [x(2, 3, 17, 19)], attribute, engine=OnnxRuntime, opset=21, is_open=is_open)
+    yield from pools_of_rows()
+
+
+def pools_of_rows():
+    """Of images whose channels are the outermost axis, as those of a model's input: rows shorter than a vector, as long, and longer."""
+    images = (
+        (8, [3], {"pads": [1, 1]}),
+        (40, [5], {"strides": [3], "dilations": [2], "pads": [4, 2], "ceil_mode": 1}),
+        ((9, 8), [2, 1], {}),
+        ((5, 23), [3, 3], {"pads": [1, 1, 1, 1]}),
+        ((11, 37), [3, 3], {"strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}),
+        ((20, 70), [5, 4], {"strides": [1, 3], "pads": [2, 0, 1, 3]}),
+        ((9, 33), [3, 2], {"dilations": [2, 3], "pads": [1, 0, 2, 1]}),
+        ((5, 6, 18), [3, 3, 3], {"strides": [2, 1, 2], "pads": [1, 1, 1, 1, 1, 1]}),
+    )
+    for size, kernel, attributes in images:
+        shape = (2, 3, *(size if isinstance(size, tuple) else (size,)))
+        for is_open in (False, True):
+            yield Case("MaxPool", [x(*shape)], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime, is_open=is_open)
+            yield Case("AveragePool", [x(*shape)], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime, is_open=is_open)
+        yield Case("AveragePool", [x(*shape)], {"kernel_shape": kernel, "count_include_pad": 1, **attributes}, engine=OnnxRuntime)
+        yield Case("LpPool", [x(*shape)], {"kernel_shape": kernel, "p": 1 + len(kernel), **attributes}, engine=OnnxRuntime)
+        yield Case("MaxPool", [x(*shape, dtype="int8")], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime)
+        yield Case("MaxPool", [x(*shape, dtype="float64")], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime)
 
 
 def products():

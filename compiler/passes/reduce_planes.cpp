@@ -1,0 +1,21 @@
+#include <numeric>
+
+#include "compiler/passes/passes.h"
+#include "ops/pool.h"
+
+namespace onnx2halide {
+
+void reduce_planes(Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+        const auto generator = make_generator(*node);
+        const auto* pool = dynamic_cast<const GlobalPool*>(generator.get());
+        if (!pool || !pool->has_planes()) continue;
+        std::vector<int64_t> axes(node->inputs[0]->checked_type().rank() - 2);
+        std::iota(axes.begin(), axes.end(), 2);
+        node->op_type = pool->reduction();
+        node->version = 1;
+        node->attributes = {{"axes", axes}, {"keepdims", int64_t{1}}};
+    }
+}
+
+}  // namespace onnx2halide
