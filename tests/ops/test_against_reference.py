@@ -138,6 +138,13 @@ def reductions():
     for keep in (2, -1):  # not 1
         yield Case("ReduceSum", [x(3, 17), indices(1)], {"keepdims": keep}, engine=OnnxRuntime)
         yield Case("ArgMax", [x(3, 17)], {"axis": 1, "keepdims": keep}, engine=OnnxRuntime)
+    for op in ("ArgMax", "ArgMin"):  # rows of a few vectors, in which equal elements lie in several lanes
+        for last in (0, 1):
+            for extent, dtype in ((127, "float32"), (128, "float32"), (1000, "float32"), (300, "float64"), (333, "int32"), (400, "int8")):
+                for is_open in (False, True):
+                    operand = x(3, extent, dtype=dtype, between=(-9, 9)) if dtype.startswith("int") else x(3, extent, dtype=dtype)
+                    yield Case(op, [operand], {"axis": 1, "select_last_index": last, "keepdims": last}, engine=OnnxRuntime, is_open=is_open)
+        yield Case(op, [x(200, dtype="int32", between=(0, 3))], {"axis": 0}, engine=OnnxRuntime)
     for axis in (0, 1, -1):
         yield Case("Softmax", [x(2, 9, 17)], {"axis": axis})
         yield Case("LogSoftmax", [x(2, 9, 17)], {"axis": axis})

@@ -116,3 +116,19 @@ def test_extremes_of_rows_with_special_numbers(op, numpys, shape, axis):
     graph = helper.make_graph([helper.make_node(op, ["x", "axis"], ["y"], keepdims=0)], op, ports[:1], ports[1:], [constant])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     np.testing.assert_array_equal(onnx2halide.compile(model).run([x])[0], numpys(x, axis=axis))
+
+
+@pytest.mark.parametrize("op, numpys", [("ArgMax", np.argmax), ("ArgMin", np.argmin)])
+@pytest.mark.parametrize("dims", [[6, 333], ["n", "length"]], ids=str)
+def test_places_of_extremes_with_special_numbers(op, numpys, dims):
+    """The first NaN of a row is its extreme, in whatever lane of a vector, and the first of equal elements in others."""
+    x = np.random.default_rng(0).normal(size=(6, 333)).astype(np.float32)
+    for row, places in enumerate([[332], [5, 300], [40, 8, 73], [0, 32], [], []]):
+        x[row, places] = np.nan
+    x[4, [331, 17, 50]] = [np.inf, np.inf, -np.inf]
+    x[5] = np.inf
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims), helper.make_tensor_value_info("y", TensorProto.INT64, dims[:1])]
+    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"], axis=1, keepdims=0)], op, ports[:1], ports[1:])
+    compiled = onnx2halide.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9))
+    np.testing.assert_array_equal(compiled.run([x])[0], numpys(x, axis=1))
+    np.testing.assert_array_equal(compiled.run([-x])[0], numpys(-x, axis=1))
