@@ -49,13 +49,16 @@ class Split : public AxisMapNode {
 public:
     using AxisMapNode::AxisMapNode;
 
+    /// Attribute of a node that makes one part alone.
+    static constexpr const char* own_part = "part";
+
     std::vector<TensorType> infer() const override {
         std::vector<TensorType> types;
         for (const Dim& size : sizes()) {
             types.emplace_back(in(0).element, in(0).shape);
             types.back().shape[axis()] = size;
         }
-        return types;
+        return node_.has(own_part) ? std::vector{types.at(part())} : types;
     }
 
     std::vector<Check> checks() const override {
@@ -65,19 +68,28 @@ public:
         return {{"the sum of split", sum, extent, extent}};
     }
 
+    /// Whether the model tells the sizes of the parts nowhere.
+    bool has_open_parts() const {
+        const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
+        return !std::all_of(node_.outputs.begin(), node_.outputs.end(), [&](const Value* part) {
+            return part && part->declared && part->declared->rank() > axis && part->declared->shape[axis].constant();
+        });
+    }
+
 protected:
     AxisMap map(size_t i) const override {
         AxisMap map = plain_map(in(0).rank());
         const std::vector<Dim> sizes = this->sizes();
-        map[axis()].offset = std::accumulate(sizes.begin(), sizes.begin() + i, Dim(0));
+        map[axis()].offset = std::accumulate(sizes.begin(), sizes.begin() + part() + i, Dim(0));
         return map;
     }
 
 private:
     size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
+    size_t part() const { return node_.integer(own_part, 0); }
 
     std::vector<Dim> sizes() const {
-        const size_t count = node_.outputs.size();
+        const size_t count = node_.has(own_part) ? dims(1).size() : node_.outputs.size();
         if (const auto given = given_sizes()) {
             if (given->size() != count) throw CompileError("split has {} values, expected {}", given->size(), count);
             const Dim sum = std::accumulate(given->begin(), given->end(), Dim(0)), &extent = in(0).shape[axis()];
@@ -121,6 +133,28 @@ private:
         return sizes;
     }
 };
+
+/// Parts whose sizes only a run knows, any of which may be empty: kernels make one each, as they may assume that there
+/// is something to make.
+std::vector<Value*> expand_split(Expansion& expansion) {
+    const Node& node = expansion.node();
+    std::vector<Value*> parts;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        const auto part = static_cast<int64_t>(i);
+        parts.push_back(
+            expansion.add(fmt::format("part_{}", i), {"Split",
+                                                      node.version,
+                                                      {expansion.input(0), expansion.input(1)},
+                                                      {{"axis", node.integer("axis", 0)}, {Split::own_part, part}}}));
+    }
+    return parts;
+}
+
+std::unique_ptr<NodeGenerator> make_split(const Node& node) {
+    const bool is_open = node.version >= 13 && node.outputs.size() > 1 && is_known_at_run_time(node, 1);
+    if (is_open && Split(node).has_open_parts()) return std::make_unique<EarlyComposite>(node, expand_split);
+    return make<Split>(node);
+}
 
 /// Tile: repeats are input 1 or, in version 1, the number for one axis.
 class Tile : public AxisMapNode {
@@ -207,7 +241,7 @@ std::unique_ptr<NodeGenerator> make_tile(const Node& node) {
 std::vector<Operator> movement_operators() {
     return {
         {"Transpose", 1, make<Transpose>},
-        {"Split", 1, make<Split>},
+        {"Split", 1, make_split},
         {"Tile", 1, make_tile},
         {"Relayout", 1, make<Relayout>, Relayout::domain},
     };
