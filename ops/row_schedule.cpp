@@ -211,7 +211,7 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
     if (is_across) {
         Directives order = {numbers.vars[0]};
         order.insert(order.end(), rows.steps.vars.begin(), rows.steps.vars.end());
-        source.schedule(update, {fmt::format("reorder({})", fmt::join(order, ", "))});
+        if (order.size() > 1) source.schedule(update, {fmt::format("reorder({})", fmt::join(order, ", "))});
         vectorise(source, numbers, true);
     } else {
         schedule_sums(source, rows, update);
