@@ -67,6 +67,22 @@ std::string KernelSource::estimates() const {
     return text;
 }
 
+/// The statement that tells a buffer's extents and strides.
+std::string KernelSource::shape_text(const Value* value) const {
+    const TensorType& type = value->checked_type();
+    if (type.rank() == 0) return "";
+    const std::string& name = value_names_.at(value);
+    if (updated_.contains(value)) {
+        std::string text = fmt::format("        {}", name);
+        size_t i = 0;
+        for (const Dim& extent : type.extents()) text += fmt::format(".dim({}).set_bounds(0, {})", i++, extent.text());
+        return text + ";\n";
+    }
+    const auto pitch = value->pitch();
+    return fmt::format("        {}({}, {{{}}}{});\n", pitch ? "pitched" : "dense", name, extents_text(type),
+                       pitch ? fmt::format(", {}", *pitch) : "");
+}
+
 std::string KernelSource::text(Schedule schedule, const std::optional<std::string>& given) const {
     std::string text = fmt::format("class {0} : public Halide::Generator<{0}> {{\npublic:\n", class_name_);
     for (const Param& param : params_)
@@ -79,13 +95,7 @@ std::string KernelSource::text(Schedule schedule, const std::optional<std::strin
 
     text += "\n    void generate() {\n";
     for (const auto* values : {&inputs_, &outputs_}) {
-        for (const Value* value : *values) {
-            if (value->checked_type().rank() > 0) {
-                const auto pitch = value->pitch();
-                text += fmt::format("        {}({}, {{{}}}{});\n", pitch ? "pitched" : "dense", value_names_.at(value),
-                                    extents_text(value->checked_type()), pitch ? fmt::format(", {}", *pitch) : "");
-            }
-        }
+        for (const Value* value : *values) text += shape_text(value);
     }
     text += "\n" + body(algorithm_) + "    }\n\n    void schedule() {\n        if (using_autoscheduler()) {\n" +
             estimates() + "            return;\n        }\n";

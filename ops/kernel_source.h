@@ -99,6 +99,9 @@ public:
     void define(const Value* value, const Coordinates& at, const std::string& expression);
     /// The same for an expression of the stored type, as `element` gives.
     void store(const Value* value, const Coordinates& at, const std::string& expression);
+    /// Notes that a statement reads elements of a result that an earlier one has made, in vectors. Where that is an
+    /// output, Halide takes their alignment for that of memory of its own, unless it does not know the strides.
+    void update(const Value* value) { updated_.insert(value); }
     /// A comment before the statements that follow.
     void comment(const std::string& text) { algorithm_.push_back("// " + text); }
     /// Any statement of the algorithm, with its semicolon.
@@ -157,6 +160,7 @@ private:
     void reserve_symbols();
     void note_read(const TensorType& type, const Coordinates& at);
     std::string estimates() const;
+    std::string shape_text(const Value* value) const;
     std::string nothing_is_broadcast() const;  // that none of maybe_one_, of which there are some, is 1
     Param* find_param(const std::string& role);
     std::string own_name(const std::string& hint);
@@ -165,6 +169,7 @@ private:
     Naming naming_;
     std::string class_name_;
     std::vector<const Value*> inputs_, outputs_;
+    std::set<const Value*> updated_;
     std::set<const Value*> defined_;
     Names names_;
     std::set<std::string> kept_free_;                // of names_, for Vars and RDoms of these names

@@ -48,6 +48,7 @@ public:
         if (in(1).elements().is(0)) return;
         const auto [to, from] = scattered(source);
         if (reduction_.name == "none") return source.store(output(0), to, source.element(input(2), from));
+        source.update(output(0));
         const ElementType type = out(0).element;
         std::string old = KernelSource::call(source.name(output(0)), out(0), to);
         if (is_narrow_float(type)) old = fmt::format("cast<float>({})", old);

@@ -331,6 +331,9 @@ def movement():
             yield Case("CumSum", [x(*shape, dtype="int32"), np.int64(axis)], {"reverse": 1})
     yield Case("CumSum", [x(40, 2050), np.int64(0)])
     yield Case("Split", [x(3, 17), indices(5, 0, 12)], {"axis": 1}, outputs=3)
+    for dtype in ("float32", "float64", "int64"):  # results lie where the caller has them, whole vectors too
+        for reduction in ("add", "mul", "min", "max"):
+            yield Case("ScatterND", [x(4, 16, dtype=dtype), np.array([[1], [-1]]), x(2, 16, dtype=dtype)], {"reduction": reduction}, engine=OnnxRuntime)
     yield Case("Split", [x(3, 17, 1), indices(0, 1)], {"axis": 2}, outputs=2)
     yield Case("Tile", [x(3, 5), indices(2, 3)])
     yield Case("Expand", [x(3, 1), indices(2, 1, 17)])
@@ -346,6 +349,7 @@ def normalisation():
         yield Case("LayerNormalization", [x(2, 3, 17), constant(*(2, 3, 17)[axis:]), None], {"axis": axis})
     yield Case("BatchNormalization", [x(2, 17, 5), constant(17), constant(17), constant(17), abs(constant(17)) + np.float32(0.5)])
     yield Case("InstanceNormalization", [x(2, 3, 5, 7), constant(3), constant(3)])
+    yield Case("InstanceNormalization", [x(16, 4), constant(4), constant(4)])
     yield Case("GroupNormalization", [x(2, 6, 5), constant(6), constant(6)], {"num_groups": 3})
     yield Case("GroupNormalization", [x(2, 6, 5), constant(3), constant(3)], {"num_groups": 3}, engine=OnnxRuntime, opset=18)
     # The reference walks as many channels as the batch has items, and adds without |x|.
