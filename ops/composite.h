@@ -51,6 +51,7 @@ public:
     std::vector<TensorType> infer() const override;
     /// There are none: the node is expanded before.
     void algorithm(KernelSource& source) const override;
+    bool is_kernel() const override { return false; }
     Dim flops() const override;
 
     /// Writes the nodes into the node's graph, before it.

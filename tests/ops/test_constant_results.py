@@ -29,6 +29,7 @@ def draw(*shape: int) -> np.ndarray:
         (node("MatMul", "c w", "m"), {"w": draw(10, 33)}),
         (node("TopK", "c five", "m places", axis=1), {"five": np.array([5])}),
         (node("CumSum", "c last", "m"), {"last": np.int64(3)}),
+        (node("Tile", "c counts", "m"), {"counts": np.array([2, 1, 3, 1])}),
     ],
     ids=lambda value: value.op_type + (f"-{len(value.attribute)}" if value.attribute else "") if isinstance(value, onnx.NodeProto) else "",
 )
