@@ -176,7 +176,7 @@ private:
         // Of an image that is one strip tiles of channels are tasks: only the outermost loop of several turns is shared
         // out.
         const int64_t channels_of_tile = int64_t{tile_.tile().lanes} * tile_.tile().vectors;
-        if (!walk_.channels_outermost && conv_.loops.channels > channels_of_tile)
+        if (!walk_.channels_outermost && !channels_.empty() && conv_.loops.channels > channels_of_tile)
             output_.push_back(fmt::format("parallel({})", channels_.back()));
     }
 
