@@ -63,6 +63,12 @@ void declare_inner_values(const onnx::GraphProto& graph, onnx::GraphProto& decla
     }
 }
 
+bool has_graphs_inside(const onnx::GraphProto& graph) {
+    bool found = false;
+    for (const auto& node : graph.node()) visit_subgraphs(node, [&](const onnx::GraphProto&) { found = true; });
+    return found;
+}
+
 /// A copy in which graphs inside tell types too, as far as ONNX's inference finds them.
 onnx::ModelProto with_inferred_types(const onnx::ModelProto& model) {
     onnx::ModelProto inferred = model;
@@ -79,9 +85,8 @@ onnx::ModelProto with_inferred_types(const onnx::ModelProto& model) {
 bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     onnx::ModelProto expanded = model;
     onnx::GraphProto& graph = *expanded.mutable_graph();
-    const onnx::ModelProto inferred = with_inferred_types(model);
     declare_constants(graph, graph);
-    declare_inner_values(inferred.graph(), graph);
+    if (has_graphs_inside(graph)) declare_inner_values(with_inferred_types(model).graph(), graph);
     graph.add_value_info()->mutable_type();
     const auto set = onnx::inliner::FunctionIdSet::Create({id});
     try {
