@@ -26,14 +26,20 @@ double transform_cycles(const TiledKernel& kernel, int64_t bytes) {
     return additions * addition + (bytes <= level1_bytes ? 0 : bytes <= level2_bytes ? 1 : 2);
 }
 
+/// What products at one place and direct sums have in common: channels of the input are added up.
+ConvLoops sums_of_inputs(const WinogradLoops& loops) {
+    ConvLoops sums{};
+    sums.element = ElementType::float32;
+    sums.channels = loops.channels;
+    sums.groups = loops.groups;
+    sums.max_lanes = weight_block;
+    sums.inner_products = loops.inputs;
+    return sums;
+}
+
 /// One place's matrix product, over so many tiles at a time.
 ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Target& target) {
-    ConvLoops product{};
-    product.element = ElementType::float32;
-    product.channels = loops.channels;
-    product.groups = loops.groups;
-    product.max_lanes = weight_block;
-    product.inner_products = loops.inputs;
+    ConvLoops product = sums_of_inputs(loops);
     product.products = loops.terms();
     product.width = tiles;
     product.open_width = loops.is_open();
@@ -163,12 +169,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
 double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     // A signal is one row.
     const bool is_row = loops.width == 1 && loops.kernel[1].kernel == 1;
-    ConvLoops direct{};
-    direct.element = ElementType::float32;
-    direct.channels = loops.channels;
-    direct.groups = loops.groups;
-    direct.max_lanes = weight_block;
-    direct.inner_products = loops.inputs;
+    ConvLoops direct = sums_of_inputs(loops);
     direct.products = loops.inputs * loops.plane_taps * loops.kernel[0].kernel * loops.kernel[1].kernel;
     direct.width = is_row ? loops.height : loops.width;
     direct.height = is_row ? 1 : loops.height;
