@@ -90,14 +90,11 @@ Loops Cumulative::loops_around(KernelSource& source) const {
     return around;
 }
 
-/// A place along the axis, of which it is open to Halide that it is just this one. It takes vectors of an output that
-/// it reads for as aligned as those of its own memory.
+/// A place along the axis, of which it is open to Halide that it is just this one (see KernelSource::update).
 std::string Cumulative::open_place(KernelSource& source, const std::string& place) const {
-    const std::string input = source.name(this->input(0)), output = source.name(this->output(0));
-    const Layout& layout = out(0).layout;
-    const auto dim = std::find(layout.begin(), layout.end(), static_cast<int>(axis())) - layout.begin();
+    const std::string input = source.name(this->input(0));
+    source.update(output(0));
     source.comment("The output that is read is aligned as it may be: where its rows lie is open, from 0 on.");
-    source.line(fmt::format("{}.dim({}).set_stride(Expr());", output, dim));
     source.line(fmt::format("{}.dim(0).set_min(Expr());", input));
     return fmt::format("unsafe_promise_clamped({} + {}.dim(0).min(), 0, {})", place, input,
                        source.dim(max(in(0).shape[axis()] - 1, 0)));
