@@ -72,8 +72,7 @@ void add_conv_activation(OperatorBody& body, const OperatorCall& call, std::stri
 /// activation(Conv(X, W, B) + Z)
 OperatorBody fused_conv(const OperatorCall& call) {
     OperatorBody body{{"X", "W", "B", "Z"}, {"Y"}, {}};
-    const std::string attributes =
-        call.passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
+    const std::string attributes = call.passed_on_to_conv();
     body.add(fmt::format("conv = Conv{}(X, W, B)", attributes));
     if (call.has_input(3)) body.add("sum = Add(conv, Z)");
     add_conv_activation(body, call, call.has_input(3) ? "sum" : "conv");
@@ -112,11 +111,10 @@ OperatorBody fused_matmul_activation(const OperatorCall& call) {
 /// The same of images whose channels lie innermost; its filters lie as Conv has them.
 OperatorBody nhwc_fused_conv(const OperatorCall& call) {
     OperatorBody body{{"X", "W", "B", "Z"}, {"Y"}, {}};
-    const std::string attributes =
-        call.passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
-    body.add("image = Transpose<perm = [0, 3, 1, 2]>(X)");
+    const std::string attributes = call.passed_on_to_conv();
+    body.add_planes("image", "X");
     body.add(fmt::format("planes = Conv{}(image, W, B)", attributes));
-    body.add("conv = Transpose<perm = [0, 2, 3, 1]>(planes)");
+    body.add_image("conv", "planes");
     if (call.has_input(3)) body.add("sum = Add(conv, Z)");
     add_conv_activation(body, call, call.has_input(3) ? "sum" : "conv");
     return body;
@@ -157,9 +155,9 @@ OperatorBody nhwc_max_pool(const OperatorCall& call) {
     OperatorBody body{{"x"}, {"y"}, {}};
     const std::string attributes =
         call.passed_on({"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
-    body.add("image = Transpose<perm = [0, 3, 1, 2]>(x)");
+    body.add_planes("image", "x");
     body.add(fmt::format("pooled = MaxPool{}(image)", attributes));
-    body.add("y = Transpose<perm = [0, 2, 3, 1]>(pooled)");
+    body.add_image("y", "pooled");
     return body;
 }
 

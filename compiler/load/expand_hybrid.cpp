@@ -67,19 +67,24 @@ void add_branches(OperatorBody& body, const OperatorCall& call) {
                          count));
 }
 
+/// `NAME`, the rows of a value of floats by the root of their mean square.
+void add_standardised(OperatorBody& body, const OperatorCall& call, std::string_view name, std::string_view rows) {
+    body.add(fmt::format(R"(
+        {0}_unit = Constant<value_float = 1.0>()
+        {0}_width = Shape<start = -1>({1})
+        {0}_units = Expand({0}_unit, {0}_width)
+        {0} = RMSNormalization<axis = -1, epsilon: float = {2}>({1}, {0}_units))",
+                         name, rows, call.real("epsilon", 1e-5f)));
+}
+
 OperatorBody branchwise_rms_norm(const OperatorCall& call) {
     OperatorBody body{{"x", "scale"}, {"y"}, {}};
     add_branches(body, call);
-    body.add(fmt::format(R"(
-        unit = Constant<value_float = 1.0>()
-        width = Shape<start = -1>(branches)
-        units = Expand(unit, width)
-        standardised = RMSNormalization<axis = -1, epsilon: float = {}>(branches, units))",
-                         call.real("epsilon", 1e-5f)));
+    add_standardised(body, call, "standardised", "branches");
     if (call.has_input(1)) {
         body.add(R"(
             wide_scale = Cast<to = 1>(scale)
-            scale_shape = Concat<axis = 0>(any, width)
+            scale_shape = Concat<axis = 0>(any, standardised_width)
             scale_rows = Reshape(wide_scale, scale_shape)
             result = Mul(standardised, scale_rows))");
     } else {
@@ -140,30 +145,28 @@ OperatorBody hyper_connection_post_mix(const OperatorCall& call) {
     return body;
 }
 
-/// `NAME_normal`, by the root of its mean square, as floats.
+/// `NAME_normal`, rows that are standardised and scaled, as floats.
 void add_rms_norm(OperatorBody& body, const OperatorCall& call, std::string_view name, std::string_view scale) {
+    const std::string rows = fmt::format("{}_rows", name);
+    body.add(fmt::format("wide_{0} = Cast<to = 1>({0})", name));
+    add_standardised(body, call, rows, fmt::format("wide_{}", name));
     body.add(fmt::format(R"(
-        wide_{0} = Cast<to = 1>({0})
-        {0}_width = Shape<start = -1>({0})
-        {0}_units = Expand(unit, {0}_width)
-        {0}_rows = RMSNormalization<axis = -1, epsilon: float = {2}>(wide_{0}, {0}_units)
         wide_{1} = Cast<to = 1>({1})
-        {0}_normal = Mul({0}_rows, wide_{1}))",
-                         name, scale, call.real("epsilon", 1e-5f)));
+        {0}_normal = Mul({2}, wide_{1}))",
+                         name, scale, rows));
 }
 
 /// sigmoid(sign(dot) * sqrt(max(|dot|, 1e-6))) * value, with the product of normalised keys and queries.
 OperatorBody engram_gate(const OperatorCall& call) {
     OperatorBody body{
         {"key", "query", "value", "key_norm_scale", "query_norm_scale", "conv_norm_scale"}, {"output", "normed"}, {}};
-    body.add("unit = Constant<value_float = 1.0>()");
     add_rms_norm(body, call, "key", "key_norm_scale");
     add_rms_norm(body, call, "query", "query_norm_scale");
     body.add(R"(
         products = Mul(key_normal, query_normal)
         last = Constant<value_ints = [-1]>()
         sum = ReduceSum(products, last)
-        size = Cast<to = 1>(key_width)
+        size = Cast<to = 1>(key_rows_width)
         root = Sqrt(size)
         dot = Div(sum, root)
         sign = Sign(dot)

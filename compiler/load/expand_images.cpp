@@ -24,9 +24,9 @@ void add_group_norm(OperatorBody& body, const OperatorCall& call, std::string_vi
 
 /// The same of images whose channels lie innermost.
 void add_inner_group_norm(OperatorBody& body, const OperatorCall& call, std::string_view image) {
-    body.add(fmt::format("planes = Transpose<perm = [0, 3, 1, 2]>({})", image));
+    body.add_planes("planes", image);
     add_group_norm(body, call, "planes", "normal");
-    body.add("y = Transpose<perm = [0, 2, 3, 1]>(normal)");
+    body.add_image("y", "normal");
 }
 
 OperatorBody group_norm(const OperatorCall& call) {
@@ -62,12 +62,11 @@ OperatorBody skip_group_norm(const OperatorCall& call) {
 /// A convolution of images whose channels lie innermost; as onnxruntime's tools make it, of filters likewise.
 OperatorBody nhwc_conv(const OperatorCall& call) {
     OperatorBody body{{"x", "w", "b"}, {"y"}, {}};
-    const std::string attributes =
-        call.passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
-    body.add("image = Transpose<perm = [0, 3, 1, 2]>(x)");
-    body.add("filters = Transpose<perm = [0, 3, 1, 2]>(w)");
+    const std::string attributes = call.passed_on_to_conv();
+    body.add_planes("image", "x");
+    body.add_planes("filters", "w");
     body.add(fmt::format("conv = Conv{}(image, filters, b)", attributes));
-    body.add("y = Transpose<perm = [0, 2, 3, 1]>(conv)");
+    body.add_image("y", "conv");
     return body;
 }
 
@@ -76,15 +75,14 @@ OperatorBody qlinear_conv(const OperatorCall& call) {
     const std::string operands = "x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b";
     OperatorBody body{
         {"x", "x_scale", "x_zero_point", "w", "w_scale", "w_zero_point", "y_scale", "y_zero_point", "b"}, {"y"}, {}};
-    const std::string attributes =
-        call.passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
+    const std::string attributes = call.passed_on_to_conv();
     if (call.integer("channels_last", 0) == 0) {
         body.add(fmt::format("y = QLinearConv{}(x, {})", attributes, operands));
         return body;
     }
-    body.add("image = Transpose<perm = [0, 3, 1, 2]>(x)");
+    body.add_planes("image", "x");
     body.add(fmt::format("conv = QLinearConv{}(image, {})", attributes, operands));
-    body.add("y = Transpose<perm = [0, 2, 3, 1]>(conv)");
+    body.add_image("y", "conv");
     return body;
 }
 

@@ -127,6 +127,14 @@ void OperatorBody::add_scalar(std::string_view name, float value, std::string_vi
                     like));
 }
 
+void OperatorBody::add_planes(std::string_view planes, std::string_view image) {
+    add(fmt::format("{} = Transpose<perm = [0, 3, 1, 2]>({})", planes, image));
+}
+
+void OperatorBody::add_image(std::string_view image, std::string_view planes) {
+    add(fmt::format("{} = Transpose<perm = [0, 2, 3, 1]>({})", image, planes));
+}
+
 std::span<const ExpandedOperator> expanded_operators() {
     static const std::vector<ExpandedOperator> rows = sorted_rows();
     return rows;

@@ -39,6 +39,10 @@ public:
     /// Those of these attributes, integers or texts, that are there, as ONNX's textual syntax has them:
     /// `<group: int = 2, pads: ints = [1, 1]>`.
     std::string passed_on(std::initializer_list<std::string_view> attributes) const;
+    /// The same of Conv's attributes.
+    std::string passed_on_to_conv() const {
+        return passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
+    }
 
     /// Throw CompileError where the call has what is not supported.
     void refuse_flag(std::string_view attribute) const;
@@ -62,6 +66,9 @@ struct OperatorBody {
     void add(std::string_view text);
     /// `name`, a scalar of the type that `like` has.
     void add_scalar(std::string_view name, float value, std::string_view like);
+    /// `planes`, an image whose channels lie innermost as ONNX has it, and the way back.
+    void add_planes(std::string_view planes, std::string_view image);
+    void add_image(std::string_view image, std::string_view planes);
 };
 
 /// One row of the table of operators that are expanded. `expand` throws CompileError on what it cannot honour.
