@@ -297,7 +297,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     fold_constants(units, parallel, options);
     for_each_sound(units, [&](Unit& unit) {
         pack_ports(*unit.model.graph);
-        for_each_graph(*unit.model.graph, [&](Graph& graph) { copy_outputs(graph, options.whole); });
+        copy_outputs(*unit.model.graph, options.whole);
         allow_empty(*unit.model.graph);
         place_results(*unit.model.graph, targets.front(), options);
     });
@@ -346,7 +346,7 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
     for (Value* value : fold.results)
         value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
     pack_ports(graph);
-    for_each_graph(graph, [](Graph& each) { copy_outputs(each); });
+    copy_outputs(graph);
     allow_empty(graph);
     place_results(graph, targets.front(), options);
     const Program program = plan_unit({path, "inspected", {}, ""}, graph, targets, options).program;

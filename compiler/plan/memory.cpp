@@ -160,7 +160,7 @@ private:
         const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
         if (!result || !program_.is_known_early(result->checked_type())) return;
         Storage& storage = storage_of(slice);
-        if (storage.place != Place::arena || next_.contains(storage.root)) return;
+        if (storage.place != Place::arena || next_.contains(storage.root) || wholes_.contains(storage.root)) return;
         storage.place = Place::slice;
         storage.whole = result;
     }
