@@ -63,8 +63,9 @@ private:
         tile_rows_ = tile.rows;
         rows_ = source_.param("rows", tile.rows);
         const std::string vector = columns_vector(product_);
-        const std::string width =
-            fmt::format("{} * {}", vector, tile_vectors(source_, target_, product_, tile.vectors));
+        const std::string vectors = has_versions_ ? vectors_of_versions(source_, target_, product_, tile.vectors)
+                                                  : source_.param("vectors", tile.vectors),
+                          width = fmt::format("{} * {}", vector, vectors);
         Directives directives = {guarded_split(x, x_tile_, width)};
         const Loops batch = batch_loops(product_);
         if (has_versions_) {

@@ -24,8 +24,9 @@ constexpr int64_t enough_tasks = 16;
 
 /// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
 /// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
-/// that both are parallel only where an open batch may be one.
-Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count) {
+/// that both are parallel only where an open batch may be one. Several turns are a task where one of `flops` is small.
+Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count,
+                 const Dim& flops) {
     if (!is_worth_tasks(matmul)) return {};
     const Loops batch = turning_loops(batch_loops(matmul));
     const auto images = product(batch.extents).constant();
@@ -36,8 +37,22 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
         const std::string task = fuse_all(source, batch.vars, "image", directives);
         directives.push_back(fmt::format("parallel({})", task));
     }
-    if (by_tiles) directives.push_back(fmt::format("parallel({})", tiles));
+    if (!by_tiles) return directives;
+    const int64_t turns =
+        flops_of_a_task / std::clamp<int64_t>(flops.constant().value_or(flops_of_a_task), 1, flops_of_a_task);
+    std::string task = tiles;
+    if (turns > 1) {
+        task = source.var("task");
+        directives.push_back(guarded_split(tiles, task, source.param("tiles_of_task", static_cast<int>(turns))));
+    }
+    directives.push_back(fmt::format("parallel({})", task));
     return directives;
+}
+
+/// Splits a loop whose turns `divisor` divides, without a guard where `turns` says no other number.
+std::string whole_split(const std::string& loop, const std::string& outer, const std::string& turns, int divisor) {
+    return fmt::format("split({0}, {1}, {0}, {2}, {3} % {2} == 0 ? TailStrategy::RoundUp : TailStrategy::GuardWithIf)",
+                       loop, outer, turns, divisor);
 }
 
 void schedule_wide(KernelSource& source, const Loops& wide) {
@@ -105,12 +120,12 @@ std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const 
     return matmul.is_single.empty() ? versions : fmt::format("with_single({}, {})", extent, versions);
 }
 
-std::string tile_vectors(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most) {
+std::string vectors_of_versions(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most) {
     // Few rows keep sums in registers for more columns.
     constexpr int few = 3;
     const std::string vectors = source.param("vectors", most);
-    const bool has_versions = !matmul.rows.constant() && matmul.columns.constant();
-    const int wider = has_versions ? choose_matmul_tile(target, matmul.element, few, matmul.columns).vectors : most;
+    const int wider =
+        matmul.columns.constant() ? choose_matmul_tile(target, matmul.element, few, matmul.columns).vectors : most;
     if (wider <= most) return vectors;
     return fmt::format("({} <= {} ? {} : {})", KernelSource::tile_size, few, source.param("vectors_of_few_rows", wider),
                        vectors);
@@ -177,7 +192,7 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
     const std::string order = reorder(joined({x, y, x_tile}, batch_loops(matmul).vars));
     source.schedule(matmul.output.func,
                     joined({guarded_split(x, x_tile, source.param("stretch", stretch)), order, vectors},
-                           tasks(source, matmul, x_tile, ceil_div(matmul.columns, stretch))));
+                           tasks(source, matmul, x_tile, ceil_div(matmul.columns, stretch), flops_of_a_task)));
 
     source.schedule(matmul.sum, {compute_at(matmul.output.func, x_tile), vectors});
     Directives sums = {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", matmul.step, outer, inner,
@@ -199,22 +214,26 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
               row_tiles = ceil_div(matmul.rows, tile.rows);
     const bool by_rows = prove_less_equal(enough_tasks, column_tiles * product(batch.extents)) == Proof::no &&
                          prove_less_equal(row_tiles, column_tiles) != Proof::yes;
+    const Dim tile_elements = by_rows ? matmul.columns * tile.rows : matmul.rows * (tile.vectors * lanes);
     const std::string &inner_tile = by_rows ? x_tile : y_tile, &outer_tile = by_rows ? y_tile : x_tile;
 
     schedule_wide(source, matmul.wide);
     const std::string vector = source.lanes(matmul.element, lanes);
     source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
-    const bool has_versions = !matmul.rows.constant();
-    const std::string width =
-        fmt::format("{} * {}", vector, tile_vectors(source, source.target(), matmul, tile.vectors));
+    const bool has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
+    const std::string vectors = has_versions ? vectors_of_versions(source, source.target(), matmul, tile.vectors)
+                                             : source.param("vectors", tile.vectors),
+                      width = fmt::format("{} * {}", vector, vectors);
     const Directives registers = in_registers(matmul.column, matmul.row, vector);
     const std::string rows = source.param("rows", tile.rows);
-    const std::string split_rows =
-        has_versions ? shifted_split(y, y_tile, KernelSource::tile_size) : guarded_split(y, y_tile, rows);
+    const std::string split_rows = has_versions             ? shifted_split(y, y_tile, KernelSource::tile_size)
+                                   : matmul.rows.constant() ? guarded_split(y, y_tile, rows)
+                                                            : whole_split(y, y_tile, rows, tile.rows);
     const Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
                                             reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
                                            registers),
-                                    tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles));
+                                    tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles,
+                                          product({tile_elements, matmul.depth, 2})));
     if (has_versions) {
         source.schedule(
             "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");

@@ -44,8 +44,8 @@ void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const 
 /// Versions of a tile of `rows` rows or less, with one for a single row.
 std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows);
 
-/// The vectors of a tile, `most` in the parameter of that name and more where it has few rows.
-std::string tile_vectors(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most);
+/// The vectors of a tile of `row_versions`, `most` in the parameter of that name and more where it has few rows.
+std::string vectors_of_versions(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most);
 
 /// Schedules packed B; `place` says where it is made.
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,

@@ -15,6 +15,10 @@ double tiles(const Dim& extent, int64_t size) {
     return static_cast<double>(number < large ? (number + size - 1) / size : number / static_cast<double>(size));
 }
 
+/// Of rows that only a run knows: what the last tile computes in vain, and the choice among versions, where tiles do
+/// not divide the rows.
+constexpr double cut_tile_factor = 1.1;
+
 /// The best tile of `least_rows` to `most_rows`.
 MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns, int least_rows,
                        int most_rows) {
@@ -24,7 +28,8 @@ MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, c
     const auto cycles = [&](const MatmulTile& tile) {
         constexpr double multiply_adds = 2;
         const double from_level2 = tile.vectors * target.vector_bytes / level2_rate;
-        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) *
+        const bool is_whole = rows.constant() || floor_mod(rows, tile.rows).is(0);
+        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * (is_whole ? 1 : cut_tile_factor) *
                step_cycles(target, tile.rows * tile.vectors, tile.rows + tile.vectors, multiply_adds, from_level2);
     };
     MatmulTile best{least_rows, 1};

@@ -15,7 +15,8 @@ struct MatmulTile {
 };
 
 /// The tile that computes rows x columns in the fewest cycles, whole tiles counted at the edges. Accumulators, a row of
-/// B's vectors and elements of A fit in the registers, and a tile's columns are whole blocks or a whole part of one.
+/// B's vectors and elements of A fit in the registers, and a tile's columns are whole blocks or a whole part of one. Of
+/// rows that only a run knows a tile that divides them, as one of 7 does `batch * 7`, needs no others beside it.
 MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns);
 
 /// The vectors of such a tile that has so many rows.
