@@ -41,9 +41,12 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
     const int64_t turns =
         flops_of_a_task / std::clamp<int64_t>(flops.constant().value_or(flops_of_a_task), 1, flops_of_a_task);
     std::string task = tiles;
-    if (turns > 1) {
+    constexpr int64_t worth_a_loop = 4;
+    if (turns > worth_a_loop) {
         task = source.var("task");
         directives.push_back(guarded_split(tiles, task, source.param("tiles_of_task", static_cast<int>(turns))));
+        // A guard's tail would be a second copy of the tile.
+        directives.push_back(fmt::format("never_partition({}, {})", tiles, task));
     }
     directives.push_back(fmt::format("parallel({})", task));
     return directives;

@@ -47,6 +47,10 @@ bool MatrixProduct::reads_as_it_lies(size_t i, const Target&) const {
     return i < 2 && in(i).rank() > 0 && in(i).layout.front() == static_cast<int>(in(i).rank()) - 1;
 }
 
+bool MatrixProduct::writes(const Layout& layout, const Target& target) const {
+    return !target.is_gpu() && has_tiles_of_rows() && layout.front() == static_cast<int>(rank()) - 1;
+}
+
 MatrixProduct::Form MatrixProduct::form(const Target& target) const {
     return target.is_gpu() ? Form::plain : form_on_cpu();
 }

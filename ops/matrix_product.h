@@ -21,6 +21,7 @@ public:
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
     /// Rows of A and of B lie anywhere, each in one piece.
     bool reads_as_it_lies(size_t i, const Target& target) const override;
+    bool writes(const Layout& layout, const Target& target) const override;
     Dim flops() const override { return out(0).elements() * depth() * 2; }
 
     /// Whether tiles of rows are fuller where all axes of the result but its columns are one: the rows of a batch,

@@ -150,9 +150,9 @@ public:
     /// Whether input `i` is read as it lies, at no cost, whatever layout the node wants for its tensors.
     virtual bool reads_as_it_lies(size_t, const Target&) const { return false; }
 
-    /// Whether output 0 is written in any layout at about the same cost, so that the one of its reader needs no further
-    /// step. Asked after its inputs' layouts are set.
-    virtual bool writes_any_layout() const { return false; }
+    /// Whether output 0 is written in this layout at about the same cost as in another, so that its reader needs no
+    /// further step. Asked after its inputs' layouts are set.
+    virtual bool writes(const Layout&, const Target&) const { return false; }
 
     /// Of a node that only moves elements: output 0's axes in the order in which input 0 has them in memory, innermost
     /// first. In this layout the output is a view, or a copy that reads and writes memory in nearly the same order.

@@ -54,7 +54,7 @@ public:
                                            shape()[2] * size_, shape()[3] * size_})};
     }
 
-    bool writes_any_layout() const override { return has_few_channels(out(0)); }
+    bool writes(const Layout&, const Target&) const override { return has_few_channels(out(0)); }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(4);
@@ -96,7 +96,7 @@ public:
         return {TensorType(in(0).element, std::move(shape))};
     }
 
-    bool writes_any_layout() const override { return has_few_channels(out(0)); }
+    bool writes(const Layout&, const Target&) const override { return has_few_channels(out(0)); }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());

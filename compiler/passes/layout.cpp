@@ -27,6 +27,7 @@ public:
 private:
     void visit(Node& node) {
         if (node.inputs.empty()) return;
+        transpose_where_made(node);
         // A Loop may omit its first input.
         if (node.inputs[0] && (becomes_view(node) || copies(node))) return;
         const auto generator = make_generator(node);
@@ -122,7 +123,7 @@ private:
 
     Value* in_layout(Value* value, const Layout& layout, const Node* before) {
         if (value->type->layout == layout) return value;
-        if (is_read_once(value) && value->producer && make_generator(*value->producer)->writes_any_layout()) {
+        if (is_written_in(value, layout)) {
             value->type->layout = layout;
             return value;
         }
@@ -139,6 +140,19 @@ private:
             place->second->type->layout = layout;
         }
         return place->second;
+    }
+
+    /// Lets a product of attention write each row's heads side by side, as the Transpose behind it wants them.
+    void transpose_where_made(const Node& node) const {
+        if (node.op_type != "Transpose" || !node.domain.empty()) return;
+        Value* input = node.inputs[0];
+        const std::vector<int64_t> order = node.integers("perm", {});
+        const Layout layout(order.rbegin(), order.rend());
+        if (layout.size() == rank(input) && is_written_in(input, layout)) input->type->layout = layout;
+    }
+
+    bool is_written_in(const Value* value, const Layout& layout) const {
+        return is_read_once(value) && value->producer && make_generator(*value->producer)->writes(layout, target_);
     }
 
     bool is_read_once(const Value* value) const {
