@@ -190,6 +190,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             if (!target.is_gpu()) fuse_attention(each);
             assign_layouts(each, target);
             reduce_planes(each);
+            if (!options.whole) sink_views(each);
             if (!options.whole) merge_axes(each, kernels_of(each), target);
         }
         prune(each);

@@ -70,8 +70,14 @@ void scale_products(Graph& graph);
 void fuse_attention(Graph& graph);
 
 /// Chooses the layout in which each value lies in memory: channels innermost around convolutions and pools, ONNX's
-/// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between.
+/// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between. A product of
+/// attention writes each row's heads side by side where a Transpose of it wants that.
 void assign_layouts(Graph& graph, const Target& target);
+
+/// Lets what is computed element by element of a product's result that is only seen in another shape, as of a Dense
+/// layer's that exporters write as Reshape, MatMul, Reshape, Add, be computed in the product's shape, so that its
+/// kernel does it. Readers see the result in the other shape.
+void sink_views(Graph& graph);
 
 /// Makes reductions of pools over whole images whose channels lie one behind the other.
 void reduce_planes(Graph& graph);

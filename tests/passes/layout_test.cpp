@@ -56,6 +56,15 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "c_row_major = Relayout(c)\n"
          "output c_row_major\n"
          "moved: c"},
+        {"a product writes heads side by side where a Transpose wants them so", R"(
+            a = input float32[2,4,9,16]
+            b = input float32[2,4,16,8]
+            p = MatMul(a, b)
+            t = Transpose(p) perm=0,2,1,3
+            shape = constant int64[3] 2 9 32
+            y = Reshape(t, shape)
+            output y)",
+         "p = MatMul(a, b)\nt = Transpose(p)\ny = Reshape(t, shape)\noutput y\nmoved: p"},
         {"pixels of few channels are made in the order of their only reader", R"(
             x = input float32[1,3,8,8]
             w = constant float32[8,3,3,3]
