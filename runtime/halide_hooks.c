@@ -111,5 +111,6 @@ void halide_print(void* user_context, const char* message) {
 int halide_do_par_for(void* user_context, halide_task_t task, int min, int size, uint8_t* closure) {
     if (size == 1) return task(user_context, min, closure);
     const onnx2halide_session* session = user_context;
-    return onnx2halide_share_out(session ? session->team : NULL, user_context, task, min, size, closure);
+    onnx2halide_team* team = session && !session->is_small_step ? session->team : NULL;
+    return onnx2halide_share_out(team, user_context, task, min, size, closure);
 }

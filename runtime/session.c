@@ -314,5 +314,6 @@ int onnx2halide_run_bound(onnx2halide_session* session) {
     if (code != 0) return code;
     if (session->scratch_wanted > 0) grow_scratch(session);
     model->bind(session);
+    session->is_small_step = 0; /* a run that failed may have left it */
     return model->steps(session);
 }

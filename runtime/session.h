@@ -76,6 +76,7 @@ struct onnx2halide_session {
     int target; /* of the model's, that this machine has */
     int threads;
     onnx2halide_team* team;                          /* NULL: one thread */
+    int is_small_step;                               /* threads do not share the step that runs */
     int (*trace)(void* context, const char* kernel); /* see onnx2halide_options */
     void* trace_context;
     int64_t* symbols;     /* numbers of the model's symbols in this run */
@@ -179,6 +180,14 @@ static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_
             const int status = call;                                                                                   \
             if (status != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);        \
         } while (session->trace && session->trace(session->trace_context, name));                                      \
+    } while (0)
+
+/* A step whose work, operations and bytes that it touches, only a run knows: threads share it where that pays. */
+#define WORK(amount, ...)                                                                                              \
+    do {                                                                                                               \
+        session->is_small_step = (amount) < ONNX2HALIDE_SHARED_WORK;                                                   \
+        __VA_ARGS__;                                                                                                   \
+        session->is_small_step = 0;                                                                                    \
     } while (0)
 
 /* By 0 it is 0: what asks may come before the step that refuses the number. Extents divide by the thousand, and the C

@@ -11,6 +11,10 @@
 
 typedef struct onnx2halide_team onnx2halide_team;
 
+/* Operations and bytes that one thread works on for about a microsecond: with fewer, handing tasks over costs more than
+ * it saves. */
+enum { ONNX2HALIDE_SHARED_WORK = 1 << 16 };
+
 /* A team of so many threads, the caller's among them, or of fewer where the system gives no more. NULL: no memory. */
 onnx2halide_team* onnx2halide_start_team(int threads);
 /* Waits until its threads have ended. NULL is no team. */

@@ -7,7 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "compiler/plan/live.h"
+#include "compiler/plan/work.h"
 #include "ops/names.h"
+#include "runtime/threads.h"
 
 namespace onnx2halide {
 
@@ -224,7 +226,8 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
                         call_text(step, step.calls[0]), call_text(step, step.calls[1]));
 }
 
-/// `STEP(conv, T(image), T(weights), (int32_t)D(height), T(result));`
+/// `STEP(conv, T(image), T(weights), (int32_t)D(height), T(result));`, in `WORK(D(height) * 288, …);` where that is
+/// open
 std::string HostSteps::call_text(const Step& step, const KernelCall& call) const {
     std::vector<std::string> arguments = {program_.kernels[call.kernel].name};
     for (const Value* input : call.inputs) arguments.push_back(fmt::format("T({})", name(input)));
@@ -232,7 +235,20 @@ std::string HostSteps::call_text(const Step& step, const KernelCall& call) const
         arguments.push_back(argument.constant() ? session_text(argument)
                                                 : fmt::format("(int32_t){}", session_text(argument)));
     for (const Value* output : step.outputs) arguments.push_back(fmt::format("T({})", name(output)));
-    return fmt::format("{}({});", program_.targets.size() == 1 ? "STEP" : "STEP_OF_TARGET", fmt::join(arguments, ", "));
+    const std::string text =
+        fmt::format("{}({})", program_.targets.size() == 1 ? "STEP" : "STEP_OF_TARGET", fmt::join(arguments, ", "));
+    const auto work = open_work(step);
+    return work ? fmt::format("WORK({}, {});", session_text(*work), text) : text + ";";
+}
+
+/// The operations and bytes of a step that may be too few for threads to share it, which only a run knows. Of others
+/// the kernel knows itself whether it is worth tasks.
+std::optional<Dim> HostSteps::open_work(const Step& step) const {
+    if (program_.is_gpu()) return std::nullopt;
+    const Work work = work_of(step);
+    const Dim amount = work.flops + work.bytes_read + work.bytes_written;
+    if (amount.constant() || prove_less_equal(ONNX2HALIDE_SHARED_WORK, amount) == Proof::yes) return std::nullopt;
+    return amount;
 }
 
 void HostSteps::write_host_call(const Step& step, std::string& text) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -52,6 +53,7 @@ private:
     std::string guard_text(const std::vector<const Value*>& outputs) const;
     void write_kernel(const Step& step, std::string& text);
     std::string call_text(const Step& step, const KernelCall& call) const;
+    std::optional<Dim> open_work(const Step& step) const;
     void write_host_call(const Step& step, std::string& text);
     void write_branch(const Step& step, std::string& text);
     void write_repetition(const Step& step, std::string& text);
