@@ -22,6 +22,12 @@ constexpr int stretch = 1024;
 /// Tasks that keep the threads of most machines busy.
 constexpr int64_t enough_tasks = 16;
 
+/// Whether the products of one row with the columns of a tile are worth a task: each weight is read for them alone.
+bool is_task(const Dim& flops) {
+    constexpr int64_t least_flops = 1 << 13;
+    return flops.constant().value_or(least_flops) >= least_flops;
+}
+
 /// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
 /// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
 /// that both are parallel only where an open batch may be one. Several turns are a task where one of `flops` is small.
@@ -232,11 +238,15 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const std::string split_rows = has_versions             ? shifted_split(y, y_tile, KernelSource::tile_size)
                                    : matmul.rows.constant() ? guarded_split(y, y_tile, rows)
                                                             : whole_split(y, y_tile, rows, tile.rows);
-    const Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
-                                            reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
-                                           registers),
-                                    tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles,
-                                          product({tile_elements, matmul.depth, 2})));
+    // One row of an open number has no tiles of rows to share: those of columns are tasks then.
+    const bool shares_columns = by_rows && !matmul.rows.constant() && column_tiles.constant().value_or(2) > 1 &&
+                                is_task(matmul.depth * (2 * tile.vectors * lanes));
+    Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
+                                      reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
+                                     registers),
+                              tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles,
+                                    product({tile_elements, matmul.depth, 2})));
+    if (shares_columns) loops.push_back(fmt::format("parallel({})", inner_tile));
     if (has_versions) {
         source.schedule(
             "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
