@@ -235,6 +235,8 @@ constexpr std::string_view reserved_words[] = {
     "best_versions",
     "TileVersion",
     "row_versions",
+    "reduce_rows",
+    "reduce_vectors",
     "rows_of_task",
     "TailStrategy",
     "MemoryType",

@@ -86,11 +86,37 @@ void ReduceNode::schedule(KernelSource& source) const {
     if (source.target().is_gpu() || is_pointwise() || source.output_count() != 1) {
         return NodeGenerator::schedule(source);
     }
-    const Loops loops = source.output_loops(), turning = turning_loops(loops);
+    const Loops loops = source.output_loops();
+    Loops turning = turning_loops(loops);
+    if (takes_rows_at_once(source.target(), loops)) {
+        const std::string rows = source.var("rows");
+        source.schedule("// Vectors run along rows, so many at once that their numbers fill a vector, too.");
+        source.schedule(loops.func,
+                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", turning.vars[0], rows,
+                                     source.param("lanes", vector_width(source.target()))),
+                         fmt::format("vectorize({})", turning.vars[0])});
+        turning.vars[0] = rows;
+    }
     schedule_folds(source, loops);
     if (!turning.vars.empty() && is_parallel_work(in(0).elements())) {
         source.schedule(fmt::format("{}.parallel({});", loops.func, turning.vars.back()));
     }
+}
+
+int ReduceNode::vector_width(const Target& target) const {
+    int width = target.lanes(is_narrow_float(type()) ? ElementType::float32 : type());
+    while (width > run_length()) width /= 2;
+    return width;
+}
+
+bool ReduceNode::takes_rows_at_once(const Target& target, const Loops& loops) const {
+    // Of longer rows the lanes of the last vector count little.
+    constexpr int64_t most_vectors = 32;
+    const Loops turning = turning_loops(loops);
+    const auto run = contiguous_run().constant();
+    const int width = vector_width(target);
+    return is_contiguous() && width >= 4 && run && *run <= most_vectors * width && !turning.vars.empty() &&
+           turning.extents[0].constant().value_or(0) >= width;
 }
 
 /// How many of the input's innermost axes are reduced.
@@ -129,7 +155,8 @@ bool ReduceNode::is_contiguous() const { return run_length() >= 8; }
 void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role) const {
     // Four vectors hide the latency of an addition.
     const int vector = source.target().lanes(is_narrow_float(type()) ? ElementType::float32 : type());
-    int width = 4 * vector;
+    const bool at_once = takes_rows_at_once(source.target(), loops);
+    int width = at_once ? vector_width(source.target()) : 4 * vector;
     while (width > run_length()) width /= 2;
     size_t axes = contiguous_axes();
     // A run that comes out in whole vectors needs no guard; of an open one the innermost axis alone may.
@@ -157,6 +184,12 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     }
     const std::string block = source.rvar("block"), part = source.rvar("part"), lane = source.var("lane");
     const std::string lanes = source.param("lanes", width);
+    if (at_once) {
+        source.schedule(fmt::format("{}.split({}, {}, {}, int({}));", stage, inner, block, part, lanes));
+        source.schedule(fmt::format("reduce_rows({}, {}, {}, {}, {}, {});", func, part, lanes, loop, loops.func,
+                                    source.var("rows")));
+        return;
+    }
     source.schedule(fmt::format("Func {} = {}.split({}, {}, {}, int({})).rfactor({}, {});", parts, stage, inner, block,
                                 part, lanes, part, lane));
     source.schedule(parts, {fmt::format("compute_at({}, {})", loops.func, loop), fmt::format("vectorize({})", lane),

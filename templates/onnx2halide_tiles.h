@@ -100,3 +100,26 @@ inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
     }
     func.update().unroll(element);
 }
+
+/// The same for `width` rows at once, the turns of `row` within a turn of `loop` of `at`: vectors of the halves of two rows' vectors, of the
+/// quarters of four and so on are added up, until one vector holds a number of each row. No lane is idle.
+inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Var loop) {
+    RVar half;
+    for (int parts = width; parts > 1; parts /= 2) {
+        Var lane;
+        Func vectors = func.update().rfactor(element, lane);
+        std::vector<Var> order = vectors.args();
+        std::rotate(order.begin(), order.end() - 1, order.end());
+        vectors.compute_at(at, loop).reorder_storage(order);
+        if (parts < width) vectors.update().unroll(half);
+        for (Stage stage : {Stage(vectors), vectors.update()})
+            stage.reorder(lane, row).vectorize(lane).vectorize(row, width / parts).unroll(row);
+        half = RVar();
+        RVar part;
+        func.update().split(element, half, part, parts / 2);
+        element = part;
+    }
+    func.compute_at(at, loop);
+    for (Stage stage : {Stage(func), func.update()}) stage.vectorize(row);
+    func.update().unroll(half);
+}
