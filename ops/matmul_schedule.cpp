@@ -28,6 +28,39 @@ bool is_task(const Dim& flops) {
     return flops.constant().value_or(least_flops) >= least_flops;
 }
 
+/// Makes tasks of a loop each of whose turns takes so many operations: of several turns where these are few.
+Directives share_out(KernelSource& source, const std::string& loop, const Dim& flops) {
+    const int64_t least = flops.constant().value_or(flops_of_a_task),
+                  turns = flops_of_a_task / std::clamp<int64_t>(least, 1, flops_of_a_task);
+    constexpr int64_t worth_a_loop = 4;
+    if (turns <= worth_a_loop) return {fmt::format("parallel({})", loop)};
+    const std::string task = source.var("task");
+    // A guard's tail would be a second copy of a turn.
+    return {guarded_split(loop, task, source.param("turns_of_task", static_cast<int>(turns))),
+            fmt::format("never_partition({}, {})", loop, task), fmt::format("parallel({})", task)};
+}
+
+/// How many sums along the reduction are worked on together: a vector of them where they are many and short, so that
+/// the lanes of the last vectors count.
+int dots_at_once(const KernelSource& source, const MatmulLoops& matmul, const Loops& loops, int64_t terms) {
+    constexpr int64_t most_vectors = 32;
+    const int lanes = source.target().lanes(matmul.element);
+    const bool are_many = !loops.vars.empty() && loops.extents[0].constant().value_or(0) >= lanes;
+    return are_many && lanes >= 4 && terms >= lanes && terms <= most_vectors * lanes ? lanes : 1;
+}
+
+void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, const Loops& tiles, int64_t terms) {
+    constexpr int64_t few_turns = 8;
+    const int lanes = source.target().lanes(matmul.element);
+    const std::string turn = source.rvar("turn"), element = source.rvar("element");
+    Directives vectors = {fmt::format("split({}, {}, {}, int(lanes))", matmul.step, turn, element)};
+    if (terms % lanes == 0 && terms / lanes <= few_turns) vectors.push_back(unroll(turn));
+    source.schedule(matmul.sum + ".update()", vectors);
+    const std::string dot = turning_loops(matmul.output).vars[0];
+    source.schedule(
+        fmt::format("reduce_rows({}, {}, lanes, {}, {}, {});", matmul.sum, element, dot, tiles.func, tiles.vars[0]));
+}
+
 /// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
 /// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
 /// that both are parallel only where an open batch may be one. Several turns are a task where one of `flops` is small.
@@ -44,18 +77,7 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
         directives.push_back(fmt::format("parallel({})", task));
     }
     if (!by_tiles) return directives;
-    const int64_t turns =
-        flops_of_a_task / std::clamp<int64_t>(flops.constant().value_or(flops_of_a_task), 1, flops_of_a_task);
-    std::string task = tiles;
-    constexpr int64_t worth_a_loop = 4;
-    if (turns > worth_a_loop) {
-        task = source.var("task");
-        directives.push_back(guarded_split(tiles, task, source.param("tiles_of_task", static_cast<int>(turns))));
-        // A guard's tail would be a second copy of the tile.
-        directives.push_back(fmt::format("never_partition({}, {})", tiles, task));
-    }
-    directives.push_back(fmt::format("parallel({})", task));
-    return directives;
+    return joined(directives, share_out(source, tiles, flops));
 }
 
 /// Splits a loop whose turns `divisor` divides, without a guard where `turns` says no other number.
@@ -166,24 +188,28 @@ Loops batch_loops(const MatmulLoops& matmul) {
 }
 
 void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
-    const Loops loops = turning_loops(matmul.output);
-    std::string place = "compute_root()";
-    if (!loops.vars.empty()) {
-        place = compute_at(loops.func, loops.vars[0]);
-        if (is_worth_tasks(matmul)) {
-            const int64_t flops = std::max<int64_t>(1, matmul.depth.constant().value_or(parallel_flops) * 2);
-            const std::string dots =
-                                  source.param("dots", static_cast<int>(std::max<int64_t>(1, flops_of_a_task / flops))),
-                              task = source.var("task");
-            source.schedule(loops.func,
-                            {guarded_split(loops.vars.back(), task, dots), fmt::format("parallel({})", task)});
-        }
+    Loops loops = turning_loops(matmul.output);
+    const std::string dot = loops.vars.empty() ? "" : loops.vars[0];
+    const int64_t terms = std::max<int64_t>(1, matmul.depth.constant().value_or(Dim::unbounded));
+    const int lanes = dots_at_once(source, matmul, loops, terms);
+    if (lanes > 1) {
+        source.schedule("// So many sums at once that they fill a vector, too.");
+        loops.vars[0] = source.var(dot + "_tile");
+        loops.extents[0] = ceil_div(loops.extents[0], lanes);
+        source.schedule(loops.func, {shifted_split(dot, loops.vars[0], source.param("lanes", lanes)),
+                                     fmt::format("vectorize({})", dot)});
     }
+    if (!loops.vars.empty() && is_worth_tasks(matmul)) {
+        const Dim inside = product({loops.extents.begin(), loops.extents.end() - 1}) * (2 * lanes) * matmul.depth;
+        source.schedule(loops.func, share_out(source, loops.vars.back(), inside));
+    }
+    if (lanes > 1) return schedule_dots_at_once(source, matmul, loops, terms);
+    const std::string place = loops.vars.empty() ? "compute_root()" : compute_at(loops.func, dot);
     source.schedule(fmt::format("{}.{};", matmul.sum, place));
 
     // Four vectors add up side by side, fewer where there are fewer terms.
-    const auto terms = static_cast<uint64_t>(std::max<int64_t>(1, matmul.depth.constant().value_or(Dim::unbounded)));
-    const auto width = std::min<uint64_t>(4 * source.target().lanes(matmul.element), std::bit_floor(terms));
+    const auto width =
+        std::min<uint64_t>(4 * source.target().lanes(matmul.element), std::bit_floor(static_cast<uint64_t>(terms)));
     if (width > 1) {
         source.schedule(fmt::format("{}.update().atomic().vectorize({}, {}, TailStrategy::GuardWithIf);", matmul.sum,
                                     matmul.step, source.lanes(matmul.element, static_cast<int>(width))));
