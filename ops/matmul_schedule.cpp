@@ -54,11 +54,14 @@ void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, cons
     const int lanes = source.target().lanes(matmul.element);
     const std::string turn = source.rvar("turn"), element = source.rvar("element");
     Directives vectors = {fmt::format("split({}, {}, {}, int(lanes))", matmul.step, turn, element)};
+    // A vector of B serves all rows.
+    const Loops output = turning_loops(matmul.output);
+    const bool has_rows = output.vars.size() > 1 && output.vars[1] == matmul.row;
+    if (has_rows) vectors.push_back(reorder({element, matmul.row, turn, output.vars[0]}));
     if (terms % lanes == 0 && terms / lanes <= few_turns) vectors.push_back(unroll(turn));
     source.schedule(matmul.sum + ".update()", vectors);
-    const std::string dot = turning_loops(matmul.output).vars[0];
-    source.schedule(
-        fmt::format("reduce_rows({}, {}, lanes, {}, {}, {});", matmul.sum, element, dot, tiles.func, tiles.vars[0]));
+    source.schedule(fmt::format("reduce_rows({}, {}, lanes, {}, {}, {}{});", matmul.sum, element, output.vars[0],
+                                tiles.func, tiles.vars[0], has_rows ? fmt::format(", {{{}}}", matmul.row) : ""));
 }
 
 /// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
@@ -198,6 +201,11 @@ void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
         loops.extents[0] = ceil_div(loops.extents[0], lanes);
         source.schedule(loops.func, {shifted_split(dot, loops.vars[0], source.param("lanes", lanes)),
                                      fmt::format("vectorize({})", dot)});
+        if (loops.vars.size() > 1 && loops.vars[1] == matmul.row) {
+            loops.vars.erase(loops.vars.begin() + 1);
+            loops.extents.erase(loops.extents.begin() + 1);
+            source.schedule(loops.func, {reorder(joined({dot, matmul.row}, loops.vars))});
+        }
     }
     if (!loops.vars.empty() && is_worth_tasks(matmul)) {
         const Dim inside = product({loops.extents.begin(), loops.extents.end() - 1}) * (2 * lanes) * matmul.depth;

@@ -102,9 +102,13 @@ inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
 }
 
 /// The same for `width` rows at once, the turns of `row` within a turn of `loop` of `at`: vectors of the halves of two rows' vectors, of the
-/// quarters of four and so on are added up, until one vector holds a number of each row. No lane is idle.
-inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Var loop) {
+/// quarters of four and so on are added up, until one vector holds a number of each row. No lane is idle. Numbers along `beside` are made
+/// side by side from what a row has for all of them.
+inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Var loop, const std::vector<Var>& beside = {}) {
     RVar half;
+    const auto unroll_beside = [&](Stage stage) {
+        for (const Var& var : beside) stage.unroll(var);
+    };
     for (int parts = width; parts > 1; parts /= 2) {
         Var lane;
         Func vectors = func.update().rfactor(element, lane);
@@ -112,14 +116,19 @@ inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Va
         std::rotate(order.begin(), order.end() - 1, order.end());
         vectors.compute_at(at, loop).reorder_storage(order);
         if (parts < width) vectors.update().unroll(half);
-        for (Stage stage : {Stage(vectors), vectors.update()})
-            stage.reorder(lane, row).vectorize(lane).vectorize(row, width / parts).unroll(row);
+        std::vector<VarOrRVar> loops = {lane};
+        loops.insert(loops.end(), beside.begin(), beside.end());
+        loops.push_back(row);
+        for (Stage stage : {Stage(vectors), vectors.update()}) {
+            stage.reorder(loops).vectorize(lane).vectorize(row, width / parts).unroll(row);
+            unroll_beside(stage);
+        }
         half = RVar();
         RVar part;
         func.update().split(element, half, part, parts / 2);
         element = part;
     }
     func.compute_at(at, loop);
-    for (Stage stage : {Stage(func), func.update()}) stage.vectorize(row);
+    for (Stage stage : {Stage(func), func.update()}) unroll_beside(stage.vectorize(row));
     func.update().unroll(half);
 }
