@@ -11,8 +11,8 @@ std::string_view GlobalPool::reduction() const {
 }
 
 bool GlobalPool::has_planes() const {
-    // Elements of fewer are as fast moved to those of other channels, with which they fill vectors.
-    constexpr int64_t few = 256;
+    // Fewer fill no vector, but those of other channels do with them.
+    constexpr int64_t few = 16;
     const auto elements = product(reduction_extents()).constant();
     return in(0).is_row_major() && !reduction().empty() && elements.value_or(few) >= few;
 }
