@@ -55,6 +55,8 @@ CASES = [
     (20, DET, [(x(2, 4, 4),), (x(3, 1, 1),), (x(1, 70, 70),), (x(2, 3, 3) * [[[1], [0], [1]]],)], (x(2, 4, 3),), "'y' (Det): dim 2 of 'x' is 3, expected 4"),
     (20, DET.replace("n,m", "n,3"), [(x(2, 3, 3),)], (x(2, 4, 3),), "'y' (Det): dim 1 of 'x' is 4, expected 3"),
     (20, DFT, [(x(2, 8, 1),), (x(2, 8, 2),), (x(3, 7, 2),), (x(1, 12, 1),)], (x(2, 8, 3),), "'y' (DFT): dim 2 of 'x' is 3, expected one in [1, 2]"),
+    (20, DFT.replace("z", "1"), [(x(2, 8, 1),)], (x(1, 46341, 1),), "'y' (DFT): the transform's number of elements is 46341, expected one in [1, 46340]"),
+    (20, "g (float[a,n,z] x) => (float[a,f,m,2] y) { s = Constant <value_int = 2> () l = Constant <value_int = 4> () y = STFT (x, s, , l) }", [(x(2, 8, 1),)], (x(2, 8, 3),), "'y' (STFT): dim 2 of 'x' is 3, expected one in [1, 2]"),
     (20, "g (float[n,c] x, float[m,c] s) => (float[k,c] y) { y = Scan <num_scan_inputs = 2, body = b (float[c] a, float[c] d) => (float[c] e) { e = Add (a, d) }> (x, s) }", [(x(2, 3), x(2, 3)), (x(1, 4), x(1, 4))], (x(3, 3), x(2, 3)), "'y' (Scan): the number of slices of scan input 1 is 2, expected 3"),
     (20, "g (float[n,2,h,w] x, float[c] b) => (float[n,m,o,p] y) { k = Constant <value = float[3,2,1,1] {1, 2, 3, 4, 5, 6}> () y = Conv (x, k, b) }", [(x(2, 2, 5, 4), x(3))], (x(2, 2, 5, 4), x(4)), "input 'b' has shape [4], expected [3]"),
     (21, "g (float[n,c,h] x) => (float[n,c,h] y) { s = Constant <value = float[4] {1, 2, 3, 4}> () y = GroupNormalization <num_groups = 2> (x, s, s) }", [(x(2, 4, 5),)], (x(2, 6, 5),), "input 'x' has shape [2, 6, 5], expected [None, 4, None]"),
