@@ -102,20 +102,29 @@ std::optional<KnownElements> AxisMapNode::known_output(size_t i) const {
     });
 }
 
+std::vector<Dim> AxisMapNode::input_strides() const {
+    std::vector<Dim> strides(in(0).rank());
+    Dim stride = 1;
+    for (size_t k = 0; k < strides.size(); ++k) {
+        const int axis = in(0).layout[k];
+        strides[axis] = stride;
+        stride = k == 0 && input(0)->part ? Dim(input(0)->part->pitch) : stride * in(0).shape[axis];
+    }
+    return strides;
+}
+
 std::optional<NodeGenerator::Span> AxisMapNode::span_in_input(size_t i) const {
-    const TensorType &from = in(0), &to = out(i);
+    const TensorType& to = out(i);
     const AxisMap map = this->map(i);
+    const std::vector<Dim> in_input = input_strides();
     std::vector<Dim> strides(to.rank());  // of the output's axes in the input's memory
-    Dim offset = 0, stride = 1;
-    for (size_t k = 0; k < from.layout.size(); ++k) {
-        const AxisSource& source = map[from.layout[k]];
-        const Dim& extent = from.shape[from.layout[k]];
-        if (!extent.is(1)) {
-            if (source.step != 1 || source.period || source.may_repeat) return {};
-            offset += source.offset * stride;
-            if (source.axis) strides[*source.axis] = stride;
-        }
-        stride = k == 0 && input(0)->part ? Dim(input(0)->part->pitch) : stride * extent;
+    Dim offset = 0;
+    for (size_t axis = 0; axis < map.size(); ++axis) {
+        const AxisSource& source = map[axis];
+        if (in(0).shape[axis].is(1)) continue;
+        if (source.step != 1 || source.period || source.may_repeat) return {};
+        offset += source.offset * in_input[axis];
+        if (source.axis) strides[*source.axis] = in_input[axis];
     }
     const auto lie_apart = [&](const Dim& pitch) {
         Dim expected = 1;
@@ -182,12 +191,10 @@ void AxisMapNode::schedule(KernelSource& source) const {
 std::optional<int64_t> AxisMapNode::pitch_along_output(size_t i) const {
     const auto written = out(i).innermost_axis();
     const AxisMap map = this->map(i);
-    Dim pitch = 1;
-    for (const int axis : in(0).layout) {
-        if (written && map[axis].axis == written) return map[axis].is_plain() ? pitch.constant() : std::nullopt;
-        pitch *= in(0).shape[axis];
-    }
-    return std::nullopt;
+    const auto follows = [&](int axis) { return written && map[axis].axis == written; };
+    const auto axis = std::find_if(in(0).layout.begin(), in(0).layout.end(), follows);
+    if (axis == in(0).layout.end() || !map[*axis].is_plain()) return std::nullopt;
+    return input_strides()[*axis].constant();
 }
 
 std::optional<CopiedFunc> AxisMapNode::copied(KernelSource& source, size_t i) const {

@@ -74,6 +74,8 @@ protected:
 
 private:
     Coordinates coordinates(KernelSource& source, size_t i) const;
+    /// Elements from one place of the input to the next along each of its axes.
+    std::vector<Dim> input_strides() const;
     /// Elements of the input from one of output i to the next in memory, where all sizes are known.
     std::optional<int64_t> pitch_along_output(size_t i) const;
     /// What output i copies, where its innermost axis and the input's are copied as they are.
