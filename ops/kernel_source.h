@@ -103,7 +103,7 @@ public:
     /// output, Halide takes their alignment for that of memory of its own, unless it does not know the strides.
     void update(const Value* value) { updated_.insert(value); }
     /// A comment before the statements that follow.
-    void comment(const std::string& text) { algorithm_.push_back("// " + text); }
+    void comment(const std::string& text) { algorithm_.push_back("// " + comment_text(text)); }
     /// Any statement of the algorithm, with its semicolon.
     void line(const std::string& statement) { algorithm_.push_back(statement); }
     /// Any statement of the schedule, with its semicolon; a comment that gives the reason for its numbers is welcome.

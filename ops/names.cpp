@@ -303,11 +303,21 @@ std::string identifier(std::string_view text) {
 std::string string_literal(std::string_view text) {
     std::string result = "\"";
     for (const char character : text) {
-        if (character == '"' || character == '\\') result += '\\';
+        const bool begins_trigraph = character == '?' && result.back() == '?';
+        if (character == '"' || character == '\\' || begins_trigraph) result += '\\';
         const auto code = static_cast<unsigned char>(character);
         result += code < 32 || code > 126 ? fmt::format("\\{:03o}", code) : std::string(1, character);
     }
     return result + "\"";
+}
+
+std::string comment_text(std::string text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto code = static_cast<unsigned char>(text[i]);
+        const std::string_view pair = std::string_view(text).substr(i, 2);
+        if (code < 32 || code == 127 || code == '\\' || pair == "*/" || pair == "/*") text[i] = '?';
+    }
+    return text;
 }
 
 Names::Names() {

@@ -15,6 +15,10 @@ std::string identifier(std::string_view text);
 /// A string literal of C.
 std::string string_literal(std::string_view text);
 
+/// Text of a model or a command line within a comment, which it can neither end nor carry on into the next line: what
+/// could is a '?'.
+std::string comment_text(std::string text);
+
 /// What Halide calls its own operations, such as bitwise_and: where a Func has such a name, it takes one for the other.
 const std::unordered_set<std::string>& halide_intrinsics();
 

@@ -14,6 +14,7 @@
 #include "compiler/driver/trials.h"
 #include "compiler/emit/template.h"
 #include "compiler/plan/work.h"
+#include "ops/names.h"
 
 namespace onnx2halide {
 
@@ -204,7 +205,7 @@ std::optional<int64_t> ProgramBuild::arena_bytes() const {
 
 std::string pkg_config_file(const std::string& name, const std::string& model_file, const fs::path& folder) {
     return fill_template("model.pc.in", {{"NAME", name},
-                                         {"MODEL", model_file},
+                                         {"MODEL", comment_text(model_file)},
                                          {"VERSION", ONNX2HALIDE_VERSION},
                                          {"CPP", needs_cpp(folder / (name + ".c")) ? "-lstdc++ " : ""}});
 }

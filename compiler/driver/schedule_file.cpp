@@ -7,6 +7,7 @@
 
 #include "compiler/build/files.h"
 #include "compiler/graph/error.h"
+#include "ops/names.h"
 
 namespace onnx2halide {
 
@@ -41,7 +42,7 @@ std::string schedules_text(const KernelJob& job, const std::string& model_file) 
     std::string text = fmt::format(
         "// onnx2halide: schedules of {0} by {1}, for {2}\n"
         "// compile and build write this file anew; to use a copy: onnx2halide compile {0} --schedule FILE\n",
-        model_file, job.autoscheduler, job.file.classes.front().target);
+        comment_text(model_file), job.autoscheduler, job.file.classes.front().target);
     for (const GeneratorClass& generator : job.file.classes) {
         const auto found = job.schedules.find(generator.name);
         if (found == job.schedules.end()) continue;

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "compiler/emit/emit.h"
+#include "ops/names.h"
 
 namespace onnx2halide {
 
@@ -31,9 +32,10 @@ std::string class_comment(const Kernel& kernel) {
     std::vector<std::string> names;
     for (const Node* node : kernel.nodes) names.push_back(node->name);
     const Value* result = kernel.nodes.back()->outputs[0];
-    std::string text =
-        fmt::format("\n// {}: {}{}\n", fmt::join(names, ", "), result->checked_type().text(), work_text(kernel.flops));
-    if (!kernel.served.empty()) text += fmt::format("// also: {}\n", fmt::join(kernel.served, ", "));
+    std::string text = fmt::format("\n// {}: {}{}\n", comment_text(fmt::format("{}", fmt::join(names, ", "))),
+                                   result->checked_type().text(), work_text(kernel.flops));
+    if (!kernel.served.empty())
+        text += fmt::format("// also: {}\n", comment_text(fmt::format("{}", fmt::join(kernel.served, ", "))));
     return text;
 }
 
@@ -41,8 +43,8 @@ std::string class_comment(const Kernel& kernel) {
 
 std::string emit_banner(const Program& program, const EmitOptions& options, const std::string& prefix) {
     return fmt::format("{0}onnx2halide: {1} (opset {2}, sha256 {3}), target {4}\n{0}again with: {5}\n", prefix,
-                       options.model_file, options.opset, options.model_sha256.substr(0, 16),
-                       targets_text(program.targets), options.command);
+                       comment_text(options.model_file), options.opset, options.model_sha256.substr(0, 16),
+                       targets_text(program.targets), comment_text(options.command));
 }
 
 std::string emit_generators(const Program& program, const EmitOptions& options) {

@@ -19,8 +19,9 @@ std::string port_macros(const std::string& model, const Value* value, const std:
                         const std::string& name) {
     const TensorType& type = value->port_type();
     const std::string prefix = macro_name(model) + "_" + macro_name(name);
-    if (type.box) return fmt::format("/* {}: {} */\n", public_name, type.text());
-    std::string text = fmt::format("/* {}: {} */\n#define {}_RANK {}\n", public_name, type.text(), prefix, type.rank());
+    std::string text = fmt::format("/* {}: {} */\n", comment_text(public_name), type.text());
+    if (type.box) return text;
+    text += fmt::format("#define {}_RANK {}\n", prefix, type.rank());
     const auto elements = type.elements().constant();
     if (!elements) return text;
     if (type.rank() > 0) {

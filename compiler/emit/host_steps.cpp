@@ -49,11 +49,6 @@ std::string extents_text(const TensorType& type, std::string (*text)(const Dim&)
 HostSteps::HostSteps(const Program& program, const std::map<const Value*, std::string>& tensor_names)
     : program_(program), tensor_names_(tensor_names) {}
 
-std::string comment_text(std::string text) {
-    for (size_t end = text.find("*/"); end != std::string::npos; end = text.find("*/")) text[end] = '?';
-    return text;
-}
-
 std::string quoted_label(const Node& node) { return string_literal(node.label()); }
 
 std::string HostSteps::text() {

@@ -18,8 +18,6 @@ std::string extents_text(const TensorType& type, std::string (*text)(const Dim&)
 /// `float, 32`
 std::string halide_type_text(ElementType type);
 
-/// What stands in a comment.
-std::string comment_text(std::string text);
 /// What a message calls a step: `node 'loop' (Loop)`, in quotes.
 std::string quoted_label(const Node& node);
 

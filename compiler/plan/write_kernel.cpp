@@ -89,9 +89,6 @@ std::string node_comment(const Node& node) {
     std::string text =
         fmt::format("Node {}  {} = {}({})", node.index, operands(node.outputs), node.op_type, operands(node.inputs));
     if (!attributes.empty()) text += fmt::format("   {}", fmt::join(attributes, ", "));
-    // Names may hold line breaks, and what ends a line with '\\' would go on.
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == '\\'; }, '?');
     return text;
 }
 

@@ -1,9 +1,13 @@
 """A model's names may be those of C, of the runtime's headers and of the emitted program itself."""
 
+import shlex
+
 import numpy as np
 import onnx2halide
 import pytest
 from make_models import FLOAT, model, node
+from onnx import helper
+from onnx2halide.model import Model
 
 NAMES = """input_0_dims output_0_dims input_0 shapes place bind steps description session open dims arena code status strings targets
     onnx2halide_session onnx2halide_run onnx2halide_tensor onnx2halide_lifetime onnx2halide_create onnx2halide_model
@@ -27,3 +31,27 @@ def test_tensors(rows):
         values = {name: np.full((3, 4), i, np.float32) for i, name in enumerate(inputs[:count])}
         for array in compiled.run_by_name(values).values():
             assert np.allclose(array, 1 / 3)
+
+
+def test_text_stays_in_comments_and_literals(onnx2halide, tmp_path):
+    """Names and paths with line breaks, ends of comments, backslashes and trigraphs are no code."""
+    hostile = ["n*/ x", "n\n#error x", "n??/", 'n"\\', "n/*", "n\\"]
+    nodes, values = [], ["x\n#error x"]
+    for i, name in enumerate(hostile):
+        values.append(f"{name} {i} */\\")
+        nodes.append(helper.make_node("Neg" if i % 2 else "Softmax", values[i : i + 1], values[i + 1 :], name=name))
+    proto = model(nodes, [(values[0], FLOAT, [2, 4])], [(values[-1], FLOAT, [2, 4])])
+    (tmp_path / "a *" / "b 'c'").mkdir(parents=True)
+    path = tmp_path / "a *" / "b 'c'" / "odd\nname\\.onnx"
+    path.write_bytes(proto.SerializeToString())
+    done = onnx2halide(path, "-o", tmp_path / "out", "--emit", "shared_library")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.isfinite(Model(tmp_path / "out" / "odd_name.so").run([np.zeros((2, 4), np.float32)])[0]).all()
+
+
+def test_the_command_can_be_repeated(onnx2halide, tmp_path):
+    (tmp_path / "my model.onnx").write_bytes(model([node("Neg", "x", "y")], [("x", FLOAT, ["n? ", 4])], [("y", FLOAT, [None, 4])]).SerializeToString())
+    words = ["compile", "my model.onnx", "--dim", "n? =3", "-o", "it's here", "--sources-only"]
+    assert onnx2halide(*words).returncode == 0
+    banner = (tmp_path / "it's here" / "my_model_generators.cpp").read_text().splitlines()[1]
+    assert shlex.split(banner.removeprefix("// again with: ")) == ["onnx2halide", *words]

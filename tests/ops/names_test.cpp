@@ -24,6 +24,20 @@ TEST_CASE("any text becomes a name that C and Halide allow") {
     for (const auto& [text, name] : rows) CHECK(identifier(text) == name);
 }
 
+TEST_CASE("no text ends a comment or a literal") {
+    const std::pair<const char*, const char*> comments[] = {
+        {"conv1, größe", "conv1, größe"},
+        {"a\nb", "a?b"},
+        {"a\\", "a?"},
+        {"a*/b", "a?/b"},
+        {"/**/", "?*?/"},
+        {"a/b*c", "a/b*c"},
+    };
+    for (const auto& [text, comment] : comments) CHECK(comment_text(text) == comment);
+    CHECK(string_literal("a\"b\\\n") == "\"a\\\"b\\\\\\012\"");
+    CHECK(string_literal("?, ??/") == "\"?, ?\\?/\"");
+}
+
 TEST_CASE("names of one scope are distinct") {
     Names names;
     names.reserve("taken");
