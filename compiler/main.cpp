@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,14 +16,25 @@ using namespace onnx2halide;
 
 namespace {
 
-/// The command line's words in order; `compile` is put first where a model stands in a command's place.
+/// A word as a shell takes it, in quotes where it holds what shells do not take as it is.
+std::string shell_word(std::string_view word) {
+    const auto is_plain = [](unsigned char c) { return std::isalnum(c) || c >= 128 || std::strchr("_-./=:,+@%", c); };
+    if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
+    std::string quoted = "'";
+    for (const char character : word) quoted += character == '\'' ? "'\"'\"'" : std::string(1, character);
+    return quoted + "'";
+}
+
+/// The command line's words in order; `compile` is put first where a model or an option stands in a command's place.
 std::vector<std::string> words_of(int argc, char** argv, const CLI::App& app) {
     std::vector<std::string> words(argv + 1, argv + argc), commands;
-    if (words.empty() || words[0].starts_with("-")) return words;
+    const bool is_ours = words.empty() || app.get_option_no_throw(words[0]) != nullptr;
+    if (is_ours) return words;
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
         commands.push_back(command->get_name());
     if (std::find(commands.begin(), commands.end(), words[0]) != commands.end()) return words;
-    const bool may_be_model = words[0].find_first_of("./") != std::string::npos || std::filesystem::exists(words[0]);
+    const bool may_be_model = words[0].starts_with("-") || words[0].find_first_of("./") != std::string::npos ||
+                              std::filesystem::exists(words[0]);
     if (!may_be_model)
         throw UsageError("'{}' is neither a command nor a model; commands are {}", words[0], fmt::join(commands, ", "));
     words.insert(words.begin(), "compile");
@@ -42,7 +56,7 @@ int run(int argc, char** argv) {
     invocation.command_line = "onnx2halide";
     for (int i = 1; i < argc; ++i) {
         // Who repeats the command that a source quotes must not lose edits by that.
-        if (argv[i] != std::string_view("--overwrite")) invocation.command_line += std::string(" ") + argv[i];
+        if (argv[i] != std::string_view("--overwrite")) invocation.command_line += " " + shell_word(argv[i]);
     }
     add_compile_command(app, invocation);
     add_build_command(app, invocation);
