@@ -78,8 +78,9 @@ int run(int argc, char** argv) {
         std::reverse(words.begin(), words.end());
         app.parse(words);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? exit_done : exit_usage;
+        invocation.status = app.exit(error) == 0 ? exit_done : exit_usage;
     }
+    flush_output();
     return invocation.status;
 }
 
@@ -99,6 +100,10 @@ int main(int argc, char** argv) {
         return fail(exit_model_at_fault, error.what());
     } catch (const std::filesystem::filesystem_error& error) {
         return fail(exit_model_at_fault, message_of(error));
+    } catch (const std::system_error& error) {
+        if (std::ferror(stdout))
+            return fail(exit_model_at_fault, "standard output cannot be written: " + error.code().message());
+        return fail(exit_our_fault, std::string("onnx2halide: internal error: ") + error.what());
     } catch (const UsageError& error) {
         return fail(exit_usage, std::string(error.what()) + "\nRun with --help for more information.");
     } catch (const std::exception& error) {

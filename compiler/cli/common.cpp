@@ -1,11 +1,16 @@
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "compiler/build/files.h"
 #include "compiler/cli/commands.h"
 #include "ops/target.h"
 
@@ -45,6 +50,14 @@ std::map<std::string, DimRange> parse_dims(const std::vector<std::string>& texts
     return dims;
 }
 
+CLI::Validator one_of(const std::vector<std::string>& words) {
+    const auto why_not = [words](const std::string& text) {
+        const bool is_known = std::find(words.begin(), words.end(), text) != words.end();
+        return is_known ? "" : fmt::format("'{}', expected one of {}", text, fmt::join(words, ", "));
+    };
+    return {why_not, ""};
+}
+
 void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const std::string& description) {
     command
         .add_option(
@@ -55,7 +68,7 @@ void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const s
         ->option_text("KIND,...")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::IsMember({"shared_library", "stmt", "stmt_html", "assembly", "llvm_assembly", "schedule"}));
+        ->check(one_of({"shared_library", "stmt", "stmt_html", "assembly", "llvm_assembly", "schedule"}));
 }
 
 void add_dim_option(CLI::App& command, std::vector<std::string>& texts) {
@@ -69,10 +82,12 @@ void add_dim_option(CLI::App& command, std::vector<std::string>& texts) {
 }
 
 void add_parallel_option(CLI::App& command, int& parallel) {
+    const auto why_not = [](const std::string& text) {
+        return parsed_processes(text) ? "" : fmt::format("'{}', expected 1 to {}", text, most_processes);
+    };
     command.add_option("-j", parallel, "processes to build with; default: $ONNX2HALIDE_JOBS, or one a core")
         ->option_text("N")
-        ->envname("ONNX2HALIDE_JOBS")
-        ->check(CLI::Range(1, 1024));
+        ->check(CLI::Validator(why_not, ""));
 }
 
 void add_target_option(CLI::App& command, std::string& target) {
@@ -101,6 +116,17 @@ std::string help_footer(const std::string& examples) {
         examples);
 }
 
+std::string success_text(const CompileResult& result, const CompileOptions& options, double seconds) {
+    const std::string stem = (options.output / result.name).lexically_normal().string();
+    const std::string files =
+        options.sources_only ? fmt::format("{0}_generators.cpp {0}.c", stem) : fmt::format("{0}.a {0}.h", stem);
+    const std::string arena = result.arena_bytes     ? fmt::format("{} bytes", *result.arena_bytes)
+                              : options.sources_only ? "not known yet"
+                                                     : "depends on open dims";
+    return fmt::format("{}  {} {}, arena {}, {:.1f} s", files, result.kernels,
+                       result.kernels == 1 ? "kernel" : "kernels", arena, seconds);
+}
+
 void tell(const std::string& line) {
     if (isatty(STDERR_FILENO)) fmt::print(stderr, "{}\n", line);
 }
@@ -113,6 +139,10 @@ void show_progress(const std::string& what, size_t done, size_t total) {
 
 void clear_progress() {
     if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
+}
+
+void flush_output() {
+    if (std::fflush(stdout) != 0) throw FileError("standard output", "cannot be written", std::strerror(errno));
 }
 
 }  // namespace onnx2halide

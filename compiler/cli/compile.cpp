@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -15,7 +14,7 @@ namespace onnx2halide {
 
 namespace {
 
-const std::map<std::string, ConvAlgorithm> convolution_names = {
+const std::map<std::string, ConvAlgorithm> conv_algorithms = {
     {"auto", ConvAlgorithm::automatic}, {"direct", ConvAlgorithm::direct}, {"winograd", ConvAlgorithm::winograd}};
 
 constexpr std::string_view autoscheduler_prefix = "auto:";
@@ -40,21 +39,9 @@ std::string why_no_schedule(const std::string& text) {
 
 struct Arguments {
     std::vector<std::string> models, dims;
-    std::string schedule = "default", weights = "embed", pipeline = "kernels";
+    std::string schedule = "default", weights = "embed", pipeline = "kernels", convolution = "auto";
     CompileOptions options;
 };
-
-/// `mnist/mnist.a mnist/mnist.h  8 kernels, arena 12288 bytes, 1.4 s`
-std::string success_text(const CompileResult& result, const CompileOptions& options, double seconds) {
-    const std::string stem = (options.output / result.name).lexically_normal().string();
-    const std::string files =
-        options.sources_only ? fmt::format("{0}_generators.cpp {0}.c", stem) : fmt::format("{0}.a {0}.h", stem);
-    const std::string arena = result.arena_bytes     ? fmt::format("{} bytes", *result.arena_bytes)
-                              : options.sources_only ? "not known yet"
-                                                     : "depends on open dims";
-    return fmt::format("{}  {} {}, arena {}, {:.1f} s", files, result.kernels,
-                       result.kernels == 1 ? "kernel" : "kernels", arena, seconds);
-}
 
 int compile(Arguments& arguments) {
     CompileOptions& options = arguments.options;
@@ -64,18 +51,18 @@ int compile(Arguments& arguments) {
         options.autoscheduler = arguments.schedule.substr(autoscheduler_prefix.size());
     else if (!is_schedule_name(arguments.schedule))
         options.schedule_file = arguments.schedule;
+    options.convolution = conv_algorithms.at(arguments.convolution);
     options.whole = arguments.pipeline == "whole";
     options.weights_in_file = arguments.weights == "file";
     options.progress = show_progress;
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     const auto results = compile_models({arguments.models.begin(), arguments.models.end()}, options);
-    const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - start;
     clear_progress();
     int status = exit_done;
     for (const CompileResult& result : results) {
         for (const std::string& warning : result.warnings) fmt::print(stderr, "{}\n", warning);
         if (result.error.empty()) {
-            tell(success_text(result, options, duration.count()));
+            tell(success_text(result, options, watch.seconds()));
         } else {
             fmt::print(stderr, "{}\n", result.error);
             status = exit_model_at_fault;
@@ -113,18 +100,18 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
             "kernels, the default: many; whole: one for a small model of fixed shapes, so that an autoscheduler "
             "sees all of it; without one every Func is computed on its own")
         ->option_text("KIND")
-        ->check(CLI::IsMember({"kernels", "whole"}));
+        ->check(one_of({"kernels", "whole"}));
     command
-        ->add_option("--convolution", options.convolution,
+        ->add_option("--convolution", arguments->convolution,
                      "how convolutions compute: auto, direct, or winograd, "
                      "whose transforms round more")
         ->option_text("KIND")
-        ->transform(CLI::CheckedTransformer(convolution_names));
+        ->check(one_of({"auto", "direct", "winograd"}));
     command
         ->add_option("--weights", arguments->weights,
                      "embed, the default: in the library; file: NAME.weights is read at run time")
         ->option_text("PLACE")
-        ->check(CLI::IsMember({"embed", "file"}));
+        ->check(one_of({"embed", "file"}));
     command
         ->add_option("--tuning", options.tuning_file,
                      "parameters for the schedules of kernels, as `onnx2halide tune` finds them; kernels that the file "

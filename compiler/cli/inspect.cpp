@@ -86,10 +86,14 @@ void print_inspection(const Inspection& inspection) {
     print_rows(rows);
 }
 
-/// [{"name": "image", "element": "float32", "shape": ["batch", 3, 224, 224]}]
+/// [{"name": "image", "element": "float32", "shape": ["batch", 3, 224, 224]}]; of what is no tensor its name and type
 nlohmann::ordered_json ports_json(const std::vector<Port>& ports) {
     auto list = nlohmann::ordered_json::array();
     for (const auto& [name, type] : ports) {
+        if (type.box) {
+            list.push_back({{"name", name}, {"type", type.text()}});
+            continue;
+        }
         auto shape = nlohmann::ordered_json::array();
         for (const Dim& dim : type.shape)
             dim.constant() ? shape.push_back(*dim.constant()) : shape.push_back(dim.text());
@@ -123,6 +127,11 @@ void add_json(nlohmann::ordered_json& json, const Inspection& inspection) {
         json["steps"].push_back({{"kernel", kernel}, {"flops", flops}});
 }
 
+/// A name of the model may be no UTF-8.
+std::string json_text(const nlohmann::ordered_json& json, int indent) {
+    return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 /// Tells of a model that cannot be compiled what its file says, and then throws CompileError.
 void inspect_one(const std::string& model, const Arguments& arguments, const CompileOptions& options) {
     Outline outline = outline_model(model);
@@ -139,12 +148,12 @@ void inspect_one(const std::string& model, const Arguments& arguments, const Com
         nlohmann::ordered_json json = to_json(outline);
         if (inspection) add_json(json, *inspection);
         if (failure) json["error"] = failure->what();
-        fmt::print("{}\n", json.dump(arguments.models.size() == 1 ? 2 : -1));
+        fmt::print("{}\n", json_text(json, arguments.models.size() == 1 ? 2 : -1));
     } else {
         print_outline(outline);
         if (inspection) print_inspection(*inspection);
     }
-    std::fflush(stdout);
+    flush_output();
     if (failure) throw *failure;
 }
 

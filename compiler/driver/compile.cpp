@@ -1,6 +1,8 @@
 #include "compiler/driver/compile.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -257,19 +259,11 @@ ProgramBuild plan_unit(const Unit& unit, Graph& graph, const std::vector<Target>
     return build;
 }
 
-}  // namespace
-
-int CompileOptions::processes() const {
-    return parallel > 0 ? parallel : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
-std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, const CompileOptions& options) {
-    const std::vector<Target> targets = parse_targets(options.target);
-    const int parallel = options.processes();
+/// Throws UsageError where options do not go together, or not with so many models.
+void check_options(size_t models, const std::vector<Target>& targets, const CompileOptions& options) {
     check_kinds(options.emit, options.autoscheduler);
-    if (!options.schedule_file.empty() && models.size() > 1)
-        throw UsageError("--schedule: {} is for one model, and there are {}", options.schedule_file.string(),
-                         models.size());
+    if (!options.schedule_file.empty() && models > 1)
+        throw UsageError("--schedule: {} is for one model, and there are {}", options.schedule_file.string(), models);
     if (!options.autoscheduler.empty() && targets.front().is_gpu())
         throw UsageError("--schedule: auto:{} schedules for processors, and target {} has a GPU", options.autoscheduler,
                          targets.front().text);
@@ -282,6 +276,30 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     if (!options.trials.empty() && (targets.size() > 1 || targets.front().is_gpu()))
         throw UsageError("--target: '{}', expected one of a processor: kernels are tried on this machine",
                          options.target);
+}
+
+}  // namespace
+
+std::optional<int> parsed_processes(const std::string& text) {
+    int number = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    const bool is_sound = error == std::errc() && rest == end && 1 <= number && number <= most_processes;
+    return is_sound ? std::optional(number) : std::nullopt;
+}
+
+int CompileOptions::processes() const {
+    if (parallel > 0) return parallel;
+    const char* text = std::getenv("ONNX2HALIDE_JOBS");
+    if (!text || !*text) return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    if (const auto number = parsed_processes(text)) return *number;
+    throw UsageError("ONNX2HALIDE_JOBS: '{}', expected 1 to {}", text, most_processes);
+}
+
+std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, const CompileOptions& options) {
+    const std::vector<Target> targets = parse_targets(options.target);
+    const int parallel = options.processes();
+    check_options(models.size(), targets, options);
     std::vector<Unit> units;
     for (const fs::path& path : models) {
         units.push_back({path, name_of(path, options), {}, ""});

@@ -12,6 +12,11 @@
 
 namespace onnx2halide {
 
+/// The most processes that may be asked for.
+constexpr int most_processes = 1024;
+/// A number of processes; nothing where the text is none, or too large.
+std::optional<int> parsed_processes(const std::string& text);
+
 struct CompileOptions {
     std::filesystem::path output = ".";  // -o
     std::string name;                    // --name: of the C functions and files; empty: from the model's file
@@ -31,12 +36,12 @@ struct CompileOptions {
     bool sources_only = false;                             // leave out what needs the kernels built
     bool all_values = false;                               // every value becomes an output, for `verify`
     std::string cc = "gcc";
-    int parallel = 0;     // -j; 0: one a core
+    int parallel = 0;     // -j; 0: $ONNX2HALIDE_JOBS, or one a core
     std::string command;  // for the emitted files' banner
     /// Called with a phrase and the numbers of done and all parts of long work.
     std::function<void(const std::string& what, size_t done, size_t total)> progress;
 
-    /// How many to build with.
+    /// How many to build with. Throws UsageError where $ONNX2HALIDE_JOBS is no such number.
     int processes() const;
 };
 
@@ -76,7 +81,8 @@ struct Inspection {
 /// Throws CompileError as compile_models reports it.
 Inspection inspect(const std::filesystem::path& model, const CompileOptions& options);
 
-/// Rebuilds NAME.a in a folder that compile_models left, from sources that a person may have edited. Returns warnings.
-std::vector<std::string> rebuild(const std::filesystem::path& folder, const CompileOptions& options);
+/// Rebuilds each NAME.a in a folder that compile_models left, from sources that a person may have edited. Throws
+/// CompileError at the first one that fails, which stays as it was.
+std::vector<CompileResult> rebuild(const std::filesystem::path& folder, const CompileOptions& options);
 
 }  // namespace onnx2halide

@@ -90,8 +90,7 @@ public:
         check_kinds(kinds(), manifest_.at("autoscheduler"));
     }
 
-    /// Returns warnings.
-    std::vector<std::string> run() {
+    CompileResult run() {
         const KernelJob job = build_kernels_of(read_generators(folder_, manifest_));
         write_header(job.scratch_bytes);
         if (has_kind(kinds(), "schedule"))
@@ -101,16 +100,20 @@ public:
         archive(job);
         fs::remove(staged(".c"));
         publish(staging_.path(), manifest_, {name_ + "_generators.cpp", name_ + ".c", name_ + ".weights"}, folder_);
-        std::vector<std::string> warnings;
+        CompileResult result{manifest_.at("model").get<std::string>(), name_, "", {}, kernels(), arena_bytes_};
         for (const std::string& warning : job.warnings)
-            warnings.push_back(fmt::format("{}: {}", job.file.name, warning));
-        return warnings;
+            result.warnings.push_back(fmt::format("{}: {}", job.file.name, warning));
+        return result;
     }
 
 private:
     fs::path place(const std::string& suffix) const { return folder_ / (name_ + suffix); }
     fs::path staged(const std::string& suffix) const { return staging_.path() / (name_ + suffix); }
     std::vector<std::string> kinds() const { return manifest_.at("emit"); }
+    /// Distinct kernels, each of which has a class for every target.
+    size_t kernels() const {
+        return manifest_.at("kernels").size() / parse_targets(manifest_.at("target").get<std::string>()).size();
+    }
 
     KernelJob build_kernels_of(GeneratorFile file) const {
         std::vector<KernelJob> jobs(1);
@@ -130,9 +133,11 @@ private:
     /// Edited schedules may ask for other scratch memory.
     void write_header(int64_t scratch_bytes) {
         const std::string before = read_text(place(".h")), macro = macro_name(name_);
-        const int64_t arena_bytes = manifest_.at("arena_bytes");
-        const std::string after = with_macro(with_macro(before, macro + "_SCRATCH_SIZE", scratch_bytes),
-                                             macro + "_ARENA_SIZE", arena_bytes + scratch_bytes);
+        const int64_t arena_bytes = manifest_.at("arena_bytes").get<int64_t>() + scratch_bytes;
+        const std::string with_scratch = with_macro(before, macro + "_SCRATCH_SIZE", scratch_bytes);
+        const std::string after = with_macro(with_scratch, macro + "_ARENA_SIZE", arena_bytes);
+        // Where dims are open there is no such macro.
+        if (before.find("#define " + macro + "_ARENA_SIZE ") != std::string::npos) arena_bytes_ = arena_bytes;
         write_file(staged(".h"), after);
         manifest_["scratch_bytes"] = scratch_bytes;
         Manifest& hash = manifest_.at("sources").at(name_ + ".h");
@@ -174,21 +179,21 @@ private:
     std::string name_;
     TemporaryFolder staging_, objects_;
     const CompileOptions& options_;
+    std::optional<int64_t> arena_bytes_;
 };
 
 }  // namespace
 
-std::vector<std::string> rebuild(const fs::path& folder, const CompileOptions& options) {
-    std::vector<std::string> warnings;
+std::vector<CompileResult> rebuild(const fs::path& folder, const CompileOptions& options) {
+    std::vector<CompileResult> results;
     for (const Manifest& manifest : manifests(folder)) {
         try {
-            for (std::string& warning : Rebuild(folder, manifest, options).run())
-                warnings.push_back(std::move(warning));
+            results.push_back(Rebuild(folder, manifest, options).run());
         } catch (const Manifest::exception& error) {
             throw CompileError("{}: is no whole manifest: {}", folder.string(), error.what());
         }
     }
-    return warnings;
+    return results;
 }
 
 }  // namespace onnx2halide

@@ -46,6 +46,15 @@ def test_open_batch(onnx2halide, tmp_path):
     assert "arena       depends on batch" in lines
 
 
+def test_what_is_no_tensor(onnx2halide, tmp_path):
+    sequence = helper.make_value_info("s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, [2])))
+    proto = model([node("SequenceLength", "s", "y")], [], [("y", TensorProto.INT64, [])])
+    proto.graph.input.append(sequence)
+    write(tmp_path, proto)
+    inspected = json.loads(onnx2halide("inspect", "--json", "tiny.onnx").stdout)
+    assert inspected["inputs"] == [{"name": "s", "type": "sequence of float32 2"}]
+
+
 BAD = model(
     [node("ImageDecoder", "x", "a"), node("Fancy", "a", "b", domain="com.example"), node("ImageDecoder", "b", "y")],
     [("x", FLOAT, ["n", None, 2]), ("vector", TensorProto.INT64, [1]), ("scalar", TensorProto.BOOL, [])],
@@ -96,7 +105,7 @@ def test_what_is_no_tensor(onnx2halide, tmp_path):
     lengths.graph.input[0].CopyFrom(helper.make_tensor_sequence_value_info("x", FLOAT, [2, "n"]))
     write(tmp_path, lengths)
     done = onnx2halide("inspect", "tiny.onnx")
-    assert (done.returncode, done.stdout.splitlines()[1]) == (0, "input       x  sequence of float32 2x?")
+    assert (done.returncode, done.stdout.splitlines()[1]) == (0, "input       x  sequence of float32 [2, ?]")
 
 
 def test_output_without_a_type(onnx2halide, tmp_path):

@@ -34,6 +34,8 @@ def test_success(tmp_path):
         (["tiny.onnx"], r"tiny\.a tiny\.h  1 kernel, arena 0 bytes, " + number),
         (["batch.onnx", "-o", "out"], r"out/batch\.a out/batch\.h  1 kernel, arena depends on open dims, " + number),
         (["tiny.onnx", "-o", "out", "--sources-only"], r"out/tiny_generators\.cpp out/tiny\.c  1 kernel, arena not known yet, " + number),
+        (["-o", "here", "tiny.onnx"], r"here/tiny\.a here/tiny\.h  1 kernel, arena 0 bytes, " + number),
+        (["build", "here"], r"here/tiny\.a here/tiny\.h  1 kernel, arena 0 bytes, " + number),
     ]
     for words, expected in rows:
         text = on_terminal(tmp_path, *words)
@@ -50,3 +52,11 @@ def test_sizes_that_are_not_known(onnx2halide, tmp_path):
     assert (tmp_path / "tiny.a").exists()
     assert remark not in (tmp_path / "tiny.h").read_text()
     assert onnx2halide("tiny.onnx").returncode == 0
+
+
+def test_a_full_disk_is_told(tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(chain("Neg").SerializeToString())
+    for words in (["inspect", "tiny.onnx"], ["ops"], ["--help"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([COMPILER, *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (1, "standard output cannot be written: No space left on device\n")

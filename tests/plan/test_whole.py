@@ -59,7 +59,7 @@ def test_outputs_may_be_read_and_need_no_alignment(tmp_path):
             2,
             "--pipeline: whole is for processors, and target x86-64-linux-opencl-sse41 has a GPU\n" + HELP,
         ),
-        (chain("Neg"), ["--pipeline", "half"], 2, "--pipeline: half not in {kernels,whole}\n" + HELP),
+        (chain("Neg"), ["--pipeline", "half"], 2, "--pipeline: 'half', expected one of kernels, whole\n" + HELP),
     ],
     ids=["open dims", "many nodes", "host", "GPU", "unknown"],
 )
