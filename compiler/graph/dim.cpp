@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "compiler/graph/error.h"
 
@@ -307,9 +308,10 @@ Dim product(const std::vector<Dim>& dims) {
 
 std::string shape_text(const std::vector<Dim>& dims) {
     if (dims.empty()) return "scalar";
-    std::string result;
-    for (const Dim& dim : dims) result += (result.empty() ? "" : "x") + dim.text();
-    return result;
+    std::vector<std::string> texts;
+    for (const Dim& dim : dims) texts.push_back(dim.text());
+    const bool is_known = std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.constant(); });
+    return is_known ? fmt::format("{}", fmt::join(texts, "x")) : fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
 }  // namespace onnx2halide

@@ -130,7 +130,7 @@ Proof prove_less_equal(const Dim& a, const Dim& b);
 /// The product of all dims: a tensor's number of elements.
 Dim product(const std::vector<Dim>& dims);
 
-/// `1x3x224x224`, symbols by name.
+/// `1x3x224x224`; `[batch, 3, (height + 1) / 2]` where one is no number.
 std::string shape_text(const std::vector<Dim>& dims);
 
 }  // namespace onnx2halide

@@ -49,7 +49,8 @@ TEST_CASE("dims print as Halide and as C") {
         CHECK(row.dim.text(DimSyntax::c) == row.c);
     }
     CHECK(shape_text({}) == "scalar");
-    CHECK(shape_text({1, b, b * 2}) == "1xbx(b * 2)");
+    CHECK(shape_text({1, 3, 8}) == "1x3x8");
+    CHECK(shape_text({1, b, b * 2}) == "[1, b, (b * 2)]");
 }
 
 TEST_CASE("equal dims are the same expression") {

@@ -87,7 +87,7 @@ TEST_CASE("layouts list axes innermost first") {
 TEST_CASE("a tensor type tells its size, its memory order and its text") {
     const Dim batch = Dim::symbol("batch");
     TensorType type(float32, {batch, 3, 8, 4});
-    CHECK(type.text() == "float32 batchx3x8x4");
+    CHECK(type.text() == "float32 [batch, 3, 8, 4]");
     CHECK(type.elements().text() == "(batch * 96)");
     CHECK(type.bytes().text() == "(batch * 384)");
     CHECK(type.extents() == std::vector<Dim>{4, 8, 3, batch});
