@@ -66,8 +66,7 @@ typedef struct onnx2halide_value {
     int64_t count;                   /* of items; of an optional value 0 where it is not there */
 } onnx2halide_value;
 
-/* One string of a tensor of strings: data points to an array of these. Outputs have a null character behind the text.
- */
+/* One string of a tensor of strings: data points to an array of these. In outputs a null character follows the text. */
 typedef struct onnx2halide_string {
     const char* text;
     size_t length;

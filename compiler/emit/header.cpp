@@ -53,7 +53,7 @@ std::string typed_run(const Program& program, const std::vector<std::string>& na
     if (!program.has_typed_run()) return "";
     return fmt::format("\n/* Runs the model on tensors of the shapes above, row-major. Returns 0, or a code: {0}_error "
                        "tells why. Allocates nothing. */\n"
-                       "int {0}_run({0} *session{1});\n",
+                       "int {0}_run({0}* session{1});\n",
                        program.name, typed_parameters(*program.graph, names));
 }
 
@@ -78,11 +78,11 @@ std::string macro_name(const std::string& name) {
 std::string typed_parameters(const Graph& graph, const std::vector<std::string>& names) {
     std::string text;
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
-        text += fmt::format(", const {} *{}", info(graph.inputs[i]->port_type().element).c_name, names[i]);
+        text += fmt::format(", const {}* {}", info(graph.inputs[i]->port_type().element).c_name, names[i]);
     }
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
         text +=
-            fmt::format(", {} *{}", info(graph.outputs[i]->port_type().element).c_name, names[graph.inputs.size() + i]);
+            fmt::format(", {}* {}", info(graph.outputs[i]->port_type().element).c_name, names[graph.inputs.size() + i]);
     }
     return text;
 }

@@ -85,7 +85,7 @@ std::string HostSteps::start_of_turn(const Step& step) {
         if (std::find(program_.symbols.begin(), program_.symbols.end(), symbol) != program_.symbols.end())
             text += fmt::format("    D({}) = turn;\n", symbol);
         if (has_tensor(repetition.turn))
-            text += fmt::format("    *(int64_t *)T({})->host = turn;\n", name(repetition.turn));
+            text += fmt::format("    *(int64_t*)T({})->host = turn;\n", name(repetition.turn));
         if (has_tensor(repetition.condition_input))
             text += fmt::format("    *T({})->host = 1;\n", name(repetition.condition_input));
     }
@@ -175,14 +175,14 @@ HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
     if (has_condition) text += fmt::format("    *goes_on = IS_TRUE({});\n", name(condition));
     ready_ = outer;
 
-    std::string parameters = "onnx2halide_session *session", arguments = "session";
+    std::string parameters = "onnx2halide_session* session", arguments = "session";
     for (const char* parameter : {"turn", "turns"}) {
         if (!uses(text, parameter)) continue;
         parameters += fmt::format(", int64_t {}", parameter);
         arguments += fmt::format(", {}", parameter);
     }
     if (has_condition) {
-        parameters += ", int *goes_on";
+        parameters += ", int* goes_on";
         arguments += ", &goes_on";
     }
     functions_.push_back(fmt::format("/* {} {}: one turn. */\nstatic int {}({}) {{\n{}    return 0;\n}}\n",
@@ -222,7 +222,7 @@ std::string HostSteps::turns_text(const Repetition& repetition, std::string& tex
     if (!repetition.count) return "INT64_MAX";
     if (repetition.count->known) return session_text(repetition.count->known->integers.at(0));
     prepare_input(repetition.count, text);
-    return fmt::format("*(const int64_t *)T({})->host", name(repetition.count));
+    return fmt::format("*(const int64_t*)T({})->host", name(repetition.count));
 }
 
 void HostSteps::write_repetition(const Step& step, std::string& text) {

@@ -133,14 +133,14 @@ private:
         for (const Kernel& kernel : program_.kernels) {
             Names names;  // of the parameters, which the header's macros would replace
             names.reserve_prefix(macro_name(program_.name) + "_");
-            std::vector<std::string> parameters = {"void *session"};
+            std::vector<std::string> parameters = {"void* session"};
             const auto add = [&](const char* type, const std::string& name) {
                 parameters.push_back(type + names.unique(name));
             };
             const KernelSource& source = kernel.source();
-            for (const Value* input : source.inputs()) add("halide_buffer_t *", source.name_of(input));
+            for (const Value* input : source.inputs()) add("halide_buffer_t* ", source.name_of(input));
             for (const std::string& symbol : source.symbols()) add("int32_t ", symbol);
-            for (const Value* output : source.outputs()) add("halide_buffer_t *", source.name_of(output));
+            for (const Value* output : source.outputs()) add("halide_buffer_t* ", source.name_of(output));
             text += kernel_declaration(kernel, fmt::format("{}", fmt::join(parameters, ", ")));
         }
         return text;
@@ -152,7 +152,7 @@ private:
         std::vector<std::string> functions;
         for (const KernelSource& source : kernel.sources) functions.push_back(source.class_name() + "_kernel");
         return fmt::format(
-            "typedef int {0}_function({1});\n{0}_function {2};\nstatic {0}_function *const {0}_kernels[] = {{{2}}};\n",
+            "typedef int {0}_function({1});\n{0}_function {2};\nstatic {0}_function* const {0}_kernels[] = {{{2}}};\n",
             kernel.name, parameters, fmt::join(functions, ", "));
     }
 
@@ -305,12 +305,12 @@ private:
             const Storage& storage = program_.storage(tensor);
             const std::string name = tensor_names_.at(tensor), offset = offset_text(tensor);
             if (storage.place == Place::input) {
-                text += fmt::format("    T({})->host = (uint8_t *)(uintptr_t)session->input_data[{}]{};\n", name,
+                text += fmt::format("    T({})->host = (uint8_t*)(uintptr_t)session->input_data[{}]{};\n", name,
                                     storage.index, offset);
                 if (program_.is_gpu()) text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", name);
             } else if (storage.place == Place::output) {
                 text += fmt::format("    T({})->host = {}session->output_data[{}]{};\n", name,
-                                    offset.empty() ? "" : "(uint8_t *)", storage.index, offset);
+                                    offset.empty() ? "" : "(uint8_t*)", storage.index, offset);
             }
         }
         return text;
@@ -336,9 +336,9 @@ private:
                                 is_input ? i : i - graph_.inputs.size(), names[i]);
         }
         return fmt::format(
-            "\nint {0}_run({0} *handle{1}) {{\n    if (!handle) return onnx2halide_no_session(&description, "
-            "\"run\");\n    onnx2halide_session *session = (onnx2halide_session "
-            "*)handle;\n{2}    return onnx2halide_run(session);\n}}\n",
+            "\nint {0}_run({0}* handle{1}) {{\n    if (!handle) return onnx2halide_no_session(&description, "
+            "\"run\");\n    onnx2halide_session* session = "
+            "(onnx2halide_session*)handle;\n{2}    return onnx2halide_run(session);\n}}\n",
             program_.name, typed_parameters(graph_, names), body);
     }
 

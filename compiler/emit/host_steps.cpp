@@ -71,7 +71,7 @@ void HostSteps::add_function(const Block& block, const std::string& after, const
     text += after;
     if (&block == &program_.main) deliver_outputs(text);
     ready_ = outer;
-    functions_.push_back(fmt::format("/* {} */\nstatic int {}(onnx2halide_session *session) {{\n{}    return 0;\n}}\n",
+    functions_.push_back(fmt::format("/* {} */\nstatic int {}(onnx2halide_session* session) {{\n{}    return 0;\n}}\n",
                                      comment, block.name, text));
 }
 

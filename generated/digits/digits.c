@@ -12,12 +12,12 @@
 extern const unsigned char onnx2halide_digits_weights[];
 
 /* The kernels: 0, or Halide's error. The session comes first. */
-int conv1_relu1_kernel(void *session, halide_buffer_t *image, halide_buffer_t *norm1_Mul_packed, halide_buffer_t *norm1_Add_2, halide_buffer_t *relu1);
-int conv2_relu2_kernel(void *session, halide_buffer_t *relu1, halide_buffer_t *conv2_W_packed, halide_buffer_t *conv2_B, halide_buffer_t *relu2);
-int pool_kernel(void *session, halide_buffer_t *relu2, halide_buffer_t *pool_2);
-int pool_row_major_kernel(void *session, halide_buffer_t *pool, halide_buffer_t *pool_row_major_2);
-int dense_2_kernel(void *session, halide_buffer_t *flat, halide_buffer_t *dense_W_packed, halide_buffer_t *dense_B, halide_buffer_t *dense_3);
-int probabilities_kernel(void *session, halide_buffer_t *dense_2, halide_buffer_t *probabilities_2);
+int conv1_relu1_kernel(void* session, halide_buffer_t* image, halide_buffer_t* norm1_Mul_packed, halide_buffer_t* norm1_Add_2, halide_buffer_t* relu1);
+int conv2_relu2_kernel(void* session, halide_buffer_t* relu1, halide_buffer_t* conv2_W_packed, halide_buffer_t* conv2_B, halide_buffer_t* relu2);
+int pool_kernel(void* session, halide_buffer_t* relu2, halide_buffer_t* pool_2);
+int pool_row_major_kernel(void* session, halide_buffer_t* pool, halide_buffer_t* pool_row_major_2);
+int dense_2_kernel(void* session, halide_buffer_t* flat, halide_buffer_t* dense_W_packed, halide_buffer_t* dense_B, halide_buffer_t* dense_3);
+int probabilities_kernel(void* session, halide_buffer_t* dense_2, halide_buffer_t* probabilities_2);
 
 /* What the kernels are compiled for, the best first; create takes the first that this machine has. */
 static const onnx2halide_target targets[] = {
@@ -55,7 +55,7 @@ const onnx2halide_port digits_outputs[] = {
 };
 
 /* Shapes of the inputs, then of the outputs, outermost dim first. */
-static void shapes(const onnx2halide_session *session, int64_t *dims) {
+static void shapes(const onnx2halide_session* session, int64_t* dims) {
     (void)session;
     dims[0] = 1;
     dims[1] = 1;
@@ -66,7 +66,7 @@ static void shapes(const onnx2halide_session *session, int64_t *dims) {
 }
 
 /* Sets up every tensor: its place, type and extents, innermost first. */
-static int place(onnx2halide_session *session) {
+static int place(onnx2halide_session* session) {
     TENSOR(image, NULL, float, 32, EXTENTS(8, 8, 1, 1));
     TENSOR(norm1_Mul_packed, session->weights + 0, float, 32, EXTENTS(16, 1, 3, 3, 1));
     TENSOR(norm1_Add_2, session->weights + 576, float, 32, EXTENTS(16));
@@ -85,13 +85,13 @@ static int place(onnx2halide_session *session) {
 }
 
 /* Points inputs and outputs, and what shares their memory, at the caller's. */
-static void bind(onnx2halide_session *session) {
-    T(image)->host = (uint8_t *)(uintptr_t)session->input_data[0];
+static void bind(onnx2halide_session* session) {
+    T(image)->host = (uint8_t*)(uintptr_t)session->input_data[0];
     T(probabilities)->host = session->output_data[0];
 }
 
 /* The model, a line a kernel. */
-static int steps(onnx2halide_session *session) {
+static int steps(onnx2halide_session* session) {
     /* PackedConv conv1, Relu relu1 */
     STEP(conv1_relu1, T(image), T(norm1_Mul_packed), T(norm1_Add_2), T(relu1));
     /* WinogradConv conv2, Relu relu2 */
@@ -137,31 +137,31 @@ static const onnx2halide_model description = {
     .steps = steps,
 };
 
-int digits_create(digits **session, const onnx2halide_options *options) {
-    return onnx2halide_create((onnx2halide_session **)session, &description, options);
+int digits_create(digits** session, const onnx2halide_options* options) {
+    return onnx2halide_create((onnx2halide_session**)session, &description, options);
 }
 
-int digits_run(digits *handle, const float *image, float *probabilities) {
+int digits_run(digits* handle, const float* image, float* probabilities) {
     if (!handle) return onnx2halide_no_session(&description, "run");
-    onnx2halide_session *session = (onnx2halide_session *)handle;
+    onnx2halide_session* session = (onnx2halide_session*)handle;
     session->input_data[0] = image;
     session->output_data[0] = probabilities;
     return onnx2halide_run(session);
 }
 
-int digits_run_values(digits *handle, const onnx2halide_value *inputs, onnx2halide_value *outputs) {
+int digits_run_values(digits* handle, const onnx2halide_value* inputs, onnx2halide_value* outputs) {
     if (!handle) return onnx2halide_no_session(&description, "run_values");
-    return onnx2halide_run_values((onnx2halide_session *)handle, inputs, outputs);
+    return onnx2halide_run_values((onnx2halide_session*)handle, inputs, outputs);
 }
 
-const char *digits_error(const digits *handle) {
-    return onnx2halide_error((const onnx2halide_session *)handle);
+const char* digits_error(const digits* handle) {
+    return onnx2halide_error((const onnx2halide_session*)handle);
 }
 
-const char *digits_target(const digits *handle) {
-    return onnx2halide_target_name((const onnx2halide_session *)handle);
+const char* digits_target(const digits* handle) {
+    return onnx2halide_target_name((const onnx2halide_session*)handle);
 }
 
-void digits_destroy(digits *handle) {
-    onnx2halide_destroy((onnx2halide_session *)handle);
+void digits_destroy(digits* handle) {
+    onnx2halide_destroy((onnx2halide_session*)handle);
 }

@@ -80,8 +80,7 @@ typedef struct onnx2halide_value {
     int64_t count;                   /* of items; of an optional value 0 where it is not there */
 } onnx2halide_value;
 
-/* One string of a tensor of strings: data points to an array of these. Outputs have a null character behind the text.
- */
+/* One string of a tensor of strings: data points to an array of these. In outputs a null character follows the text. */
 typedef struct onnx2halide_string {
     const char* text;
     size_t length;
@@ -136,27 +135,31 @@ enum { DIGITS_INPUTS = 1, DIGITS_OUTPUTS = 1 };
 extern const onnx2halide_port digits_inputs[];
 extern const onnx2halide_port digits_outputs[];
 
-/* One session: its own memory, and the model's weights, which all sessions share. One thread at a time may use it. */
+/* One session: its own memory, and the model's weights, which all sessions share. One thread at a time may use it; any
+ * number of sessions run side by side. */
 typedef struct digits digits;
 
-/* Makes a session; options may be NULL. Returns 0, or a code and leaves *session NULL: digits_error(NULL) tells why, in this thread. */
-int digits_create(digits **session, const onnx2halide_options *options);
+/* Makes a session, which digits_destroy frees; options may be NULL. Returns 0, or a code and leaves *session NULL:
+ * digits_error(NULL) tells why, in this thread. */
+int digits_create(digits** session, const onnx2halide_options* options);
 
 /* Runs the model on tensors of the shapes above, row-major. Returns 0, or a code: digits_error tells why. Allocates nothing. */
-int digits_run(digits *session, const float *image, float *probabilities);
+int digits_run(digits* session, const float* image, float* probabilities);
 
-/* Runs the model on DIGITS_INPUTS values and sets DIGITS_OUTPUTS values. An output without a buffer of its own points into the session
- * until its next run. Returns 0, or a code: digits_error tells why. */
-int digits_run_values(digits *session, const onnx2halide_value *inputs, onnx2halide_value *outputs);
+/* Runs the model on DIGITS_INPUTS values and sets DIGITS_OUTPUTS values. An output without a buffer of its own points
+ * into the session until its next run. Returns 0, or a code: digits_error tells why. */
+int digits_run_values(digits* session, const onnx2halide_value* inputs, onnx2halide_value* outputs);
 
-/* Why the last call on this session failed, or with NULL why create or a call without a session did, in this thread. Never NULL. */
-const char *digits_error(const digits *session);
+/* Why the last call on this session failed, or with NULL why create or a call without a session did, in this thread.
+ * Never NULL, and good until the next call. */
+const char* digits_error(const digits* session);
 
-/* What the kernels that a session runs are compiled for: the first of the library's targets that this machine has. NULL for NULL. */
-const char *digits_target(const digits *session);
+/* What the kernels that a session runs are compiled for: the first of the library's targets that this machine has. NULL
+ * for NULL. */
+const char* digits_target(const digits* session);
 
 /* Frees a session; NULL is allowed. */
-void digits_destroy(digits *session);
+void digits_destroy(digits* session);
 
 #ifdef __cplusplus
 }
