@@ -192,7 +192,7 @@ static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_
 
 /* By 0 it is 0: what asks may come before the step that refuses the number. Extents divide by the thousand, and the C
  * compiler takes minutes for as many copies. */
-__attribute__((noinline, const)) static inline int64_t floor_div(int64_t a, int64_t b) {
+__attribute__((noinline, const, unused)) static int64_t floor_div(int64_t a, int64_t b) {
     return b == 0 ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 static inline int64_t floor_mod(int64_t a, int64_t b) { return a - b * floor_div(a, b); }
