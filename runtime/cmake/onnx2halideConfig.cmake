@@ -1,8 +1,10 @@
-# onnx2halide_add_model(LIBRARY MODEL.onnx [NAME name] [TARGET target] [DIMS batch=1 ...] [OPTIONS option ...])
+# onnx2halide_add_model(LIBRARY MODEL.onnx [NAME name] [TARGET target] [DIMS batch=1 ...] [OPTIONS option ...]
+#                       [DEPENDS file ...])
 #
 # Makes the library target LIBRARY from an ONNX model: link to it and include NAME.h. NAME is LIBRARY by default; what C does not allow in it
-# becomes '_', so my-net has my_net.h. TARGET is what --target takes (default: host), DIMS are numbers for dims that the model leaves open,
-# OPTIONS go to `onnx2halide compile` as they are.
+# becomes '_', so my-net has my_net.h. TARGET is what --target takes (default: host), DIMS are numbers or bounds for dims that the model
+# leaves open, OPTIONS go to `onnx2halide compile` as they are. The model is compiled when it, the compiler or what DEPENDS names changes, as
+# external data, or the files of options.
 #
 #     find_package(onnx2halide REQUIRED PATHS path/to/onnx2halide/runtime/cmake)
 #     onnx2halide_add_model(mnist mnist.onnx)
@@ -28,7 +30,7 @@ function(_onnx2halide_identifier text result)
 endfunction()
 
 function(onnx2halide_add_model target model)
-    cmake_parse_arguments(PARSE_ARGV 2 model "" "NAME;TARGET" "DIMS;OPTIONS")
+    cmake_parse_arguments(PARSE_ARGV 2 model "" "NAME;TARGET" "DIMS;OPTIONS;DEPENDS")
     if(DEFINED model_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "onnx2halide_add_model(${target}): unknown arguments: ${model_UNPARSED_ARGUMENTS}")
     endif()
@@ -49,7 +51,7 @@ function(onnx2halide_add_model target model)
     add_custom_command(
         OUTPUT "${folder}/${name}.a" "${folder}/${name}.h"
         COMMAND "${ONNX2HALIDE_COMPILER}" compile "${model}" ${arguments} ${model_OPTIONS}
-        DEPENDS "${model}" "${ONNX2HALIDE_COMPILER}"
+        DEPENDS "${model}" "${ONNX2HALIDE_COMPILER}" ${model_DEPENDS}
         COMMENT "Compiling ${target} from its ONNX model"
         VERBATIM)
     add_custom_target(${target}_onnx2halide DEPENDS "${folder}/${name}.a" "${folder}/${name}.h")

@@ -73,6 +73,19 @@ def test_models(project, tmp_path):
     assert np.allclose(numbers(run(tmp_path / "build" / "app")), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_files_that_the_model_depends_on(project, tmp_path):
+    tuning, library = tmp_path / "layer.tuning.json", tmp_path / "build" / "layer.onnx2halide" / "layer.a"
+    tuning.write_text("{}")
+    project({"layer": "layer layer.onnx OPTIONS --tuning ${CMAKE_CURRENT_SOURCE_DIR}/layer.tuning.json DEPENDS layer.tuning.json"})
+    made = library.stat().st_mtime_ns
+    build = [TOOLS / "cmake", "--build", tmp_path / "build"]
+    subprocess.run(build, check=True, capture_output=True)
+    assert library.stat().st_mtime_ns == made
+    tuning.touch()
+    subprocess.run(build, check=True, capture_output=True)
+    assert library.stat().st_mtime_ns > made
+
+
 def test_unknown_arguments(project):
     with pytest.raises(subprocess.CalledProcessError) as caught:
         project({"layer": "layer layer.onnx TARGET host x86-64-linux"})
