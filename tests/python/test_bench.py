@@ -103,3 +103,21 @@ def test_an_output_of_maps(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     (row,) = json.loads(done.stdout)["rows"]
     assert row["faults"] == {} and row["difference"]["onnxruntime"] == 0
+
+
+def test_no_model(tmp_path):
+    file = tmp_path / "text.onnx"
+    file.write_text("no model")
+    done = bench(file, "--against", "none")
+    assert (done.returncode, done.stderr) == (1, f"{file}: is not an ONNX model, or is truncated\n")
+    done = bench(file, "--random-weights")
+    assert done.returncode == 1 and done.stderr.startswith(f"{file}: cannot be read: ") and "Traceback" not in done.stderr
+
+
+def test_bounds_of_open_dims(tmp_path):
+    proto = helper.make_model(helper.make_graph([helper.make_node("Softmax", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "rows", 8])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", "rows", 8])]), opset_imports=[helper.make_opsetid("", 20)])
+    onnx.save(proto, tmp_path / "open.onnx")
+    done = bench(tmp_path / "open.onnx", "--dim", "batch=2..4", "--size", "batch=3", "--size", "rows=5", "--against", "fixed", "--seconds", "0.05")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = bench(tmp_path / "open.onnx", "--dim", "batch=2..4", "--size", "batch=5", "--against", "none")
+    assert done.returncode == 1 and "expected 2 to 4" in done.stderr

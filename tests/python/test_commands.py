@@ -43,6 +43,23 @@ def test_run_reads_every_kind_of_file(command, tmp_path):
         assert np.array_equal(np.load(tmp_path / "out" / "y.npy"), A - B)
 
 
+def test_outputs_of_like_names_have_files_of_their_own(command, tmp_path):
+    names = ["a/b", "a_b", "A.b", "long" * 100]
+    ports = [(name, TensorProto.FLOAT, [2, 3]) for name in names]
+    onnx.save(make([helper.make_node("Neg", ["x"], [name]) for name in names], [("x", TensorProto.FLOAT, [2, 3])], ports), tmp_path / "many.onnx")
+    np.save(tmp_path / "x.npy", A)
+    assert command("run", "many.onnx", "--input", "x.npy", "-o", "out").returncode == 0
+    assert len(list((tmp_path / "out").iterdir())) == len(names)
+
+
+def test_run_takes_bounds(command, tmp_path):
+    np.save(tmp_path / "x.npy", A[:1])
+    done = command("run", "layer.onnx", "--input", "x.npy", "--dim", "batch=1..4")
+    assert done.stdout == "scores: float32 1x4\n[[ 2.  8. 14. 20.]]\n"
+    done = command("run", "layer.onnx", "--input", "x.npy", "--dim", "batch=2..4")
+    assert done.returncode == 1 and "expected 2 to 4" in done.stderr
+
+
 def test_run_prints_without_a_folder(command, tmp_path):
     np.save(tmp_path / "x.npy", A[:1])
     done = command("run", "layer.onnx", "--input", "x.npy", "--dim", "batch=1")
@@ -132,7 +149,7 @@ HINT = "Run with --help for more information.\n"
     [
         (["layer.onnx"], "--input x=FILE is missing; the inputs are x\n"),
         (["difference.onnx", "--input", "b=wide.npy"], "--input a=FILE is missing; the inputs are a, b\n"),
-        (["layer.onnx", "--dim", "batch=x"], "--dim: 'batch=x', expected NAME=N\n"),
+        (["layer.onnx", "--dim", "batch=x"], "--dim: 'batch=x', expected NAME=N or NAME=MIN..MAX\n"),
         (["layer.onnx", "--threads", "-1"], "--threads: '-1', expected 0 to 256\n"),
         (["layer.onnx", "--threads", "257"], "--threads: '257', expected 0 to 256\n"),
         (["layer.onnx", "--pixels", "0"], "--pixels: '0', expected two numbers such as 0,255\n"),

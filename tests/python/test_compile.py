@@ -36,6 +36,19 @@ def test_dims(own_cache):
         onnx2halide.compile(dense(), dims={"batches": 2}, cache=own_cache)
 
 
+def test_bounds_of_dims(own_cache):
+    model = onnx2halide.compile(dense(), dims={"batch": "2..4"}, cache=own_cache)
+    assert model.run([X])[0].shape == (2, 4)
+    with pytest.raises(ValueError, match="batch"):
+        model.run([X[:1]])
+
+
+def test_names_that_are_too_long_for_files(own_cache):
+    proto = unary("Neg")
+    proto.graph.name = "graph/" * 100
+    assert np.array_equal(onnx2halide.compile(proto, cache=own_cache).run([X])[0], -X)
+
+
 def test_until_node_or_value(own_cache):
     for name in ("product_node", "product"):
         model = onnx2halide.compile(dense(), until=name, cache=own_cache)

@@ -3,6 +3,7 @@
 import pathlib
 
 import onnx2halide
+import pytest
 from onnx import TensorProto, helper
 from onnx2halide.data import declared_inputs, sample, usual_inputs
 from small_models import windows
@@ -26,6 +27,24 @@ def test_open_dims_go_by_name_place_and_identifier():
     for dims in ({"unk__1": 3, "a/b:1": 4, "2.h": 6}, {"unk_1": 3, "a_b_dim_1": 4, "v2_h": 6}):
         assert declared_inputs(proto.SerializeToString(), dims)[0].shape == (3, 4, 6, 5)
     assert declared_inputs(proto.SerializeToString(), {"h": 7})[0].shape == (None, None, None, 5)
+
+
+def test_what_is_no_tensor():
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 3])
+    inputs = [helper.make_value_info("s", helper.make_sequence_type_proto(tensor)), helper.make_tensor_value_info("i", TensorProto.INT64, [])]
+    nodes = [helper.make_node("SequenceAt", ["s", "i"], ["y"])]
+    proto = helper.make_model(helper.make_graph(nodes, "at", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])]), opset_imports=[helper.make_opsetid("", 20)])
+    with pytest.raises(TypeError, match="input 's' is no tensor, and files hold tensors"):
+        declared_inputs(proto.SerializeToString(), {})
+    with pytest.raises(TypeError, match="input 's' is of kind sequence, and samples are tensors"):
+        sample(onnx2halide.compile(proto).inputs)
+
+
+def test_strings():
+    text = helper.make_tensor_value_info("x", TensorProto.STRING, [2, 3])
+    proto = helper.make_model(helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "text", [text], [helper.make_tensor_value_info("y", TensorProto.STRING, [2, 3])]), opset_imports=[helper.make_opsetid("", 20)])
+    words = sample(onnx2halide.compile(proto).inputs)["x"]
+    assert words.shape == (2, 3) and set(words.flat) <= {"yes", "no"}
 
 
 def test_fixed_dims_have_no_least():

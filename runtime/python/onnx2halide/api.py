@@ -10,7 +10,7 @@ from onnx2halide.model import Model
 
 def compile(
     model,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | str] | None = None,
     target: str = "host",
     threads: int = 1,
     *,
@@ -25,7 +25,7 @@ def compile(
     """Compiles a model and loads it.
 
     model     a path, bytes or a ModelProto
-    dims      numbers for dims that the model leaves open, by name
+    dims      numbers, or bounds such as "1..32", for dims that the model leaves open, by name or as "INPUT:AXIS"
     target    a Halide target
     threads   how many threads a run may use; 0: one a core
     schedule  "default", "naive", one of Halide's autoschedulers ("auto:mullapudi2016", "auto:adams2019", "auto:li2018"), or a file of
@@ -47,7 +47,7 @@ def compile(
 
 def compile_many(
     models: Iterable,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | str] | None = None,
     target: str = "host",
     threads: int = 1,
     *,

@@ -2,22 +2,25 @@
 
 import argparse
 import pathlib
+import re
 import sys
 import textwrap
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import onnx2halide
 from onnx2halide.compiler import HELP_HINT, CompileError, UsageError
 from onnx2halide.model import Model
 
 # Exit statuses of the command line.
-DONE, MODEL_AT_FAULT, USAGE = 0, 1, 2
+DONE, MODEL_AT_FAULT, USAGE, OUR_FAULT = 0, 1, 2, 3
 
 MOST_THREADS = 256
 
 
-EXIT_STATUSES = "Exit status: 0 done; 1 the model, its data or a file is at fault; 2 usage."
+EXIT_STATUSES = """Exit status: 0 done; 1 the model, its data or a file is at fault; 2 usage; 3 a fault of onnx2halide;
+128 + N ended by signal N."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,7 +42,7 @@ def parser(command: str, description: str, examples: str, chooses_schedule: bool
         conflict_handler="resolve",
     )
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
-    result.add_argument("--dim", metavar="NAME=N", action="append", type=dim, default=[], help="number for a dim that the model leaves open")
+    result.add_argument("--dim", metavar="NAME=N", action="append", type=dim, default=[], help="number or bounds, as in batch=1..32, for a dim that the model leaves open, by its name or as INPUT:AXIS")
     result.add_argument("--target", default="host", help="Halide target; default: host")
     result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how convolutions compute; default: auto")
     result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
@@ -66,11 +69,14 @@ def run_command(command: Callable[[], int]) -> None:
         _tell(error, HELP_HINT.strip())
         sys.exit(USAGE)
     except OSError as error:
-        _tell(f"{error.filename}: {error.strerror}" if error.filename else error)
+        _tell(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or error)
         sys.exit(MODEL_AT_FAULT)
     except (CompileError, RuntimeError, TypeError, ValueError) as error:
         _tell(error)
         sys.exit(MODEL_AT_FAULT)
+    except Exception:  # noqa: BLE001 - whatever nobody has thought of
+        _tell(f"onnx2halide: internal error\n{traceback.format_exc().rstrip()}")
+        sys.exit(OUR_FAULT)
     finally:
         progress("")
 
@@ -86,11 +92,24 @@ def _tell(*lines) -> None:
     print(*lines, sep="\n", file=sys.stderr)
 
 
-def dim(text: str) -> tuple[str, int]:
-    name, equals, number = text.rpartition("=")
-    if not equals or not number.isdigit():
+def dim(text: str) -> tuple[str, int | str]:
+    """A dim's name, and its number or the text of its bounds, which only the compiler reads."""
+    name, equals, value = text.rpartition("=")
+    if not equals or not re.fullmatch(r"\d+(\.\.\d+)?", value, re.ASCII):
+        raise argparse.ArgumentTypeError(f"'{text}', expected NAME=N or NAME=MIN..MAX")
+    return name, int(value) if value.isdigit() else value
+
+
+def size(text: str) -> tuple[str, int]:
+    name, value = dim(text)
+    if isinstance(value, str):
         raise argparse.ArgumentTypeError(f"'{text}', expected NAME=N")
-    return name, int(number)
+    return name, value
+
+
+def numbers(dims: Mapping[str, int | str]) -> dict[str, int]:
+    """Those of the dims that have one."""
+    return {name: value for name, value in dims.items() if isinstance(value, int)}
 
 
 def _threads(text: str) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 import onnx
+from google.protobuf.message import DecodeError
 
 from onnx2halide import arguments
 from onnx2halide.clocks import RunClock, StepClock, machine
@@ -98,21 +99,27 @@ def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[
     """A row for each number of threads. A peer that cannot run the model is left out, with its message in the row. `sizes` are those of
     the run, of dims that the compiled model leaves open."""
     with tempfile.TemporaryDirectory(prefix="onnx2halide-") as folder:
-        proto = onnx.load(path)
         source = path
         if random_weights:
-            proto = with_random_weights(proto)
             source = pathlib.Path(folder) / path.name
-            onnx.save(proto, source)
+            onnx.save(with_random_weights(_load(path)), source)
+        compiled = Compiled(source, options)  # the compiler says best what is wrong with a model
+        proto = _load(source)
         dims = dict(options.dims) | sizes
-        declared = _declared(source.read_bytes(), dims, sizes) if sizes else None
-        compiled = Compiled(source, options)
+        declared = _declared(source.read_bytes(), arguments.numbers(dims), sizes) if sizes else None
         others = {peer: Compiled(source, replace(options, schedule=peer)) for peer in peers if peer in SCHEDULES}
         if FIXED in peers:
             others[FIXED] = Compiled(source, replace(options, dims=tuple(sorted(dims.items()))))
     inputs = usual_inputs(path.parent, Model(compiled.library), declared)
     name = path.parent.name if path.stem == "model" else path.stem
     return [_row(name, compiled, proto, inputs, count, peers, others, seconds, kernels) for count in threads]
+
+
+def _load(path: pathlib.Path) -> onnx.ModelProto:
+    try:
+        return onnx.load(path)
+    except (DecodeError, onnx.checker.ValidationError) as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from None
 
 
 def _declared(model: bytes, dims: Mapping[str, int], sizes: Mapping[str, int]) -> list[Port]:
@@ -284,7 +291,7 @@ def _parse() -> argparse.Namespace:
     parser.set_defaults(threads=[1])
     parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, a row each; default: 1")
     parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, default: both; the same model with schedules {', '.join(SCHEDULES)}, or with its dims {FIXED} at --size; or none")
-    parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.dim, default=[], help="size of the run for a dim that stays open in the compiled model")
+    parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.size, default=[], help="size of the run for a dim that stays open in the compiled model")
     parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns, for each row; default: 3")
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
     parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")

@@ -32,7 +32,7 @@ class UsageError(CompileError):
 class Options:
     """What a library depends on besides its model."""
 
-    dims: tuple[tuple[str, int], ...] = ()
+    dims: tuple[tuple[str, int | str], ...] = ()  # a number, or bounds as --dim takes them
     target: str = "host"
     schedule: str = "default"
     until: str | None = None
@@ -63,8 +63,8 @@ class Source:
         """`model` is a path, bytes or a ModelProto."""
         self.path = None
         if isinstance(model, (str, os.PathLike)):
+            self.bytes = pathlib.Path(model).read_bytes()
             self.path = pathlib.Path(model).resolve()
-            self.bytes = self.path.read_bytes()
             name = name or self.path.stem
         elif isinstance(model, (bytes, bytearray, memoryview)):
             self.bytes = bytes(model)
@@ -73,7 +73,7 @@ class Source:
             name = name or model.graph.name
         else:
             raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(model).__name__}")
-        self.name = _identifier(name or "model")
+        self.name = _file_stem(name or "model")
 
     @functools.cached_property
     def external_files(self) -> list[pathlib.Path]:
@@ -143,10 +143,9 @@ def _processor() -> str:
         return platform.machine()
 
 
-def _identifier(text: str) -> str:
-    """Letters, digits and underscores, as a name of C functions and of files."""
-    name = re.sub(r"[^A-Za-z0-9_]", "_", text)
-    return name if name[:1].isalpha() else "v" + name
+def _file_stem(text: str) -> str:
+    """A name that any file may have, of which the compiler makes one of C functions."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", text)[:100]
 
 
 def _cache_folder() -> pathlib.Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from onnx2halide.elements import dtype_of, is_integer, stored
-from onnx2halide.model import Port
+from onnx2halide.values import KINDS, TENSOR, BoxPort, Port
 
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp"}
 
@@ -33,11 +33,11 @@ def data_sets(place: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> l
     return sets or [_from_npz(file, inputs, outputs) for file in place.glob("io.npz")]
 
 
-def sample(inputs: list[Port], seed: int = 0, open_dim: int = 2) -> dict[str, np.ndarray]:
-    """Seeded inputs. Numbers are normal; integers are 0 or 1, which are indices and masks for any model. Dims that the model leaves
-    open are `open_dim`, or the least that it takes where that is more."""
+def sample(inputs: list[Port | BoxPort], seed: int = 0, open_dim: int = 2) -> dict[str, np.ndarray]:
+    """Seeded inputs. Numbers are normal; integers are 0 or 1, which are indices and masks for any model; strings are two words. Dims that
+    the model leaves open are `open_dim`, or the least that it takes where that is more. Raises TypeError for what is no tensor."""
     rng = np.random.default_rng(seed)
-    return {port.name: _sample(rng, port, _sizes(port, open_dim)) for port in inputs}
+    return {port.name: _sample(rng, port, open_dim) for port in inputs}
 
 
 def usual_inputs(place: pathlib.Path, model, declared: list[Port] | None = None) -> dict[str, np.ndarray]:
@@ -56,14 +56,20 @@ def _sizes(port: Port, open_dim: int) -> tuple[int, ...]:
     return tuple(max(open_dim, bound) if size is None else size for size, bound in zip(port.shape, least))
 
 
-def _sample(rng: np.random.Generator, port: Port, shape: tuple[int, ...]) -> np.ndarray:
+def _sample(rng: np.random.Generator, port: Port | BoxPort, open_dim: int) -> np.ndarray:
+    if port.kind != TENSOR:
+        raise TypeError(f"input '{port.name}' is of kind {KINDS[port.kind]}, and samples are tensors")
+    shape = _sizes(port, open_dim)
+    if port.dtype.hasobject:
+        return rng.choice(np.array(["yes", "no"], object), shape)
     if is_integer(port.dtype):
         return rng.integers(0, 2, shape).astype(port.dtype)
     return rng.normal(size=shape).astype(port.dtype)
 
 
 def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
-    """The inputs that a model's file declares, with numbers for dims that it leaves open. Raises ValueError where it is no model."""
+    """The inputs that a model's file declares, with numbers for dims that it leaves open. Raises ValueError where it is no model, and
+    TypeError where one is no tensor."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -76,6 +82,8 @@ def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
 
 
 def _declared(value, dims: Mapping[str, int]) -> Port:
+    if not value.type.HasField("tensor_type"):
+        raise TypeError(f"input '{value.name}' is no tensor, and files hold tensors")
     tensor = value.type.tensor_type
     is_open = lambda dim: not dim.HasField("dim_value") or dim.dim_value < 0
     shape = (_number(value.name, axis, dim.dim_param, dims) if is_open(dim) else dim.dim_value for axis, dim in enumerate(tensor.shape.dim))

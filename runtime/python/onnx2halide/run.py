@@ -24,8 +24,9 @@ def main() -> int:
     arguments.progress("")
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
+    files = _file_stems(list(outputs))
     for name, value in outputs.items():
-        file = options.output and options.output / re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+        file = options.output and options.output / files[name]
         if not isinstance(value, np.ndarray):
             _show_box(name, value, file)
             continue
@@ -35,6 +36,18 @@ def main() -> int:
         else:
             print(np.array2string(value, threshold=20, max_line_width=120))
     return arguments.DONE
+
+
+def _file_stems(names: list[str]) -> dict[str, str]:
+    """A file's name for each output, of which each has another."""
+    stems = {}
+    for name in names:
+        stem = wanted = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:200]
+        number = 2
+        while stem in stems.values():
+            stem, number = f"{wanted}_{number}", number + 1
+        stems[name] = stem
+    return stems
 
 
 def _show_box(name: str, value: list | dict | None, file: pathlib.Path | None) -> None:
@@ -70,7 +83,7 @@ def _pair(text: str) -> tuple[float, float]:
 
 def _ports(options: argparse.Namespace) -> list[Port]:
     try:
-        return declared_inputs(options.model.read_bytes(), dict(options.dim))
+        return declared_inputs(options.model.read_bytes(), arguments.numbers(dict(options.dim)))
     except ValueError:
         return arguments.compile_model(options).inputs  # the compiler says better what is wrong
 
