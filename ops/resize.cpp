@@ -17,7 +17,8 @@ namespace onnx2halide {
 namespace {
 
 /// Where an output element lies in the input. In the texts {x} is its coordinate, {scale} the axis's, {in} the input's
-/// extent, {width} the output's before rounding, {out} after it; {begin} and {end} are the region of interest.
+/// extent, {width} the output's before rounding, {out} after it; {begin} and {end} are the region of interest, {zero}
+/// is a place.
 struct Transformation {
     std::string_view name, place;
     std::string_view of_one = "";  // where the output has one element, by `one` a width or extent
@@ -27,9 +28,9 @@ constexpr Transformation transformations[] = {
     {"asymmetric", "{x} / {scale}"},
     {"half_pixel", "({x} + 0.5f) / {scale} - 0.5f"},
     {"half_pixel_symmetric", "{in} / 2 * (1 - {out} / {width}) + ({x} + 0.5f) / {scale} - 0.5f"},
-    {"pytorch_half_pixel", "({x} + 0.5f) / {scale} - 0.5f", "Expr(0.0)", "{out}"},
+    {"pytorch_half_pixel", "({x} + 0.5f) / {scale} - 0.5f", "{zero}", "{out}"},
     {"tf_half_pixel_for_nn", "({x} + 0.5f) / {scale}"},
-    {"align_corners", "{x} * ({in} - 1) / ({width} - 1)", "Expr(0.0)"},
+    {"align_corners", "{x} * ({in} - 1) / ({width} - 1)", "{zero}"},
     {"tf_crop_and_resize", "{begin} * ({in} - 1) + {x} * ({end} - {begin}) * ({in} - 1) / ({width} - 1)",
      "({begin} + {end}) * ({in} - 1) / 2"},
 };
@@ -37,9 +38,10 @@ constexpr Transformation transformations[] = {
 struct Rounding {
     std::string_view name, text;
 };
+// A millionth from halfway is halfway, as in onnxruntime.
 constexpr Rounding roundings[] = {
-    {"round_prefer_floor", "ceil({} - 0.5f)"},
-    {"round_prefer_ceil", "floor({} + 0.5f)"},
+    {"round_prefer_floor", "ceil(cast<double>({}) - Expr(0.500001))"},
+    {"round_prefer_ceil", "floor(cast<double>({}) + Expr(0.500001))"},
     {"floor", "floor({})"},
     {"ceil", "ceil({})"},
 };
@@ -53,13 +55,6 @@ const Row& row(const Row (&rows)[count], const std::string& attribute, const std
     const auto found = std::find_if(std::begin(rows), std::end(rows), [&](const Row& row) { return row.name == name; });
     if (found == std::end(rows)) throw CompileError("{} is '{}'", attribute, name);
     return *found;
-}
-
-std::string double_text(double number) { return KernelSource::literal(number, ElementType::float64); }
-
-std::string double_text(const Dim& dim, KernelSource& source) {
-    const auto number = dim.constant();
-    return number ? double_text(static_cast<double>(*number)) : fmt::format("cast<double>({})", source.dim(dim));
 }
 
 }  // namespace
@@ -92,28 +87,39 @@ std::vector<TensorType> Resize::infer() const {
     return {TensorType(data.element, shape)};
 }
 
+std::string Resize::as_place(const std::string& text) const {
+    return fmt::format("cast<{}>({})", KernelSource::compute_type(type_of_places()), text);
+}
+
+std::string Resize::number(double number) const { return KernelSource::literal(number, type_of_places()); }
+
+std::string Resize::number(const Dim& dim, KernelSource& source) const {
+    const auto number = dim.constant();
+    return number ? this->number(static_cast<double>(*number)) : as_place(source.dim(dim));
+}
+
 std::string Resize::scale(KernelSource& source, const Axis& axis) const {
-    if (axis.scale != 0) return double_text(axis.scale);
-    if (axis.scale_at) return fmt::format("cast<double>({})", source.read(input(2), {fmt::to_string(*axis.scale_at)}));
+    if (axis.scale != 0) return number(axis.scale);
+    if (axis.scale_at) return as_place(source.read(input(2), {fmt::to_string(*axis.scale_at)}));
     if (const auto factor = exact_div(axis.output, axis.input); factor && factor->constant())
-        return double_text(*factor, source);
-    return fmt::format("({} / {})", double_text(axis.output, source), double_text(axis.input, source));
+        return number(*factor, source);
+    return fmt::format("({} / {})", number(axis.output, source), number(axis.input, source));
 }
 
 std::string Resize::width(KernelSource& source, const Axis& axis) const {
-    if (!axis.has_scale()) return double_text(axis.output, source);
+    if (!axis.has_scale()) return number(axis.output, source);
     const auto extent = axis.input.constant();
-    return extent && axis.scale != 0 ? double_text(axis.scale * static_cast<double>(*extent))
-                                     : fmt::format("({} * {})", double_text(axis.input, source), scale(source, axis));
+    return extent && axis.scale != 0 ? number(axis.scale * static_cast<double>(*extent))
+                                     : fmt::format("({} * {})", number(axis.input, source), scale(source, axis));
 }
 
 std::string Resize::place(KernelSource& source, const Axis& axis, const std::string& at) const {
     const Transformation& transformation = row(transformations, "", transformation_);
     const auto place = [&](std::string_view text) {
         const std::string place =
-            fmt::format(fmt::runtime(text), fmt::arg("x", fmt::format("cast<double>({})", at)),
-                        fmt::arg("scale", scale(source, axis)), fmt::arg("in", double_text(axis.input, source)),
-                        fmt::arg("out", double_text(axis.output, source)), fmt::arg("width", width(source, axis)),
+            fmt::format(fmt::runtime(text), fmt::arg("x", as_place(at)), fmt::arg("zero", number(0.0)),
+                        fmt::arg("scale", scale(source, axis)), fmt::arg("in", number(axis.input, source)),
+                        fmt::arg("out", number(axis.output, source)), fmt::arg("width", width(source, axis)),
                         fmt::arg("begin", roi(source, axis, false)), fmt::arg("end", roi(source, axis, true)));
         // A division must not become a product: where it is exact, a place is an element's own.
         return fmt::format("strict_float({})", place);
@@ -138,9 +144,9 @@ std::optional<bool> Resize::has_one(const Axis& axis, bool before_rounding) cons
 }
 
 std::string Resize::roi(KernelSource& source, const Axis& axis, bool is_end) const {
-    if (!axis.roi_at) return double_text(is_end ? axis.roi_end : axis.roi_begin);
+    if (!axis.roi_at) return number(is_end ? axis.roi_end : axis.roi_begin);
     const size_t place = *axis.roi_at + (is_end ? axis.axes : 0);
-    return fmt::format("cast<double>({})", source.read(input(1), {fmt::to_string(place)}));
+    return as_place(source.read(input(1), {fmt::to_string(place)}));
 }
 
 std::optional<int64_t> Resize::repetition(const Axis& axis) const {
@@ -159,10 +165,8 @@ std::string Resize::rounded(KernelSource& source, const Axis& axis, const std::s
         return fmt::format(fmt::runtime(row(roundings, "", mode).text), place);
     };
     if (nearest_mode_ != by_scale) return text(nearest_mode_, place);
-    // A float32, as onnxruntime has it: what a scale's last bit makes of an integer does not count.
-    const std::string narrow = fmt::format("cast<float>({})", place);
-    if (!axis.scale_at) return text(axis.scale < 1 ? "ceil" : "floor", narrow);
-    return fmt::format("select({} < 1, {}, {})", scale(source, axis), text("ceil", narrow), text("floor", narrow));
+    if (!axis.scale_at) return text(axis.scale < 1 ? "ceil" : "floor", place);
+    return fmt::format("select({} < 1, {}, {})", scale(source, axis), text("ceil", place), text("floor", place));
 }
 
 std::string Resize::nearest(KernelSource& source, const Axis& axis, const std::string& at) const {
@@ -203,7 +207,7 @@ std::string Resize::outside(KernelSource& source, const std::vector<Axis>& axes)
     for (const Axis& axis : axes) {
         if (!crops()) continue;
         const std::string place = this->place(source, axis, source.vars(out(0).rank())[axis.axis]);
-        conditions.push_back(fmt::format("{0} < 0 || {0} > {1}", place, double_text(axis.input - 1, source)));
+        conditions.push_back(fmt::format("{0} < 0 || {0} > {1}", place, number(axis.input - 1, source)));
     }
     return fmt::format("{}", fmt::join(conditions, " || "));
 }

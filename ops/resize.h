@@ -54,7 +54,15 @@ private:
     bool crops() const { return transformation_ == "tf_crop_and_resize"; }
     bool is_nearest() const { return mode_ == "nearest"; }
 
-    // Text of an axis, whose coordinate is `at`: places are doubles, as those who compare with the standard have them.
+    // Text of an axis, whose coordinate is `at`.
+
+    /// Places between which is interpolated are doubles, as those who compare with the standard have them. The nearest
+    /// element of a place is found in float32, as in onnxruntime: what a scale's last bit makes of an integer or a half
+    /// does not count.
+    ElementType type_of_places() const { return is_nearest() ? ElementType::float32 : ElementType::float64; }
+    std::string as_place(const std::string& text) const;
+    std::string number(double number) const;
+    std::string number(const Dim& dim, KernelSource& source) const;
     std::string scale(KernelSource& source, const Axis& axis) const;
     std::string roi(KernelSource& source, const Axis& axis, bool is_end) const;
     std::string width(KernelSource& source, const Axis& axis) const;
