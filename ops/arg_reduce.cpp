@@ -26,6 +26,7 @@ public:
         : NodeGenerator(node), is_max_(is_max), takes_last_(node.integer("select_last_index", 0) != 0) {}
 
     std::vector<TensorType> infer() const override {
+        if (extent().is(0)) throw CompileError("axis {} has no elements, expected 1 or more", axis());
         return {TensorType(ElementType::int64, reduction().output_shape(in(0).shape))};
     }
 
@@ -39,6 +40,12 @@ public:
             }
             return Dim(best);
         });
+    }
+
+    /// Of no elements none is the best.
+    std::vector<Check> checks() const override {
+        if (prove_less_equal(1, extent()) == Proof::yes) return {};
+        return {{fmt::format("the extent of axis {}", axis()), extent(), 1, Dim::unbounded}};
     }
 
     void algorithm(KernelSource& source) const override {

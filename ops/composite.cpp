@@ -50,6 +50,18 @@ void Composite::rename(Graph& graph, Value* result, Value* output) {
     result->producer = nullptr;
 }
 
+/// Expands a copy of the node. Whoever hears that elements are unknown knows the node's own inputs alone.
+std::vector<Value*> Composite::expand_known(Graph& scratch, const Node& copy) const {
+    try {
+        return Composite(copy, expand_).expand(scratch);
+    } catch (const UnknownElements& unknown) {
+        for (size_t i = 0; i < node_.inputs.size(); ++i) {
+            if (copy.inputs[i] == unknown.value) throw UnknownElements(node_, i);
+        }
+        throw CompileError(unknown);
+    }
+}
+
 /// Expands a copy of the node in a graph of their own, which is left without the copy.
 std::vector<Value*> Composite::expand_copy(Graph& scratch) const {
     Node copy = node_;
@@ -65,7 +77,7 @@ std::vector<Value*> Composite::expand_copy(Graph& scratch) const {
         if (output) output = scratch.value(output->name);
     }
     Node* added = scratch.add(std::move(copy));
-    const std::vector<Value*> results = Composite(*added, expand_).expand(scratch);
+    const std::vector<Value*> results = expand_known(scratch, *added);
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
         const bool is_bound = added->has_input(i) && !added->inputs[i]->bindings.empty();
         if (is_bound && !node_.inputs[i]->known) throw UnknownElements(node_, i);

@@ -64,6 +64,7 @@ private:
     Expand expand_;
 
     std::vector<Value*> expand_copy(Graph& scratch) const;
+    std::vector<Value*> expand_known(Graph& scratch, const Node& copy) const;
 };
 
 /// A composite that takes what only a run knows. Inference already puts its nodes in its place, as they may ask for

@@ -5,6 +5,7 @@
 
 #include "ops/axis_map.h"
 #include "ops/axis_operand.h"
+#include "ops/composite.h"
 #include "ops/families.h"
 #include "ops/shifted_vectors.h"
 
@@ -152,10 +153,30 @@ public:
         return {TensorType(in(0).element, std::move(shape))};
     }
 
+    /// What has no edge cannot be extended by it, and nothing cut off.
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        const std::vector<Ends> pads = this->pads();
+        for (size_t axis = 0; axis < pads.size(); ++axis) {
+            const Dim& extent = in(0).shape[axis];
+            const bool adds = is_constant() ? pads[axis].cuts_and_adds() : !pads[axis].cuts_at_most();
+            if (adds && prove_less_equal(1, extent) != Proof::yes)
+                checks.push_back({fmt::format("the extent of axis {}", axis), extent, 1, Dim::unbounded});
+        }
+        return checks;
+    }
+
 protected:
     /// Elements added at both ends of an axis.
     struct Ends {
         Dim begin, end;
+        bool cuts_at_most() const {
+            return prove_less_equal(begin, 0) == Proof::yes && prove_less_equal(end, 0) == Proof::yes;
+        }
+        bool cuts_and_adds() const {
+            const auto first = begin.constant(), last = end.constant();
+            return first && last && std::min(*first, *last) < 0 && std::max(*first, *last) > 0;
+        }
     };
     /// For each of the input's axes.
     virtual std::vector<Ends> pads() const = 0;
@@ -186,6 +207,29 @@ protected:
 class Pad : public GivenPad {
 public:
     using GivenPad::GivenPad;
+
+    /// Elements added at the ends of each axis, where these are numbers, and whether there is an axis of which a run
+    /// may find nothing: a kernel reads its input to pad it, wherever it is.
+    struct Joints {
+        std::vector<int64_t> begins, ends;
+        std::vector<bool> may_be_empty;
+    };
+    std::optional<Joints> joints() const {
+        Joints joints;
+        const std::vector<Ends> pads = is_constant() ? this->pads() : std::vector<Ends>();
+        bool is_needed = false;
+        for (size_t axis = 0; axis < pads.size(); ++axis) {
+            const auto begin = pads[axis].begin.constant(), end = pads[axis].end.constant();
+            if (!begin || !end) return std::nullopt;
+            joints.begins.push_back(*begin);
+            joints.ends.push_back(*end);
+            const Dim& extent = in(0).shape[axis];
+            const bool adds = *begin >= 0 && *end >= 0 && *begin + *end > 0;
+            joints.may_be_empty.push_back(adds && !extent.is(0) && prove_less_equal(1, extent) != Proof::yes);
+            is_needed |= joints.may_be_empty.back();
+        }
+        return is_needed ? std::optional(joints) : std::nullopt;
+    }
 
 protected:
     std::vector<Ends> pads() const override {
@@ -255,9 +299,53 @@ protected:
     }
 };
 
+Value* integers(Expansion& expansion, const std::string& role, const std::vector<int64_t>& numbers) {
+    const auto count = static_cast<int64_t>(numbers.size());
+    return expansion.constant(role, make_constant(ElementType::int64, {count}, numbers));
+}
+
+/// The element that constant mode adds.
+Value* fill_of(Expansion& expansion) {
+    if (Value* given = expansion.optional_input(2)) return given;
+    const double number = expansion.node().real("value", 0);
+    Value* wide = expansion.constant("wide_fill", make_constant(ElementType::float64, {}, std::vector<double>{number}));
+    const auto type = static_cast<int64_t>(expansion.input(0)->checked_type().element);
+    return expansion.add("fill", {"Cast", 13, {wide}, {{"to", type}}});
+}
+
+/// Axes of which a run may find nothing are joined with what they are padded with, the others padded as ever.
+std::vector<Value*> expand_joined(Expansion& expansion) {
+    Pad::Joints joints = Pad(expansion.node()).joints().value();
+    const size_t rank = joints.begins.size();
+    Value *x = expansion.input(0), *fill = fill_of(expansion);
+    for (size_t axis = 0; axis < rank; ++axis) {
+        if (!joints.may_be_empty[axis]) continue;
+        const auto role = [&](const std::string& what) { return fmt::format("{}_of_axis_{}", what, axis); };
+        int64_t &begin = joints.begins[axis], &end = joints.ends[axis];
+        Value* number = integers(expansion, role("number"), {static_cast<int64_t>(axis)});
+        Value* outer = expansion.add(role("outer"), {"Shape", 15, {x}, {{"end", static_cast<int64_t>(axis)}}});
+        Value* inner = expansion.add(role("inner"), {"Shape", 15, {x}, {{"start", static_cast<int64_t>(axis) + 1}}});
+        const auto edge = [&](const std::string& side, int64_t count) {
+            Value* extent = integers(expansion, role(side + "_extent"), {count});
+            Value* own =
+                expansion.add(role(side + "_shape"), {"Concat", 13, {outer, extent, inner}, {{"axis", int64_t{0}}}});
+            return expansion.add(role(side), {"Expand", 13, {fill, own}});
+        };
+        Value *before = edge("before", begin), *behind = edge("behind", end);
+        x = expansion.add(role("joined"), {"Concat", 13, {before, x, behind}, {{"axis", static_cast<int64_t>(axis)}}});
+        begin = end = 0;
+    }
+    std::vector<int64_t> others = joints.begins;
+    others.insert(others.end(), joints.ends.begin(), joints.ends.end());
+    return {expansion.add("padded", {"Pad", 13, {x, integers(expansion, "other_pads", others), fill}})};
+}
+
 std::unique_ptr<NodeGenerator> make_pad(const Node& node) {
     const bool at_run_time = is_known_at_run_time(node, 1) || is_open_at_compile_time(node, 3);
-    return node.version >= 11 && at_run_time ? make<PadAtRunTime>(node) : make<Pad>(node);
+    if (node.version >= 11 && at_run_time) return make<PadAtRunTime>(node);
+    auto pad = std::make_unique<Pad>(node);
+    if (pad->joints()) return make_composite<expand_joined>(node);
+    return pad;
 }
 
 /// CenterCropPad: brings axes to the extents of input 1, half of what is missing or too much at each end, the odd one

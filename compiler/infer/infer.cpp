@@ -339,6 +339,7 @@ void infer_node(Node& node) {
 }
 
 void infer_added(Graph& graph, Node& node) {
+    track_constants(node);
     if (expand_early(graph, node)) {
         graph.remove(&node);
     } else {
