@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cstdint>
 #include <set>
+#include <string>
 
 #include "compiler/infer/infer.h"
 #include "compiler/passes/passes.h"
@@ -16,6 +18,19 @@ size_t first_slice(const Node& node) {
     return repetition.body->outputs.size() - repetition.slices.size();
 }
 
+std::set<std::string> symbols(const TensorType& type) {
+    std::set<std::string> symbols;
+    for (const Dim& dim : type.shape) symbols.merge(dim.symbols());
+    return symbols;
+}
+
+/// Whether a value's shape may be known before that of the memory that it is a view of. Room for the value is then no
+/// room for what a run finds, which fits it or not.
+bool may_be_outgrown(const Value& value, const Value& memory) {
+    const std::set<std::string> own = symbols(value.checked_type()), found = symbols(memory.checked_type());
+    return !std::includes(own.begin(), own.end(), found.begin(), found.end());
+}
+
 /// What a turn hands on is copied when the turn ends, so that a slice may share its memory.
 void copy_outputs_of(Graph& graph, bool read, size_t first_slice) {
     for (const auto& node : graph.nodes()) {
@@ -26,7 +41,7 @@ void copy_outputs_of(Graph& graph, bool read, size_t first_slice) {
         if (i == first_slice) taken.clear();
         Value* output = graph.outputs[i];
         const Value* memory = &memory_of(*output);
-        const bool is_copied = read && !output->consumers.empty();
+        const bool is_copied = (read && !output->consumers.empty()) || may_be_outgrown(*output, *memory);
         if (!is_copied && memory->producer && !memory->constant && taken.insert(memory).second) continue;
         Node copy;
         copy.domain = "onnx2halide";

@@ -100,8 +100,8 @@ void place_parts(Graph& graph,
 void pack_ports(Graph& graph);
 
 /// Gives every output of the graph and of graphs inside memory of its own: an output that is an input, a constant, a
-/// view of either or of another output is copied; with `read`, what nodes read, too: Halide takes what a pipeline has
-/// written itself for aligned, and users' memory is not.
+/// view of either or of another output is copied, and so is a view of what a run finds; with `read`, what nodes read,
+/// too: Halide takes what a pipeline has written itself for aligned, and users' memory is not.
 void copy_outputs(Graph& graph, bool read = false);
 
 /// Lets open dims be 0 that nothing computes with: those of inputs that only functions of the runtime read, where

@@ -57,6 +57,20 @@ CASES = [
         {"x": (2, 3, 5), "z": (1, 3, 5)},
     ),
     Graph(
+        "an output that is what a run finds in a shape that the model gives",
+        "(float[2, 3] x) => (int64[3, 4] y, int64[2, m] z) { z = NonZero(x) y = Reshape(z, s) }",
+        {"x": (2, 3)},
+        {"s": np.array([3, 4])},
+    ),
+    Graph(
+        "a branch that gives what a run finds a shape",
+        """(float[2, 3] x) => (int64[3, 4] y) { m = ReduceMax<keepdims = 0>(x) c = Greater(m, zero)
+            y = If(c) <then_branch = found () => (int64[3, 4] a) { z = NonZero(x) a = Reshape(z, s) },
+                else_branch = given () => (int64[3, 4] b) { b = Constant<value = int64[3, 4] {0,1,2,3,4,5,6,7,8,9,10,11}>() }> }""",
+        {"x": (2, 3)},
+        {"s": np.array([3, 4]), "zero": np.float32(0)},
+    ),
+    Graph(
         "a scale for each row behind a product",
         "(float[batch, 5, 24] x) => (float[batch, 5, 16] y) { m = MatMul(x, w) q = QuantizeLinear(m, s, z) y = DequantizeLinear(q, s, z) }",
         {"x": (3, 5, 24)},
@@ -70,7 +84,7 @@ def test_small_graphs(case):
     draw = np.random.default_rng(0)
     proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {case.opset}]> g {case.text}')
     for name, value in case.constants.items():
-        array = value if isinstance(value, np.ndarray) else draw.normal(size=value).astype(np.float32)
+        array = np.asarray(value) if isinstance(value, np.ndarray | np.generic) else draw.normal(size=value).astype(np.float32)
         proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     inputs = {name: draw.normal(size=shape).astype(np.float32) for name, shape in case.inputs.items()}
     found, expected = onnx2halide.compile(proto).run_by_name(inputs), OnnxRuntime(proto).run(inputs)
