@@ -121,6 +121,21 @@ std::vector<Value*> expand_along_open_axis(Expansion& expansion) {
     return {expansion.add("as_given", {"Unaround", 1, {along, shape, axis}, kept, "onnx2halide"})};
 }
 
+/// A signal of real numbers without the axis that says so, as PyTorch exports it.
+std::vector<Value*> expand_real_signal(Expansion& expansion) {
+    const Node& node = expansion.node();
+    Value* last = expansion.constant("last", make_constant(ElementType::int64, {1}, std::vector<int64_t>{2}));
+    std::vector<Value*> inputs = {expansion.add("real", {"Unsqueeze", 13, {expansion.input(0), last}})};
+    for (size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(expansion.optional_input(i));
+    return {expansion.add("frames", {"STFT", 17, inputs, node.attributes})};
+}
+
+std::unique_ptr<NodeGenerator> make_short_time_fourier(const Node& node) {
+    if (node.has_input(0) && node.inputs[0]->checked_type().rank() == 2)
+        return make_composite<expand_real_signal>(node);
+    return make<ShortTimeFourier>(node);
+}
+
 std::unique_ptr<NodeGenerator> make_fourier(const Node& node) {
     if (node.version >= 20 && is_open_at_compile_time(node, 2))
         return std::make_unique<EarlyComposite>(node, expand_along_open_axis);
@@ -129,6 +144,6 @@ std::unique_ptr<NodeGenerator> make_fourier(const Node& node) {
 
 }  // namespace
 
-std::vector<Operator> fourier_operators() { return {{"DFT", 17, make_fourier}, {"STFT", 17, make<ShortTimeFourier>}}; }
+std::vector<Operator> fourier_operators() { return {{"DFT", 17, make_fourier}, {"STFT", 17, make_short_time_fourier}}; }
 
 }  // namespace onnx2halide

@@ -100,7 +100,7 @@ public:
           highest_(bound("max", std::numeric_limits<float>::max())) {}
 
 protected:
-    Takes takes(size_t) const override { return Takes::numbers; }
+    Takes takes(size_t) const override { return node_.version < 11 ? Takes::floats : Takes::numbers; }
     std::vector<Dim> shape() const override { return in(0).shape; }
 
     size_t first_axis(size_t operand) const override {

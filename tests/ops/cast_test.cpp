@@ -58,6 +58,10 @@ TEST_CASE("what is wrong about element types") {
             y = Add(x, x))",
          "node 'y' (Add): input 0 has type int4, which is not supported"},
         {R"(
+            x = input int32[3]
+            y = Clip-6(x) min=0.5)",
+         "node 'y' (Clip): input 0 has type int32, expected a float type"},
+        {R"(
             x = input float32[3,3]
             y = EyeLike(x) dtype=17)",
          "node 'y' (EyeLike): output 0 has type float8e4m3fn, which is not supported"},
