@@ -191,6 +191,8 @@ private:
             const TensorType &from = input->checked_type(), &to = output->checked_type();
             if (!lie_alike(from, to) || info(from.element).bytes != info(to.element).bytes) continue;
             const Storage& storage = program_.storage(input);
+            // What a run finds may not fit where a result of known size is to lie.
+            if (program_.is_known_early(to) && !program_.is_known_early(storage.root->checked_type())) continue;
             if (has_parts_.contains(program_.storage_of.at(input)) || is_read_elsewhere(step, input)) continue;
             // What goes from turn to turn gives way to what the next turn takes, and to nothing else.
             const auto next = next_.find(storage.root);

@@ -63,6 +63,12 @@ CASES = [
         {"s": np.array([3, 4])},
     ),
     Graph(
+        "an output in whose shape nodes read what a run finds last",
+        "(float[2, 3] x) => (int64[2, m] y, int64[3, 4] z) { f = NonZero(x) z = Reshape(f, s) y = Mul(f, f) }",
+        {"x": (2, 3)},
+        {"s": np.array([3, 4])},
+    ),
+    Graph(
         "a branch that gives what a run finds a shape",
         """(float[2, 3] x) => (int64[3, 4] y) { m = ReduceMax<keepdims = 0>(x) c = Greater(m, zero)
             y = If(c) <then_branch = found () => (int64[3, 4] a) { z = NonZero(x) a = Reshape(z, s) },
