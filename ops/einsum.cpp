@@ -31,6 +31,13 @@ public:
         return {TensorType(in(0).element, contraction().shape())};
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (const auto& [operand, axis, expected] : contraction().expected_extents(shapes()))
+            check_extent(checks, operand, axis, expected);
+        return checks;
+    }
+
     Dim flops() const override {
         const Contraction contraction = this->contraction();
         Dim products = static_cast<int64_t>(node_.inputs.size());
@@ -58,11 +65,12 @@ public:
 private:
     Equation equation_;
 
-    Contraction contraction() const {
+    std::vector<std::vector<Dim>> shapes() const {
         std::vector<std::vector<Dim>> shapes;
         for (size_t i = 0; i < node_.inputs.size(); ++i) shapes.push_back(in(i).shape);
-        return {equation_, shapes};
+        return shapes;
     }
+    Contraction contraction() const { return {equation_, shapes()}; }
 
     std::string product(KernelSource& source, const Contraction& contraction,
                         const std::map<Label, std::string>& indices) const {
@@ -104,6 +112,13 @@ public:
         return {TensorType(in(0).element, contraction().shape())};
     }
 
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (const auto& [operand, axis, expected] : contraction().expected_extents(shapes()))
+            check_extent(checks, operand, axis, expected);
+        return checks;
+    }
+
 protected:
     Dim depth() const override { return contraction().extents.at(step()); }
     std::optional<size_t> column_axis() const override { return rank() - 1; }
@@ -128,7 +143,8 @@ protected:
 private:
     Equation equation_;
 
-    Contraction contraction() const { return {equation_, {in(0).shape, in(1).shape}}; }
+    std::vector<std::vector<Dim>> shapes() const { return {in(0).shape, in(1).shape}; }
+    Contraction contraction() const { return {equation_, shapes()}; }
     Label step() const { return contraction().summed.at(0); }
 
     Coordinates place(size_t operand, const Coordinates& at, const std::string& k) const {

@@ -92,6 +92,16 @@ std::vector<Dim> Contraction::shape() const {
     return shape;
 }
 
+std::vector<Contraction::Extent> Contraction::expected_extents(const std::vector<std::vector<Dim>>& shapes) const {
+    std::vector<Extent> expected;
+    for (size_t i = 0; i < operands.size(); ++i) {
+        for (size_t axis = 0; axis < shapes[i].size(); ++axis) {
+            if (!shapes[i][axis].is(1)) expected.push_back({i, axis, extents.at(operands[i][axis])});
+        }
+    }
+    return expected;
+}
+
 Coordinates Contraction::place(size_t operand, const std::vector<Dim>& shape,
                                const std::map<Label, std::string>& indices) const {
     Coordinates place;

@@ -47,6 +47,13 @@ struct Contraction {
 
     std::vector<Dim> shape() const;
 
+    /// What the extents of the operands' axes must be, but for those that are broadcast.
+    struct Extent {
+        size_t operand, axis;
+        Dim expected;
+    };
+    std::vector<Extent> expected_extents(const std::vector<std::vector<Dim>>& shapes) const;
+
     /// Where an operand of this shape has the element for given indices; axes of extent 1 are broadcast.
     Coordinates place(size_t operand, const std::vector<Dim>& shape, const std::map<Label, std::string>& indices) const;
 

@@ -47,6 +47,7 @@ CASES = [
     ("g (float[n,3] a, float[m,k] b, float[n,1] c) => (float[a,b] y) { s = Relu (b) t = Mul (a, s) y = Sub (t, c) }", (ones(4, 3), ones(4, 2), ones(4, 1)), "'t' (Mul): dim 1 of 's' is 2, expected 3 or 1", (ones(4, 3), ones(1, 3), ones(4, 1))),
     ("g (float[n,k] a, float[m,5] b) => (float[n,5] y) { y = MatMul (a, b) }", (ones(2, 3), ones(4, 5)), "'y' (MatMul): dim 0 of 'b' is 4, expected 3", (ones(2, 4), ones(4, 5))),
     ("g (float[n,2,k] a, float[m,k,5] b) => (float[n,2,5] y) { y = MatMul (a, b) }", (ones(2, 2, 3), ones(3, 3, 5)), "'y' (MatMul): dim 0 of 'a' is 2, expected 3 or 1", (ones(3, 2, 3), ones(3, 3, 5))),
+    ('g (float[n,k] a) => (float[n,5] y) { b = Constant <value = float[3,5] {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> () y = Einsum <equation = "nk,km->nm"> (a, b) }', (ones(2, 4),), "'y' (Einsum): dim 1 of 'a' is 4, expected 3", (ones(2, 3),)),
     (FLAT, (ones(2, 1, 1, 3), ones(2, 1, 1, 1)), "'y' (MatMul): dim 1 of 'f' is 6, expected 8", (ones(2, 1, 2, 2), ones(2, 1, 1, 1))),
     (JOINED % (3, ",".join(["0.5"] * 12), 1), (ones(2, 1, 5), ones(2, 1, 5)), "'y' (Conv): dim 1 of 'x' is 2, expected 3", (ones(2, 1, 5), ones(2, 2, 5))),
     (JOINED % (1, ",".join(["0.5"] * 4), 4), (ones(2, 4, 5), ones(2, 1, 5)), "'y' (Conv): dim 1 of 'x' is 5, expected 4", (ones(2, 3, 5), ones(2, 1, 5))),
