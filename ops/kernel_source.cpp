@@ -227,6 +227,8 @@ std::string KernelSource::read(const Value* value, const Coordinates& at) {
 
 std::string KernelSource::read_broadcast(const Value* value, const Coordinates& at) {
     const std::vector<Dim>& shape = value->checked_type().shape;
+    if (shape.size() > at.size())
+        throw CompileError("'{}' has rank {}, expected at most {}", value->name, shape.size(), at.size());
     // Nodes are fused where shapes are equal, so a value of this kernel is read at the same place.
     if (defined_.contains(value) && shape.size() == at.size()) return read(value, at);
     Coordinates own;
@@ -255,6 +257,8 @@ std::string KernelSource::element(const Value* value, const Coordinates& at) {
     const ElementType type = value->checked_type().element;
     if (is_literal(value))
         return compute_type(type) == info(type).halide_name ? read(value, at) : cast_text(read(value, at), type);
+    if (value->checked_type().rank() > at.size())
+        throw CompileError("'{}' has rank {}, expected {}", value->name, value->checked_type().rank(), at.size());
     if (!defined_.contains(value)) note_read(value->checked_type(), at);
     return call(name(value), value->checked_type(), at);
 }

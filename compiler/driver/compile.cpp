@@ -44,6 +44,12 @@ struct Unit {
     std::vector<std::string> warnings = {};
 };
 
+/// What is wrong with a model, after its path.
+std::string message(const fs::path& path, const CompileError& error) {
+    const std::string prefix = path.string() + ": ", text = error.what();
+    return text.starts_with(prefix) ? text : prefix + text;
+}
+
 /// Runs a stage for each unit that has not failed; a fault of the model stops only that model.
 template <typename Stage>
 void for_each_sound(std::vector<Unit>& units, const Stage& stage) {
@@ -52,9 +58,7 @@ void for_each_sound(std::vector<Unit>& units, const Stage& stage) {
         try {
             stage(unit);
         } catch (const CompileError& error) {
-            const std::string prefix = unit.path.string() + ": ";
-            const std::string text = error.what();
-            unit.error = text.starts_with(prefix) ? text : prefix + text;
+            unit.error = message(unit.path, error);
         }
     }
 }
@@ -341,7 +345,9 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     return results;
 }
 
-Inspection inspect(const fs::path& path, const CompileOptions& options) {
+namespace {
+
+Inspection inspect_sound(const fs::path& path, const CompileOptions& options) {
     const std::vector<Target> targets = parse_targets(options.target);
     const Model model = load_typed(path, options);
     Graph& graph = *model.graph;
@@ -377,6 +383,16 @@ Inspection inspect(const fs::path& path, const CompileOptions& options) {
         result.steps.emplace_back(kernel.name, kernel.flops.text());
     });
     return result;
+}
+
+}  // namespace
+
+Inspection inspect(const fs::path& path, const CompileOptions& options) {
+    try {
+        return inspect_sound(path, options);
+    } catch (const CompileError& error) {
+        throw CompileError(message(path, error));
+    }
 }
 
 }  // namespace onnx2halide

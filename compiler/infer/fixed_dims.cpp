@@ -11,6 +11,11 @@ namespace onnx2halide {
 
 namespace {
 
+/// The type of an input; null where there is none, or nobody knows it yet.
+const TensorType* type_of(const Node& node, size_t i) {
+    return node.has_input(i) && node.inputs[i]->type ? &*node.inputs[i]->type : nullptr;
+}
+
 /// Notes the number that a symbol must be, where one of two equal extents is a symbol and the other a number.
 void note_number(const Dim& a, const Dim& b, std::map<std::string, int64_t>& numbers) {
     const Dim &number = a.constant() ? a : b, &open = a.constant() ? b : a;
@@ -21,8 +26,8 @@ void note_number(const Dim& a, const Dim& b, std::map<std::string, int64_t>& num
 
 /// The numbers that symbols must be for input 0 to have input 1's shape.
 void note_shape(const Node& node, std::map<std::string, int64_t>& numbers) {
-    if (node.op_type != "WithShapeOf" || !node.inputs[0]->type || !node.inputs[1]->type) return;
-    const std::vector<Dim>&a = node.inputs[0]->type->shape, &b = node.inputs[1]->type->shape;
+    if (node.op_type != "WithShapeOf" || !type_of(node, 0) || !type_of(node, 1)) return;
+    const std::vector<Dim>&a = type_of(node, 0)->shape, &b = type_of(node, 1)->shape;
     for (size_t axis = 0; axis < a.size() && axis < b.size(); ++axis) note_number(a[axis], b[axis], numbers);
 }
 
@@ -46,8 +51,8 @@ void note_channels(const Node& node, std::map<std::string, int64_t>& numbers) {
         {"InstanceNormalization", 1, 0, false},
     };
     const auto row = std::ranges::find(all, node.op_type, &Channels::op_type);
-    if (!node.domain.empty() || row == std::end(all) || !node.has_input(row->weights)) return;
-    const auto &data = node.inputs[0]->type, &weights = node.inputs[row->weights]->type;
+    if (!node.domain.empty() || row == std::end(all)) return;
+    const TensorType *data = type_of(node, 0), *weights = type_of(node, row->weights);
     if (!data || !weights || data->rank() < 2 || weights->rank() <= row->axis) return;
     note_number(data->shape[1], weights->shape[row->axis] * (row->is_of_group ? node.integer("group", 1) : 1), numbers);
 }
@@ -55,8 +60,8 @@ void note_channels(const Node& node, std::map<std::string, int64_t>& numbers) {
 /// The number that a symbol must be for a convolution to have a bias for each channel of its result.
 void note_bias(const Node& node, std::map<std::string, int64_t>& numbers) {
     const bool is_transposed = node.op_type == "ConvTranspose";
-    if (!node.domain.empty() || (!is_transposed && node.op_type != "Conv") || !node.has_input(2)) return;
-    const auto &weights = node.inputs[1]->type, &bias = node.inputs[2]->type;
+    if (!node.domain.empty() || (!is_transposed && node.op_type != "Conv")) return;
+    const TensorType *weights = type_of(node, 1), *bias = type_of(node, 2);
     if (!weights || !bias || weights->rank() < 2 || bias->rank() != 1) return;
     note_number(bias->shape[0], is_transposed ? weights->shape[1] * node.integer("group", 1) : weights->shape[0],
                 numbers);
@@ -66,7 +71,7 @@ void note_bias(const Node& node, std::map<std::string, int64_t>& numbers) {
 void note_depth(const Node& node, std::map<std::string, int64_t>& numbers) {
     const bool is_gemm = node.op_type == "Gemm";
     if (!node.domain.empty() || (!is_gemm && node.op_type != "MatMul")) return;
-    const auto &a = node.inputs[0]->type, &b = node.inputs[1]->type;
+    const TensorType *a = type_of(node, 0), *b = type_of(node, 1);
     const size_t least = is_gemm ? 2 : 1;
     if (!a || !b || a->rank() < least || b->rank() < least) return;
     const size_t of_a = is_gemm && node.integer("transA", 0) ? 0 : a->rank() - 1,

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include <onnx/defs/schema.h>
 #include <onnx/inliner/inliner.h>
@@ -124,13 +126,20 @@ void unite_opsets(onnx::ModelProto& model) {
     }
 }
 
+/// What an assertion of ONNX's says, without its place in ONNX's sources.
+std::string without_assertion(const std::string& text) {
+    constexpr std::string_view end = "` failed: ";
+    const size_t place = text.find(end);
+    return place == std::string::npos ? text : text.substr(place + end.size());
+}
+
 /// ONNX's inliner asserts what its checker lets pass, such as calls with more operands than their function takes.
 void inline_local_functions(onnx::ModelProto& model) {
     unite_opsets(model);
     try {
         onnx::inliner::InlineLocalFunctions(model);
     } catch (const std::exception& error) {
-        throw CompileError("the model's functions cannot be inlined: {}", error.what());
+        throw CompileError("the model's functions cannot be inlined: {}", without_assertion(error.what()));
     }
 }
 

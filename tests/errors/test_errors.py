@@ -149,6 +149,14 @@ MODELS = {
             Sum (a, b) => (r) { r = Add (a, b) }"""),
         "node 'y' (Add): input 1 is missing",
     ),
+    "too many arguments of a function": (
+        parser.parse_model("""
+            <ir_version: 10, opset_import: ["": 22, "local": 1]>
+            tiny (float[2,3] x) => (float[2,3] y) { y = local.Same (x, x) }
+            <domain: "local", opset_import: ["": 22]>
+            Same (a) => (r) { r = Neg (a) }"""),
+        "the model's functions cannot be inlined: Number of actual parameters cannot exceed number of formal parameters",
+    ),
     "too large to index": (chain("Neg", shape=(1 << 16, 1 << 16)), "value 'x' has shape 65536x65536, expected at most 2147483647 elements"),
     "too large for 64 bits": (
         chain("Neg", shape=(1 << 40, 1 << 40)),
@@ -157,6 +165,14 @@ MODELS = {
     "operand of no elements": (
         model([node("Range", "start limit delta", "y")], [], [("y", FLOAT, [None])], {name: np.zeros(0 if name == "delta" else (), np.float32) for name in ("start", "limit", "delta")}),
         "node 'y' (Range): input 2 ('delta') has 0 elements, expected 1",
+    ),
+    "no input": (
+        model([helper.make_node("GroupNormalization", ["", "s", "s"], ["y"], num_groups=3)], [X], [OPEN], {"s": np.ones(3, np.float32)}, opset=18),
+        "node 'y_channels' (Shape): input 0 is missing",
+    ),
+    "parameters of another rank": (
+        model([node("InstanceNormalization", "x s b", "y")], [("x", FLOAT, [2, 3, 4])], [("y", FLOAT, [2, 3, 4])], {"s": np.ones((3, 2), np.float32), "b": np.ones(3, np.float32)}),
+        "node 'y' (InstanceNormalization): 's' has rank 2, expected at most 1",
     ),
     "declared rank where the shape comes at run time": (
         model([node("CenterCropPad", "x shape", "y", axes=[1])], [X, ("shape", TensorProto.INT64, [1])], [("y", FLOAT, [4])]),
