@@ -195,10 +195,10 @@ TEST_CASE("extents that are joined again stay what they are") {
         pq = Add(p, q)
         more = Mul(q, pq)
         output thrice, more)");
-    CHECK(shape_text(graph->find("pq")->type->shape) == "max(batch, length)");
-    CHECK(shape_text(graph->find("more")->type->shape) == "max(batch, length)");
+    CHECK(shape_text(graph->find("pq")->type->shape) == "[max(batch, length)]");
+    CHECK(shape_text(graph->find("more")->type->shape) == "[max(batch, length)]");
     CHECK(shape_text(graph->find("xy")->type->shape) ==
-          "1x(max(i_extent_1, j_extent_1) * min(min(i_extent_1, j_extent_1), 1))");
+          "[1, (max(i_extent_1, j_extent_1) * min(min(i_extent_1, j_extent_1), 1))]");
     for (const char* joined : {"yx", "twice", "thrice"})
         CHECK(graph->find(joined)->type->shape == graph->find("xy")->type->shape);
 }
@@ -268,14 +268,14 @@ TEST_CASE("what the model declares is checked") {
     CHECK(infer_with(float32, {open, open}).empty());
     CHECK(infer_with(float32, {5, 3}).empty());  // batch may be 5
     CHECK(infer_with(float32, {5, 4}) ==
-          "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 5x4");
+          "node 'y' (Neg): output 'y' is float32 [batch, 3], but the model declares float32 5x4");
     // Open shapes are often wrong, as those of exporters of scikit-learn are.
     CHECK(infer_with(float32, {open, 4}).empty());
     CHECK(infer_with(float32, {open}).empty());
     CHECK(infer_with(float32, {3}) ==
-          "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares float32 3");
+          "node 'y' (Neg): output 'y' is float32 [batch, 3], but the model declares float32 3");
     CHECK_THROWS_WITH(infer_with(int32, {open, open}),
-                      "node 'y' (Neg): output 'y' is float32 batchx3, but the model declares int32 ?x?");
+                      "node 'y' (Neg): output 'y' is float32 [batch, 3], but the model declares int32 [?, ?]");
 }
 
 TEST_CASE("the rank of what is declared to be a single element counts for nothing") {

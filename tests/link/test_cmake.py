@@ -75,7 +75,7 @@ def test_models(project, tmp_path):
 
 def test_files_that_the_model_depends_on(project, tmp_path):
     tuning, library = tmp_path / "layer.tuning.json", tmp_path / "build" / "layer.onnx2halide" / "layer.a"
-    tuning.write_text("{}")
+    tuning.write_text('{"format": 1, "kernels": {}}')
     project({"layer": "layer layer.onnx OPTIONS --tuning ${CMAKE_CURRENT_SOURCE_DIR}/layer.tuning.json DEPENDS layer.tuning.json"})
     made = library.stat().st_mtime_ns
     build = [TOOLS / "cmake", "--build", tmp_path / "build"]

@@ -193,7 +193,7 @@ ERRORS = [
     (zip_map(["n", 4], **INTEGERS), "ZipMap): input 0 has 4 columns, expected 3 as there are labels"),
     (zip_map(["n", 3], classlabels_strings=["a"], classlabels_int64s=[1]), "ZipMap): classlabels_int64s has 1 items and classlabels_strings has 1, expected one of them to have any"),
     (zip_map(["n", 3]), "ZipMap): classlabels_int64s has 0 items and classlabels_strings has 0, expected one of them to have any"),
-    (model([node("ZipMap", **INTEGERS)], {"x": tensor(DOUBLE, ["n", 3])}, {"y": maps_of(INT64)}), "ZipMap): input 0 is float64 nx3, expected float32"),
+    (model([node("ZipMap", **INTEGERS)], {"x": tensor(DOUBLE, ["n", 3])}, {"y": maps_of(INT64)}), "ZipMap): input 0 is float64 [n, 3], expected float32"),
     (model([node("DictVectorizer", int64_vocabulary=[1])], {"x": map_of(STRING, FLOAT)}, {"y": tensor(FLOAT, [1, 1])}), "DictVectorizer): the vocabulary has type int64, but the keys of input 0 have string"),
     (model([node("CastMap", cast_to="TO_DOUBLE")], {"x": map_of(INT64, FLOAT)}, {"y": tensor(FLOAT, [1, None])}), "CastMap): cast_to is 'TO_DOUBLE', expected TO_FLOAT, TO_STRING or TO_INT64"),
     (model([node("CastMap", map_form="SPARSE", max_map=0)], {"x": map_of(INT64, FLOAT)}, {"y": tensor(FLOAT, [1, None])}), "CastMap): max_map is 0, expected 1 to 2147483646"),

@@ -41,7 +41,7 @@ std::string shapes(const std::string& image, const std::string& weights = "64,64
 TEST_CASE("images become one row where tiles fill that better") {
     CHECK(shapes("13,13") == "1x64x1x169 1x64x13x13");
     CHECK(shapes("3,5,7", "64,64,1,1,1") == "1x64x1x1x105 1x64x3x5x7");
-    CHECK(shapes("13,w") == "1x64x1x(w * 13) 1x64x13xw");
+    CHECK(shapes("13,w") == "[1, 64, 1, (w * 13)] [1, 64, 13, w]");
 }
 
 TEST_CASE("a batch of images becomes one of rows") {
@@ -50,8 +50,8 @@ TEST_CASE("a batch of images becomes one of rows") {
         w = constant float32[64,64,1,1]
         y = Conv(x, w)
         output y)");
-    CHECK(shape_text(find_node(*graph, "y")->outputs[0]->type->shape) == "nx64x1x169");
-    CHECK(shape_text(graph->outputs[0]->type->shape) == "nx64x13x13");
+    CHECK(shape_text(find_node(*graph, "y")->outputs[0]->type->shape) == "[n, 64, 1, 169]");
+    CHECK(shape_text(graph->outputs[0]->type->shape) == "[n, 64, 13, 13]");
 }
 
 TEST_CASE("images keep their rows where they are as good or needed") {
@@ -108,14 +108,14 @@ TEST_CASE("rows of a batch become those of one matrix where B is the same for al
                shape_text(graph->outputs[0]->type->shape);
     };
     const std::string weights = "constant float32[16,48]";
-    CHECK(result("batch,time,16", weights) == "1x(batch * time)x48 batchxtimex48");
-    CHECK(result("2,batch,5,16", "input float32[16,48]") == "1x1x(batch * 10)x48 2xbatchx5x48");
+    CHECK(result("batch,time,16", weights) == "[1, (batch * time), 48] [batch, time, 48]");
+    CHECK(result("2,batch,5,16", "input float32[16,48]") == "[1, 1, (batch * 10), 48] [2, batch, 5, 48]");
     CHECK(result("3,5,16", weights) == "1x15x48 3x5x48");
     // There is but one axis, or enough rows in one.
-    CHECK(result("1,time,16", weights) == "1xtimex48 1xtimex48");
-    CHECK(result("batch,197,16", weights) == "batchx197x48 batchx197x48");
+    CHECK(result("1,time,16", weights) == "[1, time, 48] [1, time, 48]");
+    CHECK(result("batch,197,16", weights) == "[batch, 197, 48] [batch, 197, 48]");
     // Each matrix of the batch has its own B.
-    CHECK(result("batch,time,16", "input float32[batch,16,48]") == "batchxtimex48 batchxtimex48");
+    CHECK(result("batch,time,16", "input float32[batch,16,48]") == "[batch, time, 48] [batch, time, 48]");
 }
 
 TEST_CASE("a batch stays where what follows a product tells its axes apart") {
@@ -126,7 +126,7 @@ TEST_CASE("a batch stays where what follows a product tells its axes apart") {
         c = MatMul(a, b)
         d = Mul(c, mask)
         output d)");
-    CHECK(shape_text(find_node(*graph, "d")->outputs[0]->type->shape) == "batchxtimex48");
+    CHECK(shape_text(find_node(*graph, "d")->outputs[0]->type->shape) == "[batch, time, 48]");
 }
 
 TEST_CASE("a batch stays where parameters go along another axis than the last") {
@@ -155,8 +155,8 @@ TEST_CASE("what is the same along all columns has its axes merged, too") {
         c = MatMul(a, b)
         d = Mul(c, mask)
         output d)");
-    CHECK(shape_text(find_node(*graph, "d")->outputs[0]->type->shape) == "1x(batch * time)x48");
-    CHECK(shape_text(find_node(*graph, "d")->inputs[1]->type->shape) == "1x(batch * time)x1");
+    CHECK(shape_text(find_node(*graph, "d")->outputs[0]->type->shape) == "[1, (batch * time), 48]");
+    CHECK(shape_text(find_node(*graph, "d")->inputs[1]->type->shape) == "[1, (batch * time), 1]");
 }
 
 TEST_CASE("open axes that number rows become one") {
@@ -174,21 +174,22 @@ TEST_CASE("open axes that number rows become one") {
         return shape_text(find_node(*graph, "z")->outputs[0]->type->shape) + " " +
                shape_text(graph->outputs[0]->type->shape);
     };
-    CHECK(result("batch,time,16", "LayerNormalization(n, one, one)") == "1x(batch * time)x16 batchxtimex16");
-    CHECK(result("2,batch,time,16", "Softmax(n)") == "1x1x(batch * time * 2)x16 2xbatchxtimex16");
-    CHECK(result("batch,2,time", "LpNormalization(n)") == "1x(batch * 2)xtime batchx2xtime");
-    CHECK(result("batch,time,4", "Softmax(n)") == "1x(batch * time)x4 batchxtimex4");
+    CHECK(result("batch,time,16", "LayerNormalization(n, one, one)") == "[1, (batch * time), 16] [batch, time, 16]");
+    CHECK(result("2,batch,time,16", "Softmax(n)") == "[1, 1, (batch * time * 2), 16] [2, batch, time, 16]");
+    CHECK(result("batch,2,time", "LpNormalization(n)") == "[1, (batch * 2), time] [batch, 2, time]");
+    CHECK(result("batch,time,4", "Softmax(n)") == "[1, (batch * time), 4] [batch, time, 4]");
     // Behind rows, or of each row.
-    CHECK(result("batch,5,h,w", "Softmax(n) axis=1") == "batchx5x1x(h * w) batchx5xhxw");
-    CHECK(result("batch,5,h,w", "InstanceNormalization(n, channel, channel)") == "batchx5x1x(h * w) batchx5xhxw");
-    CHECK(result("batch,5,h,w", "MeanVarianceNormalization(n)") == "batchx5x1x(h * w) batchx5xhxw");
+    CHECK(result("batch,5,h,w", "Softmax(n) axis=1") == "[batch, 5, 1, (h * w)] [batch, 5, h, w]");
+    CHECK(result("batch,5,h,w", "InstanceNormalization(n, channel, channel)") ==
+          "[batch, 5, 1, (h * w)] [batch, 5, h, w]");
+    CHECK(result("batch,5,h,w", "MeanVarianceNormalization(n)") == "[batch, 5, 1, (h * w)] [batch, 5, h, w]");
     // There is but one axis, or numbers.
-    CHECK(result("1,time,16", "LayerNormalization(n, one, one)") == "1xtimex16 1xtimex16");
+    CHECK(result("1,time,16", "LayerNormalization(n, one, one)") == "[1, time, 16] [1, time, 16]");
     CHECK(result("3,5,16", "LayerNormalization(n, one, one)") == "3x5x16 3x5x16");
     // Rows are told apart, or do not follow each other.
-    CHECK(result("batch,5,16", "LayerNormalization(n, each, each)") == "batchx5x16 batchx5x16");
-    CHECK(result("batch,5,16", "InstanceNormalization(n, channel, channel)") == "batchx5x16 batchx5x16");
-    CHECK(result("batch,time,16", "Softmax(n) axis=1") == "batchxtimex16 batchxtimex16");
+    CHECK(result("batch,5,16", "LayerNormalization(n, each, each)") == "[batch, 5, 16] [batch, 5, 16]");
+    CHECK(result("batch,5,16", "InstanceNormalization(n, channel, channel)") == "[batch, 5, 16] [batch, 5, 16]");
+    CHECK(result("batch,time,16", "Softmax(n) axis=1") == "[batch, time, 16] [batch, time, 16]");
 }
 
 TEST_CASE("open axes along which pointwise nodes go alike become one") {
@@ -203,12 +204,12 @@ TEST_CASE("open axes along which pointwise nodes go alike become one") {
         return shape_text(find_node(*graph, "z")->outputs[0]->type->shape) + " " +
                shape_text(find_node(*graph, "s")->inputs[1]->type->shape);
     };
-    CHECK(result("n,3,h,w", "n,3,h,w") == "1x1x1x(h * n * w * 3) 1x1x1x(h * n * w * 3)");
-    CHECK(result("n,3,h,w", "n,3,1,1") == "nx3x1x(h * w) nx3x1x1");
-    CHECK(result("n,3,h,w", "3,1,1") == "nx3x1x(h * w) 3x1x1");
+    CHECK(result("n,3,h,w", "n,3,h,w") == "[1, 1, 1, (h * n * w * 3)] [1, 1, 1, (h * n * w * 3)]");
+    CHECK(result("n,3,h,w", "n,3,1,1") == "[n, 3, 1, (h * w)] [n, 3, 1, 1]");
+    CHECK(result("n,3,h,w", "3,1,1") == "[n, 3, 1, (h * w)] 3x1x1");
     // They go along different axes, vectors fill rows, or all extents are known.
-    CHECK(result("n,h,w", "n,h,1") == "nxhxw nxhx1");
-    CHECK(result("n,h,16", "n,h,16") == "nxhx16 nxhx16");
+    CHECK(result("n,h,w", "n,h,1") == "[n, h, w] [n, h, 1]");
+    CHECK(result("n,h,16", "n,h,16") == "[n, h, 16] [n, h, 16]");
     CHECK(result("2,3,5", "2,3,5") == "2x3x5 2x3x5");
 }
 
@@ -221,10 +222,10 @@ TEST_CASE("a reduction takes open axes whose elements follow each other for one"
                                               image, axes));
         return shape_text(find_node(*graph, "r")->inputs[0]->type->shape);
     };
-    CHECK(read("2,8,h,w", "2,3") == "2x8x1x(h * w)");
-    CHECK(read("n,8,h,w", "0,1,2,3") == "1x1x1x(h * n * w * 8)");
-    CHECK(read("n,8,h,w", "0,2") == "nx8xhxw");
-    CHECK(read("n,8,4,6", "2,3") == "nx8x4x6");
+    CHECK(read("2,8,h,w", "2,3") == "[2, 8, 1, (h * w)]");
+    CHECK(read("n,8,h,w", "0,1,2,3") == "[1, 1, 1, (h * n * w * 8)]");
+    CHECK(read("n,8,h,w", "0,2") == "[n, 8, h, w]");
+    CHECK(read("n,8,4,6", "2,3") == "[n, 8, 4, 6]");
 }
 
 }  // namespace onnx2halide
