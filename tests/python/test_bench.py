@@ -45,7 +45,7 @@ def test_a_table_alone():
     assert (done.returncode, done.stderr) == (0, "")
     titles, units, row, _, *kernels = done.stdout.splitlines()
     assert (titles.split(), units.split()) == (["model", "threads", "onnx2halide", "ratio"], ["best", "/", "median,", "ms"])
-    assert (row.split()[:2], row.split()[-1]) == (["digits", "1"], "nan")
+    assert (row.split()[:2], row.split()[-1]) == (["digits", "1"], "-")
     assert kernels[1].split()[:3] == ["step", "calls", "us"] and len(kernels) > 4
 
 
@@ -121,3 +121,9 @@ def test_bounds_of_open_dims(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     done = bench(tmp_path / "open.onnx", "--dim", "batch=2..4", "--size", "batch=5", "--against", "none")
     assert done.returncode == 1 and "expected 2 to 4" in done.stderr
+
+
+def test_json_has_null_for_what_is_no_number():
+    done = bench(DIGITS, "--against", "none", "--seconds", "0.1", "--json")
+    (row,) = json.loads(done.stdout, parse_constant=pytest.fail)["rows"]
+    assert row["ratio"] is None

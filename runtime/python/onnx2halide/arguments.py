@@ -1,6 +1,8 @@
 """What the commands that are written in Python share."""
 
 import argparse
+import json
+import math
 import pathlib
 import re
 import sys
@@ -90,6 +92,19 @@ def progress(text: str) -> None:
 def _tell(*lines) -> None:
     progress("")
     print(*lines, sep="\n", file=sys.stderr)
+
+
+def json_text(value) -> str:
+    """The value as JSON, in which numbers that JSON has not, such as infinity, are null."""
+
+    def finite(part):
+        if isinstance(part, dict):
+            return {key: finite(item) for key, item in part.items()}
+        if isinstance(part, list | tuple):
+            return [finite(item) for item in part]
+        return None if isinstance(part, float) and not math.isfinite(part) else part
+
+    return json.dumps(finite(value), indent=2, allow_nan=False)
 
 
 def dim(text: str) -> tuple[str, int | str]:

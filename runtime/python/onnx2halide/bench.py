@@ -1,7 +1,6 @@
 """onnx2halide bench: a compiled model against onnxruntime and OpenVINO, interleaved in one run, and its kernels against the machine."""
 
 import argparse
-import json
 import math
 import pathlib
 import statistics
@@ -80,7 +79,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """The fastest peer's best time over ours: above 1 we are faster."""
+        """The fastest peer's best time over ours: above 1 we are faster. NaN without peers."""
         peers = [times.best for name, times in self.times.items() if name != OURS]
         return min(peers) / self.times[OURS].best if peers else math.nan
 
@@ -230,7 +229,8 @@ def titles(width: int, peers: list[str]) -> str:
 def row_text(row: Row, width: int, peers: list[str]) -> str:
     cells = "".join(f" {_cell(row, name):>22}" for name in [OURS, *peers])
     faults = "".join(f"\n{row.model}: {peer}: {fault}" for peer, fault in row.faults.items())
-    return f"{row.model:<{width}} {row.threads:>7}{cells} {row.ratio:>7.2f}{faults}"
+    ratio = "-" if math.isnan(row.ratio) else f"{row.ratio:.2f}"
+    return f"{row.model:<{width}} {row.threads:>7}{cells} {ratio:>7}{faults}"
 
 
 def summary(rows: list[Row]) -> str:
@@ -266,7 +266,7 @@ def as_json(rows: list[Row]) -> str:
     def row_json(row: Row) -> dict:
         return asdict(row) | {"ratio": row.ratio, "kernels": [asdict(kernel) | {"share": kernel.share} for kernel in row.kernels]}
 
-    return json.dumps({"machine": asdict(machine()), "rows": [row_json(row) for row in rows]}, indent=2)
+    return arguments.json_text({"machine": asdict(machine()), "rows": [row_json(row) for row in rows]})
 
 
 def main() -> int:

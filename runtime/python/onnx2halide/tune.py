@@ -215,7 +215,7 @@ def main() -> int:
         file.read()
         report = Tuner(trials, file, options.model.name, options.threads or os.cpu_count(), options.budget).run()
     arguments.progress("")
-    print(json.dumps(asdict(report), indent=2) if options.json else text(report))
+    print(arguments.json_text(asdict(report)) if options.json else text(report))
     return arguments.DONE
 
 

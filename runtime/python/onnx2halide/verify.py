@@ -2,7 +2,6 @@
 differs."""
 
 import argparse
-import json
 import pathlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -152,7 +151,7 @@ def as_json(report: Report) -> str:
     ]
     first = report.first and {"data_set": report.first[0], "node": report.first[1]} | comparison(report.first[2])
     counts = {"values": report.values, "unread": report.unread}
-    return json.dumps({"model": report.model, "equal": report.equal, "data_sets": sets} | counts | {"first_difference": first}, indent=2)
+    return arguments.json_text({"model": report.model, "equal": report.equal, "data_sets": sets} | counts | {"first_difference": first})
 
 
 def main() -> int:
