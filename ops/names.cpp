@@ -284,6 +284,7 @@ constexpr std::string_view reserved_prefixes[] = {"halide_", "HALIDE_", "onnx2ha
 
 }  // namespace
 
+// data.py of the Python package and onnx2halideConfig.cmake have the same rule; tests compare them with this one.
 std::string identifier(std::string_view text) {
     std::string result;
     for (const char character : text) {

@@ -1,11 +1,15 @@
 """Samples of inputs."""
 
+import json
 import pathlib
+import subprocess
 
+import onnx
 import onnx2halide
 import pytest
 from onnx import TensorProto, helper
-from onnx2halide.data import declared_inputs, sample, usual_inputs
+from onnx2halide.compiler import find_compiler
+from onnx2halide.data import declared_inputs, identifier, sample, usual_inputs
 from small_models import windows
 
 NOWHERE = pathlib.Path("/no/such/folder")
@@ -27,6 +31,15 @@ def test_open_dims_go_by_name_place_and_identifier():
     for dims in ({"unk__1": 3, "a/b:1": 4, "2.h": 6}, {"unk_1": 3, "a_b_dim_1": 4, "v2_h": 6}):
         assert declared_inputs(proto.SerializeToString(), dims)[0].shape == (3, 4, 6, 5)
     assert declared_inputs(proto.SerializeToString(), {"h": 7})[0].shape == (None, None, None, 5)
+
+
+def test_identifiers_are_those_of_the_compiler(tmp_path):
+    names = ["batch", "unk__1", "_a_", "2.h", "größe", "::", "a b/c-d", "A"]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, names)]
+    nodes = [helper.make_node("Neg", ["x"], ["y"])]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "open", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, names)])), tmp_path / "open.onnx")
+    inspected = subprocess.run([find_compiler(), "inspect", "--json", tmp_path / "open.onnx"], capture_output=True, text=True, check=True).stdout
+    assert json.loads(inspected)["inputs"][0]["shape"] == [identifier(name) for name in names]
 
 
 def test_what_is_no_tensor():

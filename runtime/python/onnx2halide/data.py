@@ -90,11 +90,16 @@ def _declared(value, dims: Mapping[str, int]) -> Port:
     return Port(value.name, dtype_of(tensor.elem_type), tuple(shape))
 
 
+def identifier(text: str) -> str:
+    """The compiler's rule for names in C (ops/names.h)."""
+    name = re.sub("[^A-Za-z0-9]+", "_", text).strip("_") or "unnamed"
+    return f"v{name}" if name[0].isdigit() else name
+
+
 def _number(name: str, axis: int, dim: str, dims: Mapping[str, int]) -> int | None:
     """What gives an open dim a number, as in the compiler: its name, its place, or the identifier that reports and headers have for it."""
     hint = dim if dim not in ("", "?") else f"{name}_dim_{axis}"
-    identifier = re.sub("[^A-Za-z0-9]+", "_", hint).strip("_")
-    keys = (dim, f"{name}:{axis}", f"v{identifier}" if identifier[:1].isdigit() else identifier)
+    keys = (dim, f"{name}:{axis}", identifier(hint))
     return next((dims[key] for key in keys if key in dims), None)
 
 
