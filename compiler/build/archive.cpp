@@ -194,8 +194,11 @@ std::string build_weights(const ArchiveJob& job) {
 /// Archive and members lie in the job's folder of objects. Halide's writer, LLVM's, maps the members; ar reads and
 /// writes hundreds of megabytes of weights twice.
 void write_archive(const ArchiveJob& job, const std::vector<std::string>& members, const fs::path& archive) {
-    std::vector<std::string> command = {ONNX2HALIDE_GENERATORS_DIR "/halide_tool", "archive", job.target,
-                                        archive.filename()};
+    std::vector<std::string> command = {ONNX2HALIDE_GENERATORS_DIR "/halide_tool", "archive", job.target};
+    // LLVM puts random letters in the place of each '%' of the path.
+    if (fs::absolute(job.objects).string().find('%') != std::string::npos)
+        command = {sibling_tool(job.cc, "ar"), "rcsD"};
+    command.push_back(archive.filename());
     for (const std::string& member : members) command.push_back(fs::path(member).filename());
     run_or_throw(command, job.objects);
 }

@@ -11,6 +11,7 @@
 // threads of a process share.
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,17 @@ void write_runtime(const std::string& folder) {
 
 int main(int argc, char** argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
-    if (words.size() == 2 && words[0] == "runtime") {
-        write_runtime(words[1]);
-    } else if (words.size() > 3 && words[0] == "archive") {
-        Halide::create_static_library({words.begin() + 3, words.end()}, Halide::Target(words[1]), words[2]);
-    } else {
-        std::fprintf(stderr, "usage: halide_tool runtime FOLDER | archive TARGET ARCHIVE MEMBER...\n");
-        return 2;
+    try {
+        if (words.size() == 2 && words[0] == "runtime") {
+            write_runtime(words[1]);
+        } else if (words.size() > 3 && words[0] == "archive") {
+            Halide::create_static_library({words.begin() + 3, words.end()}, Halide::Target(words[1]), words[2]);
+        } else {
+            std::fprintf(stderr, "usage: halide_tool runtime FOLDER | archive TARGET ARCHIVE MEMBER...\n");
+            return 2;
+        }
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
     }
 }

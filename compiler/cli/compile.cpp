@@ -54,6 +54,8 @@ int compile(Arguments& arguments) {
     options.convolution = conv_algorithms.at(arguments.convolution);
     options.whole = arguments.pipeline == "whole";
     options.weights_in_file = arguments.weights == "file";
+    // The C compiler would take the paths in it for options.
+    if (options.output.string().starts_with('-')) options.output = "." / options.output;
     options.progress = show_progress;
     const Stopwatch watch;
     const auto results = compile_models({arguments.models.begin(), arguments.models.end()}, options);

@@ -13,6 +13,7 @@
 #include "compiler/driver/schedule_file.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/error.h"
+#include "ops/names.h"
 #include "ops/target.h"
 
 namespace onnx2halide {
@@ -147,7 +148,7 @@ private:
 
     /// The C compiler looks for the header beside the source, and tells a person's mistakes where they are.
     void stage_host_program() const {
-        write_file(staged(".c"), fmt::format("#line 1 \"{}\"\n{}", place(".c").string(), read_text(place(".c"))));
+        write_file(staged(".c"), fmt::format("#line 1 {}\n{}", string_literal(place(".c").string()), read_text(place(".c"))));
     }
 
     void archive(const KernelJob& kernels) const {

@@ -6,7 +6,9 @@ import re
 import subprocess
 
 import make_models
+import numpy as np
 import pytest
+from onnx2halide.model import Model
 from paths import COMPILER, ROOT
 
 VERSION = re.search(r"VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text().split("project(")[1])[1]
@@ -34,6 +36,17 @@ def refused(onnx2halide, folder, files):
     message = f"tiny.onnx: would overwrite what it did not emit in out: {files}; name another folder with -o, or give --overwrite\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize("name", ["-dash", "100%sure", 'quo"te\\', "two\nlines", "größe und $HOME", "{}@NAME@"])
+def test_any_name_of_a_folder(onnx2halide, tmp_path, name):
+    """Tools take none of it for an option, a pattern or code."""
+    (tmp_path / "layer.onnx").write_bytes(make_models.layer().SerializeToString())
+    words = ["compile", "layer.onnx", "-o", name, "--emit", "shared_library"]
+    for command in (words, ["build", f"./{name}"]):
+        done = onnx2halide(*command)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert Model(tmp_path / name / "layer.so").run([np.zeros((4, 3), np.float32)])[0].shape == (4, 5)
 
 
 # ---- Sources that a person has edited ----
