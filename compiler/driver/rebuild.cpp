@@ -148,7 +148,8 @@ private:
 
     /// The C compiler looks for the header beside the source, and tells a person's mistakes where they are.
     void stage_host_program() const {
-        write_file(staged(".c"), fmt::format("#line 1 {}\n{}", string_literal(place(".c").string()), read_text(place(".c"))));
+        write_file(staged(".c"),
+                   fmt::format("#line 1 {}\n{}", string_literal(place(".c").string()), read_text(place(".c"))));
     }
 
     void archive(const KernelJob& kernels) const {

@@ -43,8 +43,8 @@ TEST_CASE("what follows a product seen in another shape is computed in the produ
             a = Add(r, b)
             y = Relu(a)
             output y)",
-         "View (batch * 7)x16\nReshape (batch * 7)x8\nPackedMatMul (batch * 7)x16\nAdd (batch * 7)x16\n"
-         "Add (batch * 7)x16\nRelu (batch * 7)x16\nView batchx7x16\n"},
+         "View [(batch * 7), 16]\nReshape [(batch * 7), 8]\nPackedMatMul [(batch * 7), 16]\nAdd [(batch * 7), 16]\n"
+         "Add [(batch * 7), 16]\nRelu [(batch * 7), 16]\nView [batch, 7, 16]\n"},
         {"a bias of more axes than the product", R"(
             x = input float32[14,8]
             w = constant float32[8,16]
