@@ -28,16 +28,19 @@ bool is_task(const Dim& flops) {
     return flops.constant().value_or(least_flops) >= least_flops;
 }
 
-/// Makes tasks of a loop each of whose turns takes so many operations: of several turns where these are few.
-Directives share_out(KernelSource& source, const std::string& loop, const Dim& flops) {
+/// Makes tasks of a loop each of whose turns takes so many operations: of several turns where these are few. Whole
+/// turns are all alike, with no guard that the last one alone needs.
+Directives share_out(KernelSource& source, const std::string& loop, const Dim& flops, bool are_whole) {
     const int64_t least = flops.constant().value_or(flops_of_a_task),
                   turns = flops_of_a_task / std::clamp<int64_t>(least, 1, flops_of_a_task);
     constexpr int64_t worth_a_loop = 4;
     if (turns <= worth_a_loop) return {fmt::format("parallel({})", loop)};
     const std::string task = source.var("task");
-    // A guard's tail would be a second copy of a turn.
-    return {guarded_split(loop, task, source.param("turns_of_task", static_cast<int>(turns))),
-            fmt::format("never_partition({}, {})", loop, task), fmt::format("parallel({})", task)};
+    Directives directives = {guarded_split(loop, task, source.param("turns_of_task", static_cast<int>(turns)))};
+    // The guard of a task's last turns would make a second copy of them all.
+    if (are_whole) directives.push_back(fmt::format("never_partition({}, {})", loop, task));
+    directives.push_back(fmt::format("parallel({})", task));
+    return directives;
 }
 
 /// How many sums along the reduction are worked on together: a vector of them where they are many and short, so that
@@ -68,7 +71,7 @@ void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, cons
 /// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
 /// that both are parallel only where an open batch may be one. Several turns are a task where one of `flops` is small.
 Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count,
-                 const Dim& flops) {
+                 const Dim& flops, bool are_whole) {
     if (!is_worth_tasks(matmul)) return {};
     const Loops batch = turning_loops(batch_loops(matmul));
     const auto images = product(batch.extents).constant();
@@ -80,7 +83,7 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
         directives.push_back(fmt::format("parallel({})", task));
     }
     if (!by_tiles) return directives;
-    return joined(directives, share_out(source, tiles, flops));
+    return joined(directives, share_out(source, tiles, flops, are_whole));
 }
 
 /// Splits a loop whose turns `divisor` divides, without a guard where `turns` says no other number.
@@ -209,7 +212,7 @@ void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
     }
     if (!loops.vars.empty() && is_worth_tasks(matmul)) {
         const Dim inside = product({loops.extents.begin(), loops.extents.end() - 1}) * (2 * lanes) * matmul.depth;
-        source.schedule(loops.func, share_out(source, loops.vars.back(), inside));
+        source.schedule(loops.func, share_out(source, loops.vars.back(), inside, true));
     }
     if (lanes > 1) return schedule_dots_at_once(source, matmul, loops, terms);
     const std::string place = loops.vars.empty() ? "compute_root()" : compute_at(loops.func, dot);
@@ -235,7 +238,7 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
     const std::string order = reorder(joined({x, y, x_tile}, batch_loops(matmul).vars));
     source.schedule(matmul.output.func,
                     joined({guarded_split(x, x_tile, source.param("stretch", stretch)), order, vectors},
-                           tasks(source, matmul, x_tile, ceil_div(matmul.columns, stretch), flops_of_a_task)));
+                           tasks(source, matmul, x_tile, ceil_div(matmul.columns, stretch), flops_of_a_task, false)));
 
     source.schedule(matmul.sum, {compute_at(matmul.output.func, x_tile), vectors});
     Directives sums = {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", matmul.step, outer, inner,
@@ -275,11 +278,13 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     // One row of an open number has no tiles of rows to share: those of columns are tasks then.
     const bool shares_columns = by_rows && !matmul.rows.constant() && column_tiles.constant().value_or(2) > 1 &&
                                 is_task(matmul.depth * (2 * tile.vectors * lanes));
+    const bool are_whole = by_rows ? !matmul.rows.constant() || floor_mod(matmul.rows, tile.rows).is(0)
+                                   : floor_mod(matmul.columns, tile.vectors * lanes).is(0);
     Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
                                       reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
                                      registers),
                               tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles,
-                                    product({tile_elements, matmul.depth, 2})));
+                                    product({tile_elements, matmul.depth, 2}), are_whole));
     if (shares_columns) loops.push_back(fmt::format("parallel({})", inner_tile));
     if (has_versions) {
         source.schedule(
