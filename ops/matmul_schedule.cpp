@@ -49,7 +49,10 @@ int dots_at_once(const KernelSource& source, const MatmulLoops& matmul, const Lo
     constexpr int64_t most_vectors = 32;
     const int lanes = source.target().lanes(matmul.element);
     const bool are_many = !loops.vars.empty() && loops.extents[0].constant().value_or(0) >= lanes;
-    return are_many && lanes >= 4 && terms >= lanes && terms <= most_vectors * lanes ? lanes : 1;
+    if (!are_many || lanes < 4 || terms < lanes || terms > most_vectors * lanes) return 1;
+    // LLVM is as good at whole vectors where it may choose an order, as it may not beside what other nodes compute.
+    const bool is_alone = source.defined().size() == 1;
+    return is_alone && terms % lanes == 0 ? 1 : lanes;
 }
 
 void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, const Loops& tiles, int64_t terms) {

@@ -101,15 +101,15 @@ inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
     func.update().unroll(element);
 }
 
-/// The same for `width` rows at once, the turns of `row` within a turn of `loop` of `at`: vectors of the halves of two rows' vectors, of the
-/// quarters of four and so on are added up, until one vector holds a number of each row. No lane is idle. Numbers along `beside` are made
-/// side by side from what a row has for all of them.
+/// The same for `width` rows at once, the turns of `row` within a turn of `loop` of `at`: their vectors are halved until each holds four numbers,
+/// which are read as four vectors across the rows. Numbers along `beside` are made side by side from what a row has for all of them.
 inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Var loop, const std::vector<Var>& beside = {}) {
-    RVar half;
+    constexpr int least = 4;
     const auto unroll_beside = [&](Stage stage) {
         for (const Var& var : beside) stage.unroll(var);
     };
-    for (int parts = width; parts > 1; parts /= 2) {
+    RVar half;
+    for (int parts = width;; parts /= 2) {
         Var lane;
         Func vectors = func.update().rfactor(element, lane);
         std::vector<Var> order = vectors.args();
@@ -119,10 +119,8 @@ inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Va
         std::vector<VarOrRVar> loops = {lane};
         loops.insert(loops.end(), beside.begin(), beside.end());
         loops.push_back(row);
-        for (Stage stage : {Stage(vectors), vectors.update()}) {
-            stage.reorder(loops).vectorize(lane).vectorize(row, width / parts).unroll(row);
-            unroll_beside(stage);
-        }
+        for (Stage stage : {Stage(vectors), vectors.update()}) unroll_beside(stage.reorder(loops).vectorize(lane).unroll(row));
+        if (parts <= least) break;
         half = RVar();
         RVar part;
         func.update().split(element, half, part, parts / 2);
@@ -130,5 +128,5 @@ inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Va
     }
     func.compute_at(at, loop);
     for (Stage stage : {Stage(func), func.update()}) unroll_beside(stage.vectorize(row));
-    func.update().unroll(half);
+    func.update().unroll(element);
 }

@@ -106,10 +106,10 @@ TEST_CASE("which form a product takes") {
          "y_sum(x, y) += a(k.x, y) * b(x, k.x);"},
         {"one column is dot products", "a = input float32[7,64]\nb = input float32[64,1]\ny = MatMul(a, b)\noutput y",
          "atomic().vectorize(k.x, 4 * lanes"},
-        {"many of them fill a vector", "a = input float32[9,64]\nb = input float32[64,1]\ny = MatMul(a, b)\noutput y",
+        {"many of them fill a vector", "a = input float32[9,60]\nb = input float32[60,1]\ny = MatMul(a, b)\noutput y",
          "reduce_rows(y_sum, element, lanes, y, y_2, y_tile);"},
         {"of a few rows, too, which share what is read of B",
-         "a = input float32[3,64]\nb = input float32[96,64]\ny = Gemm(a, b) transB=1\noutput y",
+         "a = input float32[3,60]\nb = input float32[96,60]\ny = Gemm(a, b) transB=1\noutput y",
          "reduce_rows(y_sum, element, lanes, x, y_2, x_tile, {y});"},
         {"tiles divide open rows",
          "a = input float32[batch,6,64]\nw = input float32[64,96]\nflat = constant int64[2] -1 64\n"
