@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/build/interrupt.h"
 #include "compiler/cli/commands.h"
 #include "compiler/driver/compile.h"
 #include "compiler/graph/error.h"
@@ -185,7 +186,10 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
     command->add_flag("--json", arguments->as_json, "as JSON; with several models a line each");
     command->footer(help_footer("  onnx2halide inspect mnist.onnx\n"
                                 "  onnx2halide inspect --json yunet.onnx --dim height=320 --dim width=320"));
-    command->callback([arguments, &invocation] { invocation.status = inspect_all(*arguments); });
+    command->callback([arguments, &invocation] {
+        end_tidily_on_signals();  // inference builds what sizes depend on
+        invocation.status = inspect_all(*arguments);
+    });
 }
 
 }  // namespace onnx2halide

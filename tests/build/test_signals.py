@@ -7,21 +7,33 @@ import subprocess
 import time
 
 import make_models
+import numpy as np
 import pytest
 from paths import COMPILER
 
 
-def start(tmp_path, **options) -> subprocess.Popen:
-    """Compiles with an empty cache, so that there is something to do, and waits until it builds."""
+COMPILE = ["layer.onnx", "-o", "out"]
+
+
+def start(tmp_path, words=COMPILE, **options) -> subprocess.Popen:
+    """Runs a command with an empty cache, so that there is something to do, and waits until it builds."""
     (tmp_path / "layer.onnx").write_bytes(make_models.layer().SerializeToString())
+    (tmp_path / "found.onnx").write_bytes(found().SerializeToString())
     (tmp_path / "temporary").mkdir()
     environment = os.environ | {"ONNX2HALIDE_CACHE": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
-    process = subprocess.Popen([COMPILER, "layer.onnx", "-o", "out"], cwd=tmp_path, env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True, **options)
+    process = subprocess.Popen([COMPILER, *words], cwd=tmp_path, env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True, **options)
     deadline = time.monotonic() + 60
     while not (any((tmp_path / "temporary").rglob("generators.cpp")) and len(in_session(process.pid)) > 1):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.005)
     return process
+
+
+def found():
+    """Whose sizes inference computes: how many elements of a constant are above 0."""
+    weights = {"w": np.linspace(-1, 1, 1000, dtype=np.float32)}
+    nodes = [make_models.node("Softmax", "w", "s"), make_models.node("Round", "s", "r"), make_models.node("NonZero", "r", "i"), make_models.node("Cast", "i", "f", to=1), make_models.node("MatMul", "x f", "y")]
+    return make_models.model(nodes, [("x", make_models.FLOAT, [2, 1])], [("y", make_models.FLOAT, None)], weights)
 
 
 def in_session(session: int) -> set[int]:
@@ -37,9 +49,12 @@ def in_session(session: int) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_leaves_no_processes_and_no_files(tmp_path, number):
-    process = start(tmp_path)
+SIGNALS = [(signal.SIGINT, COMPILE), (signal.SIGTERM, COMPILE), (signal.SIGHUP, COMPILE), (signal.SIGINT, ["inspect", "found.onnx"])]
+
+
+@pytest.mark.parametrize("number, words", SIGNALS, ids=lambda value: value.name if isinstance(value, signal.Signals) else value[0])
+def test_a_signal_leaves_no_processes_and_no_files(tmp_path, number, words):
+    process = start(tmp_path, words)
     process.send_signal(number)
     assert process.communicate(timeout=60)[1] == ""
     assert process.returncode == 128 + number
