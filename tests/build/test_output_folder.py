@@ -12,6 +12,7 @@ from onnx2halide.model import Model
 from paths import COMPILER, ROOT
 
 VERSION = re.search(r"VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text().split("project(")[1])[1]
+FORMAT = re.search(r"manifest_format = (\d+)", (ROOT / "compiler" / "driver" / "manifest.h").read_text())[1]
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_emitted_files_without_a_manifest_are_overwritten(onnx2halide, folder):
 
 @pytest.mark.parametrize(
     "changes, writer",
-    [({"format": 0}, f"{VERSION} in format 0"), ({"format": None}, f"{VERSION} in format 0"), ({"compiler": "0.0.1"}, "0.0.1 in format 2")],
+    [({"format": 0}, f"{VERSION} in format 0"), ({"format": None}, f"{VERSION} in format 0"), ({"compiler": "0.0.1"}, f"0.0.1 in format {FORMAT}")],
     ids=["an older format", "no format", "an older version"],
 )
 def test_build_refuses_folders_of_other_compilers(onnx2halide, folder, changes, writer):
@@ -108,7 +109,7 @@ def test_build_refuses_folders_of_other_compilers(onnx2halide, folder, changes, 
     (folder / "tiny.json").write_text(json.dumps({key: value for key, value in manifest.items() if value is not None}))
     before = contents(folder)
     done = onnx2halide("build", "out")
-    message = f"out/tiny.json: was written by onnx2halide {writer}, this is {VERSION} with format 2; compile the model again\n"
+    message = f"out/tiny.json: was written by onnx2halide {writer}, this is {VERSION} with format {FORMAT}; compile the model again\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
     assert contents(folder) == before
 
