@@ -127,6 +127,16 @@ def numbers(dims: Mapping[str, int | str]) -> dict[str, int]:
     return {name: value for name, value in dims.items() if isinstance(value, int)}
 
 
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}', expected a number of seconds")
+    return number
+
+
 def _threads(text: str) -> int:
     if not text.isdigit() or int(text) > MOST_THREADS:
         raise argparse.ArgumentTypeError(f"'{text}', expected 0 to {MOST_THREADS}")

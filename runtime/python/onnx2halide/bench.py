@@ -292,7 +292,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, a row each; default: 1")
     parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, default: both; the same model with schedules {', '.join(SCHEDULES)}, or with its dims {FIXED} at --size; or none")
     parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.size, default=[], help="size of the run for a dim that stays open in the compiled model")
-    parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns, for each row; default: 3")
+    parser.add_argument("--seconds", type=arguments.seconds, default=3, help="how long the contestants take turns, for each row; default: 3")
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
     parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")
     parser.add_argument("--json", action="store_true", help="print JSON; times are in seconds")

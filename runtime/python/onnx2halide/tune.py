@@ -231,16 +231,6 @@ def _parse() -> argparse.Namespace:
         f"and takes at least {LEAST_GAIN:.0%} less of the run, {1 + CONFIRMATIONS} times; so a command that is interrupted keeps what it has. A file that is there is "
         "extended. Nothing else may run meanwhile."), EXAMPLES, chooses_schedule=False)  # fmt: skip
     parser.add_argument("--tuning", metavar="FILE", type=pathlib.Path, help="what to write; default: MODEL.tuning.json in the working folder")
-    parser.add_argument("--budget", metavar="SECONDS", type=_seconds, default=60, help="how long to try, once the model is compiled; default: 60")
+    parser.add_argument("--budget", metavar="SECONDS", type=arguments.seconds, default=60, help="how long to try, once the model is compiled; default: 60")
     parser.add_argument("--json", action="store_true", help="print JSON; times are in seconds")
     return parser.parse_args()
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}', expected a number of seconds")
-    return seconds
