@@ -1,5 +1,10 @@
 #include "compiler/driver/manifest.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <set>
 
 #include "compiler/build/files.h"
@@ -28,6 +33,23 @@ bool has_banner(const std::string& text) { return text.substr(0, 32).find("onnx2
 std::set<std::string> listed_files(const Manifest& manifest) {
     return manifest.value("files", Manifest::array()).get<std::set<std::string>>();
 }
+
+/// Lets one compiler at a time publish into a folder, so that a program's files are all of one run. Where the file
+/// system has no locks nothing is held.
+class FolderLock {
+public:
+    explicit FolderLock(const fs::path& folder) : file_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+        while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+        }
+    }
+    ~FolderLock() {
+        if (file_ >= 0) close(file_);
+    }
+    FolderLock(const FolderLock&) = delete;
+
+private:
+    int file_;
+};
 
 }  // namespace
 
@@ -68,6 +90,7 @@ void publish(const fs::path& staged, Manifest manifest, const std::vector<std::s
     // A name of the model may be no UTF-8.
     write_file(staged / manifest_file, manifest.dump(2, ' ', false, Manifest::error_handler_t::replace) + "\n");
 
+    const FolderLock alone(folder);
     const std::lock_guard no_signal(leftovers().lock);
     const Manifest old = read_manifest(folder / manifest_file);
     fs::remove(folder / manifest_file);

@@ -29,7 +29,8 @@ std::vector<std::string> files_to_lose(const std::filesystem::path& folder, cons
 
 /// Notes the files that are staged in a folder, and `others` that stay where they are, writes the manifest beside them
 /// and moves all into `folder`, from which it removes what the manifest there lists and this one does not. A folder
-/// that has a manifest is trusted, so the old one goes first and the new one comes last.
+/// that has a manifest is trusted, so the old one goes first and the new one comes last. Compilers that publish into
+/// one folder do so one after the other.
 void publish(const std::filesystem::path& staged, Manifest manifest, const std::vector<std::string>& others,
              const std::filesystem::path& folder);
 

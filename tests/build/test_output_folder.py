@@ -1,9 +1,11 @@
 """What `compile` and `build` leave in a folder that was compiled into before."""
 
+import fcntl
 import json
 import os
 import re
 import subprocess
+import time
 
 import make_models
 import numpy as np
@@ -94,6 +96,24 @@ def test_emitted_files_without_a_manifest_are_overwritten(onnx2halide, folder):
     (folder / "tiny.json").unlink()
     assert onnx2halide("tiny.onnx", "-o", "out").returncode == 0
     assert contents(folder) == before
+
+
+def test_one_compiler_at_a_time_moves_its_files(tmp_path):
+    """Else a library of one could get the header of another."""
+    (tmp_path / "tiny.onnx").write_bytes(make_models.chain("Neg").SerializeToString())
+    out = tmp_path / "out"
+    out.mkdir()
+    folder = os.open(out, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # as another compiler holds it
+    process = subprocess.Popen([COMPILER, "tiny.onnx", "-o", "out"], cwd=tmp_path)
+    while not list(out.glob("*/tiny.json")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert process.poll() is None and not (out / "tiny.a").exists()
+    os.close(folder)
+    assert process.wait(timeout=60) == 0
+    assert {"tiny.a", "tiny.h", "tiny.json"} <= set(os.listdir(out))
 
 
 # ---- Folders of other compilers ----
