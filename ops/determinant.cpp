@@ -12,14 +12,19 @@ namespace {
 /// Each row of a matrix makes two stages of a kernel.
 constexpr int64_t most_rows_of_kernel = 64;
 
-/// The determinants of input 0's matrices, which its last two axes hold.
-TensorType determinants(const TensorType& matrices) {
+/// Throws CompileError where a tensor's last two axes hold no square matrices of floats.
+void check_matrices(const TensorType& matrices) {
     const std::vector<Dim>& shape = matrices.shape;
     if (!is_float(matrices.element))
         throw CompileError("input has type {}, expected floats", info(matrices.element).name);
     if (shape.size() < 2 || prove_equal(shape.end()[-1], shape.end()[-2]) == Proof::no)
         throw CompileError("input has shape {}, expected square matrices", shape_text(shape));
-    return TensorType(matrices.element, {shape.begin(), shape.end() - 2});
+}
+
+/// The determinants of input 0's matrices.
+TensorType determinants(const TensorType& matrices) {
+    check_matrices(matrices);
+    return TensorType(matrices.element, {matrices.shape.begin(), matrices.shape.end() - 2});
 }
 
 /// Det of small matrices: a kernel.
@@ -64,13 +69,33 @@ public:
     HostCall host_call() const override { return {"onnx2halide_determinant", {}}; }
 };
 
+/// com.microsoft.Inverse: runtime/inverse.c, in float64.
+class Inverse : public HostNode {
+public:
+    using HostNode::HostNode;
+
+    std::vector<TensorType> infer() const override {
+        check_matrices(in(0));
+        return {in(0)};
+    }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        check_extent(checks, 0, in(0).rank() - 1, in(0).shape.end()[-2]);
+        return checks;
+    }
+    HostCall host_call() const override { return {"onnx2halide_inverse", {}}; }
+};
+
+/// The same node of float32.
 std::vector<Value*> expand_narrow(Expansion& expansion) {
+    const Node& node = expansion.node();
     Value* x = expansion.input(0);
     const auto cast = [&](const std::string& role, Value* value, ElementType type) {
         return expansion.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
     };
-    Value* wide = expansion.add("wide_determinants", {"Det", 22, {cast("wide", x, ElementType::float32)}});
-    return {cast("determinants", wide, x->checked_type().element)};
+    Value* wide = cast("wide", x, ElementType::float32);
+    Value* result = expansion.add("wide_result", {node.op_type, node.version, {wide}, {}, node.domain});
+    return {cast("result", result, x->checked_type().element)};
 }
 
 std::unique_ptr<NodeGenerator> make_determinant(const Node& node) {
@@ -80,8 +105,15 @@ std::unique_ptr<NodeGenerator> make_determinant(const Node& node) {
     return is_narrow_float(type->element) ? make_composite<expand_narrow>(node) : make<DeterminantOnHost>(node);
 }
 
+std::unique_ptr<NodeGenerator> make_inverse(const Node& node) {
+    const bool is_narrow = node.has_input(0) && node.inputs[0]->type && is_narrow_float(node.inputs[0]->type->element);
+    return is_narrow ? make_composite<expand_narrow>(node) : make<Inverse>(node);
+}
+
 }  // namespace
 
-std::vector<Operator> determinant_operators() { return {{"Det", 11, make_determinant}}; }
+std::vector<Operator> determinant_operators() {
+    return {{"Det", 11, make_determinant}, {"Inverse", 1, make_inverse, "com.microsoft"}};
+}
 
 }  // namespace onnx2halide

@@ -20,6 +20,27 @@ public:
     HostCall host_call() const override { return {"onnx2halide_non_zero", {}}; }
 };
 
+/// com.microsoft.DynamicTimeWarping: the cheapest path through a matrix of costs, as rows and columns.
+class DynamicTimeWarping : public HostNode {
+public:
+    using HostNode::HostNode;
+
+    std::vector<TensorType> infer() const override {
+        const std::vector<Dim>& shape = in(0).shape;
+        if (in(0).element != ElementType::float32)
+            throw CompileError("input 0 has type {}, expected float32", info(in(0).element).name);
+        if (shape.size() != 2 && (shape.size() != 3 || prove_equal(shape[0], 1) == Proof::no))
+            throw CompileError("input 0 has shape {}, expected a matrix", shape_text(shape));
+        return {TensorType(ElementType::int32, {2, found(0, 1, shape.end()[-2] + shape.back())})};
+    }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        if (in(0).rank() == 3) check_extent(checks, 0, 0, 1);
+        return checks;
+    }
+    HostCall host_call() const override { return {"onnx2halide_warp_time", {}}; }
+};
+
 /// Slices along an axis or, without one, elements of input 0.
 class SliceFinder : public HostNode {
 public:
@@ -131,6 +152,7 @@ std::vector<Operator> finding_operators() {
         {"CountedRange", 1, make<CountedRange>, "onnx2halide"},
         {"NonMaxSuppression", 10, make<NonMaxSuppression>},
         {"NonZero", 9, make<NonZero>},
+        {"DynamicTimeWarping", 1, make<DynamicTimeWarping>, "com.microsoft"},
         {"RequireTrue", 1, make<RequireTrue>, "onnx2halide"},
         {"Unique", 11, make<Unique>},
     };

@@ -158,6 +158,7 @@ public:
     using MovementNode::MovementNode;
 
     std::vector<TensorType> infer() const override {
+        if (in(1).rank() == 0) throw CompileError("indices have rank 0, expected 1 or more");
         std::vector<Dim> shape(in(1).shape.begin(), in(1).shape.end() - 1);
         shape.insert(shape.end(), in(0).shape.begin() + batches() + coordinates(), in(0).shape.end());
         return {TensorType(in(0).element, std::move(shape))};

@@ -25,6 +25,26 @@ protected:
     }
 };
 
+/// com.microsoft.MurmurHash3: a number of 32 bits for each element.
+class MurmurHash : public StringNode {
+public:
+    using StringNode::StringNode;
+
+    std::vector<TensorType> infer() const override {
+        const ElementType type = in(0).element;
+        const size_t bytes = info(type).bytes;
+        if (type != ElementType::string && bytes != 4 && bytes != 8)
+            throw CompileError("input 0 has type {}, expected string or a number of 32 or 64 bits", info(type).name);
+        const bool is_positive = node_.integer("positive", 1) == 1;
+        return {TensorType(is_positive ? ElementType::uint32 : ElementType::int32, in(0).shape)};
+    }
+    HostCall host_call() const override {
+        const bool are_strings = in(0).element == ElementType::string;
+        return {"onnx2halide_murmur_hash",
+                {are_strings ? "1" : "0", fmt::format("{}u", static_cast<uint32_t>(node_.integer("seed", 0)))}};
+    }
+};
+
 /// StringConcat (20)
 class StringConcat : public StringNode {
 public:
@@ -168,7 +188,7 @@ std::vector<Operator> string_operators() {
     return {
         {"StringConcat", 20, make<StringConcat>},           {"StringSplit", 20, make<StringSplit>},
         {"StringNormalizer", 10, make<StringNormalizer>},   {"RegexFullMatch", 20, make<RegexFullMatch>},
-        {"Tokenizer", 1, make<Tokenizer>, "com.microsoft"},
+        {"Tokenizer", 1, make<Tokenizer>, "com.microsoft"}, {"MurmurHash3", 1, make<MurmurHash>, "com.microsoft"},
     };
 }
 

@@ -52,9 +52,17 @@ int onnx2halide_top_k_of_operand(onnx2halide_session* session, const char* node,
 int onnx2halide_couple_pairs(onnx2halide_session* session, const char* node, int64_t classes,
                              const halide_buffer_t* pairs, onnx2halide_result result);
 
+/* com.microsoft.DynamicTimeWarping: of the paths through a matrix of costs that go on by a row, a column or both, the
+ * one whose costs add up to least, as its rows and its columns. */
+int onnx2halide_warp_time(onnx2halide_session* session, const char* node, const halide_buffer_t* costs,
+                          onnx2halide_result path);
+
 /* Det: the determinants of the matrices that the last two axes hold, of float or double. */
 int onnx2halide_determinant(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                             onnx2halide_result determinants);
+/* com.microsoft.Inverse: the inverses of such matrices; of a singular one numbers that are not finite. */
+int onnx2halide_inverse(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
+                        onnx2halide_result inverses);
 
 /* The extents, int64, of a tensor that gets axes of extent 1, or loses such axes. Axes count in the longer shape, and
  * from its end where they are negative. */

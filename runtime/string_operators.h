@@ -21,6 +21,10 @@ int onnx2halide_string_normalizer(onnx2halide_session* session, const char* node
                                   const char* locale, int stop_count, const onnx2halide_string* stop_words,
                                   const halide_buffer_t* x, onnx2halide_result result);
 
+/* com.microsoft.MurmurHash3: 32 bits for each string or, of another tensor, for each element's bytes. */
+int onnx2halide_murmur_hash(onnx2halide_session* session, const char* node, int are_strings, uint32_t seed,
+                            const halide_buffer_t* x, onnx2halide_result hashes);
+
 /* Cast: float32, float64, int64 or uint64 as text, floats with up to 8 digits, and the reverse, for which the number at
  * the start of a text counts. Fails on a text that does not start with one, or with one out of range. */
 int onnx2halide_print_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,

@@ -1,6 +1,7 @@
 #include "compiler/infer/infer.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -362,6 +363,8 @@ void infer_types(Graph& graph, const FoldNode& fold) {
             for (Value* output : node.outputs) {
                 if (output) output->type.reset();
             }
+        } catch (const std::logic_error& error) {
+            throw std::logic_error(fmt::format("{}: {}", node.label(), error.what()));
         }
         ++place;  // to the nodes that may stand in its place now
         if (is_replaced) graph.remove(&node);

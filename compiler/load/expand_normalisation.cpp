@@ -58,13 +58,10 @@ OperatorBody skip_simplified_layer_normalization(const OperatorCall& call) {
 
 /// Embeddings of words, positions and, with `segment_ids`, segments are added, then standardised. Without
 /// `position_ids` positions are counted from 0.
-OperatorBody embed_layer_normalization(const OperatorCall& call) {
-    OperatorBody body{{"input_ids", "segment_ids", "word_embedding", "position_embedding", "segment_embedding", "gamma",
-                       "beta", "mask", "position_ids"},
-                      {"output", "mask_index", "embedding_sum"},
-                      {}};
+/// What both kinds have in common, once their parameters are floats.
+void add_embedding(OperatorBody& body, const OperatorCall& call, bool has_positions) {
     body.add("words = Gather<axis = 0>(word_embedding, input_ids)");
-    if (call.has_input(8)) {
+    if (has_positions) {
         body.add("positions = Gather<axis = 0>(position_embedding, position_ids)");
     } else {
         body.add(R"(
@@ -82,7 +79,7 @@ OperatorBody embed_layer_normalization(const OperatorCall& call) {
     }
     body.add(fmt::format("output = LayerNormalization<epsilon: float = {}>(embedding_sum, gamma, beta)",
                          call.real("epsilon", skip_epsilon)));
-    if (!call.has_output(1)) return body;
+    if (!call.has_output(1)) return;
     if (call.has_input(7)) {
         body.add(R"(
             one = Constant<value_int = 1>()
@@ -98,6 +95,31 @@ OperatorBody embed_layer_normalization(const OperatorCall& call) {
             batch = Shape<start = 0, end = 1>(input_ids)
             mask_index = Expand(no_marks, batch))");
     }
+}
+
+OperatorBody embed_layer_normalization(const OperatorCall& call) {
+    OperatorBody body{{"input_ids", "segment_ids", "word_embedding", "position_embedding", "segment_embedding", "gamma",
+                       "beta", "mask", "position_ids"},
+                      {"output", "mask_index", "embedding_sum"},
+                      {}};
+    add_embedding(body, call, call.has_input(8));
+    return body;
+}
+
+/// Parameters of 8 bits, each with a scale and a zero point.
+OperatorBody quantised_embed_layer_normalization(const OperatorCall& call) {
+    OperatorBody body{{"input_ids", "segment_ids"}, {"output", "mask_index"}, {}};
+    const std::vector<std::string> parameters = {"word_embedding", "position_embedding", "segment_embedding", "gamma",
+                                                 "beta"};
+    for (const std::string_view ending : {"_bytes", "_scale", "_zero"}) {
+        for (const std::string& name : parameters) body.inputs.push_back(fmt::format("{}{}", name, ending));
+        if (ending == "_bytes") body.inputs.push_back("mask");
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+        if (call.has_input(static_cast<int>(i) + 2))
+            body.add(fmt::format("{0} = DequantizeLinear({0}_bytes, {0}_scale, {0}_zero)", parameters[i]));
+    }
+    add_embedding(body, call, false);
     return body;
 }
 
@@ -130,6 +152,7 @@ std::vector<ExpandedOperator> normalisation_expansions() {
         {"com.microsoft", "GroupNormalization", 1, group_normalization},
         {"com.microsoft", "EmbedLayerNormalization", 1, embed_layer_normalization},
         {"com.microsoft", "LayerNormalization", 1, layer_normalization},
+        {"com.microsoft", "QEmbedLayerNormalization", 1, quantised_embed_layer_normalization},
         {"com.microsoft", "SimplifiedLayerNormalization", 1, simplified_layer_normalization},
         {"com.microsoft", "SkipLayerNormalization", 1, skip_layer_normalization},
         {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, skip_simplified_layer_normalization},

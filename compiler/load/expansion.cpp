@@ -24,10 +24,11 @@ std::string type_name(int type) {
 
 std::vector<ExpandedOperator> sorted_rows() {
     std::vector<ExpandedOperator> rows;
-    for (const auto family : {activation_expansions, normalisation_expansions, attention_expansions,
-                              grouped_attention_expansions, fused_expansions, image_expansions, spectrum_expansions,
-                              integer_expansions, hybrid_expansions, linear_attention_expansions, expert_expansions,
-                              recurrent_expansions, precursor_expansions, experimental_expansions}) {
+    for (const auto family :
+         {activation_expansions, normalisation_expansions, attention_expansions, grouped_attention_expansions,
+          fused_expansions, image_expansions, spectrum_expansions, integer_expansions, hybrid_expansions,
+          linear_attention_expansions, expert_expansions, recurrent_expansions, precursor_expansions,
+          experimental_expansions, generation_expansions}) {
         const std::vector<ExpandedOperator> more = family();
         rows.insert(rows.end(), more.begin(), more.end());
     }

@@ -93,6 +93,7 @@ std::vector<ExpandedOperator> expert_expansions();
 std::vector<ExpandedOperator> recurrent_expansions();
 std::vector<ExpandedOperator> precursor_expansions();
 std::vector<ExpandedOperator> experimental_expansions();
+std::vector<ExpandedOperator> generation_expansions();
 
 /// Every row, sorted by domain and type.
 std::span<const ExpandedOperator> expanded_operators();
