@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/composite.h"
 #include "ops/normalise.h"
 #include "ops/row_node.h"
 
@@ -242,6 +243,48 @@ private:
     std::string group(const Coordinates& at) const { return fmt::format("{} / {}", at[1], channels().text()); }
 };
 
+std::vector<Value*> expand_open_groups(Expansion& expansion) {
+    const Node& node = expansion.node();
+    Value* x = expansion.input(0);
+    const auto integers = [&](const std::string& role, const std::vector<int64_t>& numbers) {
+        const auto count = static_cast<int64_t>(numbers.size());
+        return expansion.constant(role, make_constant(ElementType::int64, {count}, numbers));
+    };
+    const auto shape_from = [&](const std::string& role, int64_t start, int64_t end) {
+        return expansion.add(role, {"Shape", 15, {x}, {{"start", start}, {"end", end}}});
+    };
+    const auto rank = static_cast<int64_t>(x->checked_type().rank());
+    Value *batch = shape_from("batch", 0, 1), *channels = shape_from("channels", 1, 2),
+          *places = shape_from("places", 2, rank), *groups = integers("groups", {node.integer("num_groups")});
+    Value* of_group = expansion.add("of_group", {"Div", 14, {channels, groups}});
+    Value* grouped_shape =
+        expansion.add("grouped_shape", {"Concat", 13, {batch, groups, of_group, places}, {{"axis", int64_t{0}}}});
+    Value* grouped = expansion.add("grouped", {"Reshape", 14, {x, grouped_shape}});
+    std::map<std::string, Attribute> attributes = {{"axis", int64_t{2}}};
+    if (node.has("epsilon")) attributes.emplace("epsilon", node.attributes.at("epsilon"));
+    Value* one = expansion.constant("one", make_constant(ElementType::float32, {1}, std::vector<float>{1}));
+    const auto type = static_cast<int64_t>(x->checked_type().element);
+    Value* unit = expansion.add("unit", {"Cast", 13, {one}, {{"to", type}}});
+    Value* standardised = expansion.add("standardised", {"LayerNormalization", 17, {grouped, unit}, attributes});
+    Value* result =
+        expansion.add("as_given", {"Reshape", 14, {standardised, expansion.add("shape", {"Shape", 13, {x}})}});
+    std::vector<int64_t> axes(rank - 2);
+    std::iota(axes.begin(), axes.end(), 1);
+    const auto of_channels = [&](const std::string& role, size_t i) {
+        return expansion.add(role, {"Unsqueeze", 13, {expansion.input(i), integers(role + "_axes", axes)}});
+    };
+    result = expansion.add("scaled", {"Mul", 14, {result, of_channels("scale", 1)}});
+    return {expansion.add("result", {"Add", 14, {result, of_channels("bias", 2)}})};
+}
+
+/// Of as many channels as only a run knows, which may be no multiple of the groups, those of a group become an axis.
+std::unique_ptr<NodeGenerator> make_group_normalization(const Node& node) {
+    const auto* type = node.has_input(0) && node.inputs[0]->type ? &*node.inputs[0]->type : nullptr;
+    const bool is_open = type && type->rank() >= 2 && !type->shape[1].constant() && node.version >= 21 &&
+                         node.integer("num_groups") > 0 && !exact_div(type->shape[1], node.integer("num_groups"));
+    return is_open ? make_composite<expand_open_groups>(node) : make<GroupNormalization>(node);
+}
+
 /// Standardises over any axes.
 class MeanVarianceNormalization : public Standardise {
 public:
@@ -301,7 +344,7 @@ std::vector<Operator> row_normalise_operators() {
         {"LayerNormalization", 1, make<LayerNormalization>},
         {"RMSNormalization", 1, make<RmsNormalization>},
         {"InstanceNormalization", 1, make<InstanceNormalization>},
-        {"GroupNormalization", 1, make<GroupNormalization>},
+        {"GroupNormalization", 1, make_group_normalization},
         {"MeanVarianceNormalization", 1, make<MeanVarianceNormalization>},
         {"LpNormalization", 1, make<LpNormalization>},
         {"Standardise", 1, make<StandardiseAxes>, "onnx2halide"},

@@ -19,6 +19,7 @@ def x(*shape):
 CONV_TRANSPOSE = "g (float[n,c,h,w] x, float[a,b,3,3] k, float[e] f) => (float[n,o,u,v] y) { y = ConvTranspose <strides = [2, 2], group = 2> (x, k, f) }"
 BATCH = "g (float[n,c,h] x, float[a] s, float[b] t, float[d] m, float[e] v) => (float[n,c,h] y) { y = BatchNormalization (x, s, t, m, v) }"
 INSTANCE = "g (float[n,c,h] x, float[a] s, float[b] t) => (float[n,c,h] y) { y = InstanceNormalization (x, s, t) }"
+GROUPS = "g (float[n,c,h] x, float[a] s, float[b] t) => (float[n,c,h] y) { y = GroupNormalization <num_groups = 2, epsilon = 0.01> (x, s, t) }"
 SCATTER = "g (float[n,m] x, int64[p,q] i, float[u,v] w) => (float[n,m] y) { y = ScatterElements <axis = 0> (x, i, w) }"
 SCATTER_ND = "g (float[n,m] x, int64[p,q,1] i, float[u,v,w] z) => (float[n,m] y) { y = ScatterND (x, i, z) }"
 DET = "g (float[a,n,m] x) => (float[a] y) { y = Det (x) }"
@@ -41,6 +42,9 @@ CASES = [
     (20, BATCH, [(*CHANNELS, x(3), x(3))], (*CHANNELS, x(3), x(1)), "'y' (BatchNormalization): dim 0 of 'v' is 1, expected 3"),
     (20, INSTANCE, [CHANNELS], (x(2, 3, 4), x(2), x(3)), "'y' (InstanceNormalization): dim 0 of 's' is 2, expected 3"),
     (20, "g (float[n,c] x, float[a] s, float[b] t) => (float[n,c] y) { y = LayerNormalization (x, s, t) }", [(x(2, 4), x(4), x(4))], (x(2, 4), x(2), x(4)), "'y' (LayerNormalization): dim 0 of 's' is 2, expected 4"),
+    (21, GROUPS, [(x(2, 6, 5), x(6), x(6)), (x(1, 4, 3), x(4), x(4))], (x(2, 5, 5), x(5), x(5)), "'y' (GroupNormalization): the shape's number of elements is 40, expected 50"),
+    (21, GROUPS, [(x(2, 6, 5), x(6), x(6))], (x(2, 6, 5), x(6), x(4)), "'y' (GroupNormalization): dim 0 of 'y_bias' is 4, expected 6 or 1"),
+    (18, GROUPS.replace("[a]", "[2]").replace("[b]", "[2]"), [(x(2, 6, 5), x(2), x(2)), (x(1, 4, 3), x(2), x(2))], (x(2, 5, 5), x(2), x(2)), "'y' (GroupNormalization): the shape's number of elements is 40, expected 50"),
     (20, "g (float[n,m,k] x, int64[p,q,1] i) => (float[a,b,c] y) { y = GatherND <batch_dims = 1> (x, i) }", [(x(2, 3, 4), ints([[0], [1]], [[1], [2]]))], (x(2, 3, 4), ints([[0], [1]])), "'y' (GatherND): dim 0 of 'i' is 1, expected 2"),
     (20, "g (float[n,m] x, int64[p,q] i) => (float[p,q] y) { y = GatherElements <axis = 0> (x, i) }", [(x(2, 3), ints([0, 1]))], (x(2, 3), ints([0, 1, 1, 1])), "'y' (GatherElements): dim 1 of 'i' is 4, expected one in [0, 3]"),
     (20, SCATTER, [(x(2, 3), ints([0, 1, 1]), x(1, 3))], (x(2, 3), ints([0, 1, 1]), x(2, 3)), "'y' (ScatterElements): dim 0 of 'w' is 2, expected 1"),
