@@ -12,14 +12,18 @@ namespace {
 
 /// How a scattered element meets the one that is there, {a}; it is {b}.
 struct ScatterFormula {
-    std::string_view name, formula, float_formula;
+    std::string_view name, formula, float_formula, bool_formula;
+
+    std::string_view of(ElementType type) const {
+        return is_float(type) ? float_formula : type == ElementType::boolean ? bool_formula : formula;
+    }
 };
 constexpr ScatterFormula reductions[] = {
-    {"none", "{b}", "{b}"},
-    {"add", "{a} + {b}", "{a} + {b}"},
-    {"mul", "{a} * {b}", "{a} * {b}"},
-    {"min", "min({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, min({a}, {b}))"},
-    {"max", "max({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, max({a}, {b}))"},
+    {"none", "{b}", "{b}", "{b}"},
+    {"add", "{a} + {b}", "{a} + {b}", "{a} || {b}"},
+    {"mul", "{a} * {b}", "{a} * {b}", "{a} && {b}"},
+    {"min", "min({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, min({a}, {b}))", "{a} && {b}"},
+    {"max", "max({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, max({a}, {b}))", "{a} || {b}"},
 };
 
 /// A copy of data in which elements at places that are computed are replaced by updates, one after the other.
@@ -34,11 +38,7 @@ public:
         reduction_ = *row;
     }
 
-    std::vector<TensorType> infer() const override {
-        if (reduction_.name != "none" && in(0).element == ElementType::boolean)
-            throw CompileError("reduction '{}' of bool is not supported", reduction_.name);
-        return {TensorType(in(0).element, in(0).shape)};
-    }
+    std::vector<TensorType> infer() const override { return {TensorType(in(0).element, in(0).shape)}; }
 
     bool takes_tiny() const override { return reduction_.name == "none"; }
 
@@ -52,9 +52,10 @@ public:
         const ElementType type = out(0).element;
         std::string old = KernelSource::call(source.name(output(0)), out(0), to);
         if (is_narrow_float(type)) old = fmt::format("cast<float>({})", old);
+        if (type == ElementType::boolean) old = fmt::format("({} != 0)", old);
         source.define(output(0), to,
-                      fmt::format(fmt::runtime(is_float(type) ? reduction_.float_formula : reduction_.formula),
-                                  fmt::arg("a", old), fmt::arg("b", source.read(input(2), from))));
+                      fmt::format(fmt::runtime(reduction_.of(type)), fmt::arg("a", old),
+                                  fmt::arg("b", source.read(input(2), from))));
     }
 
     void schedule(KernelSource& source) const override {

@@ -334,6 +334,8 @@ def movement():
     for dtype in ("float32", "float64", "int64"):  # results lie where the caller has them, whole vectors too
         for reduction in ("add", "mul", "min", "max"):
             yield Case("ScatterND", [x(4, 16, dtype=dtype), np.array([[1], [-1]]), x(2, 16, dtype=dtype)], {"reduction": reduction}, engine=OnnxRuntime)
+    for reduction in ("add", "mul", "min", "max"):
+        yield Case("ScatterElements", [x(4, 16, dtype="bool"), x(4, 16, dtype="int64", between=(0, 4)), x(4, 16, dtype="bool")], {"reduction": reduction})
     yield Case("Split", [x(3, 17, 1), indices(0, 1)], {"axis": 2}, outputs=2)
     yield Case("Tile", [x(3, 5), indices(2, 3)])
     yield Case("Expand", [x(3, 1), indices(2, 1, 17)])
