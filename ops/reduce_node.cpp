@@ -110,13 +110,14 @@ int ReduceNode::vector_width(const Target& target) const {
 }
 
 bool ReduceNode::takes_rows_at_once(const Target& target, const Loops& loops) const {
-    // Of longer rows the lanes of the last vector count little.
+    // Of longer rows the lanes of the last vector count little, and as many rows as bytes fill a vector are long text.
     constexpr int64_t most_vectors = 32;
+    constexpr int most_rows = 16;
     const Loops turning = turning_loops(loops);
     const auto run = contiguous_run().constant();
     const int width = vector_width(target);
-    return is_contiguous() && width >= 4 && run && *run <= most_vectors * width && !turning.vars.empty() &&
-           turning.extents[0].constant().value_or(0) >= width;
+    return is_contiguous() && width >= 4 && width <= most_rows && run && *run <= most_vectors * width &&
+           !turning.vars.empty() && turning.extents[0].constant().value_or(0) >= width;
 }
 
 /// How many of the input's innermost axes are reduced.
