@@ -51,7 +51,8 @@ int run(int argc, char** argv) {
     formatter->label("SUBCOMMAND", "COMMAND");
     formatter->label("Positionals", "Arguments");
     app.formatter(formatter);
-    app.set_version_flag("--version", "onnx2halide " ONNX2HALIDE_VERSION);
+    app.set_help_flag("-h,--help", "print this help and exit");
+    app.set_version_flag("--version", "onnx2halide " ONNX2HALIDE_VERSION, "print the version and exit");
     Invocation invocation;
     invocation.command_line = "onnx2halide";
     for (int i = 1; i < argc; ++i) {

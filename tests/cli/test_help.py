@@ -10,7 +10,7 @@ def test_help(onnx2halide, command):
     done = onnx2halide(*command.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"usage: onnx2halide {command}" in done.stdout.replace("Usage", "usage")
-    assert "xamples:\n  onnx2halide" in done.stdout
+    assert "\nExamples:\n  onnx2halide" in done.stdout
     assert "Exit status: 0 done; 1 " in done.stdout
     if command not in ("run", "verify", "bench", "tune"):  # those are argparse's
         assert [word for word in JARGON if word in done.stdout] == []

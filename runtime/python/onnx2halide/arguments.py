@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
 def parser(command: str, description: str, examples: str, chooses_schedule: bool = True) -> Parser:
     """A parser with the options for compiling a model, those for how kernels are scheduled if there is a choice. `examples` has a line
     for each."""
-    epilog = "examples:\n" + "".join(f"  onnx2halide {line}\n" for line in examples.splitlines()) + f"\n{EXIT_STATUSES}"
+    epilog = "Examples:\n" + "".join(f"  onnx2halide {line}\n" for line in examples.splitlines()) + f"\n{EXIT_STATUSES}"
     result = Parser(
         prog=f"onnx2halide {command}",
         description=textwrap.fill(description, 100),
