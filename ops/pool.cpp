@@ -140,6 +140,7 @@ std::vector<TensorType> WindowPool::infer() const {
     if (!is_float(data.element) && !(takes_integers && is_integer(data.element))) {
         throw CompileError("element type {} is not supported", info(data.element).name);
     }
+    if (data.rank() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", data.rank());
     std::vector<Dim> shape = {data.shape.at(0), data.shape.at(1)};
     for (const WindowAxis& axis : window()) shape.push_back(axis.output);
     return {TensorType(data.element, shape)};

@@ -264,6 +264,17 @@ void keep_first_scores(TreeEnsemble& ensemble) {
     }
 }
 
+/// Lets an only tree that is a leaf alone begin with a branch to that leaf and to another like it: kernels walk.
+void plant(TreeEnsemble& ensemble) {
+    if (ensemble.roots.size() != 1 || ensemble.nodes[ensemble.roots[0]].branch) return;
+    TreeEnsemble::Branch branch;
+    branch.if_true = ensemble.roots[0];
+    branch.if_false = ensemble.nodes.size();
+    ensemble.nodes.push_back(ensemble.nodes[ensemble.roots[0]]);
+    ensemble.roots[0] = ensemble.nodes.size();
+    ensemble.nodes.push_back({branch, {}});
+}
+
 void check_targets(const TreeEnsemble& ensemble) {
     // Kernels count elements in 32 bits.
     if (ensemble.targets < 1 || ensemble.targets > INT32_MAX)
@@ -310,6 +321,7 @@ TreeEnsemble read_tree_ensemble(const Node& node, StringTable& strings) {
     check_targets(ensemble);
     check_trees(ensemble);
     if (ensemble.targets == 1) keep_first_scores(ensemble);
+    plant(ensemble);
     return ensemble;
 }
 

@@ -48,9 +48,15 @@ def compare(compiled, reference, *inputs: np.ndarray):
             assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, [x])), f"{name}: {found.text()}"
 
 
-@pytest.mark.parametrize("trees, depth", [(1, 1), (1, 12), (300, 3), (7, 2), (20, 12)])
+@pytest.mark.parametrize("trees, depth", [(1, 0), (5, 0), (1, 1), (1, 12), (300, 3), (7, 2), (20, 12)])
 def test_counts(trees, depth):
     check(regressor(Forest(trees, depth)), *(rows(count) for count in (1, 7, 8, 9, 65, 1000)))
+
+
+def test_leaves_alone():
+    forests = [Forest(1, 0, targets=targets, per_leaf=targets) for targets in (1, 2, 3)]
+    models = [regressor(forest, aggregate_function=aggregate) for forest in forests for aggregate in ("AVERAGE", "SUM", "MIN")]
+    check_all(models + [classifier(forest) for forest in forests[1:]], *(rows(count) for count in (1, 65)))
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 7, 8, 33, 65, 100])
