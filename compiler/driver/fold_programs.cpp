@@ -46,7 +46,7 @@ ProgramBuild plan_fold(const FoldProgram& fold, size_t number, const std::filesy
 class LoadedModel {
 public:
     LoadedModel(const std::filesystem::path& library, const std::string& name)
-        : handle_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+        : name_(name), handle_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
         if (!handle_) throw std::runtime_error(fmt::format("{} cannot be loaded: {}", library.string(), dlerror()));
         create_ = function<Create>(name + "_create");
         run_ = function<Run>(name + "_run_values");
@@ -60,8 +60,14 @@ public:
     }
     LoadedModel(const LoadedModel&) = delete;
 
+    /// Throws CompileError where a node refuses what the model gives it.
     void run(const std::vector<onnx2halide_value>& inputs, std::vector<onnx2halide_value>& outputs) {
-        if (run_(session_, inputs.data(), outputs.data()) != 0) throw std::runtime_error(error_(session_));
+        const int code = run_(session_, inputs.data(), outputs.data());
+        if (code == 0) return;
+        const std::string text = error_(session_);
+        if (code != ONNX2HALIDE_BAD_ARGUMENT) throw std::runtime_error(text);
+        const std::string prefix = name_ + ": ";
+        throw CompileError(text.starts_with(prefix) ? text.substr(prefix.size()) : text);
     }
 
 private:
@@ -75,6 +81,7 @@ private:
         return reinterpret_cast<Function>(dlsym(handle_, name.c_str()));
     }
 
+    const std::string name_;
     void* handle_;
     void* session_ = nullptr;
     Create create_;
@@ -135,7 +142,11 @@ void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
         owners[i]->error = builds[i].error;
         if (!owners[i]->error.empty()) continue;
         const std::string& name = builds[i].program.name;
-        set_results(owners[i]->program, run_fold(owners[i]->program, folder.path() / (name + ".so"), name));
+        try {
+            set_results(owners[i]->program, run_fold(owners[i]->program, folder.path() / (name + ".so"), name));
+        } catch (const CompileError& error) {
+            owners[i]->error = error.what();
+        }
     }
 }
 

@@ -170,6 +170,10 @@ MODELS = {
         model([helper.make_node("GroupNormalization", ["", "s", "s"], ["y"], num_groups=3)], [X], [OPEN], {"s": np.ones(3, np.float32)}, opset=18),
         "node 'y_channels' (Shape): input 0 is missing",
     ),
+    "weights of another type": (
+        model([node("Conv", "x w", "y")], [("x", FLOAT, [1, 2, 5])], [("y", FLOAT, [None] * 3)], {"w": np.ones((3, 2, 1), np.int32)}),
+        "node 'y' (Conv): input 1 has type int32, expected float32 as input 0",
+    ),
     "parameters of another rank": (
         model([node("InstanceNormalization", "x s b", "y")], [("x", FLOAT, [2, 3, 4])], [("y", FLOAT, [2, 3, 4])], {"s": np.ones((3, 2), np.float32), "b": np.ones(3, np.float32)}),
         "node 'y' (InstanceNormalization): 's' has rank 2, expected at most 1",
@@ -193,6 +197,14 @@ def test_model(onnx2halide, tmp_path, name):
     inspected = onnx2halide("inspect", "tiny.onnx")
     assert (inspected.returncode, inspected.stderr) == (1, f"tiny.onnx: {message}\n")
     assert inspected.stdout.startswith("model       tiny.onnx (opset ")
+
+
+def test_constant_that_a_node_refuses(onnx2halide, tmp_path):
+    """What follows from constants is computed by the compiler, which tells what a run would."""
+    constants = {"w": np.ones(2, np.float32), "i": np.array([[5]]), "u": np.ones(1, np.float32), "t": np.ones(2, np.float32)}
+    bad = model([node("Add", "w t", "s"), node("ScatterND", "s i u", "z"), node("Add", "x z", "y")], [("x", FLOAT, [2])], [("y", FLOAT, [2])], constants)
+    (tmp_path / "tiny.onnx").write_bytes(bad.SerializeToString())
+    refused(onnx2halide, tmp_path, ["tiny.onnx", "-o", "out"], 1, "tiny.onnx: constants: node 'z' (ScatterND): an index of input 1 is 5, expected one in [-2, 1]\n")
 
 
 def test_bad_model_stops_no_other(onnx2halide, tmp_path):
