@@ -166,6 +166,7 @@ public:
     using MovementNode::MovementNode;
 
     std::vector<TensorType> infer() const override {
+        if (in(1).rank() != 1) throw CompileError("input 1 has rank {}, expected 1", in(1).rank());
         if (batch_axis() == time_axis()) throw CompileError("batch_axis and time_axis are both {}", time_axis());
         return {TensorType(in(0).element, in(0).shape)};
     }

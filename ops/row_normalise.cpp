@@ -158,6 +158,15 @@ class InstanceNormalization : public Standardise {
 public:
     using Standardise::Standardise;
 
+    std::vector<TensorType> infer() const override {
+        if (in(0).rank() < 2)
+            throw CompileError("input has shape {}, expected channels as its axis 1", shape_text(in(0).shape));
+        for (const size_t i : {1, 2}) {
+            if (in(i).rank() != 1) throw CompileError("input {} has rank {}, expected 1", i, in(i).rank());
+        }
+        return Standardise::infer();
+    }
+
 protected:
     std::vector<size_t> row_axes() const override { return axes_from(std::min<size_t>(2, in(0).rank()), in(0).rank()); }
     size_t first_axis_of_places() const override { return 2; }

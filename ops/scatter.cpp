@@ -38,7 +38,12 @@ public:
         reduction_ = *row;
     }
 
-    std::vector<TensorType> infer() const override { return {TensorType(in(0).element, in(0).shape)}; }
+    std::vector<TensorType> infer() const override {
+        if (in(2).element != in(0).element)
+            throw CompileError("input 2 has type {}, expected {} as input 0", info(in(2).element).name,
+                               info(in(0).element).name);
+        return {TensorType(in(0).element, in(0).shape)};
+    }
 
     bool takes_tiny() const override { return reduction_.name == "none"; }
 
@@ -96,6 +101,15 @@ class ScatterElements : public ScatterNode {
 public:
     using ScatterNode::ScatterNode;
 
+    std::vector<TensorType> infer() const override {
+        for (const size_t i : {1, 2}) {
+            if (in(i).rank() != in(0).rank() || in(i).rank() == 0)
+                throw CompileError("input {} has rank {}, expected {}", i, in(i).rank(),
+                                   std::max<size_t>(in(0).rank(), 1));
+        }
+        return ScatterNode::infer();
+    }
+
 protected:
     Places scattered(KernelSource& source) const override {
         const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
@@ -124,6 +138,11 @@ public:
 class ScatterND : public ScatterNode {
 public:
     using ScatterNode::ScatterNode;
+
+    std::vector<TensorType> infer() const override {
+        if (in(1).rank() == 0) throw CompileError("indices have rank 0, expected 1 or more");
+        return ScatterNode::infer();
+    }
 
 protected:
     Places scattered(KernelSource& source) const override {
