@@ -322,7 +322,6 @@ std::vector<Value*> expand_joined(Expansion& expansion) {
         if (!joints.may_be_empty[axis]) continue;
         const auto role = [&](const std::string& what) { return fmt::format("{}_of_axis_{}", what, axis); };
         int64_t &begin = joints.begins[axis], &end = joints.ends[axis];
-        Value* number = integers(expansion, role("number"), {static_cast<int64_t>(axis)});
         Value* outer = expansion.add(role("outer"), {"Shape", 15, {x}, {{"end", static_cast<int64_t>(axis)}}});
         Value* inner = expansion.add(role("inner"), {"Shape", 15, {x}, {{"start", static_cast<int64_t>(axis) + 1}}});
         const auto edge = [&](const std::string& side, int64_t count) {
