@@ -22,6 +22,8 @@ std::vector<TensorType> MaxUnpool::infer() const {
     const std::vector<Dim> shape = has_input(2) ? dims(2) : unpooled_shape();
     if (shape.size() != in(0).rank())
         throw CompileError("output_shape has {} values, expected {}", shape.size(), in(0).rank());
+    if (in(1).rank() != in(0).rank())
+        throw CompileError("input 1 has rank {}, expected {}", in(1).rank(), in(0).rank());
     return {TensorType(in(0).element, shape)};
 }
 

@@ -187,6 +187,10 @@ MODELS = {
         "node 'y' (ScatterElements): input 1 has rank 1, expected 2",
     ),
     "a place that is a scalar": (model([node("GatherND", "x i", "y")], [X], [OPEN], {"i": np.array(0)}), "node 'y' (GatherND): indices have rank 0, expected 1 or more"),
+    "places of another rank": (
+        model([node("MaxUnpool", "x i", "y", kernel_shape=[2])], [("x", FLOAT, [1, 1, 2])], [("y", FLOAT, [None] * 3)], {"i": np.array([0, 3])}),
+        "node 'y' (MaxUnpool): input 1 has rank 1, expected 3",
+    ),
     "lengths that are a scalar": (
         model([node("ReverseSequence", "x l", "y")], [X], [Y], {"l": np.array(1)}),
         "node 'y' (ReverseSequence): input 1 has rank 0, expected 1",
