@@ -28,9 +28,6 @@ std::vector<Dim> merged(std::vector<Dim> shape, const Run& run) {
     return shape;
 }
 
-/// The node that gives a value this shape in its own memory.
-NewNode view(Value* value, const TensorType& type) { return {"View", 1, {value}, {{"type", type}}, "onnx2halide"}; }
-
 class AxisMerger {
 public:
     AxisMerger(Graph& graph, const Target& target) : graph_(graph), target_(target) {}

@@ -17,6 +17,11 @@ struct NewNode {
     std::string domain = "";
 };
 
+/// The node that gives a value this shape in its own memory.
+inline NewNode view(Value* value, const TensorType& type) {
+    return {"View", 1, {value}, {{"type", type}}, "onnx2halide"};
+}
+
 /// Adds the node before `before` and returns its result, whose name starts with `hint`.
 Value* add_node(Graph& graph, const NewNode& node, const std::string& hint, const Node* before);
 

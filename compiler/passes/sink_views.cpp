@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/matrix_product.h"
@@ -9,10 +10,6 @@
 namespace onnx2halide {
 
 namespace {
-
-bool is_read_once(const Graph& graph, const Value& value) {
-    return value.consumers.size() == 1 && !graph.is_output(&value);
-}
 
 class ViewSinker {
 public:
@@ -33,7 +30,7 @@ private:
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             Value* input = node.inputs[i];
             if (!input || input->checked_type().shape != node.outputs[0]->checked_type().shape) continue;
-            if (products_.contains(input) && is_read_once(graph_, *input)) products_.insert(node.outputs[0]);
+            if (products_.contains(input) && sole_producer(graph_, input)) products_.insert(node.outputs[0]);
             Value* product = viewed_product(*input);
             if (product && take_over(node, *generator, i, *product)) return;
         }
@@ -42,11 +39,12 @@ private:
     /// What a value is a view of, if that is a product's result, the two have the same columns and nobody else reads
     /// them.
     Value* viewed_product(const Value& value) const {
-        if (!value.producer || !is_read_once(graph_, value)) return nullptr;
-        const auto generator = make_generator(*value.producer);
+        const Node* reshape = sole_producer(graph_, &value);
+        if (!reshape) return nullptr;
+        const auto generator = make_generator(*reshape);
         if (!dynamic_cast<const ReshapeNode*>(generator.get()) || !generator->is_view()) return nullptr;
-        Value* product = value.producer->inputs[0];
-        if (!products_.contains(product) || !is_read_once(graph_, *product)) return nullptr;
+        Value* product = reshape->inputs[0];
+        if (!products_.contains(product) || !sole_producer(graph_, product)) return nullptr;
         const TensorType &from = product->checked_type(), &to = value.checked_type();
         const bool has_same_columns = from.rank() > 0 && to.rank() > 0 && from.shape.back() == to.shape.back();
         return has_same_columns && from.is_row_major() && to.is_row_major() ? product : nullptr;
@@ -68,7 +66,7 @@ private:
         }
         result->type = TensorType(before.element, shape);
         products_.insert(result);
-        add_behind(graph_, node, {"View", 1, {nullptr}, {{"type", before}}, "onnx2halide"}, result->name + "_viewed");
+        add_behind(graph_, node, view(nullptr, before), result->name + "_viewed");
         return true;
     }
 
@@ -87,8 +85,7 @@ private:
         const bool is_whole = type.shape == result.shape;
         if (!is_whole && type.rank() <= shape.size()) return operand;
         const TensorType wanted(type.element, is_whole ? shape : std::vector<Dim>{type.shape.back()});
-        return add_node(graph_, {"View", 1, {operand}, {{"type", wanted}}, "onnx2halide"}, operand->name + "_viewed",
-                        graph_.after(operand->producer));
+        return add_node(graph_, view(operand, wanted), operand->name + "_viewed", graph_.after(operand->producer));
     }
 
     Graph& graph_;
