@@ -55,7 +55,7 @@ public:
     Dim flops() const override { return in(0).elements() * in(0).shape.back(); }
 };
 
-/// Det of matrices that are large, or as large as a run says: runtime/determinant.c, in float64.
+/// Det of matrices that are large, or as large as a run says: runtime/matrices.c, in float64.
 class DeterminantOnHost : public HostNode {
 public:
     using HostNode::HostNode;
@@ -69,7 +69,7 @@ public:
     HostCall host_call() const override { return {"onnx2halide_determinant", {}}; }
 };
 
-/// com.microsoft.Inverse: runtime/inverse.c, in float64.
+/// com.microsoft.Inverse: runtime/matrices.c, in float64.
 class Inverse : public HostNode {
 public:
     using HostNode::HostNode;
