@@ -269,20 +269,20 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     schedule_wide(source, matmul.wide);
     const std::string vector = source.lanes(matmul.element, lanes);
     source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
-    const bool has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
+    const bool is_open = !matmul.rows.constant(), divides_rows = floor_mod(matmul.rows, tile.rows).is(0),
+               has_versions = is_open && !divides_rows;
     const std::string vectors = has_versions ? vectors_of_versions(source, source.target(), matmul, tile.vectors)
                                              : source.param("vectors", tile.vectors),
                       width = fmt::format("{} * {}", vector, vectors);
     const Directives registers = in_registers(matmul.column, matmul.row, vector);
     const std::string rows = source.param("rows", tile.rows);
-    const std::string split_rows = has_versions             ? shifted_split(y, y_tile, KernelSource::tile_size)
-                                   : matmul.rows.constant() ? guarded_split(y, y_tile, rows)
-                                                            : whole_split(y, y_tile, rows, tile.rows);
+    const std::string split_rows = has_versions ? shifted_split(y, y_tile, KernelSource::tile_size)
+                                   : is_open    ? whole_split(y, y_tile, rows, tile.rows)
+                                                : guarded_split(y, y_tile, rows);
     // One row of an open number has no tiles of rows to share: those of columns are tasks then.
-    const bool shares_columns = by_rows && !matmul.rows.constant() && column_tiles.constant().value_or(2) > 1 &&
+    const bool shares_columns = by_rows && is_open && column_tiles.constant().value_or(2) > 1 &&
                                 is_task(matmul.depth * (2 * tile.vectors * lanes));
-    const bool are_whole = by_rows ? !matmul.rows.constant() || floor_mod(matmul.rows, tile.rows).is(0)
-                                   : floor_mod(matmul.columns, tile.vectors * lanes).is(0);
+    const bool are_whole = by_rows ? is_open || divides_rows : floor_mod(matmul.columns, tile.vectors * lanes).is(0);
     Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
                                       reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
                                      registers),

@@ -103,8 +103,8 @@ void ReduceNode::schedule(KernelSource& source) const {
     }
 }
 
-int ReduceNode::vector_width(const Target& target) const {
-    int width = target.lanes(is_narrow_float(type()) ? ElementType::float32 : type());
+int ReduceNode::vector_width(const Target& target, int vectors) const {
+    int width = vectors * target.lanes(is_narrow_float(type()) ? ElementType::float32 : type());
     while (width > run_length()) width /= 2;
     return width;
 }
@@ -157,8 +157,7 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     // Four vectors hide the latency of an addition.
     const int vector = source.target().lanes(is_narrow_float(type()) ? ElementType::float32 : type());
     const bool at_once = takes_rows_at_once(source.target(), loops);
-    int width = at_once ? vector_width(source.target()) : 4 * vector;
-    while (width > run_length()) width /= 2;
+    int width = vector_width(source.target(), at_once ? 1 : 4);
     size_t axes = contiguous_axes();
     // A run that comes out in whole vectors needs no guard; of an open one the innermost axis alone may.
     const auto innermost_extent = in(0).extents()[0].constant();

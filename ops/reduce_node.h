@@ -67,8 +67,8 @@ private:
     size_t contiguous_axes() const;
     /// Elements that are reduced and follow each other in memory.
     Dim contiguous_run() const;
-    /// The lanes of a vector, fewer where a row is shorter.
-    int vector_width(const Target& target) const;
+    /// The lanes of so many vectors, fewer where a row is shorter.
+    int vector_width(const Target& target, int vectors = 1) const;
     /// Whether rows are short and many: the lanes of several rows' vectors are then added up together.
     bool takes_rows_at_once(const Target& target, const Loops& loops) const;
     /// Elements that these have together, an estimate where a run alone knows.
