@@ -129,9 +129,7 @@ private:
     size_t axis() const { return normalised_axis(node_.integer("axis", 1), in(0).rank()); }
 
     void check_fits(size_t i, size_t axis) const {
-        if (in(i).element != in(0).element)
-            throw CompileError("input {} has type {}, expected {} as input 0", i, info(in(i).element).name,
-                               info(in(0).element).name);
+        check_type_of_first(i);
         const std::vector<Dim>&shape = in(i).shape, &first = in(0).shape;
         bool fits = shape.size() == first.size();
         for (size_t k = 0; fits && k < shape.size(); ++k)

@@ -24,9 +24,7 @@ std::vector<TensorType> Conv::infer() const {
     const bool are_bytes = data.element == ElementType::uint8 && in(1).element == ElementType::int8;
     if (!is_float(data.element) && data.element != ElementType::int16 && !are_bytes)
         throw CompileError("element type {} is not supported", info(data.element).name);
-    if (node_.domain.empty() && in(1).element != data.element)
-        throw CompileError("input 1 has type {}, expected {} as input 0", info(in(1).element).name,
-                           info(data.element).name);
+    if (node_.domain.empty()) check_type_of_first(1);
     if (data.rank() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", data.rank());
     const Dim wanted = inputs_per_group() * group_;
     if (prove_equal(data.shape.at(1), wanted) == Proof::no) {

@@ -16,16 +16,9 @@ namespace onnx2halide {
 
 namespace {
 
-/// Throws CompileError where operands have no numbers, or of different types.
-void check_elements(const Node& node) {
-    const ElementType first = node.inputs.at(0)->checked_type().element;
-    if (!is_float(first) && !is_integer(first))
-        throw CompileError("element type {} is not supported", info(first).name);
-    for (size_t i = 1; i < node.inputs.size(); ++i) {
-        const ElementType other = node.inputs[i]->checked_type().element;
-        if (other != first)
-            throw CompileError("input {} has type {}, expected {} as input 0", i, info(other).name, info(first).name);
-    }
+void check_element(ElementType element) {
+    if (!is_float(element) && !is_integer(element))
+        throw CompileError("element type {} is not supported", info(element).name);
 }
 
 /// Products of any number of operands, summed over the indices that the result lacks.
@@ -34,7 +27,8 @@ public:
     explicit SumOfProducts(const Node& node) : NodeGenerator(node), equation_(node.string("equation")) {}
 
     std::vector<TensorType> infer() const override {
-        check_elements(node_);
+        check_element(in(0).element);
+        for (size_t i = 1; i < node_.inputs.size(); ++i) check_type_of_first(i);
         return {TensorType(in(0).element, contraction().shape())};
     }
 
@@ -115,7 +109,8 @@ public:
     }
 
     std::vector<TensorType> infer() const override {
-        check_elements(node_);
+        check_element(in(0).element);
+        for (size_t i = 1; i < node_.inputs.size(); ++i) check_type_of_first(i);
         return {TensorType(in(0).element, contraction().shape())};
     }
 

@@ -17,12 +17,6 @@ std::vector<Dim> batch(const TensorType& operand) {
     return {operand.shape.begin(), operand.shape.end() - std::min<size_t>(2, operand.rank())};
 }
 
-/// Of bytes either operand may have a sign.
-void check_same_element(ElementType a, ElementType b) {
-    if (is_float(a) && a != b)
-        throw CompileError("input 1 has type {}, expected {} as input 0", info(b).name, info(a).name);
-}
-
 }  // namespace
 
 void check_same_depth(const Dim& a, const Dim& b) {
@@ -33,7 +27,7 @@ std::vector<TensorType> MatMul::infer() const {
     const TensorType &a = in(0), &b = in(1);
     if (a.rank() == 0 || b.rank() == 0)
         throw CompileError("operands have ranks {} and {}, expected 1 or more", a.rank(), b.rank());
-    check_same_element(a.element, b.element);
+    if (is_float(a.element)) check_type_of_first(1);  // of bytes either operand may have a sign
     check_same_depth(a.shape.back(), b.shape[b.rank() == 1 ? 0 : b.rank() - 2]);
     std::vector<Dim> shape = broadcast(batch(a), batch(b));
     if (a.rank() > 1) shape.push_back(a.shape[a.rank() - 2]);
@@ -105,7 +99,7 @@ public:
     std::vector<TensorType> infer() const override {
         if (in(0).rank() < 2) check_rank(0);
         check_rank(1);
-        check_same_element(in(0).element, in(1).element);
+        if (is_float(in(0).element)) check_type_of_first(1);
         check_same_depth(depth(), in(1).shape[transposes_b_ ? 1 : 0]);
         return {result_type(in(1).shape[transposes_b_ ? 0 : 1])};
     }

@@ -331,6 +331,12 @@ const Value* of_model(const Value* value, size_t axis) {
 
 }  // namespace
 
+void NodeGenerator::check_type_of_first(size_t i) const {
+    if (in(i).element != in(0).element)
+        throw CompileError("input {} has type {}, expected {} as input 0", i, info(in(i).element).name,
+                           info(in(0).element).name);
+}
+
 void NodeGenerator::check_extent(std::vector<Check>& checks, size_t i, size_t axis, const Dim& expected,
                                  bool or_one) const {
     const Dim& own = in(i).shape.at(axis);

@@ -190,6 +190,9 @@ protected:
     /// The same, or ratios: for known() alone.
     const KnownElements* tracked_input(size_t i) const;
 
+    /// Throws CompileError where input i has another element type than input 0.
+    void check_type_of_first(size_t i) const;
+
     /// A check that input i has this extent along an axis, or 1 where it is then broadcast; none where that is certain.
     void check_extent(std::vector<Check>& checks, size_t i, size_t axis, const Dim& expected,
                       bool or_one = false) const;

@@ -190,9 +190,7 @@ public:
 
 protected:
     void check_types() const override {
-        if (has_input(2) && in(2).element != in(0).element)
-            throw CompileError("input 2 has type {}, expected {} as input 0", info(in(2).element).name,
-                               info(in(0).element).name);
+        if (has_input(2)) check_type_of_first(2);
         if (!is_float(result_type()))
             throw CompileError("the result has type {}, expected a float type", info(result_type()).name);
     }

@@ -39,9 +39,7 @@ public:
     }
 
     std::vector<TensorType> infer() const override {
-        if (in(2).element != in(0).element)
-            throw CompileError("input 2 has type {}, expected {} as input 0", info(in(2).element).name,
-                               info(in(0).element).name);
+        check_type_of_first(2);
         return {TensorType(in(0).element, in(0).shape)};
     }
 
