@@ -12,7 +12,7 @@
 extern const unsigned char onnx2halide_digits_weights[];
 
 /* The kernels: 0, or Halide's error. The session comes first. */
-int conv1_relu1_kernel(void* session, halide_buffer_t* image, halide_buffer_t* norm1_Mul_packed, halide_buffer_t* norm1_Add_2, halide_buffer_t* relu1);
+int conv1_relu1_kernel(void* session, halide_buffer_t* image, halide_buffer_t* norm1_weights_packed, halide_buffer_t* norm1_offset, halide_buffer_t* relu1);
 int conv2_relu2_kernel(void* session, halide_buffer_t* relu1, halide_buffer_t* conv2_W_packed, halide_buffer_t* conv2_B, halide_buffer_t* relu2);
 int pool_kernel(void* session, halide_buffer_t* relu2, halide_buffer_t* pool_2);
 int pool_row_major_kernel(void* session, halide_buffer_t* pool, halide_buffer_t* pool_row_major_2);
@@ -27,8 +27,8 @@ static const onnx2halide_target targets[] = {
 /* Every tensor: T(image) is the tensor of index tensor_image. */
 enum {
     tensor_image,
-    tensor_norm1_Mul_packed,
-    tensor_norm1_Add_2,
+    tensor_norm1_weights_packed,
+    tensor_norm1_offset,
     tensor_relu1,
     tensor_conv2_W_packed,
     tensor_conv2_B,
@@ -68,8 +68,8 @@ static void shapes(const onnx2halide_session* session, int64_t* dims) {
 /* Sets up every tensor: its place, type and extents, innermost first. */
 static int place(onnx2halide_session* session) {
     TENSOR(image, NULL, float, 32, EXTENTS(8, 8, 1, 1));
-    TENSOR(norm1_Mul_packed, session->weights + 0, float, 32, EXTENTS(16, 1, 3, 3, 1));
-    TENSOR(norm1_Add_2, session->weights + 576, float, 32, EXTENTS(16));
+    TENSOR(norm1_weights_packed, session->weights + 0, float, 32, EXTENTS(16, 1, 3, 3, 1));
+    TENSOR(norm1_offset, session->weights + 576, float, 32, EXTENTS(16));
     TENSOR(relu1, session->arena + 8192, float, 32, EXTENTS(16, 8, 8, 1));
     TENSOR(conv2_W_packed, session->weights + 640, float, 32, EXTENTS(16, 16, 6, 6, 2));
     TENSOR(conv2_B, session->weights + 74368, float, 32, EXTENTS(32));
@@ -93,7 +93,7 @@ static void bind(onnx2halide_session* session) {
 /* The model, a line a kernel. */
 static int steps(onnx2halide_session* session) {
     /* PackedConv conv1, Relu relu1 */
-    STEP(conv1_relu1, T(image), T(norm1_Mul_packed), T(norm1_Add_2), T(relu1));
+    STEP(conv1_relu1, T(image), T(norm1_weights_packed), T(norm1_offset), T(relu1));
     /* WinogradConv conv2, Relu relu2 */
     STEP(conv2_relu2, T(relu1), T(conv2_W_packed), T(conv2_B), T(relu2));
     /* MaxPool pool */

@@ -11,23 +11,23 @@ public:
     GeneratorParam<int> pixels{"pixels", 4};
 
     Input<Buffer<float, 4>> image{"image"};  // 8, 8, 1, 1
-    Input<Buffer<float, 5>> norm1_Mul_packed{"norm1_Mul_packed"};  // 16, 1, 3, 3, 1
-    Input<Buffer<float, 1>> norm1_Add_2{"norm1_Add_2"};  // 16
+    Input<Buffer<float, 5>> norm1_weights_packed{"norm1_weights_packed"};  // 16, 1, 3, 3, 1
+    Input<Buffer<float, 1>> norm1_offset{"norm1_offset"};  // 16
     Output<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
 
     void generate() {
         dense(image, {8, 8, 1, 1});
-        dense(norm1_Mul_packed, {16, 1, 3, 3, 1});
-        dense(norm1_Add_2, {16});
+        dense(norm1_weights_packed, {16, 1, 3, 3, 1});
+        dense(norm1_offset, {16});
         dense(relu1, {16, 8, 8, 1});
 
-        // Node 0  norm1 = PackedConv(image, norm1_Mul_packed, norm1_Add_2)   kernel 3x3, pads 1
+        // Node 0  norm1 = PackedConv(image, norm1_weights_packed, norm1_offset)   kernel 3x3, pads 1
         norm1_input(x, y, c, n) = BoundaryConditions::constant_exterior(image, Expr(0.0f), {{0, 8}, {Expr(), Expr()}, {Expr(), Expr()}, {Expr(), Expr()}})(x, y, c, n);
         k = RDom(0, 3, 0, 3);
         kx = k.x, ky = k.y;
         k.where(y + ky - 1 >= 0 && y + ky - 1 < 8);
-        norm1(c, x, y, n) = norm1_Add_2(c);
-        norm1(c, x, y, n) += norm1_Mul_packed(c % 16, 0, kx, ky, c / 16) * norm1_input(x + kx - 1, clamp(y + ky - 1, 0, 7), 0, n);
+        norm1(c, x, y, n) = norm1_offset(c);
+        norm1(c, x, y, n) += norm1_weights_packed(c % 16, 0, kx, ky, c / 16) * norm1_input(x + kx - 1, clamp(y + ky - 1, 0, 7), 0, n);
 
         // Node 2  relu1 = Relu(norm1)
         relu1(c, x, y, n) = onnx::relu(norm1(c, x, y, n));
@@ -36,8 +36,8 @@ public:
     void schedule() {
         if (using_autoscheduler()) {
             estimate(image, {8, 8, 1, 1});
-            estimate(norm1_Mul_packed, {16, 1, 3, 3, 1});
-            estimate(norm1_Add_2, {16});
+            estimate(norm1_weights_packed, {16, 1, 3, 3, 1});
+            estimate(norm1_offset, {16});
             estimate(relu1, {16, 8, 8, 1});
             return;
         }

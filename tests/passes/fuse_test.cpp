@@ -87,22 +87,42 @@ TEST_CASE("BatchNormalization goes into the weights of the Conv before it") {
         output y)";
     const auto graph = parse_graph(with_bias);
     fuse_batch_normalization(*graph);
-    CHECK(graph_text(*graph) == R"(y_Add = Add(var, y_epsilon)
-y_Sqrt = Sqrt(y_Add)
-y_Div = Div(scale, y_Sqrt)
-y_Reshape = Reshape(y_Div, y_shape)
-y_Mul = Mul(w, y_Reshape)
-y_Sub = Sub(b, mean)
-y_Mul_2 = Mul(y_Sub, y_Div)
-y_Add_2 = Add(y_Mul_2, bias)
-y = Conv(x, y_Mul, y_Add_2)
+    CHECK(graph_text(*graph) == R"(y_variance = Add(var, y_epsilon)
+y_deviation = Sqrt(y_variance)
+y_factor = Div(scale, y_deviation)
+y_centred = Sub(b, mean)
+y_scaled = Mul(y_centred, y_factor)
+y_offset = Add(y_scaled, bias)
+y_factors = Reshape(y_factor, y_shape)
+y_weights = Mul(w, y_factors)
+y = Conv(x, y_weights, y_offset)
 output y
 )");
     CHECK(graph->find("y_shape")->constant->integers() == std::vector<int64_t>{-1, 1, 1, 1});
-    CHECK(type_text(*graph->find("y_Mul")->type) == "float32[4,2,3,3]");
+    CHECK(type_text(*graph->find("y_weights")->type) == "float32[4,2,3,3]");
 }
 
-TEST_CASE("BatchNormalization stays where it cannot be multiplied into weights") {
+/// A BatchNormalization y of c and constants, the nodes around it, and what the pass makes of them.
+std::string after_fuse_batch_normalization(const std::string& before, const std::string& behind) {
+    const auto graph = parse_graph(R"(
+        x = input float32[1,4,8,8]
+        v = input float32[4,4,3,3]
+        half = input float16[1,4,8,8]
+        p = input float32[4]
+        m = input float32[1,4,6,6]
+        w = constant float32[4,4,3,3]
+        s = constant float32[4]
+        t = Cast(s) to=10
+        k = constant float32[4,1,1]
+        wide = constant float32[6]
+        )" + before + "\n" + behind);
+    fuse_batch_normalization(*graph);
+    return graph_text(*graph);
+}
+
+constexpr const char* norm_of_c = "\n y = BatchNormalization(c, s, s, s, s) epsilon=1.0";
+
+TEST_CASE("BatchNormalization that cannot be multiplied into weights becomes one factor and offset a channel") {
     const struct {
         const char *why, *conv, *rest;
     } rows[] = {
@@ -113,16 +133,39 @@ TEST_CASE("BatchNormalization stays where it cannot be multiplied into weights")
     };
     for (const auto& row : rows) {
         INFO(row.why);
-        const auto graph = parse_graph(std::string(R"(
-            x = input float32[1,4,8,8]
-            v = input float32[4,4,3,3]
-            w = constant float32[4,4,3,3]
-            s = constant float32[4]
-            )") + row.conv + "\n y = BatchNormalization(c, s, s, s, s) epsilon=1.0\n" +
-                                       row.rest);
-        const std::string before = graph_text(*graph);
-        fuse_batch_normalization(*graph);
-        CHECK(graph_text(*graph) == before);
+        const std::string text = after_fuse_batch_normalization(std::string(row.conv) + norm_of_c, row.rest);
+        CHECK(text.find("y_scaled_2 = Mul(c, y_factors)\n"
+                        "y_offsets = Reshape(y_offset, y_shape)\n"
+                        "y = Add(y_scaled_2, y_offsets)\n") != std::string::npos);
+        CHECK(text.find("BatchNormalization") == std::string::npos);
+    }
+}
+
+TEST_CASE("BatchNormalization takes what scales and shifts its channels") {
+    const std::pair<const char*, bool> rows[] = {
+        {"z = Mul(y, k)\n output z", true},     {"z = Add(k, y)\n output z", true},
+        {"z = Mul(y, k)\n output z, y", false},  // others want what is between
+        {"z = Mul(y, wide)\n output z", false},  // along the images' rows
+        {"z = Mul(y, m)\n output z", false},     // no constants
+        {"z = Mul(y, y)\n output z", false},
+    };
+    for (const auto& [behind, is_taken] : rows) {
+        INFO(behind);
+        const std::string text = after_fuse_batch_normalization(std::string("c = Conv(x, w)") + norm_of_c, behind);
+        CHECK((text.find("z = Conv(x, ") != std::string::npos) == is_taken);
+        CHECK((text.find("y = Conv(x, ") != std::string::npos) != is_taken);
+    }
+}
+
+TEST_CASE("BatchNormalization stays where its numbers are none of the compiler's") {
+    const char* rows[] = {
+        "y = BatchNormalization(x, p, s, s, s) epsilon=1.0",
+        "y, m, n = BatchNormalization(x, s, s, s, s) epsilon=1.0 training_mode=1",
+        "y = BatchNormalization(half, t, t, t, t) epsilon=1.0",  // factors would round to float16
+    };
+    for (const char* row : rows) {
+        INFO(row);
+        CHECK(after_fuse_batch_normalization(row, "output y").find(" = BatchNormalization(") != std::string::npos);
     }
 }
 
