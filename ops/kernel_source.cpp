@@ -283,6 +283,14 @@ std::string KernelSource::call(const std::string& func, const TensorType& type, 
     return fmt::format("{}({})", func, fmt::join(printed, ", "));
 }
 
+bool KernelSource::may_be_strict() const {
+    return std::any_of(algorithm_.begin(), algorithm_.end(), [](const std::string& statement) {
+        const bool is_comment = statement.starts_with("//");
+        return !is_comment &&
+               (statement.find("strict_float(") != std::string::npos || statement.find("onnx::") != std::string::npos);
+    });
+}
+
 void KernelSource::define(const Value* value, const Coordinates& at, const std::string& expression) {
     const ElementType type = value->checked_type().element;
     if (is_minifloat(type)) return store(value, at, code_text(expression, type));

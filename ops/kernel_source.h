@@ -106,6 +106,9 @@ public:
     void comment(const std::string& text) { algorithm_.push_back("// " + comment_text(text)); }
     /// Any statement of the algorithm, with its semicolon.
     void line(const std::string& statement) { algorithm_.push_back(statement); }
+    /// Whether the algorithm so far has arithmetic that LLVM may not reorder, or calls functions that may have some: in
+    /// such a kernel it takes the lanes of every sum one by one.
+    bool may_be_strict() const;
     /// Any statement of the schedule, with its semicolon; a comment that gives the reason for its numbers is welcome.
     void schedule(const std::string& statement) { schedule_.push_back(statement); }
     /// The directives of one stage, one a line: {"split(x, …)", "vectorize(x, 16)"}.

@@ -102,7 +102,6 @@ void RowNode::schedule(KernelSource& source) const {
     const std::string rdom = source.kept(output(0), steps_role);
     for (size_t i = 0; i < rows.steps.extents.size(); ++i) rows.steps.vars.push_back(KernelSource::axis(rdom, i));
     rows.length = row_length();
-    rows.is_strict = is_strict();
     rows.padded_width = padded_width(source);
     if (rows.padded_width > 0) rows.stages.push_back({source.kept(output(0), padded_role), RowStage::Kind::elements});
     for (const auto& [role, kind] : stages()) rows.stages.push_back({source.kept(output(0), role), kind});

@@ -30,8 +30,6 @@ protected:
         std::string role;
         RowStage::Kind kind;
     };
-    /// Whether the algorithm has strict arithmetic, as a test for NaN is, which makes all of its kernel's strict.
-    virtual bool is_strict() const { return false; }
     /// The width of the vectors to which the algorithm fills rows up with what has no part in them; 0 where it does
     /// not.
     virtual int padded_width(const KernelSource&) const { return 0; }

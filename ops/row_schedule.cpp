@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/cycles.h"
 #include "ops/directives.h"
 #include "ops/node_generator.h"
 #include "ops/shifted_vectors.h"
@@ -13,6 +14,9 @@
 namespace onnx2halide {
 
 namespace {
+
+/// How many rows are worked on together: four vectors of sums hide how long an addition takes.
+constexpr int rows_at_once = 4;
 
 /// The loops inside of a row, or those outside, of more than one turn.
 Loops part(const RowLoops& rows, bool inside) {
@@ -87,10 +91,7 @@ FusedLoop fuse_row(KernelSource& source, const RowLoops& rows, const Loops& loop
 }
 
 /// Vectors run along a row and become one number at its end. Four of them add up side by side.
-void schedule_sums(KernelSource& source, const RowLoops& rows, const std::string& update) {
-    const Loops steps = turning_loops(rows.steps);
-    if (steps.vars.empty()) return;
-    FusedLoop step = fuse_row(source, rows, steps, source.rvar("k_row"));
+void schedule_sums(KernelSource& source, const RowLoops& rows, const FusedLoop& step, const std::string& update) {
     const int widest = 4 * source.target().lanes(rows.numbers.element);
     const auto sums_of = [&](const std::string& width) {
         Directives directives = step.directives;
@@ -105,64 +106,117 @@ void schedule_sums(KernelSource& source, const RowLoops& rows, const std::string
                                  sums_of(KernelSource::tile_size));
 }
 
-/// The vectors that so many elements fill with none left over; 0 where they fill none. Several registers wide they hide
-/// how long an addition takes, which only long rows are worth.
-int whole_vectors(const Dim& elements, int lanes) {
+/// The vectors whose sums add up along a row of so many elements. Several registers wide they hide how long an addition
+/// takes, which only long rows are worth.
+int sum_vectors(int64_t elements, int lanes) {
     constexpr int64_t long_row = 512;
-    const auto count = elements.constant();
-    if (!count) return 0;
-    for (int width = *count < long_row ? lanes : 4 * lanes; width >= lanes; width /= 2) {
-        if (*count % width == 0) return width;
+    const int widest = elements < long_row ? lanes : 4 * lanes;
+    for (int width = widest; width >= lanes; width /= 2) {
+        if (elements % width == 0) return width;
     }
-    return 0;
+    return std::min(widest, filled(elements, lanes));
 }
 
+/// How a row's elements are taken by vectors: the loop over these and that within one.
+struct VectorLoops {
+    std::string turn, element;
+};
+
+/// Splits a reduction's one loop over a row's elements, or has those of a row that is filled up to whole vectors.
+VectorLoops vector_loops(KernelSource& source, const RowLoops& rows, const std::string& update, const FusedLoop& step,
+                         int width) {
+    if (rows.padded_width > 0) return {rows.steps.vars[1], rows.steps.vars[0]};
+    VectorLoops loops{source.rvar("turn"), source.rvar("element")};
+    Directives directives = step.directives;
+    directives.push_back(fmt::format("split({}, {}, {}, {}{})", step.var, loops.turn, loops.element, width,
+                                     floor_mod(step.extent, width).is(0) ? "" : ", TailStrategy::GuardWithIf"));
+    source.schedule(update, directives);
+    return loops;
+}
+
+/// How vectors run along rows.
+struct RowVectors {
+    Loops outside;     // that number rows
+    FusedLoop place;   // the loop within a row
+    bool are_at_once;  // whether several rows are worked on together
+};
+
 /// The reduction of a row, computed within it. Where LLVM would take a vector's lanes one by one, vectors add up, and
-/// become one number at the end of the row.
-void schedule_reduction(KernelSource& source, const RowLoops& rows, const std::string& func) {
+/// become one number at the end of the row; those of rows at once do together.
+void schedule_reduction(KernelSource& source, const RowLoops& rows, const RowVectors& along, const std::string& func,
+                        const std::string& tile) {
     const Loops steps = turning_loops(rows.steps);
     if (steps.vars.empty()) return;
-    if (rows.padded_width > 0) {
-        return source.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", func, rows.steps.vars[0],
-                                           rows.padded_width, rows.numbers.vars.front()));
+    const int lanes = source.target().lanes(rows.numbers.element);
+    int width = rows.padded_width;
+    FusedLoop step;
+    if (width == 0) {
+        step = fuse_row(source, rows, steps, source.rvar("k_row"));
+        const auto elements = step.extent.constant();
+        if (elements) width = along.are_at_once ? filled(*elements, lanes) : sum_vectors(*elements, lanes);
+        const bool is_by_lane = along.are_at_once || (width > 1 && source.may_be_strict());
+        if (!is_by_lane) return schedule_sums(source, rows, step, func + ".update()");
     }
-    const FusedLoop step = fuse_row(source, rows, steps, source.rvar("k_row"));
-    const int width = rows.is_strict ? whole_vectors(step.extent, source.target().lanes(rows.numbers.element)) : 0;
-    if (width <= 1) return schedule_sums(source, rows, func + ".update()");
-    const std::string turn = source.rvar("turn"), element = source.rvar("element");
-    Directives directives = step.directives;
-    directives.push_back(fmt::format("split({}, {}, {}, {})", step.var, turn, element, width));
-    source.schedule(func + ".update()", directives);
-    source.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", func, element, width, rows.numbers.vars.front()));
+    const VectorLoops vectors = vector_loops(source, rows, func + ".update()", step, width);
+    const std::string& row = along.outside.vars[0];
+    if (!along.are_at_once) {
+        return source.schedule(
+            fmt::format("reduce_vectors({}, {}, {}, {});", func, vectors.element, width, rows.numbers.vars.front()));
+    }
+    source.schedule(func + ".update()", {reorder({vectors.element, row, vectors.turn})});
+    source.schedule(
+        fmt::format("reduce_rows({}, {}, {}, {}, {}, {});", func, vectors.element, width, row, rows.output.func, tile));
+}
+
+/// Whether several rows are worked on together: their sums do not wait for each other, and what is the same for all
+/// rows is read once.
+bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside,
+                        const FusedLoop& place) {
+    const auto count = outside.extents[0].constant(), length = rows.length.constant();
+    const int lanes = source.target().lanes(rows.numbers.element);
+    const bool are_numbered =
+        std::find(rows.numbers.vars.begin(), rows.numbers.vars.end(), outside.vars[0]) != rows.numbers.vars.end();
+    return are_numbered && place.extent == product(inside.extents) && lanes >= rows_at_once && count && length &&
+           *count >= rows_at_once && *length >= lanes && turning_loops(rows.steps).vars.size() <= 2 &&
+           rows_at_once * *length * info(rows.numbers.element).bytes <= level1_bytes;
 }
 
 /// Vectors run along a row.
 void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
-    FusedLoop fused = fuse_row(source, rows, inside, source.var("place"));
-    const int width = filled(fused.extent, source.target().lanes(rows.numbers.element));
-    Directives vectors = fused.directives;
-    vectors.push_back(fmt::format("vectorize({}, {}, {})", fused.var, width, tail_strategy(fused.extent, width, true)));
-    Directives order = inside.vars;
-    order.insert(order.end(), outside.vars.begin(), outside.vars.end());
-    Directives directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
-    directives.insert(directives.end(), vectors.begin(), vectors.end());
-    source.schedule(rows.output.func, directives);
-    const RowTasks tasks = tasks_of_rows(source, rows, outside, 1);
+    RowVectors along{outside, fuse_row(source, rows, inside, source.var("place")), false};
+    along.are_at_once = takes_rows_at_once(source, rows, inside, outside, along.place);
+    const std::string &x = along.place.var, &row = outside.vars[0];
+    const int width = filled(along.place.extent, source.target().lanes(rows.numbers.element));
+    Directives vectors = along.place.directives;
+    vectors.push_back(fmt::format("vectorize({}, {}, {})", x, width, tail_strategy(along.place.extent, width, true)));
+    Loops around = outside;
+    Directives order = inside.vars, directives;
+    if (along.are_at_once) {
+        around.vars[0] = source.var(row + "_tile");
+        around.extents[0] = ceil_div(outside.extents[0], rows_at_once);
+        directives.push_back(shifted_split(row, around.vars[0], source.param("rows_at_once", rows_at_once)));
+        order.push_back(row);
+        vectors = joined(vectors, {reorder({row, x}), unroll(row)});
+    }
+    order = joined(order, around.vars);
+    source.schedule(rows.output.func, joined(joined(directives, {reorder(order)}), vectors));
+    const RowTasks tasks = tasks_of_rows(source, rows, around, along.are_at_once ? rows_at_once : 1);
     if (!tasks.directives.empty()) source.schedule(rows.output.func, tasks.directives);
     const std::string place = compute_at(rows.output.func, tasks.row);
     for (const auto& [func, kind] : rows.stages) {
         directives = {place};
         if (kind == RowStage::Kind::elements) {
             if (rows.padded_width > 0)
-                directives.push_back(
-                    fmt::format("vectorize({}, {}, TailStrategy::RoundUp)", inside.vars[0], rows.padded_width));
+                directives.push_back(fmt::format("vectorize({}, {}, TailStrategy::RoundUp)", x, rows.padded_width));
             else
                 directives.insert(directives.end(), vectors.begin(), vectors.end());
             // One piece of memory for the rows of a task.
             if (!rows.length.constant()) directives.push_back("store_in(MemoryType::Stack)");
+        } else if (kind == RowStage::Kind::number && along.are_at_once) {
+            directives.push_back(fmt::format("vectorize({})", row));
         }
         source.schedule(func, directives);
-        if (kind == RowStage::Kind::reduction) schedule_reduction(source, rows, func);
+        if (kind == RowStage::Kind::reduction) schedule_reduction(source, rows, along, func, tasks.row);
     }
 }
 
@@ -214,7 +268,9 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
         if (order.size() > 1) source.schedule(update, {fmt::format("reorder({})", fmt::join(order, ", "))});
         vectorise(source, numbers, true);
     } else {
-        schedule_sums(source, rows, update);
+        const Loops steps = turning_loops(rows.steps);
+        if (steps.vars.empty()) return;
+        schedule_sums(source, rows, fuse_row(source, rows, steps, source.rvar("k_row")), update);
     }
 }
 

@@ -25,8 +25,7 @@ struct RowLoops {
     Loops numbers;                 // of a stage that has one element a row
     Loops steps;                   // of the reductions
     Dim length;                    // of a row
-    int padded_width = 0;    // of the vectors that rows are filled up to, of which steps are made; 0: they are not
-    bool is_strict = false;  // whether LLVM may not add and compare a vector's lanes in another order
+    int padded_width = 0;  // of the vectors that rows are filled up to, of which steps are made; 0: they are not
     std::vector<RowStage> stages;  // in the order of their definitions
 };
 

@@ -42,8 +42,7 @@ protected:
     int padded_width(const KernelSource& source) const override {
         const std::vector<size_t> axes = row_axes();
         const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
-        if (!is_strict() || !may_nest || axes.size() != 1 || in(0).innermost_axis() != axes[0] || row_count().is(1))
-            return 0;
+        if (!may_nest || axes.size() != 1 || in(0).innermost_axis() != axes[0] || row_count().is(1)) return 0;
         const int lanes = source.target().lanes(compute_element());
         const auto length = in(0).shape[axes[0]].constant();
         const bool fills_vectors = length && (*length < lanes || *length % lanes == 0);
@@ -82,7 +81,6 @@ public:
     }
 
 protected:
-    bool is_strict() const override { return true; }
     std::vector<Stage> stages() const override {
         return {{"max", RowStage::Kind::reduction},
                 {"exp", RowStage::Kind::elements},
@@ -108,7 +106,6 @@ public:
     }
 
 protected:
-    bool is_strict() const override { return true; }
     std::vector<Stage> stages() const override {
         return {
             {"max", RowStage::Kind::reduction}, {"sum", RowStage::Kind::reduction}, {"log", RowStage::Kind::number}};
