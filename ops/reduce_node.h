@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/node_generator.h"
@@ -29,6 +31,10 @@ public:
     /// The axes of input 0 that follow each other in memory, innermost first, and become one element, where it is
     /// faster to have them as one: a run along several of open extents is found by divisions.
     Layout gaining_run(const Target& target) const;
+
+    /// The first and the last of input 0's innermost axes, which are kept, if they are faster as one: vectors would
+    /// end with the innermost.
+    std::optional<std::pair<size_t, size_t>> kept_axes_gaining_as_one(const Target& target) const;
 
 protected:
     Reduction reduction() const;

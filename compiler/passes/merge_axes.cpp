@@ -18,6 +18,7 @@ namespace {
 /// Axes of a kernel's result that become one, the last of them; the others have one element then.
 struct Run {
     size_t first, last;
+    size_t before = 0;  // axes in front of it that the kernel's input has, and the result does not
 };
 
 std::vector<Dim> merged(std::vector<Dim> shape, const Run& run) {
@@ -73,6 +74,12 @@ private:
         const auto* product = dynamic_cast<const MatrixProduct*>(generator.get());
         if (product && product->gains_from_one_matrix(target_)) return Run{0, rank - 2};
         if (dynamic_cast<const Relayout*>(generator.get())) return open_plane(node);
+        if (const auto* reduction = dynamic_cast<const ReduceNode*>(generator.get())) {
+            const auto kept = reduction->kept_axes_gaining_as_one(target_);
+            if (!kept) return std::nullopt;
+            const size_t before = node.inputs[0]->checked_type().rank() - rank;
+            return Run{kept->first - before, kept->second - before, before};
+        }
         const auto* rows = dynamic_cast<const RowNode*>(generator.get());
         const auto axes = rows ? rows->axes_gaining_as_one(target_) : std::nullopt;
         if (axes) return Run{axes->first, axes->second};
@@ -156,7 +163,10 @@ private:
                 Value* input = node->inputs[i];
                 if (!input || is_made_by(nodes, *input)) continue;
                 const bool has_axes = node == anchor ? i == 0 : has_run(input->checked_type(), whole, run);
-                if (has_axes) graph_.set_input(node->outputs[0]->producer, i, merged_view(input, run));
+                const size_t before = node == anchor ? run.before : 0;
+                if (has_axes)
+                    graph_.set_input(node->outputs[0]->producer, i,
+                                     merged_view(input, {run.first + before, run.last + before}));
             }
         }
         Value* last = nodes.back()->outputs[0];
