@@ -134,35 +134,43 @@ VectorLoops vector_loops(KernelSource& source, const RowLoops& rows, const std::
     return loops;
 }
 
-/// How vectors run along rows.
-struct RowVectors {
-    Loops outside;     // that number rows
-    FusedLoop place;   // the loop within a row
-    bool are_at_once;  // whether several rows are worked on together
-};
-
-/// The reduction of a row, computed within it. Where LLVM would take a vector's lanes one by one, vectors add up, and
-/// become one number at the end of the row; those of rows at once do together.
-void schedule_reduction(KernelSource& source, const RowLoops& rows, const RowVectors& along, const std::string& func,
-                        const std::string& tile) {
+/// The reductions of one row after the other. Where LLVM would take a vector's lanes one by one, vectors add up, and
+/// become one number at the end of the row.
+void reduce_each_row(KernelSource& source, const RowLoops& rows, const std::string& func,
+                     const Directives& around = {}) {
     const Loops steps = turning_loops(rows.steps);
     if (steps.vars.empty()) return;
-    const int lanes = source.target().lanes(rows.numbers.element);
+    const std::string update = func + ".update()";
     int width = rows.padded_width;
     FusedLoop step;
     if (width == 0) {
         step = fuse_row(source, rows, steps, source.rvar("k_row"));
         const auto elements = step.extent.constant();
-        if (elements) width = along.are_at_once ? filled(*elements, lanes) : sum_vectors(*elements, lanes);
-        const bool is_by_lane = along.are_at_once || (width > 1 && source.may_be_strict());
-        if (!is_by_lane) return schedule_sums(source, rows, step, func + ".update()");
+        width = elements ? sum_vectors(*elements, source.target().lanes(rows.numbers.element)) : 0;
+        if (width <= 1 || !source.may_be_strict()) {
+            // Before the versions of sums, which have what is said until then.
+            if (!around.empty()) source.schedule(update, around);
+            return schedule_sums(source, rows, step, update);
+        }
+    }
+    const VectorLoops vectors = vector_loops(source, rows, update, step, width);
+    const std::string loop = rows.numbers.vars.empty() ? "Var::outermost()" : rows.numbers.vars.front();
+    source.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", func, vectors.element, width, loop));
+    if (!around.empty()) source.schedule(update, around);
+}
+
+/// The reduction of rows at once, the turns of `row` in one of `tile`: their vectors become numbers together.
+void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::string& func, const std::string& row,
+                    const std::string& tile) {
+    const Loops steps = turning_loops(rows.steps);
+    if (steps.vars.empty()) return;
+    int width = rows.padded_width;
+    FusedLoop step;
+    if (width == 0) {
+        step = fuse_row(source, rows, steps, source.rvar("k_row"));
+        width = filled(step.extent, source.target().lanes(rows.numbers.element));
     }
     const VectorLoops vectors = vector_loops(source, rows, func + ".update()", step, width);
-    const std::string& row = along.outside.vars[0];
-    if (!along.are_at_once) {
-        return source.schedule(
-            fmt::format("reduce_vectors({}, {}, {}, {});", func, vectors.element, width, rows.numbers.vars.front()));
-    }
     source.schedule(func + ".update()", {reorder({vectors.element, row, vectors.turn})});
     source.schedule(
         fmt::format("reduce_rows({}, {}, {}, {}, {}, {});", func, vectors.element, width, row, rows.output.func, tile));
@@ -183,15 +191,15 @@ bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const 
 
 /// Vectors run along a row.
 void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
-    RowVectors along{outside, fuse_row(source, rows, inside, source.var("place")), false};
-    along.are_at_once = takes_rows_at_once(source, rows, inside, outside, along.place);
-    const std::string &x = along.place.var, &row = outside.vars[0];
-    const int width = filled(along.place.extent, source.target().lanes(rows.numbers.element));
-    Directives vectors = along.place.directives;
-    vectors.push_back(fmt::format("vectorize({}, {}, {})", x, width, tail_strategy(along.place.extent, width, true)));
+    const FusedLoop fused = fuse_row(source, rows, inside, source.var("place"));
+    const bool are_at_once = takes_rows_at_once(source, rows, inside, outside, fused);
+    const std::string &x = fused.var, &row = outside.vars[0];
+    const int width = filled(fused.extent, source.target().lanes(rows.numbers.element));
+    Directives vectors = fused.directives;
+    vectors.push_back(fmt::format("vectorize({}, {}, {})", x, width, tail_strategy(fused.extent, width, true)));
     Loops around = outside;
     Directives order = inside.vars, directives;
-    if (along.are_at_once) {
+    if (are_at_once) {
         around.vars[0] = source.var(row + "_tile");
         around.extents[0] = ceil_div(outside.extents[0], rows_at_once);
         directives.push_back(shifted_split(row, around.vars[0], source.param("rows_at_once", rows_at_once)));
@@ -200,7 +208,7 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     }
     order = joined(order, around.vars);
     source.schedule(rows.output.func, joined(joined(directives, {reorder(order)}), vectors));
-    const RowTasks tasks = tasks_of_rows(source, rows, around, along.are_at_once ? rows_at_once : 1);
+    const RowTasks tasks = tasks_of_rows(source, rows, around, are_at_once ? rows_at_once : 1);
     if (!tasks.directives.empty()) source.schedule(rows.output.func, tasks.directives);
     const std::string place = compute_at(rows.output.func, tasks.row);
     for (const auto& [func, kind] : rows.stages) {
@@ -212,11 +220,12 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
                 directives.insert(directives.end(), vectors.begin(), vectors.end());
             // One piece of memory for the rows of a task.
             if (!rows.length.constant()) directives.push_back("store_in(MemoryType::Stack)");
-        } else if (kind == RowStage::Kind::number && along.are_at_once) {
+        } else if (kind == RowStage::Kind::number && are_at_once) {
             directives.push_back(fmt::format("vectorize({})", row));
         }
         source.schedule(func, directives);
-        if (kind == RowStage::Kind::reduction) schedule_reduction(source, rows, along, func, tasks.row);
+        if (kind != RowStage::Kind::reduction) continue;
+        are_at_once ? reduce_at_once(source, rows, func, row, tasks.row) : reduce_each_row(source, rows, func);
     }
 }
 
@@ -254,24 +263,21 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
     }
 }
 
-/// An update's loops on a CPU: vectors along the row where it is innermost in memory, else across rows.
-void schedule_update(KernelSource& source, const RowLoops& rows, const std::string& update) {
+/// A reduction's loops on a CPU: vectors along the row where it is innermost in memory, else across rows.
+void schedule_update(KernelSource& source, const RowLoops& rows, const std::string& func) {
+    const std::string update = func + ".update()";
     const Loops numbers = turning_loops({update, rows.numbers.vars, rows.numbers.extents, rows.numbers.element});
     const Loops output = turning_loops(rows.output);
     const bool is_across = !numbers.vars.empty() && !output.vars.empty() && output.vars[0] == numbers.vars[0];
-    // Before the versions of sums, which have what is said until then.
+    Directives around;
     if (is_parallel_work(product(rows.output.extents)) && numbers.vars.size() > is_across)
-        source.schedule(fmt::format("{}.parallel({});", update, numbers.vars.back()));
-    if (is_across) {
-        Directives order = {numbers.vars[0]};
-        order.insert(order.end(), rows.steps.vars.begin(), rows.steps.vars.end());
-        if (order.size() > 1) source.schedule(update, {fmt::format("reorder({})", fmt::join(order, ", "))});
-        vectorise(source, numbers, true);
-    } else {
-        const Loops steps = turning_loops(rows.steps);
-        if (steps.vars.empty()) return;
-        schedule_sums(source, rows, fuse_row(source, rows, steps, source.rvar("k_row")), update);
-    }
+        around = {fmt::format("parallel({})", numbers.vars.back())};
+    if (!is_across) return reduce_each_row(source, rows, func, around);
+    if (!around.empty()) source.schedule(update, around);
+    Directives order = {numbers.vars[0]};
+    order.insert(order.end(), rows.steps.vars.begin(), rows.steps.vars.end());
+    if (order.size() > 1) source.schedule(update, {reorder(order)});
+    vectorise(source, numbers, true);
 }
 
 }  // namespace
@@ -298,12 +304,10 @@ void schedule_stage_by_stage(KernelSource& source, const RowLoops& rows) {
         const Loops& loops = kind == RowStage::Kind::elements ? rows.output : rows.numbers;
         schedule_loops(source, {func, loops.vars, loops.extents, rows.numbers.element});
         if (kind != RowStage::Kind::reduction) continue;
-        const std::string update = func + ".update()";
-        if (source.target().is_gpu()) {
-            schedule_loops(source, {update, loops.vars, loops.extents, rows.numbers.element});
-        } else {
-            schedule_update(source, rows, update);
-        }
+        if (source.target().is_gpu())
+            schedule_loops(source, {func + ".update()", loops.vars, loops.extents, rows.numbers.element});
+        else
+            schedule_update(source, rows, func);
     }
     for (size_t i = 0; i < source.output_count(); ++i) schedule_loops(source, source.output_loops(i));
 }
