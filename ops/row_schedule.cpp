@@ -177,16 +177,19 @@ void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::strin
 }
 
 /// Whether several rows are worked on together: their sums do not wait for each other, and what is the same for all
-/// rows is read once.
+/// rows is read once. Not of rows whole pages apart: to a processor a row's reading looks like one of what was just
+/// stored of another, at the same place of its page, and waits.
 bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside,
                         const FusedLoop& place) {
+    constexpr int64_t page = 4096;
     const auto count = outside.extents[0].constant(), length = rows.length.constant();
     const int lanes = source.target().lanes(rows.numbers.element);
-    const bool are_numbered =
-        std::find(rows.numbers.vars.begin(), rows.numbers.vars.end(), outside.vars[0]) != rows.numbers.vars.end();
-    return are_numbered && place.extent == product(inside.extents) && lanes >= rows_at_once && count && length &&
-           *count >= rows_at_once && *length >= lanes && turning_loops(rows.steps).vars.size() <= 2 &&
-           rows_at_once * *length * info(rows.numbers.element).bytes <= level1_bytes;
+    if (lanes < rows_at_once || !count || *count < rows_at_once || !length || *length < lanes) return false;
+    const auto& numbers = rows.numbers.vars;
+    const bool are_numbered = std::find(numbers.begin(), numbers.end(), outside.vars[0]) != numbers.end();
+    const int64_t bytes = *length * info(rows.numbers.element).bytes;
+    return are_numbered && place.extent == product(inside.extents) && turning_loops(rows.steps).vars.size() <= 2 &&
+           rows_at_once * bytes <= level1_bytes && bytes % page != 0;
 }
 
 /// Vectors run along a row.
