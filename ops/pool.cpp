@@ -13,12 +13,12 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr PoolFormula max_formula = {true, "max({a}, {x})", "{a}"};
-constexpr PoolFormula average_formula = {false, "{a} + {x}", "{a} / {count}"};
+constexpr PoolFormula max_formula = {true, "{x}", "max({a}, {x})", "{a}"};
+constexpr PoolFormula average_formula = {false, "{x}", "{a} + {x}", "{a} / {count}"};
 constexpr PoolFormula lp_formulas[] = {
-    {false, "{a} + abs({x})", "{a}"},
-    {false, "{a} + {x} * {x}", "sqrt({a})"},
-    {false, "{a} + pow(abs({x}), {p})", "pow({a}, 1.0f / {p})"},
+    {false, "abs({x})", "{a} + {x}", "{a}"},
+    {false, "{x} * {x}", "{a} + {x}", "sqrt({a})"},
+    {false, "pow(abs({x}), {p})", "{a} + {x}", "pow({a}, 1.0f / {p})"},
 };
 
 /// Kernels of up to so many taps are unrolled.
@@ -68,6 +68,12 @@ std::string Pool::fill_in(std::string_view text, const std::string& accumulator,
                        fmt::arg("p", fmt::format("{}.0f", power())));
 }
 
+std::string Pool::combine(const std::string& a, const std::string& b) const {
+    const std::string both = fill_in(formula().combine, a, b, "");
+    // LLVM makes of a maximum of widened numbers one of narrow numbers, which it then computes one by one.
+    return is_narrow_float(out(0).element) ? fmt::format("strict_float({})", both) : both;
+}
+
 void Pool::algorithm(KernelSource& source) const {
     const Coordinates taps = define_taps(source);
     const std::string result = source.func(output(0)->name + "_of_taps");
@@ -76,10 +82,7 @@ void Pool::algorithm(KernelSource& source) const {
     const std::string call = KernelSource::call(result, out(0), at);
     const Coordinates first(reduction_extents().size(), "0");
     source.line(fmt::format("{} = {};", call, formula().starts_with_first ? element(source, first) : neutral()));
-    std::string combined = fill_in(formula().combine, call, element(source, taps), "");
-    // LLVM makes of a maximum of widened numbers one of narrow numbers, which it then computes one by one.
-    if (is_narrow_float(out(0).element)) combined = fmt::format("strict_float({})", combined);
-    source.line(fmt::format("{} = {};", call, combined));
+    source.line(fmt::format("{} = {};", call, combine(call, term(element(source, taps)))));
     source.define(output(0), at, fill_in(formula().finish, call, "", count(source)));
 }
 
@@ -93,14 +96,23 @@ void Pool::schedule(KernelSource& source) const {
     schedule_channels(source, taps(source), count && *count <= unrolled_taps);
 }
 
+ElementType Pool::lane_type(const KernelSource& source) {
+    const ElementType element = source.outputs().front()->checked_type().element;
+    return is_narrow_float(element) ? ElementType::float32 : element;
+}
+
+int Pool::lanes_of_channels(const KernelSource& source) {
+    const int64_t channels = source.outputs().front()->checked_type().extents()[0].constant().value_or(1);
+    const auto most = static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, channels))));
+    return std::min(source.target().lanes(lane_type(source)), most);
+}
+
 void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction, bool unrolled) const {
     const Loops loops = source.output_loops();
     const std::string &c = loops.vars[0], tile = source.var(c + "o"), &sum = source.kept(output(0), result_role);
-    const ElementType element = is_narrow_float(loops.element) ? ElementType::float32 : loops.element;
+    const ElementType element = lane_type(source);
     const int64_t channels = loops.extents[0].constant().value_or(1);
-    // Fewer channels than a vector has lanes make a narrower one.
-    const auto most = static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, channels))));
-    const int lanes = std::min(source.target().lanes(element), most);
+    const int lanes = lanes_of_channels(source);
     if (lanes == 1) return parallelise(source, loops);
     const int vectors = unrolled ? 1 : static_cast<int>(std::min<int64_t>(global_vectors, channels / lanes));
     std::vector<std::string> vectorised = {fmt::format("vectorize({}, {})", c, source.lanes(element, lanes))};
@@ -160,9 +172,9 @@ Coordinates WindowPool::under(KernelSource& source, const Coordinates& taps) con
     return at;
 }
 
-std::string WindowPool::element(KernelSource& source, const Coordinates& taps) const {
+std::string WindowPool::element_at(KernelSource& source, const Coordinates& coordinates) const {
     const Window window = this->window();
-    Coordinates at = under(source, taps);
+    Coordinates at = coordinates;
     const auto meets_input = [](const WindowAxis& axis) { return axis.dilation == 1 && axis.always_meets_input(); };
     if (node_.op_type != "MaxPool" || !std::all_of(window.begin(), window.end(), meets_input))
         return read_padded(source, input(0), window, at, neutral());

@@ -1,14 +1,18 @@
 #pragma once
 
+#include <functional>
+
 #include "ops/node_generator.h"
 #include "ops/window.h"
 
 namespace onnx2halide {
 
-/// How a pool makes one element of many: `combine` adds each element to the accumulator, `finish` makes the result.
-/// In the texts {a} is the accumulator, {x} an element, {p} the node's attribute p and {count} the number of elements.
+/// How a pool makes one element of many: `combine` adds each element's `term` to the accumulator, `finish` makes the
+/// result. In the texts {a} is the accumulator, {x} an element or its term, {p} the node's attribute p and {count} the
+/// number of elements.
 struct PoolFormula {
     bool starts_with_first;  // the accumulator starts as the first element, otherwise as 0
+    std::string_view term;
     std::string_view combine;
     std::string_view finish;
 };
@@ -40,6 +44,9 @@ protected:
     int64_t power() const { return node_.has("p") && node_.version > 1 ? node_.integer("p") : 2; }
     std::string fill_in(std::string_view text, const std::string& accumulator, const std::string& element,
                         const std::string& count) const;
+    /// An element as it is added up, and two such combined.
+    std::string term(const std::string& element) const { return fill_in(formula().term, "", element, ""); }
+    std::string combine(const std::string& a, const std::string& b) const;
     /// What changes no result: 0, or the least finite number.
     std::string neutral() const;
     /// The variables of the node's RDom, called kx, ky; declares them.
@@ -47,6 +54,10 @@ protected:
     /// Defines the RDom of the taps and returns its variables.
     Coordinates define_taps(KernelSource& source) const;
     std::vector<std::string> tap_roles(KernelSource& source) const;
+    /// The lanes of a vector of the kernel's channels, fewer than the target's where there are fewer channels, and the
+    /// type in which they are computed.
+    static int lanes_of_channels(const KernelSource& source);
+    static ElementType lane_type(const KernelSource& source);
     /// Vectors of channels, each with its accumulators in registers. `unrolled` taps are all unrolled.
     void schedule_channels(KernelSource& source, const Coordinates& reduction, bool unrolled) const;
 };
@@ -59,13 +70,18 @@ public:
     LayoutNeed layout_need() const override { return has_rows() ? LayoutNeed::any : LayoutNeed::channels_last; }
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
+    Dim flops() const override { return shares_taps() ? out(0).elements() * shared_combinations() : Pool::flops(); }
 
 protected:
     std::vector<Dim> reduction_extents() const override;
-    std::string element(KernelSource& source, const Coordinates& taps) const override;
+    std::string element(KernelSource& source, const Coordinates& taps) const override {
+        return element_at(source, under(source, taps));
+    }
     std::string count(KernelSource& source) const override;
 
     Window window() const;
+    /// The element at coordinates that may lie outside of the input: there, one that changes nothing.
+    std::string element_at(KernelSource& source, const Coordinates& at) const;
     /// The input's coordinates under a tap.
     Coordinates under(KernelSource& source, const Coordinates& taps) const;
 
@@ -78,6 +94,28 @@ private:
     void define_rows(KernelSource& source) const;
     void schedule_rows(KernelSource& source) const;
     void schedule_across(KernelSource& source, const std::string& update) const;
+
+    /// Text of what is at a place.
+    using ElementAt = std::function<std::string(const Coordinates&)>;
+    /// What schedules say of all stages of a tile of windows.
+    struct SharedTile {
+        Loops loops, outer;  // of the results, and over tiles
+        std::string around;  // the innermost of the loops around a tile and a vector of channels
+        std::string lanes;
+        bool is_short;  // whether all in registers
+
+        std::string vectors() const { return "vectorize(" + loops.vars[0] + ", " + lanes + ")"; }
+    };
+    /// Whether windows overlap so much that it pays to combine elements along one axis after the other, and vectors run
+    /// along channels.
+    bool shares_taps() const;
+    /// How many times two elements are combined for each result then.
+    int64_t shared_combinations() const;
+    bool pools_shared(const KernelSource& source) const;
+    void define_shared(KernelSource& source) const;
+    std::string all_along(KernelSource& source, size_t i, const ElementAt& element) const;
+    void schedule_shared(KernelSource& source) const;
+    void schedule_pass(KernelSource& source, size_t i, const SharedTile& tile) const;
 };
 
 /// MaxPool with its second output: where in the input each maximum lies.
@@ -88,6 +126,7 @@ public:
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override { Pool::schedule(source); }
+    Dim flops() const override { return Pool::flops(); }
 
 private:
     std::string index(KernelSource& source, const Coordinates& at) const;

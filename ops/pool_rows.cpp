@@ -32,11 +32,13 @@ bool WindowPool::pools_rows(const KernelSource& source) const {
 }
 
 void WindowPool::algorithm(KernelSource& source) const {
-    pools_rows(source) ? define_rows(source) : Pool::algorithm(source);
+    if (pools_rows(source)) return define_rows(source);
+    pools_shared(source) ? define_shared(source) : Pool::algorithm(source);
 }
 
 void WindowPool::schedule(KernelSource& source) const {
-    pools_rows(source) ? schedule_rows(source) : Pool::schedule(source);
+    if (pools_rows(source)) return schedule_rows(source);
+    pools_shared(source) ? schedule_shared(source) : Pool::schedule(source);
 }
 
 std::string WindowPool::element_of_row(KernelSource& source, const Coordinates& taps, const std::string& column) const {
@@ -74,8 +76,9 @@ void WindowPool::define_rows(KernelSource& source) const {
     Coordinates taps;
     for (size_t i = 1; i < extents.size(); ++i) taps.push_back(KernelSource::axis(across, i));
     source.line(fmt::format("{} = {};", call(rows, at.back()), nothing));
-    source.line(fmt::format("{} = {};", call(rows, column),
-                            fill_in(formula().combine, call(rows, column), element_of_row(source, taps, column), "")));
+    source.line(
+        fmt::format("{} = {};", call(rows, column),
+                    fill_in(formula().combine, call(rows, column), term(element_of_row(source, taps, column)), "")));
 
     std::string along = call(rows, columns.tap(source, at.back(), "0"));
     for (int64_t tap = 1; tap < columns.kernel; ++tap) {

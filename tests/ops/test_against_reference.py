@@ -249,6 +249,7 @@ def windows():
         for is_open in (False, True):  # planes are reduced as they lie
             yield Case(op, [x(2, 3, 17, 19)], attribute, engine=OnnxRuntime, opset=21, is_open=is_open)
     yield from pools_of_rows()
+    yield from pools_of_channels()
 
 
 def pools_of_rows():
@@ -272,6 +273,32 @@ def pools_of_rows():
         yield Case("LpPool", [x(*shape)], {"kernel_shape": kernel, "p": 1 + len(kernel), **attributes}, engine=OnnxRuntime)
         yield Case("MaxPool", [x(*shape, dtype="int8")], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime)
         yield Case("MaxPool", [x(*shape, dtype="float64")], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime)
+
+
+def pools_of_channels():
+    """Windows that overlap, of rows too short, or under kernels too wide, for vectors along them: those run along channels."""
+    images = (
+        (20, [7], [5], {"pads": [2, 2]}),
+        (17, (7, 7), [3, 3], {"pads": [1, 1, 1, 1]}),
+        (128, (5, 7), [3, 3], {}),
+        (136, (7, 6), [3, 3], {"pads": [1, 0, 1, 2], "ceil_mode": 1}),
+        (33, (9, 7), [5, 4], {"pads": [2, 3, 0, 1]}),
+        (16, (9, 13), [6, 7], {"strides": [1, 2], "pads": [3, 3, 3, 3]}),
+        (5, (15, 11), [4, 5], {"dilations": [2, 1], "pads": [2, 0, 1, 0]}),
+        (24, (31, 37), [3, 17], {"pads": [1, 8, 1, 8]}),
+        (12, (17, 7), [13, 8], {"auto_pad": "SAME_UPPER"}),
+        (18, (4, 5, 6), [3, 3, 3], {"pads": [1, 1, 1, 1, 1, 1]}),
+        (18, (5, 9, 6), [2, 1, 4], {"strides": [2, 1, 1]}),
+    )
+    for channels, size, kernel, attributes in images:
+        shape = (2, channels, *size)
+        for dtype in ("float32", "float64", "int8"):
+            yield Case("MaxPool", [x(*shape, dtype=dtype)], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime)
+        yield Case("MaxPool", [x(*shape, dtype="float16")], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime)
+        for include in (0, 1):
+            yield Case("AveragePool", [x(*shape)], {"kernel_shape": kernel, "count_include_pad": include, **attributes}, engine=OnnxRuntime)
+        yield Case("LpPool", [x(*shape)], {"kernel_shape": kernel, "p": 1 + len(kernel), **attributes}, engine=OnnxRuntime)
+        yield Case("MaxPool", [x(*shape)], {"kernel_shape": kernel, **attributes}, engine=OnnxRuntime, is_open=True)
 
 
 def products():

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ops/directives.h"
+#include "ops/pool.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Taps of kernels that are no longer are combined one by one.
+constexpr int64_t short_kernel = 3;
+
+/// Some of the taps along an axis that follow each other.
+struct Run {
+    int64_t size, first;
+};
+
+/// The runs, as long as powers of two, that make up a kernel, the longest first. Those of a maximum may overlap.
+std::vector<Run> runs_of(int64_t kernel, bool may_overlap) {
+    int64_t size = kernel <= short_kernel ? 1 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kernel - 1)));
+    if (may_overlap && size > 1) return {{size, 0}, {size, kernel - size}};
+    std::vector<Run> runs;
+    for (int64_t first = 0; first < kernel; first += size) {
+        while (first + size > kernel) size /= 2;
+        runs.push_back({size, first});
+    }
+    return runs;
+}
+
+/// How many times two elements are combined along an axis, where a run is made of two of half its size.
+int64_t combinations(int64_t kernel, bool may_overlap) {
+    const std::vector<Run> runs = runs_of(kernel, may_overlap);
+    return std::bit_width(static_cast<uint64_t>(runs.front().size)) + static_cast<int64_t>(runs.size()) - 2;
+}
+
+// Names that the algorithm keeps for the schedule, under output 0.
+std::string run_role(size_t axis, int64_t size) { return fmt::format("run {} {}", axis, size); }
+std::string pass_role(size_t axis) { return fmt::format("pass {}", axis); }
+
+/// A tile's turns along a loop: `most`, or fewer, so that the last tile has about as many as the others.
+int64_t even_tile(int64_t extent, int64_t most) { return ceil_div(extent, ceil_div(extent, most)); }
+
+bool has_short_kernels(const Window& window) {
+    return std::all_of(window.begin(), window.end(),
+                       [](const WindowAxis& axis) { return axis.kernel <= short_kernel; });
+}
+
+/// The most bytes, a power of two up to a page's, that divide the distance between an image's pixels. Of larger ones
+/// pixels fall into fewer sets of a first-level cache.
+int64_t pixel_alignment(const TensorType& type) {
+    constexpr int64_t page = 4096;
+    return std::gcd(page, *type.shape[1].constant() * info(type.element).bytes);
+}
+/// From here on a cache keeps few pixels: tiles are small, and what follows in memory comes next.
+constexpr int64_t aliased = 512;
+
+/// Tasks are strips of columns, as high as the image, under a vector of channels. `outer` are the loops over tiles.
+void parallelise_strips(KernelSource& source, const Loops& outer, const Dim& elements) {
+    Loops strips{outer.func,
+                 {outer.vars[1], outer.vars[0], outer.vars.back()},
+                 {outer.extents[1], outer.extents[0], outer.extents.back()},
+                 outer.element};
+    strips = turning_loops(strips);
+    if (strips.vars.empty()) return;
+    Directives directives;
+    const std::string strip = fuse_all(source, strips.vars, "strip", directives);
+    const Dim count = product(strips.extents);
+    const Loops tasks{outer.func, {outer.vars[2], strip}, {ceil_div(elements, count), count}, outer.element};
+    source.schedule(outer.func, joined(directives, parallel_outermost(source, tasks)));
+}
+
+}  // namespace
+
+int64_t WindowPool::shared_combinations() const {
+    int64_t count = 0, places = 1;  // of windows' columns along the axes behind, for each result
+    const Window window = this->window();
+    for (size_t i = window.size(); i-- > 0;) {
+        count += places * combinations(window[i].kernel, formula().starts_with_first);
+        places *= std::min(window[i].stride, window[i].kernel);
+    }
+    return count;
+}
+
+bool WindowPool::shares_taps() const {
+    const std::vector<Dim>& shape = out(0).shape;
+    const bool are_known = std::all_of(shape.begin() + 1, shape.end(), [](const Dim& dim) { return dim.constant(); });
+    const Layout by_channels = channels_last(in(0).rank());
+    if (!are_known || shape[1].is(1) || in(0).layout != by_channels || out(0).layout != by_channels) return false;
+    // What windows share is stored and read once more. Where hardly any pixels stay in the cache it gains little.
+    constexpr int64_t more = 3;
+    if (has_short_kernels(window()) && pixel_alignment(in(0)) > 2 * aliased) return false;
+    return shared_combinations() + more <= *product(reduction_extents()).constant();
+}
+
+bool WindowPool::pools_shared(const KernelSource& source) const {
+    const TensorType& last = source.outputs().front()->checked_type();
+    return shares_taps() && !source.target().is_gpu() && source.output_count() == 1 && last.shape == out(0).shape &&
+           last.layout == out(0).layout && lanes_of_channels(source) > 1;
+}
+
+/// One axis after the other, so that windows share what they have in common along the axes before.
+void WindowPool::define_shared(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    const size_t last = window().size() - 1;
+    ElementAt element = [&](const Coordinates& place) { return term(element_at(source, place)); };
+    for (size_t i = 0; i < last; ++i) {
+        const std::string along = source.func(fmt::format("{}_along_{}", output(0)->name, at[i + 2]));
+        const std::string all = all_along(source, i, element);
+        source.line(fmt::format("{} = {};", KernelSource::call(along, out(0), at), all));
+        source.keep(output(0), pass_role(i), along);
+        element = [=, this](const Coordinates& place) { return KernelSource::call(along, out(0), place); };
+    }
+    const std::string all = all_along(source, last, element);
+    source.define(
+        output(0), at,
+        fill_in(formula().finish, formula().starts_with_first ? all : fmt::format("({})", all), "", count(source)));
+}
+
+/// All taps along axis i: its coordinate, and those of the axes before, are a result's, the others an element's.
+std::string WindowPool::all_along(KernelSource& source, size_t i, const ElementAt& element) const {
+    const WindowAxis axis = window()[i];
+    const Coordinates at = source.vars(out(0).rank());
+    const std::vector<Run> runs = runs_of(axis.kernel, formula().starts_with_first);
+    std::map<int64_t, ElementAt> of_size = {{1, element}};
+    for (int64_t size = 2; size <= runs.front().size; size *= 2) {
+        const std::string run = source.func(fmt::format("{}_of_{}_{}", output(0)->name, size, at[i + 2]));
+        Coordinates next = at;
+        next[i + 2] += fmt::format(" + {}", size / 2 * axis.dilation);
+        const std::string both = combine(of_size.at(size / 2)(at), of_size.at(size / 2)(next));
+        source.line(fmt::format("{} = {};", KernelSource::call(run, out(0), at), both));
+        source.keep(output(0), run_role(i, size), run);
+        of_size[size] = [=, this](const Coordinates& place) { return KernelSource::call(run, out(0), place); };
+    }
+    std::string all;
+    for (const Run& run : runs) {
+        Coordinates first = at;
+        first[i + 2] = axis.tap(source, at[i + 2], std::to_string(run.first));
+        const std::string next = of_size.at(run.size)(first);
+        all = all.empty() ? next : combine(all, next);
+    }
+    return all;
+}
+
+/// A vector of channels at a time, in tiles of windows. All of an image's elements under a vector come before those
+/// under the next: what tiles share is still in the nearest cache.
+void WindowPool::schedule_shared(KernelSource& source) const {
+    const Window window = this->window();
+    const bool is_short = has_short_kernels(window), is_small = is_short && pixel_alignment(out(0)) >= aliased;
+    const int64_t registers = (source.target().vector_registers - 4) / 2 / window.back().stride;
+    const int64_t columns = is_small ? 2 : std::max<int64_t>(1, registers), rows = is_short ? 2 : 14;
+    SharedTile tile{source.output_loops(), source.output_loops(), "", "", is_short};
+    const Loops& loops = tile.loops;
+    Directives splits, order;
+    const auto split = [&](size_t loop, const std::string& size, int64_t turns) {
+        tile.outer.vars[loop] = source.var(loops.vars[loop] + "o");
+        tile.outer.extents[loop] = ceil_div(loops.extents[loop], turns);
+        splits.push_back(shifted_split(loops.vars[loop], tile.outer.vars[loop], size));
+        order.push_back(loops.vars[loop]);
+    };
+    const auto split_pixels = [&](size_t loop, const char* role, int64_t most) {
+        const int64_t extent = *loops.extents[loop].constant(), turns = even_tile(extent, most);
+        split(loop, held(source.param(role, static_cast<int>(turns)), extent), turns);
+    };
+
+    const int lanes = lanes_of_channels(source), whole = static_cast<int>(*loops.extents[0].constant() / lanes),
+              vectors = is_small ? std::min(8, whole) : 1;
+    tile.lanes = source.lanes(lane_type(source), lanes);
+    split(0,
+          vectors > 1 ? fmt::format("{} * {}", tile.lanes, held(source.param("vectors", vectors), whole)) : tile.lanes,
+          lanes * vectors);
+    split_pixels(1, "columns", columns);
+    if (window.size() > 1) split_pixels(2, "rows", rows);
+    if (vectors > 1) {
+        order.push_back(source.var(loops.vars[0] + "i"));
+        splits.push_back(fmt::format("split({0}, {1}, {0}, {2})", loops.vars[0], order.back(), tile.lanes));
+    }
+    tile.around = vectors > 1 ? order.back() : tile.outer.vars[window.size() > 1 ? 2 : 1];
+    order.insert(order.end(), tile.outer.vars.begin() + 2, tile.outer.vars.end() - 1);
+    order.insert(order.end(), {tile.outer.vars[1], tile.outer.vars[0], tile.outer.vars.back()});
+    Directives unrolled = {tile.vectors(), unroll(loops.vars[1])};
+    if (window.size() > 1 && is_short) unrolled.push_back(unroll(loops.vars[2]));
+    source.schedule("// What windows share along an axis is combined once.");
+    source.schedule(loops.func, joined(joined(splits, {reorder(order)}), unrolled));
+    for (size_t i = 0; i < window.size(); ++i) schedule_pass(source, i, tile);
+    if (is_parallel_work(flops())) parallelise_strips(source, tile.outer, out(0).elements());
+}
+
+/// The elements along axis i of a tile, all in registers.
+void WindowPool::schedule_pass(KernelSource& source, size_t i, const SharedTile& tile) const {
+    const Window window = this->window();
+    const size_t own = window.size() - i;  // the axis among the loops
+    const std::string& along = tile.loops.vars[own];
+    const bool is_last = own == 1;
+    std::string place = compute_at(tile.loops.func, window.size() > 1 ? tile.loops.vars[2] : tile.around);
+    if (!is_last) {
+        const std::string& pass = source.kept(output(0), pass_role(i));
+        Directives order = {tile.loops.vars[0], along};
+        for (size_t loop = 1; loop < window.size(); ++loop) {
+            if (loop != own) order.push_back(tile.loops.vars[loop]);
+        }
+        Directives directives = {compute_at(tile.loops.func, tile.around), reorder(order), tile.vectors(),
+                                 unroll(along)};
+        if (tile.is_short && own == 2) directives.push_back(unroll(order[2]));
+        source.schedule(pass, directives);
+        place = compute_at(pass, order[2]);
+    }
+    const std::vector<Run> runs = runs_of(window[i].kernel, formula().starts_with_first);
+    for (int64_t size = 2; size <= runs.front().size; size *= 2)
+        source.schedule(source.kept(output(0), run_role(i, size)), {place, tile.vectors(), unroll(along)});
+}
+
+}  // namespace onnx2halide
