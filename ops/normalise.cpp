@@ -1,5 +1,8 @@
 #include "ops/normalise.h"
 
+#include <algorithm>
+#include <bit>
+
 #include <fmt/format.h>
 
 #include "ops/families.h"
@@ -67,14 +70,24 @@ private:
     /// The loop around the squares of some pixels. Vectors of squares are read across those that were written, which
     /// waits for a write that is just before it.
     std::string tile_of_pixels(KernelSource& source, const Loops& loops) const {
-        constexpr int pixels = 4;
         const std::string& x = loops.vars[1];
         const auto extent = loops.extents[1].constant();
+        const int pixels = pixels_at_once(loops);
         if (loops.vars.size() < 3 || !loops.extents.back().constant() || !extent || *extent < pixels) return x;
         const std::string tile = source.var(x + "_tile");
         source.schedule(fmt::format("{}.split({}, {}, {}, {}, {});", loops.func, x, tile, x,
                                     source.param("pixels", pixels), tail_strategy(*extent, pixels, true)));
         return tile;
+    }
+
+    /// The pixels whose squares take less than a page: what lies a page behind what has just been written is taken for
+    /// the same until the write is done.
+    int pixels_at_once(const Loops& loops) const {
+        constexpr int64_t page = 4096, most = 8;
+        const int64_t channels = loops.extents[0].constant().value_or(page) + size_ - 1,
+                      bytes = std::max<int64_t>(info(ElementType::float32).bytes, info(loops.element).bytes);
+        const int64_t pixels = std::clamp<int64_t>((page - 1) / (channels * bytes), 1, most);
+        return static_cast<int>(std::bit_floor(static_cast<uint64_t>(pixels)));
     }
 
     /// Squares of the input's elements, and zeros for channels beyond the edges.

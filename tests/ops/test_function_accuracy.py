@@ -92,3 +92,28 @@ def test_gelu(approximate, share):
     x[:6] = [np.nan, np.inf, 3e38, -3e38, -6, 0]
     (got,) = model.run([x])
     assert np.isnan(got[0]) and np.isinf(got[1]) and np.isclose(got[2], 3e38) and (got[3:6] == 0).all()
+
+
+def compiled_response(channels: int, **attributes) -> onnx2halide.Model:
+    """LRN of rows of pixels, each element by itself."""
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, 9, 11]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("LRN", ["x"], ["y"], size=1, alpha=1.0, **attributes)], "response", ports[:1], ports[1:])
+    return onnx2halide.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+
+
+@pytest.mark.parametrize("channels", [1, 19, 300])
+@pytest.mark.parametrize("largest", [1, 1e3, 1e15])
+def test_units_of_local_responses(channels, largest):
+    x = np.random.default_rng(0).uniform(-largest, largest, (1, channels, 9, 11)).astype(np.float32)
+    (got,) = compiled_response(channels, bias=0.5).run([x])
+    exact = x.astype(np.float64) * (0.5 + x.astype(np.float64) ** 2) ** -0.75
+    assert (np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() < 6
+
+
+def test_local_responses_of_extremes():
+    x = np.ones((1, 16, 9, 11), np.float32)
+    x[0, :5, 0, 0] = [np.nan, 1e-30, 0, 1e18, 1e25]
+    (got,) = compiled_response(16).run([x])
+    assert np.isnan(got[0, 0, 0, 0])
+    assert np.allclose(got[0, 1:4, 0, 0], [1e-30, 0, 1e-9], rtol=1e-6, atol=0)
+    assert np.isfinite(got[0, 1:]).all() and np.allclose(got[0, 5:], 2**-0.75)
