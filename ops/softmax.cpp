@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "ops/directives.h"
 #include "ops/normalise.h"
 #include "ops/row_node.h"
 
@@ -21,6 +23,11 @@ public:
         return {TensorType(in(0).element, in(0).shape)};
     }
 
+    void schedule(KernelSource& source) const override {
+        RowNode::schedule(source);
+        if (has_short_rows(source)) unroll_rows(source);
+    }
+
 protected:
     std::vector<size_t> row_axes() const override {
         const size_t rank = in(0).rank();
@@ -33,7 +40,8 @@ protected:
     }
 
     /// Defines the stage of the row's largest element. NaN is no such: it reaches the results through their sum.
-    std::string largest(RowText& row) const {
+    std::string largest(KernelSource& source, RowText& row) const {
+        if (has_short_rows(source)) source.keep(output(0), step_role, row.step_at()[row_axes()[0]]);
         return row.reduce("max", lowest_literal(compute_element()), row.step(), "max({}, {})");
     }
 
@@ -50,6 +58,36 @@ protected:
     }
 
 private:
+    static constexpr const char* step_role = "step";
+
+    /// Whether rows of neighbouring elements are so short that vectors run across rows.
+    bool has_short_rows(const KernelSource& source) const {
+        const std::vector<size_t> axes = row_axes();
+        const int lanes = source.target().lanes(compute_element());
+        const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
+        if (!may_nest || axes.size() != 1 || in(0).innermost_axis() != axes[0]) return false;
+        const std::vector<Dim> extents = in(0).extents();
+        const auto next =
+            std::find_if(extents.begin() + 1, extents.end(), [](const Dim& extent) { return !extent.is(1); });
+        return next != extents.end() && next->constant() && filled(extents[0], lanes) < filled(*next, lanes) &&
+               source.outputs().front()->checked_type().layout == in(0).layout;
+    }
+
+    /// A vector's rows lie side by side: with all of their elements at once they are read and written as they lie.
+    void unroll_rows(KernelSource& source) const {
+        const Loops loops = turning_loops(source.output_loops());
+        const std::string &x = loops.vars[0], &rows = loops.vars[1];
+        source.schedule("// All elements of a vector's rows are read and written as they lie.");
+        source.schedule(loops.func, {unroll(x)});
+        for (const auto& [role, kind] : stages()) {
+            const std::string& func = source.kept(output(0), role);
+            if (kind == RowStage::Kind::elements)
+                source.schedule(func, {fmt::format("reorder_storage({}, {})", rows, x), unroll(x)});
+            if (kind == RowStage::Kind::reduction)
+                source.schedule(func + ".update()", {unroll(source.kept(output(0), step_role))});
+        }
+    }
+
     /// The number of rows, where there may be more than one.
     Dim row_count() const {
         Dim count = 1;
@@ -72,7 +110,7 @@ public:
 
     void algorithm(KernelSource& source) const override {
         RowText row(source, *this);
-        const std::string max = largest(row);
+        const std::string max = largest(source, row);
         const std::string exp =
             row.elements("exp", fmt::format("onnx::bounded_exp({} - {})", row.element(), row.of_result(max)));
         const std::string sum = row.sum("sum", row.place(exp, row.step_at()));
@@ -98,7 +136,7 @@ public:
 
     void algorithm(KernelSource& source) const override {
         RowText row(source, *this);
-        const std::string max = largest(row);
+        const std::string max = largest(source, row);
         const std::string sum = row.sum("sum", fmt::format("onnx::bounded_exp({} - {})", row.step(), row.of_row(max)));
         const std::string offset = row.number("log", fmt::format("onnx::log({})", row.of_row(sum)));
         source.define(output(0), row.at(),
@@ -119,7 +157,7 @@ public:
 
     void algorithm(KernelSource& source) const override {
         RowText row(source, *this);
-        const std::string max = largest(row), length = source.dim(row_length());
+        const std::string max = largest(source, row), length = source.dim(row_length());
         const std::string first = row.reduce(
             "first", fmt::format("Expr({})", length),
             fmt::format("select({} == {}, {}, {})", row.step(), row.of_row(max), index(source, row.step_at()), length),
