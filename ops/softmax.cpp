@@ -139,8 +139,10 @@ public:
         const std::string max = largest(source, row);
         const std::string sum = row.sum("sum", fmt::format("onnx::bounded_exp({} - {})", row.step(), row.of_row(max)));
         const std::string offset = row.number("log", fmt::format("onnx::log({})", row.of_row(sum)));
-        source.define(output(0), row.at(),
-                      fmt::format("{} - {} - {}", row.element(), row.of_result(max), row.of_result(offset)));
+        // Of max + log, which Halide would make, a small logarithm's last bits would be lost.
+        source.define(
+            output(0), row.at(),
+            fmt::format("strict_float({} - {} - {})", row.element(), row.of_result(max), row.of_result(offset)));
     }
 
 protected:
