@@ -102,9 +102,13 @@ private:
         Loops loops, outer;  // of the results, and over tiles
         std::string around;  // the innermost of the loops around a tile and a vector of channels
         std::string lanes;
-        bool is_short;  // whether all in registers
+        std::string run;    // the loop over the vectors that stages compute at once; empty where that is one
+        bool in_registers;  // whether a tile of short kernels stays there
 
         std::string vectors() const { return "vectorize(" + loops.vars[0] + ", " + lanes + ")"; }
+        std::string split_run(const std::string& loop) const {
+            return "split(" + loops.vars[0] + ", " + loop + ", " + loops.vars[0] + ", " + lanes + ")";
+        }
     };
     /// Whether windows overlap so much that it pays to combine elements along one axis after the other, and vectors run
     /// along channels.
@@ -115,6 +119,7 @@ private:
     void define_shared(KernelSource& source) const;
     std::string all_along(KernelSource& source, size_t i, const ElementAt& element) const;
     void schedule_shared(KernelSource& source) const;
+    void schedule_windows(KernelSource& source, const SharedTile& tile, const std::vector<std::string>& splits) const;
     void schedule_pass(KernelSource& source, size_t i, const SharedTile& tile) const;
 };
 

@@ -56,8 +56,23 @@ int64_t pixel_alignment(const TensorType& type) {
     constexpr int64_t page = 4096;
     return std::gcd(page, *type.shape[1].constant() * info(type.element).bytes);
 }
-/// From here on a cache keeps few pixels: tiles are small, and what follows in memory comes next.
-constexpr int64_t aliased = 512;
+/// From these on a cache keeps few pixels: tiles are small, and what follows in memory comes next. It keeps fewer than
+/// tiles share: columns of a strip are copied.
+constexpr int64_t aliased = 512, all_aliased = 2048;
+
+/// The windows of a tile, along the axes of an image, and the vectors of channels that come one behind the other.
+struct TileSize {
+    int64_t columns, rows, vectors;
+    bool in_registers;
+};
+
+TileSize tile_size(const Window& window, int64_t alignment, int registers, int64_t vectors) {
+    const int64_t columns = std::max<int64_t>(1, (registers - 4) / 2 / window.back().stride);
+    if (!has_short_kernels(window)) return {columns, 14, 1, false};
+    if (alignment < aliased) return {columns, 2, 1, true};
+    const bool in_registers = alignment < all_aliased;
+    return {in_registers ? 2 : columns, 2, std::min<int64_t>(8, vectors), in_registers};
+}
 
 /// Tasks are strips of columns, as high as the image, under a vector of channels. `outer` are the loops over tiles.
 void parallelise_strips(KernelSource& source, const Loops& outer, const Dim& elements) {
@@ -91,9 +106,8 @@ bool WindowPool::shares_taps() const {
     const bool are_known = std::all_of(shape.begin() + 1, shape.end(), [](const Dim& dim) { return dim.constant(); });
     const Layout by_channels = channels_last(in(0).rank());
     if (!are_known || shape[1].is(1) || in(0).layout != by_channels || out(0).layout != by_channels) return false;
-    // What windows share is stored and read once more. Where hardly any pixels stay in the cache it gains little.
+    // What windows share is stored and read once more.
     constexpr int64_t more = 3;
-    if (has_short_kernels(window()) && pixel_alignment(in(0)) > 2 * aliased) return false;
     return shared_combinations() + more <= *product(reduction_extents()).constant();
 }
 
@@ -150,44 +164,50 @@ std::string WindowPool::all_along(KernelSource& source, size_t i, const ElementA
 /// under the next: what tiles share is still in the nearest cache.
 void WindowPool::schedule_shared(KernelSource& source) const {
     const Window window = this->window();
-    const bool is_short = has_short_kernels(window), is_small = is_short && pixel_alignment(out(0)) >= aliased;
-    const int64_t registers = (source.target().vector_registers - 4) / 2 / window.back().stride;
-    const int64_t columns = is_small ? 2 : std::max<int64_t>(1, registers), rows = is_short ? 2 : 14;
-    SharedTile tile{source.output_loops(), source.output_loops(), "", "", is_short};
-    const Loops& loops = tile.loops;
-    Directives splits, order;
-    const auto split = [&](size_t loop, const std::string& size, int64_t turns) {
+    const bool has_rows = window.size() > 1;
+    const int lanes = lanes_of_channels(source);
+    const Loops loops = source.output_loops();
+    const int64_t whole = *loops.extents[0].constant() / lanes;
+    const TileSize size = tile_size(window, pixel_alignment(out(0)), source.target().vector_registers, whole);
+    SharedTile tile{loops, loops, "", source.lanes(lane_type(source), lanes), "", size.in_registers};
+    Directives directives;
+    const auto split = [&](size_t loop, const std::string& turns, int64_t count) {
         tile.outer.vars[loop] = source.var(loops.vars[loop] + "o");
-        tile.outer.extents[loop] = ceil_div(loops.extents[loop], turns);
-        splits.push_back(shifted_split(loops.vars[loop], tile.outer.vars[loop], size));
-        order.push_back(loops.vars[loop]);
+        tile.outer.extents[loop] = ceil_div(loops.extents[loop], count);
+        directives.push_back(shifted_split(loops.vars[loop], tile.outer.vars[loop], turns));
     };
     const auto split_pixels = [&](size_t loop, const char* role, int64_t most) {
         const int64_t extent = *loops.extents[loop].constant(), turns = even_tile(extent, most);
         split(loop, held(source.param(role, static_cast<int>(turns)), extent), turns);
     };
-
-    const int lanes = lanes_of_channels(source), whole = static_cast<int>(*loops.extents[0].constant() / lanes),
-              vectors = is_small ? std::min(8, whole) : 1;
-    tile.lanes = source.lanes(lane_type(source), lanes);
-    split(0,
-          vectors > 1 ? fmt::format("{} * {}", tile.lanes, held(source.param("vectors", vectors), whole)) : tile.lanes,
-          lanes * vectors);
-    split_pixels(1, "columns", columns);
-    if (window.size() > 1) split_pixels(2, "rows", rows);
-    if (vectors > 1) {
-        order.push_back(source.var(loops.vars[0] + "i"));
-        splits.push_back(fmt::format("split({0}, {1}, {0}, {2})", loops.vars[0], order.back(), tile.lanes));
-    }
-    tile.around = vectors > 1 ? order.back() : tile.outer.vars[window.size() > 1 ? 2 : 1];
-    order.insert(order.end(), tile.outer.vars.begin() + 2, tile.outer.vars.end() - 1);
-    order.insert(order.end(), {tile.outer.vars[1], tile.outer.vars[0], tile.outer.vars.back()});
-    Directives unrolled = {tile.vectors(), unroll(loops.vars[1])};
-    if (window.size() > 1 && is_short) unrolled.push_back(unroll(loops.vars[2]));
-    source.schedule("// What windows share along an axis is combined once.");
-    source.schedule(loops.func, joined(joined(splits, {reorder(order)}), unrolled));
+    const bool has_runs = size.vectors > 1;
+    const std::string vectors = has_runs ? held(source.param("vectors", static_cast<int>(size.vectors)), whole) : "";
+    split(0, has_runs ? fmt::format("{} * {}", tile.lanes, vectors) : tile.lanes, lanes * size.vectors);
+    split_pixels(1, "columns", size.columns);
+    if (has_rows) split_pixels(2, "rows", size.rows);
+    tile.around = tile.outer.vars[has_rows ? 2 : 1];
+    const std::string run = has_runs ? source.var(loops.vars[0] + "i") : "";
+    if (has_runs) directives.push_back(tile.split_run(run));
+    (size.in_registers && has_runs ? tile.around : tile.run) = run;
+    schedule_windows(source, tile, directives);
     for (size_t i = 0; i < window.size(); ++i) schedule_pass(source, i, tile);
     if (is_parallel_work(flops())) parallelise_strips(source, tile.outer, out(0).elements());
+}
+
+/// The results, whose loops `splits` have made tiles of.
+void WindowPool::schedule_windows(KernelSource& source, const SharedTile& tile, const Directives& splits) const {
+    const std::vector<std::string>&inner = tile.loops.vars, &outer = tile.outer.vars;
+    const bool has_rows = window().size() > 1, has_runs = !tile.run.empty();
+    const std::string &c = inner[0], &x = inner[1], y = has_rows ? inner[2] : "";
+    const std::string around = tile.around == outer[has_rows ? 2 : 1] ? "" : tile.around;
+    Directives order = has_runs ? Directives{c, y, tile.run, x} : Directives{c, x, y, around};
+    order.insert(order.end(), outer.begin() + 2, outer.end() - 1);
+    order.insert(order.end(), {outer[1], outer[0], outer.back()});
+    Directives directives = joined(splits, {reorder(order), tile.vectors()});
+    if (!has_runs) directives.push_back(unroll(x));
+    if (has_rows && (has_runs || tile.in_registers)) directives.push_back(unroll(y));
+    source.schedule("// What windows share along an axis is combined once.");
+    source.schedule(tile.loops.func, directives);
 }
 
 /// The elements along axis i of a tile, all in registers.
@@ -199,15 +219,17 @@ void WindowPool::schedule_pass(KernelSource& source, size_t i, const SharedTile&
     std::string place = compute_at(tile.loops.func, window.size() > 1 ? tile.loops.vars[2] : tile.around);
     if (!is_last) {
         const std::string& pass = source.kept(output(0), pass_role(i));
-        Directives order = {tile.loops.vars[0], along};
+        Directives order = {tile.loops.vars[0], along, tile.run};
         for (size_t loop = 1; loop < window.size(); ++loop) {
             if (loop != own) order.push_back(tile.loops.vars[loop]);
         }
-        Directives directives = {compute_at(tile.loops.func, tile.around), reorder(order), tile.vectors(),
-                                 unroll(along)};
-        if (tile.is_short && own == 2) directives.push_back(unroll(order[2]));
+        Directives directives = {compute_at(tile.loops.func, tile.around)};
+        if (!tile.run.empty()) directives.push_back(tile.split_run(tile.run));
+        directives = joined(directives, {reorder(order), tile.vectors(), unroll(along)});
+        const std::string& x = tile.loops.vars[1];
+        if (tile.in_registers && own == 2) directives.push_back(unroll(x));
         source.schedule(pass, directives);
-        place = compute_at(pass, order[2]);
+        place = compute_at(pass, x);
     }
     const std::vector<Run> runs = runs_of(window[i].kernel, formula().starts_with_first);
     for (int64_t size = 2; size <= runs.front().size; size *= 2)
