@@ -75,15 +75,15 @@ constexpr Formula formulas[] = {
     {"Sin", 7, Takes::floats, "onnx::sin({x}, get_target())", nullptr, std::sin},
     {"Cos", 7, Takes::floats, "onnx::cos({x}, get_target())", nullptr, std::cos},
     {"Tan", 7, Takes::floats, "onnx::tan({x}, get_target())", nullptr, std::tan},
-    {"Asin", 7, Takes::floats, "asin({x})", nullptr, std::asin},
-    {"Acos", 7, Takes::floats, "acos({x})", nullptr, std::acos},
-    {"Atan", 7, Takes::floats, "atan({x})", nullptr, std::atan},
-    {"Sinh", 9, Takes::floats, "sinh({x})", nullptr, std::sinh},
-    {"Cosh", 9, Takes::floats, "cosh({x})", nullptr, std::cosh},
+    {"Asin", 7, Takes::floats, "onnx::asin({x})", nullptr, std::asin},
+    {"Acos", 7, Takes::floats, "onnx::acos({x})", nullptr, std::acos},
+    {"Atan", 7, Takes::floats, "onnx::atan({x})", nullptr, std::atan},
+    {"Sinh", 9, Takes::floats, "onnx::sinh({x})", nullptr, std::sinh},
+    {"Cosh", 9, Takes::floats, "onnx::cosh({x})", nullptr, std::cosh},
     {"Tanh", 1, Takes::floats, "onnx::tanh({x})", nullptr, std::tanh},
-    {"Asinh", 9, Takes::floats, "asinh({x})", nullptr, std::asinh},
-    {"Acosh", 9, Takes::floats, "acosh({x})", nullptr, std::acosh},
-    {"Atanh", 9, Takes::floats, "atanh({x})", nullptr, std::atanh},
+    {"Asinh", 9, Takes::floats, "onnx::asinh({x})", nullptr, std::asinh},
+    {"Acosh", 9, Takes::floats, "onnx::acosh({x})", nullptr, std::acosh},
+    {"Atanh", 9, Takes::floats, "onnx::atanh({x})", nullptr, std::atanh},
     // Activations.
     {"Relu", 1, Takes::numbers, "onnx::relu({x})", positive_part, positive_real},
     {"LeakyRelu", 1, Takes::floats, "onnx::leaky_relu({x}, {alpha})"},
@@ -106,10 +106,11 @@ constexpr Formula formulas[] = {
 
 /// Whether a formula is one of those that are computed with polynomials.
 bool has_polynomials(std::string_view text) {
-    constexpr std::string_view functions[] = {"onnx::celu",    "onnx::cos",      "onnx::elu",       "onnx::erf",
-                                              "onnx::exp",     "onnx::gelu",     "onnx::gelu_tanh", "onnx::log",
-                                              "onnx::mish",    "onnx::selu",     "onnx::sin",       "onnx::swish",
-                                              "onnx::sigmoid", "onnx::softplus", "onnx::tan",       "onnx::tanh"};
+    constexpr std::string_view functions[] = {
+        "onnx::acos", "onnx::acosh",     "onnx::asin",     "onnx::asinh", "onnx::atan", "onnx::atanh",
+        "onnx::celu", "onnx::cos",       "onnx::cosh",     "onnx::elu",   "onnx::erf",  "onnx::exp",
+        "onnx::gelu", "onnx::gelu_tanh", "onnx::log",      "onnx::mish",  "onnx::selu", "onnx::sigmoid",
+        "onnx::sin",  "onnx::sinh",      "onnx::softplus", "onnx::swish", "onnx::tan",  "onnx::tanh"};
     const std::string_view called = text.substr(0, text.find('('));
     return std::find(std::begin(functions), std::end(functions), called) != std::end(functions);
 }

@@ -9,6 +9,7 @@
 #include "onnx2halide_operators.h"
 #include "onnx2halide_small_floats.h"
 #include "onnx2halide_tiles.h"
+#include "onnx2halide_trigonometry.h"
 #include "onnx2halide_winograd.h"
 
 /// Fixes the extents of a buffer, innermost first. Its runs of elements along the innermost dimension lie `pitch` apart.

@@ -103,12 +103,12 @@ inline Expr sign(Expr x) {
     return x.type().is_float() ? select(onnx::is_nan(x), x, sign) : sign;
 }
 
-// e^x of a float32 that is held to [-87.3, highest], within 6 units in the last place; 0 from -87 on. x = n ln 2 + r, and 2 e^r is a polynomial, fitted
-// for the least relative error (1.1e-7) where |r| <= ln 2 / 2. It is twice e^r since 2^n may be no float32 where e^x is one. NaN stays NaN.
-inline Expr exp_up_to(Expr x, float highest) {
+// e^x, halved so many times, of a float32 that is held to [-87.3, highest], within 6 units in the last place; 0 from -87 on. x = n ln 2 + r, and 2 e^r is a
+// polynomial, fitted for the least relative error (1.1e-7) where |r| <= ln 2 / 2. It is twice e^r since 2^n may be no float32 where e^x is one. NaN stays NaN.
+inline Expr exp_up_to(Expr x, float highest, int halvings = 0) {
     x = onnx::clip(x, -87.3f, highest);
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, here with the bias of an exponent and less the 1 of twice.
-    const float magic = 12582912.0f + 126;
+    const float magic = 12582912.0f + 126 - halvings;
     Expr shifted = strict_float(x * 1.44269504f + magic), n = strict_float(shifted - magic);
     // The first part of ln 2 has so few bits that its product is exact.
     Expr r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -148,64 +148,6 @@ inline Expr tanh(Expr x) {
     Expr p = (((1.3354479e-8f * z + 2.0608947e-5f) * z + 3.4955799e-3f) * z + 0.13381019f) * z + 1.0f;
     Expr q = (((7.7764825e-7f * z + 3.2856213e-4f) * z + 2.5876951e-2f) * z + 0.4671433f) * z + 1.0f;
     return onnx::clip(y * p / q, -1.0f, 1.0f);
-}
-
-/// An angle's distance from the nearest multiple of a right angle, and the last two bits of that multiple's number.
-struct Quadrant {
-    Expr distance, number;
-};
-
-// Of a float32, in double: exact to the last place up to 1e8, where neighbouring floats lie more than a turn apart. From 1e9 on the distance is no more
-// than bounded.
-inline Quadrant quadrant(Expr x) {
-    // Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits of the sum.
-    const Expr magic = Expr(6755399441055744.0), angle = cast<double>(x);
-    Expr shifted = strict_float(angle * Expr(0.63661977236758134) + magic), n = strict_float(shifted - magic);
-    // The first part of the right angle has so few bits that its product is exact.
-    Expr distance = strict_float((angle - n * Expr(1.5707963109016418)) - n * Expr(1.5893254773528196e-8));
-    return {clamp(cast<float>(distance), -0.79f, 0.79f), cast<int32_t>(cast<uint32_t>(reinterpret<uint64_t>(shifted)) & 3)};
-}
-
-// The sine of a distance of up to half a right angle, within one unit in the last place; the coefficients are those of the Cephes library.
-inline Expr near_sine(Expr x) {
-    Expr z = x * x;
-    return ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * x + x;
-}
-
-inline Expr near_cosine(Expr x) {
-    Expr z = x * x;
-    return ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
-}
-
-// Graphics processors have fast ones, and may have no double.
-inline bool has_own_sine(Expr x, const Target& target) {
-    return x.type().bits() == 64 || target.has_gpu_feature();
-}
-
-inline Expr unless_infinite(Expr value, Expr x) {
-    return select(onnx::is_nan(x) || onnx::is_inf(x), std::numeric_limits<float>::quiet_NaN(), value);
-}
-
-// Halide's sin, cos and tan do not vectorise. These are within two units in the last place, tan within four.
-inline Expr sin_from(Expr x, int first_quadrant) {
-    Quadrant q = onnx::quadrant(x);
-    Expr number = q.number + first_quadrant, wave = select(number % 2 == 0, onnx::near_sine(q.distance), onnx::near_cosine(q.distance));
-    return onnx::unless_infinite(select((number & 2) == 0, wave, -wave), x);
-}
-
-inline Expr sin(Expr x, const Target& target) {
-    return onnx::has_own_sine(x, target) ? Halide::sin(x) : onnx::sin_from(x, 0);
-}
-
-inline Expr cos(Expr x, const Target& target) {
-    return onnx::has_own_sine(x, target) ? Halide::cos(x) : onnx::sin_from(x, 1);
-}
-
-inline Expr tan(Expr x, const Target& target) {
-    if (onnx::has_own_sine(x, target)) return Halide::tan(x);
-    Quadrant q = onnx::quadrant(x);
-    Expr sine = onnx::near_sine(q.distance), cosine = onnx::near_cosine(q.distance);
-    return onnx::unless_infinite(select(q.number % 2 == 0, sine / cosine, -cosine / sine), x);
 }
 
 // Integers round towards zero; Halide's division leaves a remainder that is never negative.

@@ -74,6 +74,37 @@ def test_no_angles(angle):
         assert np.abs(got[3:]).max() <= 1
 
 
+INVERSES_AND_HYPERBOLICS = [
+    # operator, numpy's function, ranges, most units
+    ("Atan", np.arctan, [(-1, 1), (-50, 50), (1e-6, 1e-3), (1e6, 1e30)], 4),
+    ("Asin", np.arcsin, [(-1, 1), (-1e-3, 1e-3), (0.999, 1)], 4),
+    ("Acos", np.arccos, [(-1, 0.5), (0.5, 0.999), (0.999, 1)], 4),
+    ("Sinh", np.sinh, [(-1, 1), (1, 20), (-89.4, -20), (1e-6, 1e-3)], 8),
+    ("Cosh", np.cosh, [(-1, 1), (1, 20), (-89.4, -20)], 8),
+    ("Asinh", np.arcsinh, [(-1, 1), (-100, 100), (1e3, 1e5), (1e20, 3e38), (1e-6, 1e-3)], 5),
+    ("Acosh", np.arccosh, [(1, 2), (1, 1.001), (1e3, 1e5), (1e20, 3e38)], 4),
+    ("Atanh", np.arctanh, [(-0.5, 0.5), (-0.999, 0.999), (0.9999, 0.99999), (1e-6, 1e-3)], 4),
+]
+
+
+@pytest.mark.parametrize("operator, function, ranges, units", INVERSES_AND_HYPERBOLICS)
+def test_units_of_inverses_and_hyperbolics(operator, function, ranges, units):
+    model = compiled(operator)
+    for lowest, highest in ranges:
+        assert most_units(model, function, lowest, highest) < units, (lowest, highest)
+
+
+@pytest.mark.parametrize("operator, function, ranges, units", INVERSES_AND_HYPERBOLICS)
+def test_extremes_of_inverses_and_hyperbolics(operator, function, ranges, units):
+    x = np.ones(COUNT, np.float32)
+    x[:13] = [np.nan, np.inf, -np.inf, 3e38, -3e38, 1, -1, 1.5, -1.5, 0.0, -0.0, 1e-42, 90]
+    (got,) = compiled(operator).run([x])
+    with np.errstate(all="ignore"):
+        expected = function(x)
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-40)
+    assert (np.signbit(got[9:11]) == np.signbit(expected[9:11])).all()
+
+
 def normal_share(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
