@@ -66,10 +66,9 @@ private:
         const int lanes = source.target().lanes(compute_element());
         const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
         if (!may_nest || axes.size() != 1 || in(0).innermost_axis() != axes[0]) return false;
-        const std::vector<Dim> extents = in(0).extents();
-        const auto next =
-            std::find_if(extents.begin() + 1, extents.end(), [](const Dim& extent) { return !extent.is(1); });
-        return next != extents.end() && next->constant() && filled(extents[0], lanes) < filled(*next, lanes) &&
+        std::vector<Dim> turning = in(0).extents();
+        std::erase_if(turning, [](const Dim& extent) { return extent.is(1); });
+        return turning.size() > 1 && turning[1].constant() && filled(turning[0], lanes) < filled(turning[1], lanes) &&
                source.outputs().front()->checked_type().layout == in(0).layout;
     }
 
