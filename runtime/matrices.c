@@ -31,11 +31,24 @@ static void set_element(const halide_buffer_t* x, void* to, int64_t place, doubl
         ((float*)to)[place] = (float)number;
 }
 
-/* How many matrices a tensor of the extents `dims` has along its last two axes. */
-static int64_t count_matrices(const int64_t* dims, int rank) {
-    int64_t count = 1;
-    for (int axis = 0; axis < rank - 2; ++axis) count *= dims[axis];
-    return count;
+/* Computes from the matrix of number `i` what belongs to it in `to`; `work` has room for two matrices of doubles. */
+typedef void matrix_function(const halide_buffer_t* x, int64_t i, int64_t size, double* work, void* to);
+
+/* Makes a result of x's first `rank` extents and computes it from each of the matrices along x's last two axes. */
+static int for_each_matrix(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result result, int rank,
+                           matrix_function* compute) {
+    int64_t dims[ONNX2HALIDE_MAX_RANK], count = 1;
+    onnx2halide_get_dims(x, dims);
+    for (int axis = 0; axis < x->dimensions - 2; ++axis) count *= dims[axis];
+    const int64_t size = dims[x->dimensions - 1];
+    void* to = NULL;
+    RUN(onnx2halide_make_result(session, result, rank, dims, &to));
+    const onnx2halide_mark mark = onnx2halide_set_mark(session);
+    double* work = onnx2halide_keep(session, (size_t)(2 * size * size) * sizeof(double));
+    if (!work) return ONNX2HALIDE_NO_MEMORY;
+    for (int64_t i = 0; i < count && to; ++i) compute(x, i, size, work, to);
+    onnx2halide_give_back(session, mark);
+    return 0;
 }
 
 /* The determinant of a matrix, by Gauss's elimination with the largest pivot of each column. It overwrites the matrix.
@@ -56,24 +69,15 @@ static double determinant(double* matrix, int64_t size) {
     return result;
 }
 
+static void write_determinant(const halide_buffer_t* x, int64_t i, int64_t size, double* work, void* to) {
+    for (int64_t k = 0; k < size * size; ++k) work[k] = element(x, i * size * size + k);
+    set_element(x, to, i, determinant(work, size));
+}
+
 int onnx2halide_determinant(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                             onnx2halide_result determinants) {
     (void)node;
-    int64_t dims[ONNX2HALIDE_MAX_RANK];
-    onnx2halide_get_dims(x, dims);
-    const int rank = x->dimensions;
-    const int64_t size = dims[rank - 1], elements = size * size, count = count_matrices(dims, rank);
-    void* to = NULL;
-    RUN(onnx2halide_make_result(session, determinants, rank - 2, dims, &to));
-    const onnx2halide_mark mark = onnx2halide_set_mark(session);
-    double* matrix = onnx2halide_keep(session, (size_t)elements * sizeof(double));
-    if (!matrix) return ONNX2HALIDE_NO_MEMORY;
-    for (int64_t i = 0; i < count && to; ++i) {
-        for (int64_t k = 0; k < elements; ++k) matrix[k] = element(x, i * elements + k);
-        set_element(x, to, i, determinant(matrix, size));
-    }
-    onnx2halide_give_back(session, mark);
-    return 0;
+    return for_each_matrix(session, x, determinants, x->dimensions - 2, write_determinant);
 }
 
 /* Makes the left half of a matrix of twice as many columns as rows the unit matrix, by Gauss's and Jordan's elimination
@@ -93,28 +97,20 @@ static void eliminate(double* matrix, int64_t size) {
     }
 }
 
+static void write_inverse(const halide_buffer_t* x, int64_t i, int64_t size, double* work, void* to) {
+    const int64_t elements = size * size;
+    for (int64_t k = 0; k < elements; ++k) {
+        double* row = work + k / size * 2 * size;
+        row[k % size] = element(x, i * elements + k);
+        row[size + k % size] = k / size == k % size;
+    }
+    eliminate(work, size);
+    for (int64_t k = 0; k < elements; ++k)
+        set_element(x, to, i * elements + k, work[k / size * 2 * size + size + k % size]);
+}
+
 int onnx2halide_inverse(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                         onnx2halide_result inverses) {
     (void)node;
-    int64_t dims[ONNX2HALIDE_MAX_RANK];
-    onnx2halide_get_dims(x, dims);
-    const int rank = x->dimensions;
-    const int64_t size = dims[rank - 1], elements = size * size, count = count_matrices(dims, rank);
-    void* to = NULL;
-    RUN(onnx2halide_make_result(session, inverses, rank, dims, &to));
-    const onnx2halide_mark mark = onnx2halide_set_mark(session);
-    double* matrix = onnx2halide_keep(session, (size_t)(2 * elements) * sizeof(double));
-    if (!matrix) return ONNX2HALIDE_NO_MEMORY;
-    for (int64_t i = 0; i < count && to; ++i) {
-        for (int64_t k = 0; k < elements; ++k) {
-            double* row = matrix + k / size * 2 * size;
-            row[k % size] = element(x, i * elements + k);
-            row[size + k % size] = k / size == k % size;
-        }
-        eliminate(matrix, size);
-        for (int64_t k = 0; k < elements; ++k)
-            set_element(x, to, i * elements + k, matrix[k / size * 2 * size + size + k % size]);
-    }
-    onnx2halide_give_back(session, mark);
-    return 0;
+    return for_each_matrix(session, x, inverses, x->dimensions, write_inverse);
 }
