@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <iterator>
+#include <limits>
 
 #include "onnx2halide_math.h"
 
@@ -89,28 +91,31 @@ inline Expr atan(Expr x) {
     return onnx::with_sign_of(x, select(is_steep, float(M_PI_2) - angle, angle));
 }
 
-// The arc whose sine is x, from 0 to 1/2. z = x^2.
-inline Expr near_asin(Expr x, Expr z) {
-    return onnx::odd_series(x, z, {0.1666679011f, 0.07494434767f, 0.04555018448f, 0.02385817338f, 0.04263563572f});
+/// The arc whose sine is |x|; where that is above 1/2, half of what the arc lacks of a right angle instead. NaN beyond 1.
+struct Arc {
+    Expr is_steep, angle;
+};
+
+inline Arc arc_of(Expr x) {
+    Expr magnitude = Halide::abs(x), is_steep = magnitude > 0.5f, half = (1 - magnitude) * 0.5f;
+    Expr sine = select(is_steep, sqrt(half), magnitude), square = select(is_steep, half, magnitude * magnitude);
+    return {is_steep, onnx::odd_series(sine, square, {0.1666679011f, 0.07494434767f, 0.04555018448f, 0.02385817338f, 0.04263563572f})};
 }
 
-// Beyond 1/2 the arc is what half the distance from 1 leaves of a right angle. NaN beyond 1, of which the square root has none.
 inline Expr asin(Expr x) {
     if (x.type().bits() == 64) return Halide::asin(x);
-    Expr magnitude = Halide::abs(x), is_steep = magnitude > 0.5f, half = (1 - magnitude) * 0.5f;
-    Expr arc = onnx::near_asin(select(is_steep, sqrt(half), magnitude), select(is_steep, half, magnitude * magnitude));
-    return onnx::with_sign_of(x, select(is_steep, float(M_PI_2) - 2 * arc, arc));
+    Arc arc = onnx::arc_of(x);
+    return onnx::with_sign_of(x, select(arc.is_steep, float(M_PI_2) - 2 * arc.angle, arc.angle));
 }
 
 inline Expr acos(Expr x) {
     if (x.type().bits() == 64) return Halide::acos(x);
-    Expr magnitude = Halide::abs(x), is_steep = magnitude > 0.5f, half = (1 - magnitude) * 0.5f;
-    Expr arc = onnx::near_asin(select(is_steep, sqrt(half), magnitude), select(is_steep, half, magnitude * magnitude));
-    Expr steep = select(x < 0, float(M_PI) - 2 * arc, 2 * arc);
-    return select(is_steep, steep, float(M_PI_2) - onnx::with_sign_of(x, arc));
+    Arc arc = onnx::arc_of(x);
+    Expr steep = select(x < 0, float(M_PI) - 2 * arc.angle, 2 * arc.angle);
+    return select(arc.is_steep, steep, float(M_PI_2) - onnx::with_sign_of(x, arc.angle));
 }
 
-// Half of e^|x|, and a quarter of its inverse: half of e^-|x|.
+// Half of e^|x|. A quarter divided by it is half of e^-|x|.
 inline Expr half_exp(Expr x) {
     return onnx::exp_up_to(Halide::abs(x), 90.0f, 1);
 }
@@ -128,22 +133,25 @@ inline Expr cosh(Expr x) {
     return half + 0.25f / half;
 }
 
-// log(x + sqrt(x^2 + 1)); of large x, whose square may be no float32, log(2 x).
-inline Expr asinh(Expr x) {
-    if (x.type().bits() == 64) return Halide::asinh(x);
-    Expr magnitude = Halide::abs(x), is_large = magnitude > 1e4f, square = magnitude * magnitude;
-    Expr near = onnx::odd_series(magnitude, square, {-0.1666663402f, 0.07498430597f, -0.04436385454f, 0.02808538389f, -0.01311457694f});
-    Expr far = onnx::log(select(is_large, magnitude, magnitude + sqrt(square + 1))) + select(is_large, float(M_LN2), 0.0f);
-    return onnx::with_sign_of(x, select(magnitude < 0.5f, near, far));
+// log(x + root), where root is that of x^2 and 1 more or less: of large x, whose square may be no float32, log(2 x).
+inline Expr log_with_root(Expr x, Expr root) {
+    Expr is_large = x > 1e4f;
+    return onnx::log(select(is_large, x, x + root)) + select(is_large, float(M_LN2), 0.0f);
 }
 
-// log(x + sqrt(x^2 - 1)); near 1 the square root of the distance from it times a polynomial, of large x log(2 x). NaN below 1.
+inline Expr asinh(Expr x) {
+    if (x.type().bits() == 64) return Halide::asinh(x);
+    Expr magnitude = Halide::abs(x), square = magnitude * magnitude;
+    Expr near = onnx::odd_series(magnitude, square, {-0.1666663402f, 0.07498430597f, -0.04436385454f, 0.02808538389f, -0.01311457694f});
+    return onnx::with_sign_of(x, select(magnitude < 0.5f, near, onnx::log_with_root(magnitude, sqrt(square + 1))));
+}
+
+// Near 1 the square root of the distance from it times a polynomial. NaN below 1.
 inline Expr acosh(Expr x) {
     if (x.type().bits() == 64) return Halide::acosh(x);
-    Expr beyond = x - 1, is_large = x > 1e4f, sum = 0.0f;
+    Expr beyond = x - 1, sum = 0.0f;
     for (float term : {-0.000579587893f, 0.002482420675f, -0.007842495596f, 0.02651095562f, -0.1178508994f, float(M_SQRT2)}) sum = sum * beyond + term;
-    Expr far = onnx::log(select(is_large, x, x + sqrt(beyond * (x + 1)))) + select(is_large, float(M_LN2), 0.0f);
-    return select(beyond < 0.5f, sqrt(beyond) * sum, far);
+    return select(beyond < 0.5f, sqrt(beyond) * sum, onnx::log_with_root(x, sqrt(beyond * (x + 1))));
 }
 
 // log((1 + x) / (1 - x)) / 2. NaN beyond 1.
