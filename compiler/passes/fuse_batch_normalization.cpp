@@ -23,7 +23,7 @@ bool is_fixed(const Node& node) {
 }
 
 /// The Conv with constant weights that makes a value for one reader alone; null where there is none.
-Node* conv_behind(const Graph& graph, const Value* value) {
+Node* conv_before(const Graph& graph, const Value* value) {
     if (!sole_producer(graph, value)) return nullptr;
     Node* conv = value->producer;
     if (!is_operator(*conv, "Conv") || !is_compile_time_constant(conv->inputs[1])) return nullptr;
@@ -133,11 +133,9 @@ private:
 };
 
 void fuse(Graph& graph, Node& norm) {
-    if (Node* conv = conv_behind(graph, norm.inputs[0])) return ChannelScale(graph, norm, conv).multiply_into_weights();
+    if (Node* conv = conv_before(graph, norm.inputs[0])) return ChannelScale(graph, norm, conv).multiply_into_weights();
     // Narrower factors and offsets would lose what the node itself computes in float32.
-    const ElementType element = norm.inputs[0]->checked_type().element;
-    if (element == ElementType::float32 || element == ElementType::float64)
-        ChannelScale(graph, norm, nullptr).write_out();
+    if (!is_narrow_float(norm.inputs[0]->checked_type().element)) ChannelScale(graph, norm, nullptr).write_out();
 }
 
 }  // namespace
