@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml against references: see test_against_reference.py. onnxruntime has no shape inference for them, so that the
+"""Operators of ai.onnx.ml against references: see reference_cases.py. onnxruntime has no shape inference for them, so that the
 models declare what comes out."""
 
 import numpy as np

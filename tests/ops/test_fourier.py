@@ -1,9 +1,9 @@
-"""Fourier transforms against ONNX's reference: see test_against_reference.py."""
+"""Fourier transforms against ONNX's reference: see reference_cases.py."""
 
 import numpy as np
 import pytest
 from onnx2halide.references import OnnxRuntime
-from test_against_reference import Case, check, constant, x
+from reference_cases import Case, check, constant, x
 
 
 def transforms():

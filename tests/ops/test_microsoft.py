@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx2halide.compare import default_floor, default_tolerance, difference
 from onnx2halide.references import OnnxReference, OnnxRuntime
-from test_against_reference import Case, Input, constant, x
+from reference_cases import Case, Input, constant, x
 
 MICROSOFT = "com.microsoft"
 

@@ -3,7 +3,7 @@ test_microsoft.py."""
 
 import numpy as np
 import pytest
-from test_against_reference import constant, x
+from reference_cases import constant, x
 from test_microsoft import Fused, Given, check
 
 BATCH, TOKENS, SIZE, VALUES = 2, 5, 4, 3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from onnx2halide.references import OnnxReference
-from test_against_reference import constant, x
+from reference_cases import constant, x
 from test_microsoft import Fused, Given, bytes_of, check
 
 GROUPS = """

@@ -6,7 +6,7 @@ import onnx2halide
 import pytest
 from onnx import numpy_helper, parser
 from onnx2halide.references import OnnxRuntime
-from test_against_reference import constant, x
+from reference_cases import constant, x
 from test_microsoft import Fused, check
 
 

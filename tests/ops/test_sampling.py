@@ -1,11 +1,11 @@
-"""Operators that sample between elements, against ONNX's reference: see test_against_reference.py."""
+"""Operators that sample between elements, against ONNX's reference: see reference_cases.py."""
 
 import itertools
 
 import numpy as np
 import pytest
 from onnx2halide.references import OnnxRuntime
-from test_against_reference import Case, check, constant, indices, x
+from reference_cases import Case, check, constant, indices, x
 
 
 def grids():

@@ -1,8 +1,8 @@
-"""Windows, mel bands, determinants and caches against ONNX's reference: see test_against_reference.py."""
+"""Windows, mel bands, determinants and caches against ONNX's reference: see reference_cases.py."""
 
 import numpy as np
 import pytest
-from test_against_reference import Case, check, indices, x
+from reference_cases import Case, check, indices, x
 
 
 def signals():

@@ -1,4 +1,4 @@
-"""TopK against ONNX's reference: see test_against_reference.py."""
+"""TopK against ONNX's reference: see reference_cases.py."""
 
 import numpy as np
 import onnx2halide
@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto
 from make_models import model, node
 from onnx2halide.references import OnnxReference
-from test_against_reference import Case, check, indices, x
+from reference_cases import Case, check, indices, x
 
 
 def top_k():

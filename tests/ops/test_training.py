@@ -1,8 +1,8 @@
-"""Optimisers of ai.onnx.preview.training against ONNX's reference: see test_against_reference.py."""
+"""Optimisers of ai.onnx.preview.training against ONNX's reference: see reference_cases.py."""
 
 import numpy as np
 import pytest
-from test_against_reference import Case, check, x
+from reference_cases import Case, check, x
 
 
 def steps():
