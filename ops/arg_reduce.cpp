@@ -94,8 +94,7 @@ private:
     std::string is_long(KernelSource& source) const { return fmt::format("{} >= {}", source.dim(extent()), least_row); }
     /// Two vectors, each of which waits for its own comparisons alone.
     int lanes(const KernelSource& source) const {
-        return std::max(
-            few, 2 * source.target().lanes(is_narrow_float(in(0).element) ? ElementType::float32 : in(0).element));
+        return std::max(few, 2 * source.target().lanes(compute_element(in(0).element)));
     }
 
     std::string define_best(KernelSource& source, const Coordinates& at) const {

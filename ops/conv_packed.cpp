@@ -88,7 +88,7 @@ ConvLoops PackedConv::loops_of_sums() const {
     const Window window = this->window();
     const TensorType& result = out(0);
     ConvLoops loops{};
-    loops.element = is_narrow_float(result.element) ? ElementType::float32 : result.element;
+    loops.element = compute_element(result.element);
     loops.shares_inputs = !has_own_inputs();
     loops.groups = has_own_inputs() ? 1 : group_;
     loops.whole_group = sums_by_group();

@@ -59,7 +59,7 @@ PackConvWeights::PackConvWeights(const Node& node)
 
 std::vector<TensorType> PackConvWeights::infer() const {
     const TensorType& weights = in(0);
-    const ElementType element = is_narrow_float(weights.element) ? ElementType::float32 : weights.element;
+    const ElementType element = compute_element(weights.element);
     std::vector<Dim> shape(weights.shape.begin() + 2, weights.shape.end());
     if (form_ == WeightForm::depthwise || form_ == WeightForm::rotated) {
         if (form_ == WeightForm::rotated) shape.push_back(weights.shape[1]);

@@ -85,7 +85,7 @@ std::optional<Number> combined(const Combination& combination, std::span<const N
         return combination.reals(real(a), real(b));
     };
     // Kernels compute in float32 with narrower floats.
-    const ElementType held = is_narrow_float(type) ? ElementType::float32 : type;
+    const ElementType held = compute_element(type);
     std::optional<Number> result = elements[0];
     try {
         for (size_t i = 1; i < elements.size() && result; ++i) result = stored(both(*result, elements[i]), held);

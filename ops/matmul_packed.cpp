@@ -82,7 +82,7 @@ std::string PackedMatMul::b_of_group(KernelSource& source, const Coordinates& at
 
 std::vector<TensorType> PackMatMulWeights::infer() const {
     if (in(0).rank() != 2) throw CompileError("weights have shape {}, expected a matrix", shape_text(in(0).shape));
-    const ElementType element = is_narrow_float(in(0).element) ? ElementType::float32 : in(0).element;
+    const ElementType element = compute_element(in(0).element);
     const int block = column_block(sum_type(element));
     std::vector<Dim> shape = {ceil_div(columns(), block), floor_div(depth(), steps_), block};
     if (steps_ > 1) shape.push_back(steps_);

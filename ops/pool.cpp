@@ -97,8 +97,7 @@ void Pool::schedule(KernelSource& source) const {
 }
 
 ElementType Pool::lane_type(const KernelSource& source) {
-    const ElementType element = source.outputs().front()->checked_type().element;
-    return is_narrow_float(element) ? ElementType::float32 : element;
+    return compute_element(source.outputs().front()->checked_type().element);
 }
 
 int Pool::lanes_of_channels(const KernelSource& source) {

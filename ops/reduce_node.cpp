@@ -106,7 +106,7 @@ void ReduceNode::schedule(KernelSource& source) const {
 }
 
 int ReduceNode::vector_width(const Target& target, int vectors) const {
-    int width = vectors * target.lanes(is_narrow_float(type()) ? ElementType::float32 : type());
+    int width = vectors * target.lanes(compute_element(type()));
     while (width > run_length()) width /= 2;
     return width;
 }
@@ -171,7 +171,7 @@ bool ReduceNode::is_contiguous() const { return run_length() >= 8; }
 
 void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role) const {
     // Four vectors hide the latency of an addition.
-    const int vector = source.target().lanes(is_narrow_float(type()) ? ElementType::float32 : type());
+    const int vector = source.target().lanes(compute_element(type()));
     const bool at_once = takes_rows_at_once(source.target(), loops);
     int width = vector_width(source.target(), at_once ? 1 : 4);
     size_t axes = contiguous_axes();

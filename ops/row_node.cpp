@@ -14,9 +14,7 @@ constexpr const char* padded_role = "padded";  // the stage of rows that fill wh
 
 }  // namespace
 
-ElementType RowNode::compute_element() const {
-    return is_narrow_float(in(0).element) ? ElementType::float32 : in(0).element;
-}
+ElementType RowNode::compute_element() const { return onnx2halide::compute_element(in(0).element); }
 
 Reduction RowNode::reduction() const {
     std::vector<bool> is_reduced(in(0).rank(), false);

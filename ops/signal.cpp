@@ -22,7 +22,7 @@ ElementType result_type(const Node& node) {
 
 /// `expression`, which is a double, as elements of a type.
 std::string converted(const std::string& expression, ElementType type) {
-    return cast_text(expression, is_narrow_float(type) ? ElementType::float32 : type);
+    return cast_text(expression, compute_element(type));
 }
 
 /// A window as a sum of cosines of multiples of an angle that goes round once.

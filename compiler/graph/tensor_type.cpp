@@ -64,6 +64,8 @@ bool is_integer(ElementType type) { return info(type).integer; }
 
 bool is_narrow_float(ElementType type) { return type == float16 || type == bfloat16; }
 
+ElementType compute_element(ElementType type) { return is_narrow_float(type) ? float32 : type; }
+
 bool is_minifloat(ElementType type) {
     return (type >= float8e4m3fn && type <= float8e5m2fnuz) || type == float4e2m1 || type == float8e8m0;
 }

@@ -56,11 +56,12 @@ struct ElementInfo {
     bool floating, integer, is_signed;
 };
 const ElementInfo& info(ElementType type);
-bool is_float(ElementType type);         // float16, bfloat16, float32, float64
-bool is_integer(ElementType type);       // int8…int64, uint8…uint64; not bool
-bool is_narrow_float(ElementType type);  // float16 and bfloat16: kernels compute them in float32
-bool is_minifloat(ElementType type);     // floats of 8 and 4 bits: kernels hold their codes, and compute in float32
-bool is_packed(ElementType type);        // 4 and 2 bits: several share a byte in ONNX's files and at the model's ends
+bool is_float(ElementType type);                // float16, bfloat16, float32, float64
+bool is_integer(ElementType type);              // int8…int64, uint8…uint64; not bool
+bool is_narrow_float(ElementType type);         // float16 and bfloat16: kernels compute them in float32
+ElementType compute_element(ElementType type);  // in which kernels compute: float32 for narrow floats
+bool is_minifloat(ElementType type);  // floats of 8 and 4 bits: kernels hold their codes, and compute in float32
+bool is_packed(ElementType type);     // 4 and 2 bits: several share a byte in ONNX's files and at the model's ends
 
 /// The element type of ONNX's code; undefined where it has none.
 ElementType element_type_of(int32_t code);

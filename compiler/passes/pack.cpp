@@ -63,7 +63,7 @@ DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Target& 
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
     const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
-    const ElementType computed = is_narrow_float(type.element) ? ElementType::float32 : type.element;
+    const ElementType computed = compute_element(type.element);
     const int lanes = target.is_gpu() ? 1 : target.lanes(computed);
     const WeightForm form = weight_form(group, type.shape[1], channels / group, lanes);
     const int64_t steps =
