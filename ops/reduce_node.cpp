@@ -143,11 +143,12 @@ Layout ReduceNode::gaining_run(const Target& target) const {
 
 std::optional<std::pair<size_t, size_t>> ReduceNode::kept_axes_gaining_as_one(const Target& target) const {
     const size_t rank = in(0).rank();
-    if (target.is_gpu() || rank < 2 || !reduction().is_known() || !in(0).is_row_major() || !out(0).is_row_major())
+    const Reduction reduced = reduction();
+    if (target.is_gpu() || rank < 2 || !reduced.is_known() || !in(0).is_row_major() || !out(0).is_row_major())
         return std::nullopt;
     const size_t last = rank - 1;
     size_t first = rank;
-    while (first > 0 && !reduction().reduces(first - 1)) --first;
+    while (first > 0 && !reduced.reduces(first - 1)) --first;
     // Of a row that vectors fill there is nothing to gain.
     if (first >= last || floor_mod(in(0).shape[last], target.lanes(type())).is(0)) return std::nullopt;
     const auto count =
@@ -223,11 +224,12 @@ void ReduceNode::schedule_vectors(KernelSource& source, const Loops& loops) cons
     if (turning.vars.empty()) return;
     const int vector = source.target().lanes(loops.element);
     const auto extent = turning.extents[0].constant();
-    // Several vectors at a time read longer pieces of each row. The last ones compute some elements again.
+    if (!extent || contiguous_axes() > 0) return vectorise(source, turning);
+    // Several vectors at a time read longer pieces of each row. The last ones compute some elements again, which counts
+    // little where they are few of many.
     for (const int width : {4 * vector, 2 * vector, vector}) {
-        const bool is_whole = extent && *extent % width == 0, is_long = extent && *extent >= 4 * width;
-        const bool fills_one = width == vector && extent && *extent >= width;
-        if (contiguous_axes() > 0 || !(is_whole || is_long || fills_one)) continue;
+        const int least = width == vector ? vector : 4 * width;
+        if (*extent % width != 0 && *extent < least) continue;
         return source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, turning.vars[0],
                                            source.lanes(loops.element, width), tail_strategy(*extent, width, true)));
     }
