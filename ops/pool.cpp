@@ -157,6 +157,16 @@ std::vector<TensorType> WindowPool::infer() const {
     return {TensorType(data.element, shape)};
 }
 
+void WindowPool::algorithm(KernelSource& source) const {
+    if (pools_rows(source)) return define_rows(source);
+    pools_shared(source) ? define_shared(source) : Pool::algorithm(source);
+}
+
+void WindowPool::schedule(KernelSource& source) const {
+    if (pools_rows(source)) return schedule_rows(source);
+    pools_shared(source) ? schedule_shared(source) : Pool::schedule(source);
+}
+
 std::vector<Dim> WindowPool::reduction_extents() const {
     std::vector<Dim> extents;
     for (const int64_t size : node_.integers("kernel_shape")) extents.insert(extents.begin(), size);

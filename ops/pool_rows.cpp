@@ -31,16 +31,6 @@ bool WindowPool::pools_rows(const KernelSource& source) const {
     return has_rows() && out(0).is_row_major() && !source.target().is_gpu() && source.output_count() == 1;
 }
 
-void WindowPool::algorithm(KernelSource& source) const {
-    if (pools_rows(source)) return define_rows(source);
-    pools_shared(source) ? define_shared(source) : Pool::algorithm(source);
-}
-
-void WindowPool::schedule(KernelSource& source) const {
-    if (pools_rows(source)) return schedule_rows(source);
-    pools_shared(source) ? schedule_shared(source) : Pool::schedule(source);
-}
-
 std::string WindowPool::element_of_row(KernelSource& source, const Coordinates& taps, const std::string& column) const {
     Window window = this->window();
     Coordinates at = source.vars(in(0).rank());
