@@ -5,6 +5,8 @@
 #include <fmt/args.h>
 #include <fmt/format.h>
 
+#include "ops/directives.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -134,19 +136,16 @@ void Elementwise::schedule(KernelSource& source) const {
 bool Elementwise::share_out(KernelSource& source, const Loops& loops) {
     if (loops.vars.empty() || loops.extents.back().constant()) return false;
     const std::string task = source.var("task");
-    const auto split = [&](const std::string& loop, const std::string& turns) {
-        return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", loop, task, turns);
-    };
     if (loops.vars.size() == 1) {
         const int64_t vectors = elements_of_a_task / source.target().lanes(loops.element);
         const std::string turns = source.param("vectors_of_task", static_cast<int>(vectors));
-        source.schedule(loops.func, {split(loops.vars[0], turns), fmt::format("parallel({})", task)});
+        source.schedule(loops.func, {guarded_split(loops.vars[0], task, turns), fmt::format("parallel({})", task)});
         return true;
     }
     const Dim row = product({loops.extents.begin(), loops.extents.end() - 2}), rows = loops.extents.end()[-2];
     if (loops.vars.size() == 2 || row.constant()) return false;
     // Of one loop made of the outermost two a division would tell each row's place, which is more than a row's work.
-    source.schedule(loops.func, {split(loops.vars.end()[-2], turns_of_a_task(source, row, rows)),
+    source.schedule(loops.func, {guarded_split(loops.vars.end()[-2], task, turns_of_a_task(source, row, rows)),
                                  fmt::format("parallel({})", task), fmt::format("parallel({})", loops.vars.back())});
     return true;
 }

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -242,10 +244,9 @@ void FourierNode::schedule(KernelSource& source) const {
     for (const auto& [role, step] : sums) {
         const std::string &func = source.kept(output(0), role), tile = source.var("k1_tile");
         source.schedule(func, {place, vectors});
-        source.schedule(func + ".update()",
-                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", k1, tile, lanes),
-                         fmt::format("reorder({}, {}, {})", k1, source.kept(output(0), step), tile),
-                         fmt::format("vectorize({})", k1)});
+        source.schedule(func + ".update()", {guarded_split(k1, tile, std::to_string(lanes)),
+                                             fmt::format("reorder({}, {}, {})", k1, source.kept(output(0), step), tile),
+                                             fmt::format("vectorize({})", k1)});
     }
 }
 

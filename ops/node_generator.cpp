@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/directives.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
@@ -103,8 +104,7 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
     if (is_small && !is_of_reduction(loop)) {
         const std::string task = source.var("task");
         const int64_t count = ceil_div(elements_of_a_task, *elements);
-        directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", loop, task,
-                                         source.param(loop + "_of_task", static_cast<int>(count))));
+        directives.push_back(guarded_split(loop, task, source.param(loop + "_of_task", static_cast<int>(count))));
         loop = task;
     }
     directives.push_back(fmt::format("parallel({})", loop));

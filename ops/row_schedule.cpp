@@ -59,8 +59,7 @@ RowTasks tasks_of_rows(KernelSource& source, const RowLoops& rows, const Loops& 
     }
     if (is_parallel_work(product(rows.output.extents))) {
         const std::string task = source.var("task");
-        tasks.directives.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", tasks.row, task,
-                                               turns_of_a_task(source, rows.length * width, count)));
+        tasks.directives.push_back(guarded_split(tasks.row, task, turns_of_a_task(source, rows.length * width, count)));
         tasks.directives.push_back(fmt::format("parallel({})", task));
         for (size_t i = 1; i < around.vars.size() && !are_known; ++i)
             tasks.directives.push_back(fmt::format("parallel({})", around.vars[i]));

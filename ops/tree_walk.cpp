@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
 #include "ops/reduction.h"
 
 namespace onnx2halide {
@@ -355,8 +356,7 @@ void WalkTrees::schedule(KernelSource& source) const {
     // What is read of a tree stays in the cache for the rows of a task.
     constexpr int64_t most_rows = 64;
     const auto rows = static_cast<int>(std::min(most_rows, row_count().constant().value_or(most_rows)));
-    std::vector<std::string> directives = {
-        fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", row, task, source.param("rows", rows))};
+    Directives directives = {guarded_split(row, task, source.param("rows", rows))};
     if (is_parallel_work(flops())) directives.push_back(fmt::format("parallel({})", task));
     source.schedule(loops.func, directives);
     const bool is_column = target_count_ == 1;
