@@ -13,6 +13,9 @@ namespace onnx2halide {
 int64_t estimate(const Dim& extent);
 
 constexpr int64_t cache_line_bytes = 64;
+/// From where on places in memory look alike to a core: a read waits for a write that is whole pages before it, and
+/// what lies whole pages apart falls into one set of the nearest cache.
+constexpr int64_t page_bytes = 4096;
 constexpr int64_t level1_bytes = 32 << 10, level2_bytes = 1 << 20, level3_bytes = 16 << 20;  // of caches
 // Bytes a cycle that one core reads. They differ by some two times between machines, the ratios less.
 constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/cycles.h"
 #include "ops/families.h"
 
 namespace onnx2halide {
@@ -83,10 +84,10 @@ private:
     /// The pixels whose squares take less than a page: what lies a page behind what has just been written is taken for
     /// the same until the write is done.
     int pixels_at_once(const Loops& loops) const {
-        constexpr int64_t page = 4096, most = 8;
-        const int64_t channels = loops.extents[0].constant().value_or(page) + size_ - 1,
+        constexpr int64_t most = 8;
+        const int64_t channels = loops.extents[0].constant().value_or(page_bytes) + size_ - 1,
                       bytes = std::max<int64_t>(info(ElementType::float32).bytes, info(loops.element).bytes);
-        const int64_t pixels = std::clamp<int64_t>((page - 1) / (channels * bytes), 1, most);
+        const int64_t pixels = std::clamp<int64_t>((page_bytes - 1) / (channels * bytes), 1, most);
         return static_cast<int>(std::bit_floor(static_cast<uint64_t>(pixels)));
     }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/cycles.h"
 #include "ops/directives.h"
 #include "ops/pool.h"
 
@@ -53,8 +54,7 @@ bool has_short_kernels(const Window& window) {
 /// The most bytes, a power of two up to a page's, that divide the distance between an image's pixels. Of larger ones
 /// pixels fall into fewer sets of a first-level cache.
 int64_t pixel_alignment(const TensorType& type) {
-    constexpr int64_t page = 4096;
-    return std::gcd(page, *type.shape[1].constant() * info(type.element).bytes);
+    return std::gcd(page_bytes, *type.shape[1].constant() * info(type.element).bytes);
 }
 /// From these on a cache keeps few pixels: tiles are small, and what follows in memory comes next. It keeps fewer than
 /// tiles share: columns of a strip are copied.

@@ -180,7 +180,6 @@ void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::strin
 /// stored of another, at the same place of its page, and waits.
 bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside,
                         const FusedLoop& place) {
-    constexpr int64_t page = 4096;
     const auto count = outside.extents[0].constant(), length = rows.length.constant();
     const int lanes = source.target().lanes(rows.numbers.element);
     if (lanes < rows_at_once || !count || *count < rows_at_once || !length || *length < lanes) return false;
@@ -188,7 +187,7 @@ bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const 
     const bool are_numbered = std::find(numbers.begin(), numbers.end(), outside.vars[0]) != numbers.end();
     const int64_t bytes = *length * info(rows.numbers.element).bytes;
     return are_numbered && place.extent == product(inside.extents) && turning_loops(rows.steps).vars.size() <= 2 &&
-           rows_at_once * bytes <= level1_bytes && bytes % page != 0;
+           rows_at_once * bytes <= level1_bytes && bytes % page_bytes != 0;
 }
 
 /// Vectors run along a row.
