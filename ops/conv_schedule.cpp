@@ -54,25 +54,34 @@ private:
         output_.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail));
     }
 
+    /// Splits tiles, or what else has so many channels, from the loop over channels or, where vectors begin at groups,
+    /// over these.
+    void split_shifted_channels(const std::string& to, const std::string& channels) {
+        if (!tile_.begins_at_groups()) return split(c_, to, channels, "ShiftInwards");
+        split(tile_.groups(), to, fmt::format("{} / {}", channels, conv_.loops.channels_of_vector_groups),
+              "ShiftInwards");
+    }
+
     void split_channels() {
+        if (tile_.begins_at_groups()) output_.push_back(tile_.split_into_groups());
         if (tile_.walks_channels()) return split_walked_channels();
         channels_.push_back(outer(c_));
         if (conv_.loops.whole_group) {
             channels_.push_back(source_.var("group"));
             split(c_, channels_.back(), std::to_string(conv_.loops.channels), "RoundUp");
         }
-        split(c_, channels_.front(), tile_.walked_channels(),
-              tile_.rounds_channels_up() ? "GuardWithIf" : "ShiftInwards");
+        if (!tile_.rounds_channels_up()) return split_shifted_channels(channels_.front(), tile_.walked_channels());
+        split(c_, channels_.front(), tile_.walked_channels(), "GuardWithIf");
     }
 
     void split_walked_channels() {
         if (ordered_channels(conv_.loops, tile_.tile()) < conv_.loops.channels) {
             channels_.push_back(outer(c_));
-            split(c_, channels_.back(), tile_.walked_channels(), "ShiftInwards");
+            split_shifted_channels(channels_.back(), tile_.walked_channels());
         }
         if (tile_.gathers_tiles()) return;
         tiles_.push_back(tile_.tile_of(c_));
-        split(c_, tiles_.back(), tile_.tile_channels(), "ShiftInwards");
+        split_shifted_channels(tiles_.back(), tile_.tile_channels());
     }
 
     void split_pixels() {
@@ -136,7 +145,7 @@ private:
     void order_loops() {
         const std::vector<std::string>& vars = conv_.output.vars;
         std::vector<std::string> planes(vars.begin() + std::min<size_t>(3, vars.size() - 1), vars.end());
-        std::vector<std::string> order = tile_.in_tile(), tasks = strips_;
+        std::vector<std::string> order = in_tile(), tasks = strips_;
         append(order, tiles_);
         if (walk_.channels_outermost) {
             append(tasks, {planes.begin(), planes.end() - 1});
@@ -150,15 +159,23 @@ private:
         append(order, tasks);
         append(order, planes);
         output_.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
-        append(output_, tile_.lacks_registers() ? vectorised_pixel() : tile_.vectorised());
+        append(output_, vectorised());
         parallelise(tasks);
         if (walk_.channels_outermost) task_ = planes.front();
     }
 
-    /// A pixel at a time, in a single loop. Of unrolled pixels or of two loops LLVM takes the constants for more
-    /// important than the sums, and spills these.
-    Directives vectorised_pixel() const {
-        return tile_.vectorised(tile_.walks_channels() ? Directives{} : Directives{c_});
+    /// The loops in a tile of the output, innermost first.
+    std::vector<std::string> in_tile() const {
+        return tile_.begins_at_groups() ? tile_.in_tile_of_groups() : tile_.in_tile();
+    }
+
+    /// Where what follows the sums lacks registers a pixel at a time, in a single loop: of unrolled pixels or of two
+    /// loops LLVM takes the constants for more important than the sums, and spills these.
+    Directives vectorised() const {
+        std::vector<std::string> unrolled = in_tile();
+        const auto pixels = unrolled.begin() + (tile_.begins_at_groups() ? 2 : 1);
+        if (tile_.lacks_registers()) unrolled.erase(tile_.walks_channels() ? unrolled.begin() : pixels, unrolled.end());
+        return tile_.begins_at_groups() ? tile_.vectorised_groups(unrolled) : tile_.vectorised(unrolled);
     }
 
     /// Makes tasks of loops. Of strips that a run counts no loop is made with others: Halide does not see what stands

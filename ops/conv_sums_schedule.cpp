@@ -48,10 +48,11 @@ private:
     }
 
     void write_update() {
-        std::vector<std::string> order = joined(joined({conv_.at_once}, tile_.in_tile()), reduction());
-        Directives directives = tile_.has_vectors_of_groups()
-                                    ? vectorised_groups(order)
-                                    : joined(joined(tile_.vectors_of_pixels(), {reorder(order)}), tile_.vectorised());
+        const bool has_groups = tile_.has_vectors_of_groups();
+        const std::vector<std::string> in_tile = has_groups ? tile_.in_tile_of_groups() : tile_.in_tile();
+        Directives directives = has_groups ? Directives{tile_.split_into_groups()} : tile_.vectors_of_pixels();
+        directives.push_back(reorder(joined(joined({conv_.at_once}, in_tile), reduction())));
+        directives = joined(directives, has_groups ? tile_.vectorised_groups(in_tile) : tile_.vectorised());
         if (!conv_.at_once.empty()) {
             directives.insert(directives.begin(), "atomic()");
             directives.push_back(fmt::format("vectorize({})", conv_.at_once));
@@ -91,21 +92,6 @@ private:
         split_tile(tile_.columns(), smaller(tile_.pixels(), tile_.walked_pixels()));
         if (!tile_.tile_rows().empty()) split_tile(tile_.rows(), smaller(tile_.tile_rows(), tile_.walked_rows()));
         return joined(joined(directives, tile_.vectors_of_pixels()), {reorder(order)});
-    }
-
-    /// Vectors of groups are vectors of their channels' vectors: so Halide sees which elements of its input each lane
-    /// reads. `order`: loops, the channels first after the pair.
-    Directives vectorised_groups(std::vector<std::string> order) const {
-        const int64_t channels = conv_.loops.channels_of_vector_groups;
-        const std::string &c = tile_.channels(), group = source_.var("group");
-        order.insert(order.begin() + 2, group);
-        Directives directives = {fmt::format("split({0}, {1}, {0}, {2})", c, group, channels), reorder(order),
-                                 fmt::format("vectorize({})", c),
-                                 fmt::format("vectorize({}, std::max(1, {} / {}))", group, tile_.lanes(), channels)};
-        for (const std::string& loop : tile_.in_tile()) {
-            if (loop != c) directives.push_back(unroll(loop));
-        }
-        return directives;
     }
 
     bool unrolls_neighbours() const { return onnx2halide::unrolls_neighbours(conv_.loops, tile_.tile()); }

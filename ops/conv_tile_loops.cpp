@@ -79,6 +79,26 @@ std::vector<std::string> ConvTileLoops::in_tile() const {
     return vars;
 }
 
+std::string ConvTileLoops::split_into_groups() const {
+    return fmt::format("split({0}, {1}, {0}, {2})", c_, groups(), conv_.loops.channels_of_vector_groups);
+}
+
+std::vector<std::string> ConvTileLoops::in_tile_of_groups() const {
+    std::vector<std::string> vars = in_tile();
+    vars.insert(vars.begin() + 1, groups());
+    return vars;
+}
+
+Directives ConvTileLoops::vectorised_groups(const std::vector<std::string>& unrolled) const {
+    Directives directives = {
+        fmt::format("vectorize({})", c_),
+        fmt::format("vectorize({}, std::max(1, {} / {}))", groups(), lanes_, conv_.loops.channels_of_vector_groups)};
+    for (const std::string& loop : unrolled) {
+        if (loop != c_) directives.push_back(unroll(loop));
+    }
+    return directives;
+}
+
 Directives ConvTileLoops::vectors_of_pixels() const {
     if (!has_vectors_of_pixels()) return {};
     return {fmt::format("split({0}, {1}, {0}, {2})", x_, x_vectors_, tile_.pixels_of_vector)};

@@ -57,6 +57,9 @@ public:
     bool walks_channels() const { return !conv_.loops.shares_inputs && conv_.input.vars.empty(); }
     /// Whether several groups share a vector.
     bool has_vectors_of_groups() const { return conv_.loops.channels_of_vector_groups > 1; }
+    /// Whether the last of these vectors, which is shifted inwards, has to be told to begin at a group: Halide then
+    /// sees which elements of its input each lane reads.
+    bool begins_at_groups() const { return has_vectors_of_groups() && conv_.loops.channels % tile_.lanes != 0; }
     /// Whether several pixels do.
     bool has_vectors_of_pixels() const { return !x_vectors_.empty(); }
 
@@ -69,6 +72,12 @@ public:
     /// Makes vectors of channels, or of channels and pixels, and unrolls loops: all of a tile, or these.
     Directives vectorised() const { return vectorised(in_tile()); }
     Directives vectorised(const std::vector<std::string>& unrolled) const;
+
+    /// The same of channels that are split into groups: vectors of these are vectors of their channels' vectors.
+    std::string groups() const { return source_.var("group"); }
+    std::string split_into_groups() const;
+    std::vector<std::string> in_tile_of_groups() const;
+    Directives vectorised_groups(const std::vector<std::string>& unrolled) const;
 
 private:
     KernelSource& source_;

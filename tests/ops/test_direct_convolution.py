@@ -17,6 +17,15 @@ def test_channels_of_a_group(target, channels, group, kernel, strides, pads):
     assert error(proto, "direct", target=target) < 2e-6
 
 
+@pytest.mark.parametrize("kernel, strides, pads", [((1, 1), (1, 1), (0,) * 4), ((3, 3), (2, 2), (1,) * 4)], ids=["1x1", "3x3"])
+@pytest.mark.parametrize("group, channels", [(13, 8), (11, 4), (19, 2), (4, 8)])
+@pytest.mark.parametrize("target", ["host", "x86-64-linux-avx2-fma-f16c-avx-sse41"])
+def test_vectors_of_groups(target, group, channels, kernel, strides, pads):
+    """Several groups share a vector; the last one is shifted inwards, by whole groups."""
+    proto = model(channels * group, channels * group, 9, 14, kernel=kernel, strides=strides, pads=pads, group=group, residual=True)
+    assert error(proto, "direct", target=target) < 2e-6
+
+
 @pytest.mark.parametrize("channels", [16, 24, 36])
 @pytest.mark.parametrize("options", [{}, {"strides": (2, 2)}, {"batch": 2}], ids=lambda options: "-".join(options) or "plain")
 def test_pixels_from_afar(channels, options):
