@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "ops/conv_schedule.h"
 #include "ops/cycles.h"
 #include "ops/product.h"
 
@@ -14,6 +13,7 @@ PackedConv::PackedConv(const Node& node)
     : Conv(node), form_(weight_form(node)), output_channels_(node.integer("output_channels")) {}
 
 int64_t PackedConv::steps() const {
+    if (form_ == WeightForm::dots) return *in(1).shape.back().constant();
     const bool has_steps = form_ == WeightForm::dense && in(1).rank() == in(0).rank() + 2;
     return has_steps ? *in(1).shape.back().constant() : 1;
 }
@@ -24,6 +24,10 @@ Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const 
     if (has_own_inputs()) {
         if (form_ == WeightForm::rotated) at.push_back(tap.channel);
         at.push_back(channel.number);
+        return at;
+    }
+    if (form_ == WeightForm::dots) {
+        at.insert(at.end(), {tap.channel.empty() ? "0" : tap.channel, channel.number, tap.place});
         return at;
     }
     const std::string block = this->block().text();
@@ -45,7 +49,7 @@ std::string PackedConv::input_channel(KernelSource& source, const Channel& chann
 
 std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) const {
     // Sums are computed for whole blocks of channels; a packed bias has elements for them.
-    const bool enough = has_own_inputs() || channels_per_group().is(0) ||
+    const bool enough = has_own_inputs() || form_ == WeightForm::dots || channels_per_group().is(0) ||
                         floor_mod(channels_per_group(), block()).is(0) ||
                         (form_ == WeightForm::dense && !(in(2).shape[0] == channels()));
     return enough ? channel.number : fmt::format("min({}, {})", channel.number, source.dim(channels() - 1));
@@ -73,6 +77,7 @@ bool PackedConv::is_outside_of_tiles(size_t axis, const Target& target) const {
     const size_t axes = in(0).rank() - 2;
     const bool is_row = axis + 2 == axes;
     if (!is_row || target.is_gpu()) return Conv::is_outside_of_tiles(axis, target);
+    if (form_ == WeightForm::dots) return true;
     const ConvLoops loops = loops_of_sums();
     // Of unrolled taps a condition for each element is cheaper than a jump for each row.
     return !unrolls_taps(loops) && choose_conv_tile(loops, target).tile_rows == 1;
@@ -150,7 +155,18 @@ bool PackedConv::gains_from_one_row(const Target& target) const {
     row.width *= row.height * planes;
     row.height = 1;
     return row.width > rows.width &&
-           conv_cycles(row, target) < (1 - least_gain) * conv_cycles(rows, target) * static_cast<double>(planes);
+           cycles(row, target) < (1 - least_gain) * cycles(rows, target) * static_cast<double>(planes);
+}
+
+std::optional<DotsTile> PackedConv::dots_tile(ConvLoops loops, const Target& target) const {
+    if (form_ != WeightForm::dots) return {};
+    loops.products *= steps();
+    return choose_dots_tile(loops, static_cast<int>(steps()), target);
+}
+
+double PackedConv::cycles(const ConvLoops& loops, const Target& target) const {
+    const auto dots = dots_tile(loops, target);
+    return dots ? dots->all_cycles : conv_cycles(loops, target);
 }
 
 Loops PackedConv::input_loops(KernelSource& source) const {
@@ -191,6 +207,8 @@ void PackedConv::schedule(KernelSource& source) const {
     conv.loops = loops(source.target());
     conv.distant = distant_input(source, conv.loops);
     conv.has_long_epilogue = has_long_nodes(source);
+    const auto dots = dots_tile(conv.loops, source.target());
+    if (dots) return schedule_conv_dots(source, conv, *dots);
     schedule_direct_conv(source, conv);
 }
 

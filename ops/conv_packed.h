@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ops/conv.h"
-#include "ops/conv_tile.h"
+#include "ops/conv_dots_schedule.h"
 #include "ops/conv_weights.h"
 #include "ops/read_ahead.h"
 
@@ -43,7 +43,8 @@ private:
     /// Whether the input is copied with its edges. Depthwise sums use each element a few times only: a condition at the
     /// edges costs less than a copy, unless elements drive each other out of the cache.
     bool copies_input(const Target& target) const {
-        return has_input_func(target) && (form_ != WeightForm::depthwise || crowds_cache());
+        return has_input_func(target) && form_ != WeightForm::dots &&
+               (form_ != WeightForm::depthwise || crowds_cache());
     }
     /// Whether the inputs of a depthwise tile do not fit in the first-level cache where they lie.
     bool crowds_cache() const;
@@ -52,6 +53,10 @@ private:
     /// What the loops run over, but for what is copied of the input.
     ConvLoops loops_of_sums() const;
     ConvLoops loops(const Target& target) const;
+    /// The tile of sums of few channels; nothing for weights in another form.
+    std::optional<DotsTile> dots_tile(ConvLoops loops, const Target& target) const;
+    /// Estimated cycles of an image or plane.
+    double cycles(const ConvLoops& loops, const Target& target) const;
     Loops input_loops(KernelSource& source) const;
     /// The input, where it is read without edges and is one; else nothing.
     DistantOperand distant_input(KernelSource& source, const ConvLoops& loops) const;

@@ -13,7 +13,7 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> form_names = {"dense", "grouped", "rotated", "depthwise"};
+constexpr std::array<std::string_view, 5> form_names = {"dense", "grouped", "rotated", "depthwise", "dots"};
 
 }  // namespace
 
@@ -66,6 +66,10 @@ std::vector<TensorType> PackConvWeights::infer() const {
         shape.push_back(weights.shape[0]);
         return {TensorType(element, shape)};
     }
+    if (form_ == WeightForm::dots) {
+        shape.insert(shape.end(), {ceil_div(weights.shape[1], steps_), weights.shape[0], steps_});
+        return {TensorType(element, shape)};
+    }
     shape.insert(shape.begin(), ceil_div(floor_div(weights.shape[0], group_), block_));
     if (form_ == WeightForm::grouped) shape.insert(shape.begin(), group_);
     shape.push_back(ceil_div(weights.shape[1], steps_));
@@ -77,7 +81,10 @@ std::vector<TensorType> PackConvWeights::infer() const {
 void PackConvWeights::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     const bool has_blocks = form_ == WeightForm::dense || form_ == WeightForm::grouped;
-    source.define(output(0), at, has_blocks ? blocked_element(source, at) : channel_element(source, at));
+    source.define(output(0), at,
+                  has_blocks                  ? blocked_element(source, at)
+                  : form_ == WeightForm::dots ? dot_element(source, at)
+                                              : channel_element(source, at));
 }
 
 std::string PackConvWeights::channel_element(KernelSource& source, const Coordinates& at) const {
@@ -85,6 +92,13 @@ std::string PackConvWeights::channel_element(KernelSource& source, const Coordin
     Coordinates from = {at.back(), "0"};
     if (form_ == WeightForm::rotated)
         from[1] = fmt::format("({} + {}) % {}", at.back(), at[kernel_axes], source.dim(in(0).shape[1]));
+    from.insert(from.end(), at.begin(), at.begin() + static_cast<std::ptrdiff_t>(kernel_axes));
+    return source.read(input(0), from);
+}
+
+std::string PackConvWeights::dot_element(KernelSource& source, const Coordinates& at) const {
+    const size_t kernel_axes = in(0).rank() - 2;
+    Coordinates from = {at[kernel_axes + 1], fmt::format("{} * {} + {}", at[kernel_axes], steps_, at.back())};
     from.insert(from.end(), at.begin(), at.begin() + static_cast<std::ptrdiff_t>(kernel_axes));
     return source.read(input(0), from);
 }

@@ -14,6 +14,7 @@ enum class WeightForm {
               // c has the weight of its group's input (c + r) % channels of a group: vectors of channels, which hold
               // several groups, then read vectors of inputs that are rotated group by group.
     depthwise,  // [kernel…, channels]
+    dots,       // [kernel…, input channels / steps, channels, steps], of few channels: vectors are of input channels
 };
 
 /// The form that a node's attribute `form` names.
@@ -47,6 +48,7 @@ private:
     int64_t group_, block_, steps_;
 
     std::string channel_element(KernelSource& source, const Coordinates& at) const;
+    std::string dot_element(KernelSource& source, const Coordinates& at) const;
     std::string blocked_element(KernelSource& source, const Coordinates& at) const;
 };
 

@@ -21,7 +21,7 @@ int64_t steps_at_once(ElementType factors, const Dim& steps, const Target& targe
     return (are_bytes ? target.quad_rate : target.pair_rate) > 0 && floor_mod(steps, at_once).is(0) ? at_once : 1;
 }
 
-std::string steps_role(int64_t steps) { return steps == 4 ? "quad" : "pair"; }
+std::string steps_role(int64_t steps) { return steps == 2 ? "pair" : steps == 4 ? "quad" : "lane"; }
 
 std::string product_text(const std::string& a, const std::string& b, ElementType factors) {
     // Of bytes the instruction's sums have four times their bits.

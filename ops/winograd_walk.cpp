@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/conv_weights.h"
+#include "ops/dots_tile.h"
 
 namespace onnx2halide {
 
@@ -179,8 +180,11 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
         ceil_div(direct.width, tile.pixels) * ceil_div(direct.height, tile.tile_rows) * channel_tiles(loops, tile);
     // Rows beyond an image's edges are left out where tiles are of one row.
     const double share = !is_row && tile.tile_rows == 1 ? loops.rows_inside : 1;
-    const double plane = static_cast<double>(tile.cycles * tiles) * share +
-                         copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
+    const double copy = copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
+    // Those of few channels take the input as it lies.
+    const auto dots = choose_dots(direct, loops.inputs, target);
+    const double plane =
+        std::min(static_cast<double>(tile.cycles * tiles) * share + copy, dots ? dots->all_cycles * share : INFINITY);
     // Results are written while others are computed.
     return std::max(plane * static_cast<double>(loops.planes), write_cycles(loops)) +
            weight_cycles(loops, weight_bytes(loops, direct.products), level2_rate, policy);

@@ -1,12 +1,15 @@
 #include "compiler/passes/pack.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "compiler/passes/constants.h"
 #include "compiler/passes/pack_matmul.h"
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
+#include "ops/cycles.h"
+#include "ops/dots_tile.h"
 #include "ops/node_generator.h"
 #include "ops/product.h"
 
@@ -53,6 +56,32 @@ void become(Node& conv, const std::string& op_type, const TensorType& weights) {
     conv.attributes["inputs_per_group"] = *weights.shape[1].constant();
 }
 
+/// How many input channels fill a vector of sums, where output channels are too few to; 0 where they are not.
+int64_t lanes_of_dots(const Node& conv, const Target& target) {
+    // What is hardly slower is simpler.
+    constexpr double least_gain = 1.1;
+    const TensorType &data = conv.inputs[0]->checked_type(), &weights = conv.inputs[1]->checked_type(),
+                     &result = conv.outputs[0]->checked_type();
+    if (data.element != ElementType::float32) return 0;
+    const auto inputs = weights.shape[1].constant(),
+               taps = product({weights.shape.begin() + 2, weights.shape.end()}).constant();
+    if (!inputs || !taps) return 0;
+    ConvLoops loops{};
+    loops.element = data.element;
+    loops.channels = *weights.shape[0].constant();
+    loops.groups = conv.integer("group", 1);
+    loops.max_lanes = weight_block;
+    loops.inner_products = *inputs;
+    loops.products = *inputs * *taps;
+    loops.width = estimate(result.shape.back()), loops.open_width = !result.shape.back().constant();
+    loops.height = estimate(result.shape[result.rank() - 2]);
+    if (result.rank() == 3) loops.height = 1;
+    // Of single pixels rows may be one.
+    if (*taps == 1) loops.width *= std::exchange(loops.height, 1);
+    const auto dots = choose_dots(loops, *inputs, target);
+    return dots && dots->all_cycles * least_gain < conv_cycles(loops, target) ? dots->lanes : 0;
+}
+
 /// Weights, and a bias, as PackedConv reads them in this form.
 struct DirectOperands {
     std::string form;
@@ -65,9 +94,10 @@ DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Target& 
     const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
     const ElementType computed = compute_element(type.element);
     const int lanes = target.is_gpu() ? 1 : target.lanes(computed);
-    const WeightForm form = weight_form(group, type.shape[1], channels / group, lanes);
-    const int64_t steps =
+    WeightForm form = weight_form(group, type.shape[1], channels / group, lanes);
+    int64_t steps =
         form == WeightForm::dense ? channels_at_once(conv.inputs[0]->checked_type().element, type.shape[1], target) : 1;
+    if (const int64_t dots = lanes_of_dots(conv, target); dots > 1) form = WeightForm::dots, steps = dots;
     DirectOperands direct{std::string(name(form)), nullptr, conv.has_input(2) ? conv.inputs[2] : nullptr};
     direct.weights = add_packing(
         graph, &conv, "PackConvWeights", weights,

@@ -73,6 +73,8 @@ CASES = [
     Convolution(32, 64, (40, 33), group=2),
     Convolution(32, 32, (29, 21), (3, 3), group=8),  # vectors of groups
     Convolution(20, 20, (29, 21), (3, 3), group=5, batch=2),
+    Convolution(64, 1, (21, 30), (3, 3)),  # inputs fill vectors
+    Convolution(32, 3, (21, 30), batch=2),
     Convolution(4, 16, (3, 20, 30), (1, 3, 3)),
     Convolution(16, 16, (30, 40), (3, 3)),
     Convolution(16, 32, (33, 47), is_open=True),

@@ -26,6 +26,27 @@ def test_vectors_of_groups(target, group, channels, kernel, strides, pads):
     assert error(proto, "direct", target=target) < 2e-6
 
 
+@pytest.mark.parametrize(
+    "image, options",
+    [
+        ((9, 14), {"kernel": (1, 1), "pads": (0,) * 4}),
+        ((9, 14), {"kernel": (3, 3), "pads": (1,) * 4, "batch": 2}),
+        ((33, 47), {"kernel": (5, 5), "pads": (0, 2, 1, 2), "strides": (2, 2)}),
+        ((40, 40), {"kernel": (3, 3), "pads": (2,) * 4, "dilations": (2, 2)}),
+        ((500,), {"kernel": (3,), "pads": (1, 1)}),
+        ((5, 6, 7), {"kernel": (3, 3, 3), "pads": (1,) * 6}),
+        ((4, 3), {"kernel": (3, 3), "pads": (1,) * 4}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("inputs, channels", [(16, 1), (64, 1), (24, 2), (64, 3), (40, 4)])
+@pytest.mark.parametrize("target", ["host", "x86-64-linux-avx2-fma-f16c-avx-sse41"])
+def test_few_channels(target, inputs, channels, image, options):
+    """Those of the input fill the vectors of sums."""
+    proto = model(inputs, channels, *image, residual=True, **options)
+    assert error(proto, "direct", target=target) < 2e-6
+
+
 @pytest.mark.parametrize("channels", [16, 24, 36])
 @pytest.mark.parametrize("options", [{}, {"strides": (2, 2)}, {"batch": 2}], ids=lambda options: "-".join(options) or "plain")
 def test_pixels_from_afar(channels, options):
