@@ -135,24 +135,44 @@ protected:
     bool gives_stored() const override { return true; }
 
     std::string zero_point(KernelSource& source, const Coordinates& at) const override {
-        if (const auto known = known_zero_point()) return signed_term(*known, ".0f");
-        return fmt::format(" + cast<float>({})", source.read(input(2), at));
+        const auto known = known_zero_point();
+        return known ? std::to_string(*known) : source.read(input(2), at);
     }
 
     std::string expression(std::span<const std::string> operands) const override {
         if (is_minifloat(result_type())) return minifloat(operands);
-        std::string rounded = fmt::format("round({})", quotient(operands[0], operands[1]));
-        if (precision() == ElementType::float64) rounded = fmt::format("cast<float>({})", rounded);
-        if (operands.size() > 2) rounded += operands[2];
-        return saturated(rounded, result_type());
+        const std::string &x = operands[0], &scale = operands[1], zero = operands.size() > 2 ? operands[2] : "0";
+        const QuantisedRange& range = *quantised_range(result_type());
+        const std::string rest = fmt::format("{}, {}, {})", zero, range.low, range.high);
+        if (divides_by_usual_number())
+            return stored(fmt::format("onnx::divide_and_quantize(get_target(), {}, {}, {}", x, scale, rest));
+        std::string number = quotient(x, scale);
+        if (precision() == ElementType::float64) number = fmt::format("cast<float>(round({}))", number);
+        return stored(fmt::format("onnx::quantize({}, {}", number, rest));
     }
 
 private:
     std::string minifloat(std::span<const std::string> operands) const {
         std::string number = quotient(operands[0], operands[1]);
         if (precision() == ElementType::float64) number = fmt::format("cast<float>({})", number);
-        if (operands.size() > 2) number += operands[2];
+        if (operands.size() > 2 && known_zero_point() != 0) number += fmt::format(" + cast<float>({})", operands[2]);
         return code_text(number, result_type(), {node_.integer("saturate", 1) != 0, "up"});
+    }
+
+    std::string stored(const std::string& integer) const { return cast_text(integer, result_type()); }
+
+    /// Whether floats are divided by one number, which is known and whose reciprocal and products are normal numbers.
+    bool divides_by_usual_number() const {
+        constexpr double least = 0x1p-60, most = 0x1p60;
+        if (in(0).element != ElementType::float32 || in(1).element != ElementType::float32 ||
+            precision() != ElementType::float32 || !in(1).elements().is(1))
+            return false;
+        const Value& value = *input(1);
+        const std::vector<double> reals = value.constant ? value.constant->reals()
+                                          : value.known  ? value.known->reals
+                                                         : std::vector<double>{};
+        const double scale = reals.size() == 1 ? reals[0] : 0;
+        return scale != 1 && scale >= least && scale <= most;
     }
 
     /// The type in which the quotient is computed. Integers divided by an integer are exact as doubles.
@@ -224,15 +244,6 @@ const QuantisedRange* quantised_range(ElementType type) {
     const auto found =
         std::find_if(std::begin(ranges), std::end(ranges), [&](const auto& row) { return row.type == type; });
     return found == std::end(ranges) ? nullptr : found;
-}
-
-std::string saturated(const std::string& number, ElementType type) {
-    const QuantisedRange* range = quantised_range(type);
-    const auto bound = [](int64_t integer) { return float_text(static_cast<double>(integer), false); };
-    // In this order NaN becomes the least number.
-    const std::string held =
-        fmt::format("strict_float(min(max({}, {}), {}))", number, bound(range->low), bound(range->high));
-    return cast_text(fmt::format("cast<int32_t>({})", held), type);
 }
 
 std::vector<Operator> quantise_operators() {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "ops/node_generator.h"
 
@@ -15,8 +14,5 @@ struct QuantisedRange {
 
 /// The range of an integer type to which tensors are quantised, or null.
 const QuantisedRange* quantised_range(ElementType type);
-
-/// A float that is an integer or NaN, held in the range of the type, as text of that type.
-std::string saturated(const std::string& number, ElementType type);
 
 }  // namespace onnx2halide

@@ -7,6 +7,7 @@
 
 #include "onnx2halide_activations.h"
 #include "onnx2halide_operators.h"
+#include "onnx2halide_quantisation.h"
 #include "onnx2halide_small_floats.h"
 #include "onnx2halide_tiles.h"
 #include "onnx2halide_trigonometry.h"

@@ -74,7 +74,13 @@ def quantise():
     halves = np.arange(-300, 300, 0.5, dtype=f32)
     for zero in (uint8(3), int8(3)):
         yield Quantised("QuantizeLinear", [Given(halves), f32(1), zero])
-    yield Quantised("QuantizeLinear", [Given(f32([np.nan, np.inf, -np.inf, 1e30, -1e30])), f32(0.5), uint8(7)], engine=OnnxRuntime)
+    # Next to where rounding changes a product by the scale's reciprocal would do as well as division, and not at it.
+    for step in (0.1, 0.0173, 7, 1e-17, 1e17, 1e-25):
+        middles = halves * f32(step)
+        around = [middles, np.nextafter(middles, f32(np.inf)), np.nextafter(middles, f32(-np.inf))]
+        yield Quantised("QuantizeLinear", [Given(np.stack(around)), f32(step), int8(3)])
+    for step in (0.5, 0.0173):
+        yield Quantised("QuantizeLinear", [Given(f32([np.nan, np.inf, -np.inf, 1e30, -1e30])), f32(step), uint8(7)], engine=OnnxRuntime)
     for axis in (0, 1, -1):
         extent = (3, 5, 8)[axis]
         yield Quantised("QuantizeLinear", [x(3, 5, 8), scale(extent), weights(extent)], {"axis": axis})
