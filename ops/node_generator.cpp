@@ -1,6 +1,7 @@
 #include "ops/node_generator.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -118,18 +119,34 @@ static int lanes_with_rest(const KernelSource& source, const std::string& loop, 
     return source.reads_scattered_along(loop) ? std::min(lanes, short_vector) : lanes;
 }
 
+/// The lanes of vectors along a loop that is shorter than those of the machine: a power of two; 1 for none.
+static int lanes_of_short_loop(const KernelSource& source, const std::string& loop, int64_t extent) {
+    constexpr int64_t least = 4;
+    const int64_t whole = extent & -extent, most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
+    if (whole == extent) return static_cast<int>(whole);
+    // Without masks the rest, which fills no vector, is computed element by element.
+    const auto cycles = [&](int64_t lanes) { return extent / lanes + (source.target().has_masks ? 1 : extent % lanes); };
+    int64_t best = whole;
+    for (int64_t lanes = lanes_with_rest(source, loop, static_cast<int>(most)); lanes > whole; lanes /= 2) {
+        if (cycles(lanes) < cycles(best)) best = lanes;
+    }
+    return best < least ? 1 : static_cast<int>(best);
+}
+
+static std::string short_vectors(const std::string& loop, int64_t extent, int lanes) {
+    if (lanes == extent) return fmt::format("vectorize({})", loop);
+    const char* tail = extent % lanes == 0 ? "" : ", TailStrategy::GuardWithIf";
+    return fmt::format("vectorize({}, {}{})", loop, lanes, tail);
+}
+
 void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
     int lanes = source.target().lanes(loops.element);
     if (loops.vars.empty() || lanes == 1) return;
     const Dim& extent = loops.extents[0];
     const auto innermost = extent.constant();
     if (innermost && *innermost < lanes) {
-        // All of a short loop is a vector where its size is a power of two, or else the most that divides it.
-        const int64_t width = *innermost & -*innermost;
-        if (width > 1 && width == *innermost)
-            source.schedule(fmt::format("{}.vectorize({});", loops.func, loops.vars[0]));
-        else if (width >= 4)
-            source.schedule(fmt::format("{}.vectorize({}, {});", loops.func, loops.vars[0], width));
+        if (const int width = lanes_of_short_loop(source, loops.vars[0], *innermost); width > 1)
+            source.schedule(loops.func, {short_vectors(loops.vars[0], *innermost, width)});
         return;
     }
     if (!floor_mod(extent, lanes).is(0)) lanes = lanes_with_rest(source, loops.vars[0], lanes);

@@ -97,6 +97,7 @@ Target Target::parse(const std::string& text) {
     read_features(halide, target);
     target.vector_bytes = halide.natural_vector_size(Halide::UInt(8));
     const bool is_arm = halide.arch == Halide::Target::ARM;
+    target.has_masks = halide.has_feature(Halide::Target::AVX512_Skylake);
     target.vector_registers = is_arm || halide.has_feature(Halide::Target::AVX512_Skylake) ? 32 : 16;
     // What tiles read, the same place of neighbouring pixels or rows, often lies in one bank of the nearest cache,
     // which processors without AVX-512 read one after another: of 14 loads they begin three in two cycles (measured on

@@ -19,6 +19,7 @@ struct Target {
     int vector_registers = 16;
     int multiply_adds = 2;      // of whole registers, that begin in a cycle
     double loads = 2;           // that begin in a cycle
+    bool has_masks = false;     // of loads and stores: of vectors that are not full
     int operand_registers = 1;  // in which a multiply-add's operands wait on their way from memory
     // 16-bit integers that are multiplied and added, in pairs, in the time of a float; 0 where pairs gain nothing.
     int pair_rate = 0;
