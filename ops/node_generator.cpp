@@ -125,7 +125,9 @@ static int lanes_of_short_loop(const KernelSource& source, const std::string& lo
     const int64_t whole = extent & -extent, most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
     if (whole == extent) return static_cast<int>(whole);
     // Without masks the rest, which fills no vector, is computed element by element.
-    const auto cycles = [&](int64_t lanes) { return extent / lanes + (source.target().has_masks ? 1 : extent % lanes); };
+    const auto cycles = [&](int64_t lanes) {
+        return extent / lanes + (source.target().has_masks ? 1 : extent % lanes);
+    };
     int64_t best = whole;
     for (int64_t lanes = lanes_with_rest(source, loop, static_cast<int>(most)); lanes > whole; lanes /= 2) {
         if (cycles(lanes) < cycles(best)) best = lanes;

@@ -218,19 +218,22 @@ protected:
     ElementType result_type() const override { return output_dtype().value_or(in(1).element); }
 
     std::string zero_point(KernelSource& source, const Coordinates& at) const override {
-        if (const auto known = known_zero_point()) return signed_term(-*known, "");
+        if (const auto known = known_zero_point())
+            return signed_term(-*known, type_of_difference() == "float" ? ".0f" : "");
         return fmt::format(" - cast<{}>({})", type_of_difference(), source.read(input(2), at));
     }
 
     std::string expression(std::span<const std::string> operands) const override {
+        const std::string_view type = type_of_difference();
         std::string x = operands[0];
-        if (operands.size() > 2 && !operands[2].empty())
-            x = fmt::format("cast<{}>({}){}", type_of_difference(), x, operands[2]);
-        return fmt::format("strict_float(cast<float>({}) * {})", x, operands[1]);
+        if (operands.size() > 2 && !operands[2].empty()) x = fmt::format("(cast<{}>({}){})", type, x, operands[2]);
+        if (x == operands[0] || type != "float") x = fmt::format("cast<float>({})", x);
+        return fmt::format("strict_float({} * {})", x, operands[1]);
     }
 
 private:
-    std::string_view type_of_difference() const { return is_minifloat(in(0).element) ? "float" : "int32_t"; }
+    /// The difference of integers of 16 bits or less is a float as well, and needs no conversion of its own.
+    std::string_view type_of_difference() const { return in(0).element == ElementType::int32 ? "int32_t" : "float"; }
 };
 
 }  // namespace

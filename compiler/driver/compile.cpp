@@ -184,6 +184,8 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
         merge_duplicates(each);
         if (!options.naive) {
             fuse_pad(each);
+            move_quantisation(each);
+            split_quantised_phases(each, target, conv_policy);
             sum_integers(each, target, conv_policy);
             trim_kernels(each);
             fuse_batch_normalization(each);

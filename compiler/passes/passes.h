@@ -36,6 +36,10 @@ void expand_encoders(Graph& graph);
 /// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
 void fuse_pad(Graph& graph);
 
+/// Lets what moves elements, or picks the largest, move integers in the place of the real numbers that these are
+/// dequantised to or quantised from, and leaves out what quantises dequantised integers again.
+void move_quantisation(Graph& graph);
+
 /// Lets convolutions and products of dequantised 8-bit operands, of which the one on the right is constant, sum
 /// integers and scale the sums, where processors do that faster.
 void sum_integers(Graph& graph, const Target& target, const ConvPolicy& policy = {});
@@ -63,6 +67,8 @@ void fuse_activations(Graph& graph);
 /// output's elements between the grid's, and a copy that puts the phases into their places. Phases that read fewer
 /// elements than others have weights of zero or, where that is faster, convolutions of their own.
 void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
+/// The same of those with quantised weights alone, before sum_integers: it finds convolutions then.
+void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
 /// Lets a factor of a product's operand be one of the product, with which a kernel computes it.
 void scale_products(Graph& graph);

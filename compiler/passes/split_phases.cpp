@@ -2,10 +2,12 @@
 #include <numeric>
 
 #include "compiler/passes/constants.h"
+#include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_transpose.h"
 #include "ops/node_generator.h"
+#include "ops/quantised.h"
 
 namespace onnx2halide {
 
@@ -50,8 +52,7 @@ using Grid = std::vector<GridAxis>;
 /// All axes of a transposed convolution that can be computed so: with constant weights and distances that are known.
 /// With `phases`, one for each axis, for these alone.
 std::optional<Grid> grid(const Node& node, const Numbers& phases = {}) {
-    if (node.op_type != "ConvTranspose" || !node.domain.empty() || !is_compile_time_constant(node.inputs.at(1)))
-        return std::nullopt;
+    if (!is_compile_time_constant(node.inputs.at(1))) return std::nullopt;
     if (!node.inputs[1]->checked_type().elements().constant()) return std::nullopt;
     Grid grid;
     for (const ConvTranspose::Axis& axis : ConvTranspose(node).axes()) {
@@ -118,6 +119,17 @@ std::vector<Grid> grids(const Node& node, const Target& target, const ConvPolicy
     return {*whole};
 }
 
+/// The DequantizeLinear of weights that are 8-bit integers without a zero point, so that padding is 0 as well, and with
+/// one scale or one a channel; null for any other.
+const Node* dequantisation(const Node& node) {
+    const Node* weights = node.inputs.at(1)->producer;
+    if (!weights || !is_operator(*weights, "DequantizeLinear") || weights->integer("block_size", 0) != 0)
+        return nullptr;
+    const bool has_zero_point = weights->has_input(2) && !is_zero(weights->inputs[2]);
+    const bool is_by_channel = weights->inputs[1]->checked_type().elements().is(1) || weights->integer("axis", 1) == 1;
+    return !has_zero_point && is_by_channel && node.integer("group", 1) == 1 ? weights : nullptr;
+}
+
 /// Replaces one ConvTranspose.
 class Replacement {
 public:
@@ -150,7 +162,7 @@ public:
 private:
     Value* convolution(const Grid& grid) {
         std::vector<Value*> inputs = {node_.inputs[0], weights(grid)};
-        if (node_.has_input(2)) inputs.push_back(bias(grid));
+        if (node_.has_input(2)) inputs.push_back(by_phase(node_.inputs[2], grid));
         Numbers window, pads;
         for (const GridAxis& axis : grid) {
             window.push_back(axis.window);
@@ -204,17 +216,23 @@ private:
         order.insert(order.end(), {2, 1});
         order.insert(order.end(), windows.begin(), windows.end());
         const std::string& name = node_.name;
-        Value* value = add("Pad", 13, {node_.inputs[1], numbers(pads, name + "_pads")});
+        const Node* integers = dequantisation(node_);
+        Value* value = integers ? integers->inputs[0] : node_.inputs[1];
+        value = add("Pad", 13, {value, numbers(pads, name + "_pads")});
         value = reshaped(value, split);
         value = add("Slice", 13,
                     {value, numbers(starts, name + "_starts"), numbers(ends, name + "_ends"),
                      numbers(axes, name + "_axes"), numbers(steps, name + "_steps")});
-        value = add("Transpose", 13, {value}, {{"perm", order}});
-        return reshaped(value, shape);
+        value = reshaped(add("Transpose", 13, {value}, {{"perm", order}}), shape);
+        if (!integers) return value;
+        Value* scale = integers->inputs[1];
+        if (!scale->checked_type().elements().is(1)) scale = by_phase(scale, grid);
+        return add("DequantizeLinear", 13, {value, scale}, {{"axis", int64_t{0}}});
     }
 
-    Value* bias(const Grid& grid) {
-        Value* value = reshaped(node_.inputs[2], {group_, 1, channels_});
+    /// A number for each channel of the result as one for each of the convolution's.
+    Value* by_phase(Value* channels, const Grid& grid) {
+        Value* value = reshaped(channels, {group_, 1, channels_});
         value = add("Expand", 13, {value, numbers({group_, phases_of(grid), channels_}, node_.name + "_shape")});
         return reshaped(value, {-1});
     }
@@ -227,12 +245,26 @@ private:
 
 }  // namespace
 
-void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy) {
+namespace {
+
+template <typename Condition>
+void split(Graph& graph, const Target& target, const ConvPolicy& policy, Condition is_wanted) {
     std::vector<std::pair<Node*, std::vector<Grid>>> found;
     for (const auto& node : graph.nodes()) {
+        if (!is_operator(*node, "ConvTranspose") || !is_wanted(*node)) continue;
         if (auto parts = grids(*node, target, policy); !parts.empty()) found.emplace_back(node.get(), std::move(parts));
     }
     for (auto& [node, parts] : found) Replacement(graph, *node, std::move(parts)).insert();
+}
+
+}  // namespace
+
+void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy& policy) {
+    split(graph, target, policy, dequantisation);
+}
+
+void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy) {
+    split(graph, target, policy, [](const Node&) { return true; });
 }
 
 }  // namespace onnx2halide

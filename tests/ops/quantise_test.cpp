@@ -43,7 +43,7 @@ TEST_CASE("how elements are quantised") {
          "a(x, y) = strict_float(cast<float>(q(x, y)) * s(x / 3, y));\n"},
         {"less a negative zero point",
          "q = input int8[2]\ns = input float32[]\nt = constant int8[] -3\na = DequantizeLinear(q, s, t)\noutput a",
-         "a(x) = strict_float(cast<float>(cast<int32_t>(q(x)) + 3) * s());\n"},
+         "a(x) = strict_float((cast<float>(q(x)) + 3.0f) * s());\n"},
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);

@@ -84,3 +84,16 @@ def test_convolution(inputs, channels, size, attributes):
 def test_convolution_of_other_ranks(shape, weights, pad):
     constants = {"w": draw(np.int8, *weights), "w_scale": scales(None)}
     check(node("Conv", "x r", "y", pads=[pad, 0] * (len(shape) - 2)), shape, np.int8, -3, constants, 0, len(shape))
+
+
+@pytest.mark.parametrize("inputs", [3, 20])
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize(
+    "size, attributes",
+    [(2, {"strides": [2, 2]}), (3, {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}), (3, {"pads": [0, 1, 1, 0]})],
+)
+def test_transposed_convolution(inputs, per_channel, size, attributes):
+    """The convolutions over its grid sum integers."""
+    channels = 5
+    constants = {"w": draw(np.int8, inputs, channels, size, size), "w_scale": scales(channels if per_channel else None), "b": scales(channels)}
+    check(node("ConvTranspose", "x r b", "y", **attributes), [IMAGE[0], inputs, *IMAGE[2:]], np.uint8, 130, constants, 1, 4)
