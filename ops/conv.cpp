@@ -178,10 +178,12 @@ void Conv::define_input_func(KernelSource& source) const {
 }
 
 std::string Conv::input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const {
-    if (steps() > 1) return fmt::format("{} * {} + {}", tap.channel, steps(), tap.place);
-    if (channel.group.empty()) return tap.channel.empty() ? "0" : tap.channel;
-    if (inputs_per_group().is(1)) return channel.group;
-    return fmt::format("{} * {} + {}", channel.group, source.dim(inputs_per_group()), tap.channel);
+    if (!channel.group.empty() && inputs_per_group().is(1)) return channel.group;
+    const std::string in_group = steps() > 1           ? fmt::format("{} * {} + {}", tap.channel, steps(), tap.place)
+                                 : tap.channel.empty() ? "0"
+                                                       : tap.channel;
+    if (channel.group.empty()) return in_group;
+    return fmt::format("{} * {} + {}", channel.group, source.dim(inputs_per_group()), in_group);
 }
 
 std::string Conv::input_coordinate(KernelSource& source, size_t axis, const Tap& tap) const {

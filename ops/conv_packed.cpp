@@ -14,8 +14,16 @@ PackedConv::PackedConv(const Node& node)
 
 int64_t PackedConv::steps() const {
     if (form_ == WeightForm::dots) return *in(1).shape.back().constant();
-    const bool has_steps = form_ == WeightForm::dense && in(1).rank() == in(0).rank() + 2;
+    const size_t axes_of_blocks = form_ == WeightForm::dense ? 1 : 2;
+    const bool has_steps = !has_own_inputs() && in(1).rank() == in(0).rank() + axes_of_blocks + 1;
     return has_steps ? *in(1).shape.back().constant() : 1;
+}
+
+bool PackedConv::sums_by_group() const {
+    if (form_ != WeightForm::grouped) return false;
+    // Of several blocks Halide does not see that vectors of pairs or quads have one group's inputs.
+    const bool has_one_block = channels_per_group() == block();
+    return !floor_mod(channels_per_group(), block()).is(0) || (steps() > 1 && !has_one_block);
 }
 
 Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const {

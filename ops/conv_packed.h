@@ -22,9 +22,7 @@ public:
 protected:
     Dim channels() const override { return output_channels_; }
     std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
-    bool sums_by_group() const override {
-        return form_ == WeightForm::grouped && !floor_mod(channels_per_group(), block()).is(0);
-    }
+    bool sums_by_group() const override;
     int64_t steps() const override;
     Coordinates weight_at(const Channel& channel, const Tap& tap) const override;
     std::string input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const override;

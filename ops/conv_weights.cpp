@@ -33,6 +33,13 @@ WeightForm weight_form(int64_t group, const Dim& inputs_per_group, int64_t chann
     return share_vectors ? WeightForm::rotated : WeightForm::grouped;
 }
 
+bool has_whole_groups(const Node& conv) {
+    constexpr int64_t quad = 4;
+    const std::vector<Dim>& weights = conv.inputs.at(1)->checked_type().shape;
+    const int64_t group = conv.integer("group", 1);
+    return group == 1 || (floor_mod(weights[0], group * weight_block).is(0) && floor_mod(weights[1], quad).is(0));
+}
+
 int64_t block_of_group(WeightForm form, int64_t channels_per_group) {
     if (form != WeightForm::grouped) return weight_block;
     return std::min<int64_t>(weight_block, std::bit_ceil(static_cast<uint64_t>(channels_per_group)));

@@ -9,7 +9,7 @@ namespace onnx2halide {
 enum class WeightForm {
     dense,  // [channels / block, kernel…, input channels, block]; with `steps` of PackConvWeights [channels / block,
             // kernel…, input channels / steps, block, steps], zero behind the last input channel
-    grouped,  // [groups, channels of a group / block, kernel…, input channels of a group, block]
+    grouped,  // [groups, channels of a group / block, kernel…, input channels of a group, block]; with `steps` as dense
     rotated,  // [kernel…, channels of a group, channels], of groups with as many outputs as inputs. Place r of channel
               // c has the weight of its group's input (c + r) % channels of a group: vectors of channels, which hold
               // several groups, then read vectors of inputs that are rotated group by group.
@@ -22,6 +22,9 @@ WeightForm weight_form(const Node& node);
 /// The form for a convolution with so many channels in each group, on a machine with so many lanes in a vector.
 WeightForm weight_form(int64_t group, const Dim& inputs_per_group, int64_t channels_per_group, int lanes);
 std::string_view name(WeightForm form);
+/// Whether the groups of a Conv, which may be one, have whole blocks of output channels and quads of input channels:
+/// those of integers are computed so.
+bool has_whole_groups(const Node& conv);
 
 /// Output channels in a block: the same for every element type and machine, so that one set of weights serves every
 /// schedule; fewer where a group has fewer.

@@ -95,8 +95,10 @@ DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Target& 
     const ElementType computed = compute_element(type.element);
     const int lanes = target.is_gpu() ? 1 : target.lanes(computed);
     WeightForm form = weight_form(group, type.shape[1], channels / group, lanes);
+    const ElementType element = conv.inputs[0]->checked_type().element;
+    if (group > 1 && !is_float(element)) form = WeightForm::grouped;
     int64_t steps =
-        form == WeightForm::dense ? channels_at_once(conv.inputs[0]->checked_type().element, type.shape[1], target) : 1;
+        form == WeightForm::dense || form == WeightForm::grouped ? channels_at_once(element, type.shape[1], target) : 1;
     if (const int64_t dots = lanes_of_dots(conv, target); dots > 1) form = WeightForm::dots, steps = dots;
     DirectOperands direct{std::string(name(form)), nullptr, conv.has_input(2) ? conv.inputs[2] : nullptr};
     direct.weights = add_packing(

@@ -82,7 +82,7 @@ std::optional<Axes> axes_of(const Node& node) {
         const int64_t axis = node.integer("transB", 0) != 0 ? 1 : 0;
         return is_plain ? std::optional(Axes{{axis}, axis}) : std::nullopt;
     }
-    if (!is_operator(node, "Conv") || node.integer("group", 1) != 1) return {};
+    if (!is_operator(node, "Conv") || !has_whole_groups(node)) return {};
     Axes axes{{}, 1};
     for (size_t axis = 1; axis < node.inputs[1]->checked_type().rank(); ++axis)
         axes.summed.push_back(static_cast<int64_t>(axis));

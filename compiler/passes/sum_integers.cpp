@@ -65,7 +65,7 @@ std::optional<Terms> terms(const Node& node, const TensorType& right, bool is_tr
 
 /// Whether a node adds nothing to its sums but what a bias does.
 bool is_plain(const Node& node) {
-    if (is_operator(node, "Conv")) return node.integer("group", 1) == 1;
+    if (is_operator(node, "Conv")) return has_whole_groups(node);
     if (is_operator(node, "MatMul")) return node.inputs[0]->checked_type().rank() >= 2;
     return is_operator(node, "Gemm") && node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 &&
            node.real("beta", 1) == 1;

@@ -79,6 +79,15 @@ def test_convolution(inputs, channels, size, attributes):
     check(node("Conv", "x r b", "y", **attributes), [IMAGE[0], inputs, *IMAGE[2:]], np.uint8, 130, constants, 0, 4)
 
 
+@pytest.mark.parametrize("group, inputs, channels", [(3, 16, 16), (2, 32, 32), (3, 8, 48), (2, 6, 16), (3, 4, 5)])
+@pytest.mark.parametrize("target", ["host", "x86-64-linux-sse41-avx-f16c-fma-avx2"])
+def test_grouped_convolution(target, group, inputs, channels):
+    """Of groups with whole blocks of channels and without."""
+    constants = {"w": draw(np.int8, group * channels, inputs, 3, 3), "w_scale": scales(group * channels), "b": scales(group * channels)}
+    convolution = node("Conv", "x r b", "y", pads=[1, 1, 1, 1], group=group)
+    check(convolution, [IMAGE[0], group * inputs, *IMAGE[2:]], np.uint8, 130, constants, 0, 4, target=target)
+
+
 @pytest.mark.parametrize("shape, weights", [([1, 6, 21], (8, 6, 3)), ([1, 8, 21], (8, 8, 3)), ([1, 4, 3, 5, 6], (8, 4, 2, 2, 2))])
 @pytest.mark.parametrize("pad", [0, 1])
 def test_convolution_of_other_ranks(shape, weights, pad):
