@@ -2,13 +2,21 @@
 
 #include <string.h>
 
-/* Whether an element is not 0. Of a float the sign does not count. */
-static int is_set(const halide_buffer_t* tensor, int64_t i) {
-    const size_t bytes = onnx2halide_element_bytes(tensor);
+/* The bits of an element that count: of a float all but the sign. */
+static uint64_t significant_bits(const halide_buffer_t* tensor) {
+    const int bits = 8 * (int)onnx2halide_element_bytes(tensor);
+    const int is_integer = tensor->type.code == halide_type_int || tensor->type.code == halide_type_uint;
+    return UINT64_MAX >> (64 - bits + !is_integer);
+}
+
+static uint64_t bits_of(const uint8_t* element, size_t bytes) {
     uint64_t bits = 0;
-    memcpy(&bits, tensor->host + (size_t)i * bytes, bytes);
-    if (tensor->type.code != halide_type_int && tensor->type.code != halide_type_uint) bits <<= 64 - 8 * bytes + 1;
-    return bits != 0;
+    switch (bytes) { /* copies of known sizes become loads */
+    case 1: return *element;
+    case 2: memcpy(&bits, element, 2); return bits;
+    case 4: memcpy(&bits, element, 4); return bits;
+    default: memcpy(&bits, element, 8); return bits;
+    }
 }
 
 int onnx2halide_require_true(onnx2halide_session* session, const char* node, const halide_buffer_t* condition) {
@@ -23,20 +31,29 @@ int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const h
                          onnx2halide_result coordinates) {
     (void)node;
     const int64_t elements = onnx2halide_element_count(x);
+    const size_t bytes = onnx2halide_element_bytes(x);
+    const uint64_t mask = significant_bits(x);
     const int rank = x->dimensions;
     int64_t count = 0;
-    for (int64_t i = 0; i < elements; ++i) count += is_set(x, i);
+    for (int64_t i = 0; i < elements; ++i) count += (bits_of(x->host + (size_t)i * bytes, bytes) & mask) != 0;
     int64_t* result = NULL;
     RUN(onnx2halide_make_result(session, coordinates, 2, (const int64_t[]){rank, count}, (void**)&result));
+    const int64_t length = rank > 0 ? onnx2halide_extent(x, rank - 1) : 1;
     int64_t found = 0;
-    for (int64_t i = 0; i < elements && result; ++i) {
-        if (!is_set(x, i)) continue;
-        int64_t rest = i;
-        for (int axis = rank - 1; axis >= 0; --axis) {
-            result[axis * count + found] = rest % onnx2halide_extent(x, axis);
-            rest /= onnx2halide_extent(x, axis);
+    for (int64_t row = 0; result && found < count; ++row) {
+        const int64_t before = found;
+        const uint8_t* element = x->host + (size_t)(row * length) * bytes;
+        for (int64_t i = 0; i < length; ++i, element += bytes) {
+            if (!(bits_of(element, bytes) & mask)) continue;
+            if (rank > 0) result[(rank - 1) * count + found] = i;
+            ++found;
         }
-        ++found;
+        int64_t rest = row;
+        for (int axis = rank - 2; axis >= 0; --axis) {
+            const int64_t extent = onnx2halide_extent(x, axis), at = rest % extent;
+            for (int64_t i = before; i < found; ++i) result[axis * count + i] = at;
+            rest /= extent;
+        }
     }
     return 0;
 }
