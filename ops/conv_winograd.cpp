@@ -185,7 +185,9 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
     // Products round tiles up, so that some may lie behind the last row.
     if (!loops.is_open()) window[plane_axes(window.size())].output += kernel_[rows].outputs_of_block();
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
-                            read_exterior(source, this->input(0), window, at, "0.0f", has_more_channels)));
+                            is_narrow_float(in(0).element)
+                                ? read_padded(source, this->input(0), window, at, "0.0f")
+                                : read_exterior(source, this->input(0), window, at, "0.0f", has_more_channels)));
     source.comment(
         axes.size() == 1
             ? fmt::format("Tile t has {} outputs, and {} inputs.", kernel_[rows].outputs(), kernel_[rows].places)

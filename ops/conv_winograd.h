@@ -17,8 +17,9 @@ namespace onnx2halide {
 /// `small_places`, of which input 4 has the weights, or directly, with weights and a bias in inputs 4 and 5 that
 /// PackedConv reads in the form `form`. `cycles` are those of a small tile, of a large one, and of the latter's start.
 ///
-/// Float32 alone. The transforms round: for normal numbers the largest error is about 1e-5 of the largest output with 8
-/// places along one axis and 6 along the other, 5e-6 with 6, 1e-6 with 4 (tests/ops/test_winograd.py).
+/// Float32, and narrower floats widened. The transforms round: for normal numbers the largest error is about 1e-5 of
+/// the largest output with 8 places along one axis and 6 along the other, 5e-6 with 6, 1e-6 with 4
+/// (tests/ops/test_winograd.py).
 class WinogradConv : public Conv {
 public:
     explicit WinogradConv(const Node& node);

@@ -26,7 +26,7 @@ TiledKernel tiled_kernel(const Node& node) {
 
 std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const TensorType &data = conv.inputs.at(0)->checked_type(), &weights = conv.inputs.at(1)->checked_type();
-    if (data.element != ElementType::float32 || data.rank() < 3) return {};
+    if (compute_element(data.element) != ElementType::float32 || data.rank() < 3) return {};
     const bool is_packed = conv.op_type == "WinogradConv";
     std::vector<int64_t> kernel;
     for (size_t i = 2; i < data.rank(); ++i)
@@ -37,6 +37,9 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const auto inputs = floor_div(data.shape[1], groups).constant();
     const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
     if (!inputs || !channels || !has_winograd(window, groups, *channels / groups)) return {};
+    // Of halves those beyond the last channel, which few channels have, cannot be read.
+    constexpr int64_t few_channels = 16;
+    if (is_narrow_float(data.element) && *inputs * groups < few_channels) return {};
     WinogradLoops loops(window, groups, *inputs, *channels / groups);
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
     return loops;

@@ -29,7 +29,7 @@ std::vector<TensorType> PackWinogradWeights::infer() const {
         if (axis.parts() > 1) packed.push_back(axis.parts());
     }
     packed.insert(packed.end(), {weights[1], weight_block});
-    return {TensorType(in(0).element, packed)};
+    return {TensorType(compute_element(in(0).element), packed)};
 }
 
 void PackWinogradWeights::algorithm(KernelSource& source) const {

@@ -2,20 +2,21 @@
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import onnx2halide
 
 
 def model(
-    inputs, channels, *spatial, kernel=None, strides=None, dilations=None, group=1, batch=1, pads=None, bias=True, residual=False
+    inputs, channels, *spatial, kernel=None, strides=None, dilations=None, group=1, batch=1, pads=None, bias=True, residual=False,
+    dtype=np.float32
 ) -> onnx.ModelProto:
     axes = len(spatial)
     kernel, pads = kernel or (3,) * axes, pads or (1,) * 2 * axes
     strides, dilations = strides or (1,) * axes, dilations or (1,) * axes
     rng = np.random.default_rng(inputs * channels + int(np.prod(spatial)))
-    weights = rng.normal(0, np.sqrt(2 * group / (inputs * np.prod(kernel))), (channels, inputs // group, *kernel)).astype(np.float32)
-    constants = {"w": weights} | ({"b": rng.normal(0, 0.1, channels).astype(np.float32)} if bias else {})
+    weights = rng.normal(0, np.sqrt(2 * group / (inputs * np.prod(kernel))), (channels, inputs // group, *kernel)).astype(dtype)
+    constants = {"w": weights} | ({"b": rng.normal(0, 0.1, channels).astype(dtype)} if bias else {})
     places = [
         (spatial[i] + pads[i] + pads[axes + i] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i in range(axes)
     ]
@@ -25,11 +26,12 @@ def model(
     if residual:
         nodes.append(helper.make_node("Add", ["c", "r"], ["sum"]))
     nodes.append(helper.make_node("Relu", [nodes[-1].output[0]], ["y"]))
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     graph = helper.make_graph(
         nodes,
         "convolution",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in values.items()],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(name, element, dims) for name, dims in values.items()],
+        [helper.make_tensor_value_info("y", element, shape)],
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
@@ -62,8 +64,9 @@ def error(proto: onnx.ModelProto, convolution: str, **options) -> float:
     """The largest one, relative to the largest output."""
     rng = np.random.default_rng(0)
     shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in proto.graph.input}
-    values = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    dtype = helper.tensor_dtype_to_np_dtype(proto.graph.input[0].type.tensor_type.elem_type)
+    values = {name: rng.normal(size=shape).astype(dtype) for name, shape in shapes.items()}
     expected = exact(proto, values)
     got = onnx2halide.compile(proto, convolution=convolution, **options).run(values)[0]
     assert got.shape == expected.shape
-    return np.abs(got - expected).max() / np.abs(expected).max()
+    return np.abs(got.astype(np.float64) - expected).max() / np.abs(expected).max()

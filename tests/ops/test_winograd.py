@@ -1,5 +1,6 @@
 """Small convolutions by Winograd's algorithm against direct ones in float64."""
 
+import ml_dtypes  # noqa: F401, which makes bfloat16 a dtype of numpy
 import numpy as np
 import onnx
 import pytest
@@ -11,6 +12,18 @@ from onnx2halide.bench import Compiled
 from onnx2halide.clocks import StepClock
 from onnx2halide.compiler import Options
 from onnx2halide.model import Model
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "shape, options",
+    [((16, 32, 9, 11), {}), ((64, 64, 28, 28), {"residual": True}), ((32, 32, 9, 12), {"group": 2}), ((3, 16, 20, 20), {})],
+)
+def test_narrow_floats(dtype, shape, options):
+    """They are widened where they are read, and rounded once behind the last sum: Winograd's own error is much less."""
+    units = {"float16": 2**-11, "bfloat16": 2**-8}[dtype]
+    rounded = 2 if options.get("residual") else 1
+    assert error(model(*shape, dtype=np.dtype(dtype), **options), "winograd") < 1.01 * rounded * units
 
 
 @pytest.mark.parametrize(
