@@ -62,12 +62,11 @@ int64_t lanes_of_dots(const Node& conv, const Target& target) {
     constexpr double least_gain = 1.1;
     const TensorType &data = conv.inputs[0]->checked_type(), &weights = conv.inputs[1]->checked_type(),
                      &result = conv.outputs[0]->checked_type();
-    if (data.element != ElementType::float32) return 0;
     const auto inputs = weights.shape[1].constant(),
                taps = product({weights.shape.begin() + 2, weights.shape.end()}).constant();
     if (!inputs || !taps) return 0;
     ConvLoops loops{};
-    loops.element = data.element;
+    loops.element = compute_element(data.element);
     loops.channels = *weights.shape[0].constant();
     loops.groups = conv.integer("group", 1);
     loops.max_lanes = weight_block;

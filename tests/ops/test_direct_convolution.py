@@ -1,5 +1,6 @@
 """Direct convolutions whose channels fill vectors or not, against ones in float64."""
 
+import ml_dtypes  # noqa: F401, which makes bfloat16 a dtype of numpy
 import numpy as np
 import onnx2halide
 import pytest
@@ -45,6 +46,13 @@ def test_few_channels(target, inputs, channels, image, options):
     """Those of the input fill the vectors of sums."""
     proto = model(inputs, channels, *image, residual=True, **options)
     assert error(proto, "direct", target=target) < 2e-6
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("options", [{"kernel": (1, 1), "pads": (0,) * 4}, {}, {"strides": (2, 2)}], ids=str)
+def test_few_channels_of_narrow_floats(dtype, options):
+    unit = {"float16": 2**-11, "bfloat16": 2**-8}[dtype]
+    assert error(model(32, 2, 9, 14, dtype=np.dtype(dtype), **options), "direct") < 1.01 * unit
 
 
 @pytest.mark.parametrize("channels", [16, 24, 36])
