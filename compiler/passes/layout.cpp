@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/node_generator.h"
@@ -63,6 +64,13 @@ private:
         return layout == row_major(layout.size()) || layout == channels_last(layout.size());
     }
 
+    /// Whether elements lie in the same places whether channels are innermost or not: of one pixel, or of one channel.
+    static bool is_neutral(const TensorType& type) {
+        const auto is_one = [](const Dim& extent) { return extent.is(1); };
+        return type.rank() < 3 || is_one(type.shape[1]) ||
+               std::all_of(type.shape.begin() + 2, type.shape.end(), is_one);
+    }
+
     /// A copy of what lies in an order that only views have goes straight to the common layout that is nearest.
     static bool copies(Node& node) {
         if (!node.has_output(0) || is_common(node.inputs[0]->type->layout)) return false;
@@ -85,8 +93,11 @@ private:
                 return value && rank(value) == layout.size() && value->type->layout == layout;
             };
         };
+        const auto has_channels_last = [&](const Value* value) {
+            return has(channels_last(result_rank))(value) && (is_whole(value) || !is_neutral(*value->type));
+        };
         Layout wanted = row_major(result_rank);
-        if (std::any_of(node.inputs.begin(), node.inputs.end(), has(channels_last(result_rank)))) {
+        if (std::any_of(node.inputs.begin(), node.inputs.end(), has_channels_last)) {
             wanted = channels_last(result_rank);
         } else if (is_whole(node.inputs[0]) && make_generator(node)->is_pointwise()) {
             const Layout& first = node.inputs[0]->type->layout;
@@ -99,7 +110,8 @@ private:
             const Value* input = node.inputs[i];
             if (!input || (!is_common(input->type->layout) && generator->reads_as_it_lies(i, target_))) continue;
             // Small operands, such as a bias per channel, are read across their layout at no cost.
-            if (is_whole(input)) {
+            const bool is_part = is_operator(node, "Concat") && rank(input) == result_rank;
+            if (is_whole(input) || (is_part && !is_neutral(*input->type))) {
                 convert(node, i, wanted);
             } else if (!is_common(input->type->layout)) {
                 convert(node, i, row_major(rank(input)));
