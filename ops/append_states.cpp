@@ -2,6 +2,7 @@
 
 #include "ops/attention.h"
 #include "ops/axis_map.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

@@ -5,6 +5,7 @@
 
 #include "ops/directives.h"
 #include "ops/families.h"
+#include "ops/loop_schedule.h"
 #include "ops/reduction.h"
 
 namespace onnx2halide {

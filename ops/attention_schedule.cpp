@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/loop_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/known_elements.h"
+#include "ops/loop_schedule.h"
 #include "ops/relayout.h"
 
 namespace onnx2halide {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {

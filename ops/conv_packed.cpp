@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/cycles.h"
+#include "ops/loop_schedule.h"
 #include "ops/product.h"
 
 namespace onnx2halide {

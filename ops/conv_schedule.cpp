@@ -10,6 +10,7 @@
 #include "ops/conv_sums_schedule.h"
 #include "ops/conv_tile_loops.h"
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -19,10 +20,6 @@ namespace {
 template <typename T>
 void append(std::vector<T>& list, const std::vector<T>& more) {
     list.insert(list.end(), more.begin(), more.end());
-}
-
-std::string guarded_vectors(const std::string& loop, const std::string& width) {
-    return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", loop, width);
 }
 
 class Writer {
@@ -204,32 +201,29 @@ private:
     void place_input() {
         const Loops& input = conv_.input;
         if (input.vars.empty()) return;
-        if (conv_.loops.shares_inputs) {
-            const bool by_tasks = walk_.parallel && !walk_.channels_outermost;
-            return copy_conv_input(source_, conv_, task_, by_tasks ? "a task" : "an image");
+        const auto place = [&](const std::string& loop, const std::string& directive) {
+            source_.schedule(input.func, {fmt::format("compute_at({}, {})", conv_.output.func, loop), directive});
+        };
+        const auto vectors = [&](const std::string& width) {
+            return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
+        };
+        if (!conv_.loops.shares_inputs) {
+            source_.schedule("// Copied with its edges for one vector of channels, which stays in the nearest cache.");
+            return place(channels_.front(), vectors(tile_.lanes()));
         }
-        source_.schedule("// Copied with its edges for one vector of channels, which stays in the nearest cache.");
-        source_.schedule(input.func, {compute_at(conv_.output.func, channels_.front()),
-                                      guarded_vectors(input.vars[0], tile_.lanes())});
+        source_.schedule(fmt::format("// Copied with its edges once {}, so that taps are read without conditions.",
+                                     walk_.parallel && !walk_.channels_outermost ? "a task" : "an image"));
+        const auto run = input.extents[0].constant();
+        int lanes = source_.target().lanes(conv_.loops.element);
+        if (run && *run * 2 <= lanes) return place(task_, fmt::format("unroll({})", input.vars[0]));
+        // A vector that goes beyond an edge is read element by element: of short runs that is most of the work.
+        if (run && conv_.pads_runs)
+            lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
+        place(task_, vectors(source_.lanes(conv_.loops.element, lanes)));
     }
 };
 
 }  // namespace
-
-void copy_conv_input(KernelSource& source, const DirectConv& conv, const std::string& loop, std::string_view often) {
-    const Loops& input = conv.input;
-    source.schedule(fmt::format("// Copied with its edges once {}, so that taps are read without conditions.", often));
-    const auto place = [&](const std::string& directive) {
-        source.schedule(input.func, {compute_at(conv.output.func, loop), directive});
-    };
-    const auto run = input.extents[0].constant();
-    int lanes = source.target().lanes(conv.loops.element);
-    if (run && *run * 2 <= lanes) return place(unroll(input.vars[0]));
-    // A vector that goes beyond an edge is read element by element: of short runs that is most of the work.
-    if (run && conv.pads_runs)
-        lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
-    place(guarded_vectors(input.vars[0], source.lanes(conv.loops.element, lanes)));
-}
 
 void schedule_direct_conv(KernelSource& source, const DirectConv& conv) { Writer(source, conv).write(); }
 

@@ -23,9 +23,6 @@ struct DirectConv {
     ConvLoops loops;
 };
 
-/// Schedules the copy of the input with its edges, within a loop of the output that runs `often`: once "a task".
-void copy_conv_input(KernelSource& source, const DirectConv& conv, const std::string& loop, std::string_view often);
-
 /// Writes the schedule: tiles of sums in registers, walked in strips of rows that are tasks of their own; the epilogue
 /// runs on each tile.
 void schedule_direct_conv(KernelSource& source, const DirectConv& conv);

@@ -7,6 +7,7 @@
 #include "ops/directives.h"
 #include "ops/families.h"
 #include "ops/known_elements.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

@@ -3,6 +3,7 @@
 
 #include "ops/conv.h"
 #include "ops/families.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

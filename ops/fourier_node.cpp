@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

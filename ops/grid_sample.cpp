@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/families.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/loop_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
 

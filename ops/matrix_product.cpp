@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/cycles.h"
+#include "ops/loop_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/product.h"
 #include "ops/row_schedule.h"

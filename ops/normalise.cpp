@@ -7,6 +7,7 @@
 
 #include "ops/cycles.h"
 #include "ops/families.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

@@ -8,6 +8,7 @@
 
 #include "ops/directives.h"
 #include "ops/families.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

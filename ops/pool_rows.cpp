@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 #include "ops/pool.h"
 #include "ops/reduction.h"
 #include "ops/row_schedule.h"

@@ -7,6 +7,7 @@
 
 #include "ops/cycles.h"
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 #include "ops/pool.h"
 
 namespace onnx2halide {

@@ -143,12 +143,12 @@ protected:
         if (is_minifloat(result_type())) return minifloat(operands);
         const std::string &x = operands[0], &scale = operands[1], zero = operands.size() > 2 ? operands[2] : "0";
         const QuantisedRange& range = *quantised_range(result_type());
-        const std::string rest = fmt::format("{}, {}, {})", zero, range.low, range.high);
+        const std::string integers = fmt::format("{}, {}, {}", zero, range.low, range.high);
         if (divides_by_usual_number())
-            return stored(fmt::format("onnx::divide_and_quantize(get_target(), {}, {}, {}", x, scale, rest));
+            return stored(fmt::format("onnx::divide_and_quantize(get_target(), {}, {}, {})", x, scale, integers));
         std::string number = quotient(x, scale);
         if (precision() == ElementType::float64) number = fmt::format("cast<float>(round({}))", number);
-        return stored(fmt::format("onnx::quantize({}, {}", number, rest));
+        return stored(fmt::format("onnx::quantize({}, {})", number, integers));
     }
 
 private:

@@ -4,6 +4,7 @@
 
 #include "ops/axis_map.h"
 #include "ops/families.h"
+#include "ops/loop_schedule.h"
 #include "ops/matrix_product.h"
 
 namespace onnx2halide {

@@ -6,6 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/known_elements.h"
+#include "ops/loop_schedule.h"
 #include "ops/reduce_node.h"
 
 namespace onnx2halide {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/axis_operand.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/loop_schedule.h"
+
 namespace onnx2halide {
 
 std::string RegionNode::stage(KernelSource& source, const std::string& role, const std::string& arguments,

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/loop_schedule.h"
+
 namespace onnx2halide {
 
 namespace {

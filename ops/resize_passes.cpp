@@ -6,6 +6,7 @@
 #include "ops/axis_map.h"
 #include "ops/axis_operand.h"
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 #include "ops/resize.h"
 #include "ops/shifted_vectors.h"
 

@@ -8,6 +8,7 @@
 
 #include "ops/cycles.h"
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 #include "ops/node_generator.h"
 #include "ops/shifted_vectors.h"
 

@@ -5,6 +5,7 @@
 #include "ops/axis_map.h"
 #include "ops/families.h"
 #include "ops/indices.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/loop_schedule.h"
 #include "ops/node_generator.h"
 #include "ops/row_schedule.h"
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ops/kernel_source.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 #include "ops/normalise.h"
 #include "ops/row_node.h"
 

@@ -73,8 +73,7 @@ int64_t lanes_of_dots(const Node& conv, const Target& target) {
     loops.inner_products = *inputs;
     loops.products = *inputs * *taps;
     loops.width = estimate(result.shape.back()), loops.open_width = !result.shape.back().constant();
-    loops.height = estimate(result.shape[result.rank() - 2]);
-    if (result.rank() == 3) loops.height = 1;
+    loops.height = result.rank() > 3 ? estimate(result.shape[result.rank() - 2]) : 1;
     // Of single pixels rows may be one.
     if (*taps == 1) loops.width *= std::exchange(loops.height, 1);
     const auto dots = choose_dots(loops, *inputs, target);

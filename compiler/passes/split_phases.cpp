@@ -243,10 +243,7 @@ private:
     int64_t group_, inputs_, channels_;  // channels of a group
 };
 
-}  // namespace
-
-namespace {
-
+/// Splits those of which a condition is true.
 template <typename Condition>
 void split(Graph& graph, const Target& target, const ConvPolicy& policy, Condition is_wanted) {
     std::vector<std::pair<Node*, std::vector<Grid>>> found;

@@ -1,0 +1,214 @@
+#include "ops/loop_schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "ops/directives.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+void schedule_on_gpu(KernelSource& source, const Loops& loops) {
+    if (loops.vars.empty()) {
+        source.schedule(fmt::format("{}.gpu_single_thread();", loops.func));
+        return;
+    }
+    // gpu_blocks takes three loops at most, so the loops beyond the innermost become one.
+    const std::string thread = source.var("thread"), block = source.var("block");
+    std::string outer;
+    for (size_t i = 1; i < loops.vars.size(); ++i) {
+        if (outer.empty()) {
+            outer = loops.vars[i];
+            continue;
+        }
+        const std::string fused = source.var("fused");
+        source.schedule(fmt::format("{}.fuse({}, {}, {});", loops.func, outer, loops.vars[i], fused));
+        outer = fused;
+    }
+    if (outer.empty()) {
+        source.schedule("// A block's threads read elements that follow each other.");
+        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf);", loops.func,
+                                    loops.vars[0], block, thread, source.param("threads", 64)));
+    } else {
+        const std::string outer_block = source.var("outer_block"), outer_thread = source.var("outer_thread");
+        const std::string run_threads = source.param("run_threads", 16), runs = source.param("runs", 4);
+        source.schedule("// A block's threads are the elements of a few short runs that follow each other in memory.");
+        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf);",
+                                    loops.func, loops.vars[0], outer, block, outer_block, thread, outer_thread,
+                                    run_threads, runs));
+    }
+}
+
+}  // namespace
+
+Loops turning_loops(const Loops& loops) {
+    Loops turning{loops.func, {}, {}, loops.element};
+    for (size_t i = 0; i < loops.vars.size(); ++i) {
+        if (loops.extents[i].is(1)) continue;
+        turning.vars.push_back(loops.vars[i]);
+        turning.extents.push_back(loops.extents[i]);
+    }
+    return turning;
+}
+
+bool is_parallel_work(const Dim& elements) {
+    return !elements.constant() || *elements.constant() >= 2 * elements_of_a_task;
+}
+
+void parallelise(KernelSource& source, const Loops& loops, size_t tile) {
+    if (!is_parallel_work(product(loops.extents))) return;
+    const Loops turning = turning_loops(loops);
+    size_t turning_in_tile = 0;
+    for (size_t i = 0; i < std::min(tile, loops.extents.size()); ++i) turning_in_tile += loops.extents[i].is(1) ? 0 : 1;
+    tile = std::max<size_t>(1, turning_in_tile);
+    if (turning.vars.size() > tile) source.schedule(loops.func, parallel_outermost(source, turning, tile));
+}
+
+std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
+                     std::vector<std::string>& directives) {
+    std::string fused = loops.at(0);
+    for (size_t i = 1; i < loops.size(); ++i) {
+        const std::string both = source.var(role);
+        directives.push_back(fmt::format("fuse({}, {}, {})", fused, loops[i], both));
+        fused = both;
+    }
+    return fused;
+}
+
+/// Whether a loop is a reduction's, r.x, which Halide fuses with no other and splits for no tasks.
+static bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
+
+std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
+    if (const auto length = elements.constant())
+        return source.param("rows",
+                            static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
+    return fmt::format("rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(elements),
+                       source.param("elements", elements_of_a_task));
+}
+
+std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning, size_t tile) {
+    std::vector<std::string> directives;
+    std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
+    std::string loop = turning.vars.back();
+    const bool may_turn_once = !turning.extents.back().constant();
+    if (may_turn_once && turning.vars.size() > tile + 1 && !is_of_reduction(loop) &&
+        !is_of_reduction(turning.vars.end()[-2])) {
+        loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
+        inside.pop_back();
+    }
+    const auto elements = product(inside).constant();
+    const bool is_small = elements && *elements<elements_of_a_task&& * elements> 0;
+    if (is_small && !is_of_reduction(loop)) {
+        const std::string task = source.var("task");
+        const int64_t count = ceil_div(elements_of_a_task, *elements);
+        directives.push_back(guarded_split(loop, task, source.param(loop + "_of_task", static_cast<int>(count))));
+        loop = task;
+    }
+    directives.push_back(fmt::format("parallel({})", loop));
+    return directives;
+}
+
+/// The lanes of vectors along a loop that `lanes` do not fill to the end. In the last one elements that lie scattered
+/// are read one by one, with a branch each: of a short vector these are few, and the others are read as fast.
+static int lanes_with_rest(const KernelSource& source, const std::string& loop, int lanes) {
+    constexpr int short_vector = 4;
+    return source.reads_scattered_along(loop) ? std::min(lanes, short_vector) : lanes;
+}
+
+/// The lanes of vectors along a loop that is shorter than those of the machine: a power of two; 1 for none.
+static int lanes_of_short_loop(const KernelSource& source, const std::string& loop, int64_t extent) {
+    constexpr int64_t least = 4;
+    const int64_t whole = extent & -extent, most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
+    if (whole == extent) return static_cast<int>(whole);
+    // Without masks the rest, which fills no vector, is computed element by element.
+    const auto cycles = [&](int64_t lanes) {
+        return extent / lanes + (source.target().has_masks ? 1 : extent % lanes);
+    };
+    int64_t best = whole;
+    for (int64_t lanes = lanes_with_rest(source, loop, static_cast<int>(most)); lanes > whole; lanes /= 2) {
+        if (cycles(lanes) < cycles(best)) best = lanes;
+    }
+    return best < least ? 1 : static_cast<int>(best);
+}
+
+void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
+    int lanes = source.target().lanes(loops.element);
+    if (loops.vars.empty() || lanes == 1) return;
+    const Dim& extent = loops.extents[0];
+    const auto innermost = extent.constant();
+    if (innermost && *innermost < lanes) {
+        const int width = lanes_of_short_loop(source, loops.vars[0], *innermost);
+        if (width <= 1) return;
+        const char* tail = *innermost % width == 0 ? "" : ", TailStrategy::GuardWithIf";
+        const std::string vectors = width == *innermost ? "" : fmt::format(", {}{}", width, tail);
+        return source.schedule(loops.func, {fmt::format("vectorize({}{})", loops.vars[0], vectors)});
+    }
+    if (!floor_mod(extent, lanes).is(0)) lanes = lanes_with_rest(source, loops.vars[0], lanes);
+    const std::string tail = is_update ? "TailStrategy::GuardWithIf" : tail_strategy(extent, lanes, false);
+    source.schedule(
+        fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], source.lanes(loops.element, lanes), tail));
+}
+
+Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size) {
+    const std::string x = loops.vars[0], block = source.var(x + "_block"), inner = source.var(x + "_in");
+    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x, block,
+                                inner, size, inner));
+    Loops blocks = loops;
+    blocks.vars[0] = block;
+    blocks.extents[0] = ceil_div(blocks.extents[0], size);
+    return blocks;
+}
+
+Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
+    Loops fused = loops;
+    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
+    if (std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
+        std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched))
+        return fused;
+    const int lanes = source.target().lanes(loops.element);
+    while (count-- > 1 && fused.extents[0].constant() && *fused.extents[0].constant() % lanes != 0) {
+        const std::string both = source.var(fused.vars[0] + fused.vars[1]);
+        source.schedule(fmt::format("{}.fuse({}, {}, {});", loops.func, fused.vars[0], fused.vars[1], both));
+        fused.extents[1] *= fused.extents[0];
+        fused.vars[1] = both;
+        fused.vars.erase(fused.vars.begin());
+        fused.extents.erase(fused.extents.begin());
+    }
+    return fused;
+}
+
+bool has_long_nodes(const KernelSource& source) {
+    return std::any_of(source.defined().begin(), source.defined().end(),
+                       [](const Value* value) { return make_generator(*value->producer)->is_long(); });
+}
+
+/// Makes vectors of elements of neighbouring rows where a row fills none and elements take much more than to pick them
+/// out of their rows. Returns whether it did.
+static bool schedule_short_rows(KernelSource& source, Loops loops) {
+    const int lanes = source.target().lanes(loops.element);
+    if (loops.vars.size() < 2 || is_of_reduction(loops.vars[0]) || is_of_reduction(loops.vars[1])) return false;
+    const auto row = loops.extents[0].constant(), rows = loops.extents[1].constant();
+    if (!row || *row >= lanes || !rows || *rows < lanes || !has_long_nodes(source)) return false;
+    source.schedule("// A row fills no vector: vectors have elements of neighbouring rows.");
+    source.schedule(loops.func, {fmt::format("vectorize({}, {}, {})", loops.vars[1], source.lanes(loops.element, lanes),
+                                             tail_strategy(loops.extents[1], lanes, false)),
+                                 fmt::format("unroll({})", loops.vars[0])});
+    loops.extents[0] *= lanes;
+    loops.extents[1] = ceil_div(*rows, lanes);
+    parallelise(source, loops);
+    return true;
+}
+
+void schedule_loops(KernelSource& source, const Loops& loops) {
+    const Loops turning = turning_loops(loops);
+    if (source.target().is_gpu()) return schedule_on_gpu(source, turning);
+    if (schedule_short_rows(source, turning)) return;
+    vectorise(source, turning);
+    parallelise(source, turning);
+}
+
+}  // namespace onnx2halide
