@@ -17,9 +17,13 @@ bool are_equal(const Value* a, const Value* b) {
     return first.element == second.element && first.shape == second.shape && *first.data == *second.data;
 }
 
-/// Whether a node quantises or dequantises all elements by one known scale above 0, so that their order stays.
+/// Whether a node quantises to or dequantises from bytes, all by one known scale above 0, so that their order stays.
+/// What moves and compares elements takes these, but not all of the narrower ones.
 bool keeps_order(const Node* node, std::string_view type) {
     if (!node || !is_operator(*node, type)) return false;
+    const Value* integers = type == "QuantizeLinear" ? node->outputs[0] : node->inputs[0];
+    const ElementType element = integers->checked_type().element;
+    if (element != ElementType::uint8 && element != ElementType::int8) return false;
     const auto& scale = node->inputs[1]->constant;
     if (!scale || scale->elements() != 1 || !(scale->reals()[0] > 0)) return false;
     return !node->has_input(2) || node->inputs[2]->checked_type().elements().is(1);

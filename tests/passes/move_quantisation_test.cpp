@@ -61,6 +61,9 @@ TEST_CASE("what moves elements moves integers") {
         {"not where a scale below 0 turns the order round",
          "a = DequantizeLinear-13(x, less, z)\nm = MaxPool-12(a) kernel_shape=2,2\nq = Relu-14(m)",
          "DequantizeLinear float32, MaxPool float32, Relu float32"},
+        {"floats of 8 bits, which have no largest one",
+         "m = MaxPool-12(r) kernel_shape=2,2\nq = QuantizeLinear-21(m, s) output_dtype=17",
+         "MaxPool float32, QuantizeLinear float8e4m3fn"},
         {"another zero point is another number", "a = DequantizeLinear-13(x, s, z)\nq = QuantizeLinear-13(a, s, t)",
          "DequantizeLinear float32, QuantizeLinear uint8"},
     };
