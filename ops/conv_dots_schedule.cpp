@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "ops/directives.h"
 #include "ops/loop_schedule.h"
@@ -49,14 +48,17 @@ private:
         std::vector<std::string> order = {x_, c_, tiles}, tasks(vars.begin() + 2, vars.end());
         const ConvWalk walk = this->walk();
         const bool has_rows = conv_.loops.has_strips_of_rows();
-        if (walk.strip < (has_rows ? conv_.loops.height : conv_.loops.width)) {
+        const bool has_strips = walk.strip < (has_rows ? conv_.loops.height : conv_.loops.width);
+        // Rows are tasks themselves where all strips are one, which is worth several.
+        if (has_rows && (has_strips || !walk.parallel)) {
+            order.push_back(vars[2]);
+            tasks.erase(tasks.begin());
+        }
+        if (has_strips) {
             const std::string strip = source_.var("strip"), &split = has_rows ? vars[2] : tiles;
             const int turns = has_rows ? walk.strip : std::max(1, walk.strip / tile_.pixels);
             output.push_back(guarded_split(split, strip, source_.param(has_rows ? "rows" : "tiles_of_task", turns)));
-            if (has_rows) order.push_back(vars[2]), tasks.erase(tasks.begin());
             tasks.insert(tasks.begin(), strip);
-        } else if (has_rows && !walk.parallel) {
-            order.push_back(vars[2]), tasks.erase(tasks.begin());
         }
         output.push_back(reorder(joined(order, tasks)));
         output.push_back(fmt::format("vectorize({})", x_));

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "ops/kernel_source.h"
-#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 

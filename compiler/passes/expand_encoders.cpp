@@ -5,7 +5,6 @@
 #include "compiler/passes/node_replacement.h"
 #include "compiler/passes/passes.h"
 #include "ops/label_encoder.h"
-#include "ops/loop_schedule.h"
 #include "ops/maps.h"
 #include "ops/ngrams.h"
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "compiler/passes/match.h"
 #include "compiler/passes/new_node.h"
@@ -72,8 +71,8 @@ private:
     /// Lets what moves real numbers for a QuantizeLinear alone move its integers.
     void quantise_earlier(Node* quantise) {
         if (!keeps_order(quantise, "QuantizeLinear")) return;
+        if (!sole_producer(graph_, quantise->inputs[0])) return;
         Node* movement = quantise->inputs[0]->producer;
-        if (!movement || !sole_producer(graph_, quantise->inputs[0])) return;
         const size_t count = moved_inputs(*movement);
         if (count == 0) return;
         std::vector<Node*> earlier;
