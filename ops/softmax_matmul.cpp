@@ -110,7 +110,9 @@ std::string SoftmaxMatMul::a_element(KernelSource& source, const Coordinates& at
 }
 
 std::string SoftmaxMatMul::result(KernelSource& source, const Coordinates& at, const std::string& sum) const {
-    return fmt::format("{} * {}", sum, of_row(source.kept(output(0), factor_role), at));
+    const std::string scaled = fmt::format("{} * {}", sum, of_row(source.kept(output(0), factor_role), at));
+    if (!node_.integer("clears_nan", 0)) return scaled;
+    return fmt::format("select(onnx::is_nan({}), 0, {})", of_row(source.kept(output(0), total_role), at), scaled);
 }
 
 void SoftmaxMatMul::schedule(KernelSource& source) const {

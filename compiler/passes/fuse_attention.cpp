@@ -22,35 +22,58 @@ bool is_over_last_axis(const Node& softmax) {
     return axis == -1 || axis == rank - 1;
 }
 
+/// Whether a Where puts 0 in the place of some elements of its input 2.
+bool puts_zeros(const Node& where) {
+    if (!is_operator(where, "Where")) return false;
+    const Value *zero = where.inputs[1], *rows = where.inputs[2];
+    return is_literal(zero) && zero->known->reals == std::vector<double>{0} &&
+           rows->checked_type().shape == where.outputs[0]->checked_type().shape;
+}
+
 /// Whether a Where puts 0 into whole rows, as the standard Attention does where all keys are masked.
 bool clears_rows(const Node& where) {
-    if (!is_operator(where, "Where")) return false;
-    const Value *condition = where.inputs[0], *zero = where.inputs[1], *rows = where.inputs[2];
-    const std::vector<Dim>& shape = condition->checked_type().shape;
-    const bool is_zero = is_literal(zero) && zero->known->reals == std::vector<double>{0};
-    return is_zero && (shape.empty() || shape.back().is(1)) &&
-           rows->checked_type().shape == where.outputs[0]->checked_type().shape;
+    if (!puts_zeros(where)) return false;
+    const std::vector<Dim>& shape = where.inputs[0]->checked_type().shape;
+    return shape.empty() || shape.back().is(1);
+}
+
+/// Whether a Where puts 0 in the place of NaN and nothing else reads its input 2, as in what PyTorch exports. Of a
+/// Softmax this clears whole rows: those of which all keys are masked or any score is no number.
+bool clears_nan(const Graph& graph, const Node& where) {
+    if (!puts_zeros(where)) return false;
+    const Value* rows = where.inputs[2];
+    const Node* is_nan = sole_producer(graph, where.inputs[0]);
+    return is_nan && is_operator(*is_nan, "IsNaN") && is_nan->inputs[0] == rows && rows->consumers.size() == 2 &&
+           !graph.is_output(rows);
 }
 
 /// What makes the rows of a product.
 struct Rows {
     const Node* softmax = nullptr;
     const Node* where = nullptr;  // behind it, where some rows are cleared
+    bool clears_nan = false;      // of rows that are NaN
 };
 
 Rows find_rows(const Graph& graph, const Node& product) {
     Rows rows;
     const Node* node = sole_producer(graph, product.inputs[0]);
-    for (; node; node = sole_producer(graph, node->inputs[rows.where == node ? 2 : 0])) {
-        if (is_operator(*node, "Softmax") && is_over_last_axis(*node)) {
-            rows.softmax = node;
-            return rows;
+    while (node && !is_operator(*node, "Softmax")) {
+        if (is_copy(*node)) {
+            node = sole_producer(graph, node->inputs[0]);
+        } else if (rows.where || rows.clears_nan) {
+            return {};
+        } else if (clears_nan(graph, *node)) {
+            rows.clears_nan = true;
+            node = node->inputs[2]->producer;
+        } else if (clears_rows(*node)) {
+            rows.where = node;
+            node = sole_producer(graph, node->inputs[2]);
+        } else {
+            return {};
         }
-        if (is_copy(*node)) continue;
-        if (rows.where || !clears_rows(*node)) return {};
-        rows.where = node;
     }
-    return {};
+    if (node && is_over_last_axis(*node)) rows.softmax = node;
+    return rows;
 }
 
 /// Whether it is a batch of products of matrices which are computed in tiles: of heads, each with its own values or all
@@ -76,6 +99,7 @@ void fuse(Graph& graph, Node& product) {
     product.domain = "onnx2halide";
     product.op_type = "SoftmaxMatMul";
     product.version = 1;
+    product.attributes["clears_nan"] = int64_t{rows.clears_nan};
     if (!rows.where) return;
     // A row of zeros makes one.
     const std::vector<Value*> choice = {rows.where->inputs[0], rows.where->inputs[1], nullptr};

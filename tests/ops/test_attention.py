@@ -185,6 +185,31 @@ def test_rows_that_have_no_probabilities(odd):
     assert np.isfinite(found[..., ~is_row, :]).all()
 
 
+@pytest.mark.parametrize("odd", [-np.inf, np.nan], ids=str)
+def test_rows_that_are_nan_are_cleared(onnx2halide, tmp_path, odd):
+    """As PyTorch exports it. NaN among the values still shows in the rows that are not cleared."""
+    sizes = Sizes(9, 40, 8, 16)
+    inputs = sizes.inputs()
+    inputs["mask"][4] = odd
+    inputs["v"][0, 1, 3, 5] = np.nan
+    proto = model(shapes_of(inputs, MASKED), MASKED)
+    cleared = onnx.parser.parse_model(f"""{HEADER}
+        cleared (float[2,3,9,40] rows, float[2,3,40,16] v) => (float[2,3,9,16] y) {{
+            zero = Constant<value_float = 0.0>()
+            is_nan = IsNaN(rows)
+            kept = Where(is_nan, zero, rows)
+            y = MatMul(kept, v)
+        }}""").graph.node
+    del proto.graph.node[-1]
+    proto.graph.node.extend(cleared)
+    assert operators(onnx2halide, tmp_path, proto) == [["MatMul", "Mul", "Add", "SoftmaxMatMul"]]
+    expected, found = OnnxRuntime(proto).run(inputs)["y"], package.compile(proto).run_by_name(inputs)["y"]
+    np.testing.assert_array_equal(np.isnan(found[0, 1, :4]), np.isnan(expected[0, 1, :4]))
+    assert np.isnan(found[0, 1, :4, 5]).all()
+    inputs["v"][0, 1, 3, 5] = 0
+    check(package.compile(proto), proto, inputs)
+
+
 @pytest.mark.parametrize(
     "scores, shapes, kernels",
     [
