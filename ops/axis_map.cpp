@@ -103,13 +103,14 @@ std::optional<KnownElements> AxisMapNode::known_output(size_t i) const {
     });
 }
 
-std::vector<Dim> AxisMapNode::input_strides() const {
-    std::vector<Dim> strides(in(0).rank());
+std::vector<Dim> memory_strides(const Value& value) {
+    const TensorType& type = value.checked_type();
+    std::vector<Dim> strides(type.rank());
     Dim stride = 1;
     for (size_t k = 0; k < strides.size(); ++k) {
-        const int axis = in(0).layout[k];
+        const int axis = type.layout[k];
         strides[axis] = stride;
-        stride = k == 0 && input(0)->part ? Dim(input(0)->part->pitch) : stride * in(0).shape[axis];
+        stride = k == 0 && value.part ? Dim(value.part->pitch) : stride * type.shape[axis];
     }
     return strides;
 }
@@ -117,7 +118,7 @@ std::vector<Dim> AxisMapNode::input_strides() const {
 std::optional<NodeGenerator::Span> AxisMapNode::span_in_input(size_t i) const {
     const TensorType& to = out(i);
     const AxisMap map = this->map(i);
-    const std::vector<Dim> in_input = input_strides();
+    const std::vector<Dim> in_input = memory_strides(*input(0));
     std::vector<Dim> strides(to.rank());  // of the output's axes in the input's memory
     Dim offset = 0;
     for (size_t axis = 0; axis < map.size(); ++axis) {
@@ -195,7 +196,7 @@ std::optional<int64_t> AxisMapNode::pitch_along_output(size_t i) const {
     const auto follows = [&](int axis) { return written && map[axis].axis == written; };
     const auto axis = std::find_if(in(0).layout.begin(), in(0).layout.end(), follows);
     if (axis == in(0).layout.end() || !map[*axis].is_plain()) return std::nullopt;
-    return input_strides()[*axis].constant();
+    return memory_strides(*input(0))[*axis].constant();
 }
 
 std::optional<CopiedFunc> AxisMapNode::copied(KernelSource& source, size_t i) const {

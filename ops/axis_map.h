@@ -48,6 +48,9 @@ AxisMap plain_map(size_t rank, size_t first = 0);
 /// The loops of a stage that writes `func` at these coordinates, in the order of memory.
 Loops loops_over(const std::string& func, const TensorType& type, const Coordinates& at);
 
+/// Elements in memory from one place of a tensor to the next along each of its axes.
+std::vector<Dim> memory_strides(const Value& value);
+
 /// `x + 3`, `x - 3`, `x + seq`, or just `x`
 std::string shifted(KernelSource& source, const std::string& coordinate, const Dim& offset);
 
@@ -74,8 +77,6 @@ protected:
 
 private:
     Coordinates coordinates(KernelSource& source, size_t i) const;
-    /// Elements from one place of the input to the next along each of its axes.
-    std::vector<Dim> input_strides() const;
     /// Elements of the input from one of output i to the next in memory, where all sizes are known.
     std::optional<int64_t> pitch_along_output(size_t i) const;
     /// What output i copies, where its innermost axis and the input's are copied as they are.

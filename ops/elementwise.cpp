@@ -7,6 +7,7 @@
 
 #include "ops/directives.h"
 #include "ops/loop_schedule.h"
+#include "ops/relayout.h"
 
 namespace onnx2halide {
 
@@ -120,6 +121,7 @@ void Elementwise::algorithm(KernelSource& source) const {
 
 void Elementwise::schedule(KernelSource& source) const {
     if (source.target().is_gpu()) return NodeGenerator::schedule(source);
+    if (schedule_transposed_operands(source)) return;
     for (size_t i = 0; i < source.output_count(); ++i) {
         const TensorType& result = source.outputs()[i]->checked_type();
         Loops loops = turning_loops(source.output_loops(i));

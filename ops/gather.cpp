@@ -4,6 +4,8 @@
 #include "ops/families.h"
 #include "ops/indices.h"
 #include "ops/known_elements.h"
+#include "ops/loop_schedule.h"
+#include "ops/relayout.h"
 
 namespace onnx2halide {
 
@@ -97,6 +99,21 @@ public:
         from.push_back(index_text(source, input(1), {first, behind}, in(0).shape[axis()]));
         from.insert(from.end(), behind, at.end());
         source.store(output(0), at, source.element(input(0), from));
+    }
+
+    /// Reads in vectors where the innermost axis of the data is not the one that indices number.
+    void schedule(KernelSource& source) const override {
+        const auto read = in(0).innermost_axis(), written = out(0).innermost_axis();
+        const bool is_tiled = !source.target().is_gpu() && source.output_count() == 1 && read && read != axis();
+        if (!is_tiled || !written || out(0).elements().is(0)) return NodeGenerator::schedule(source);
+        const size_t behind = in(1).rank();  // the axes in the place of one
+        const size_t axis_read = *read < axis() ? *read : *read + behind - 1;
+        const size_t axis_across = *written < axis()            ? *written
+                                   : *written < axis() + behind ? axis()
+                                                                : *written - behind + 1;
+        schedule_copy(source, turning_loops(source.output_loops()),
+                      {source.vars(out(0).rank())[axis_read], std::nullopt,
+                       memory_strides(*input(0))[axis_across].constant(), std::nullopt});
     }
 
     std::vector<IndexCheck> index_checks() const override { return {{1, {in(0).shape[axis()]}}}; }

@@ -87,6 +87,25 @@ struct Tiles {
     }
 };
 
+/// The loop of a copy's output along which its input lies in memory; none where both lie along the same one.
+std::optional<size_t> read_across(const Value& copy) {
+    const auto read = copy.producer->inputs[0]->checked_type().innermost_axis();
+    return read == copy.checked_type().innermost_axis() ? std::nullopt : read;
+}
+
+/// Copies within a kernel that lie in memory along the same other loop than this value, for which they are made.
+void find_transposed(const KernelSource& source, const Value& value, std::vector<const Value*>& copies) {
+    for (const Value* input : value.producer->inputs) {
+        if (!input || !source.is_internal(input)) continue;
+        const bool is_relayout = input->producer->domain == Relayout::domain && input->producer->op_type == "Relayout";
+        if (!is_relayout) {
+            find_transposed(source, *input, copies);
+        } else if (const auto axis = read_across(*input); axis && (copies.empty() || axis == read_across(*copies[0]))) {
+            copies.push_back(input);
+        }
+    }
+}
+
 std::string purpose(const Tiles& tiles) {
     return fmt::format("// Tiles are transposed in registers: memory is read along {} and written along {}.", tiles.in,
                        tiles.out);
@@ -174,6 +193,34 @@ void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& f
     } else {
         schedule_transpose(source, loops, read, from.pitch);
     }
+}
+
+bool schedule_transposed_operands(KernelSource& source) {
+    if (source.target().is_gpu() || source.output_count() != 1) return false;
+    const Value& output = *source.outputs()[0];
+    std::vector<const Value*> copies;
+    find_transposed(source, output, copies);
+    if (copies.empty() || output.checked_type().elements().is(0)) return false;
+
+    const Loops loops = turning_loops(source.output_loops());
+    const std::string across = source.vars(output.checked_type().rank())[*read_across(*copies[0])];
+    const size_t read = std::find(loops.vars.begin(), loops.vars.end(), across) - loops.vars.begin();
+    const Value& input = *copies[0]->producer->inputs[0];
+    const auto pitch = memory_strides(input)[*output.checked_type().innermost_axis()].constant();
+    const Tiles tiles(source, loops, read, sides_of(loops, read, pitch));
+
+    source.schedule(fmt::format("// Tiles of what lies in memory along {} are transposed in registers.", tiles.in));
+    source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
+    source.schedule(fmt::format("{}.{};", loops.func, reorder(tiles.order(false))));
+    source.schedule(fmt::format("{}.vectorize({});", loops.func, tiles.loops.vars[0]));
+    if (!has_long_nodes(source)) source.schedule(fmt::format("{}.{};", loops.func, unroll(tiles.loops.vars[1])));
+    if (const Directives tasks = tiles.tasks(source); !tasks.empty()) source.schedule(loops.func, tasks);
+    for (const Value* copy : copies)
+        source.schedule(source.name(copy),
+                        {compute_at(loops.func, tiles.loops.vars[2]),
+                         fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", tiles.in, tiles.in_side),
+                         unroll(tiles.out)});
+    return true;
 }
 
 }  // namespace onnx2halide

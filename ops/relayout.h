@@ -32,4 +32,8 @@ struct CopySource {
 /// Schedules the loops of a copy, all of which turn, for a CPU: elements are read and written in vectors.
 void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& from);
 
+/// Schedules the loops of a kernel that works element by element and reads, by Relayouts of its own, operands which lie
+/// in memory along another loop than its one output: tiles of these are put in order first. False where there are none.
+bool schedule_transposed_operands(KernelSource& source);
+
 }  // namespace onnx2halide

@@ -81,8 +81,9 @@ private:
         return true;
     }
 
-    /// A node that takes any layout works in that of its inputs: with channels innermost if any of them has. What is
-    /// computed element by element stays in an order that only views have.
+    /// A node that takes any layout works in that of its inputs: with channels innermost if any of them has, of those
+    /// that are as large as its result where there are such. What is computed element by element stays in an order that
+    /// only views have.
     void follow_inputs(Node& node) {
         const size_t result_rank = node.has_output(0) ? rank(node.outputs[0]) : 0;
         const auto is_whole = [&](const Value* value) {
@@ -93,8 +94,12 @@ private:
                 return value && rank(value) == layout.size() && value->type->layout == layout;
             };
         };
+        const bool has_whole = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value* value) {
+            return is_whole(value) && !value->is_constant();
+        });
         const auto has_channels_last = [&](const Value* value) {
-            return has(channels_last(result_rank))(value) && (is_whole(value) || !is_neutral(*value->type));
+            const bool decides = is_whole(value) || (!has_whole && !is_neutral(*value->type));
+            return decides && has(channels_last(result_rank))(value);
         };
         Layout wanted = row_major(result_rank);
         if (std::any_of(node.inputs.begin(), node.inputs.end(), has_channels_last)) {

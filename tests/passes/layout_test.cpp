@@ -122,6 +122,16 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "e_row_major = Relayout(e)\n"
          "output e_row_major\n"
          "moved: x_channels_last c d z_channels_last e"},
+        {"an operand that is broadcast does not move a whole one", R"(
+            x = input float32[1,4,8,8]
+            z = input float32[1,8,1,4]
+            t = Transpose(z) perm=0,3,1,2
+            y = Add(x, t)
+            output y)",
+         "t = Transpose(z)\n"
+         "y = Add(x, t)\n"
+         "output y\n"
+         "moved: t"},
         {"without a convolution nothing moves", R"(
             x = input float32[1,4,8,8]
             y = Neg(x)
