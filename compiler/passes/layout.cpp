@@ -82,12 +82,16 @@ private:
     }
 
     /// A node that takes any layout works in that of its inputs: with channels innermost if any of them has, of those
-    /// that are as large as its result where there are such. What is computed element by element stays in an order that
-    /// only views have.
+    /// that are as large as its result where there are such. What is computed element by element, or put together from
+    /// parts, stays in an order that only views have.
     void follow_inputs(Node& node) {
         const size_t result_rank = node.has_output(0) ? rank(node.outputs[0]) : 0;
         const auto is_whole = [&](const Value* value) {
             return value && rank(value) == result_rank && value->type->shape == node.outputs[0]->type->shape;
+        };
+        const bool joins_parts = is_operator(node, "Concat");
+        const auto is_operand = [&](const Value* value) {
+            return is_whole(value) || (joins_parts && rank(value) == result_rank);
         };
         const auto has = [&](const Layout& layout) {
             return [&](const Value* value) {
@@ -98,16 +102,16 @@ private:
             return is_whole(value) && !value->is_constant();
         });
         const auto has_channels_last = [&](const Value* value) {
-            const bool decides = is_whole(value) || (!has_whole && !is_neutral(*value->type));
-            return decides && has(channels_last(result_rank))(value);
+            if (!has(channels_last(result_rank))(value)) return false;
+            return is_whole(value) || (!has_whole && !is_neutral(*value->type));
         };
         Layout wanted = row_major(result_rank);
         if (std::any_of(node.inputs.begin(), node.inputs.end(), has_channels_last)) {
             wanted = channels_last(result_rank);
-        } else if (is_whole(node.inputs[0]) && make_generator(node)->is_pointwise()) {
+        } else if (is_operand(node.inputs[0]) && (joins_parts || make_generator(node)->is_pointwise())) {
             const Layout& first = node.inputs[0]->type->layout;
             if (std::all_of(node.inputs.begin(), node.inputs.end(),
-                            [&](const Value* input) { return !is_whole(input) || has(first)(input); }))
+                            [&](const Value* input) { return !is_operand(input) || has(first)(input); }))
                 wanted = first;
         }
         const auto generator = make_generator(node);
@@ -115,8 +119,7 @@ private:
             const Value* input = node.inputs[i];
             if (!input || (!is_common(input->type->layout) && generator->reads_as_it_lies(i, target_))) continue;
             // Small operands, such as a bias per channel, are read across their layout at no cost.
-            const bool is_part = is_operator(node, "Concat") && rank(input) == result_rank;
-            if (is_whole(input) || (is_part && !is_neutral(*input->type))) {
+            if (is_whole(input) || (is_operand(input) && !is_neutral(*input->type))) {
                 convert(node, i, wanted);
             } else if (!is_common(input->type->layout)) {
                 convert(node, i, row_major(rank(input)));

@@ -132,6 +132,24 @@ TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for t
          "y = Add(x, t)\n"
          "output y\n"
          "moved: t"},
+        {"parts in one order are put together in it", R"(
+            x = input float32[1,8,9,4]
+            z = input float32[1,8,9,4]
+            axis = constant int64[1] 1
+            tx = Transpose(x) perm=0,3,1,2
+            tz = Transpose(z) perm=0,3,1,2
+            a = Unsqueeze(tx, axis)
+            b = Unsqueeze(tz, axis)
+            y = Concat(a, b) axis=1
+            output y)",
+         "tx = Transpose(x)\n"
+         "tz = Transpose(z)\n"
+         "a = Unsqueeze(tx, axis)\n"
+         "b = Unsqueeze(tz, axis)\n"
+         "y = Concat(a, b)\n"
+         "y_row_major = Relayout(y)\n"
+         "output y_row_major\n"
+         "moved: tx tz a b y"},
         {"without a convolution nothing moves", R"(
             x = input float32[1,4,8,8]
             y = Neg(x)
