@@ -131,6 +131,7 @@ void Elementwise::schedule(KernelSource& source) const {
             for (const Value* value : *values) count = std::min(count, common_axes(result, value->checked_type()));
         }
         if (count > 1) loops = fuse_innermost(source, loops, count);
+        if (schedule_short_rows(source, loops)) continue;
         vectorise(source, loops);
         if (!share_out(source, loops)) parallelise(source, loops);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -163,12 +164,16 @@ Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size) {
     return blocks;
 }
 
+/// Whether rows of an input or output do not follow each other in memory.
+static bool has_pitches(const KernelSource& source) {
+    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
+    return std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
+           std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched);
+}
+
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
     Loops fused = loops;
-    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
-    if (std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
-        std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched))
-        return fused;
+    if (has_pitches(source)) return fused;
     const int lanes = source.target().lanes(loops.element);
     while (count-- > 1 && fused.extents[0].constant() && *fused.extents[0].constant() % lanes != 0) {
         const std::string both = source.var(fused.vars[0] + fused.vars[1]);
@@ -186,27 +191,44 @@ bool has_long_nodes(const KernelSource& source) {
                        [](const Value* value) { return make_generator(*value->producer)->is_long(); });
 }
 
-/// Makes vectors of elements of neighbouring rows where a row fills none and elements take much more than to pick them
-/// out of their rows. Returns whether it did.
-static bool schedule_short_rows(KernelSource& source, Loops loops) {
+bool schedule_short_rows(KernelSource& source, const Loops& loops) {
+    constexpr int most_vectors = 8;
     const int lanes = source.target().lanes(loops.element);
     if (loops.vars.size() < 2 || is_of_reduction(loops.vars[0]) || is_of_reduction(loops.vars[1])) return false;
     const auto row = loops.extents[0].constant(), rows = loops.extents[1].constant();
-    if (!row || *row >= lanes || !rows || *rows < lanes || !has_long_nodes(source)) return false;
-    source.schedule("// A row fills no vector: vectors have elements of neighbouring rows.");
-    source.schedule(loops.func, {fmt::format("vectorize({}, {}, {})", loops.vars[1], source.lanes(loops.element, lanes),
-                                             tail_strategy(loops.extents[1], lanes, false)),
-                                 fmt::format("unroll({})", loops.vars[0])});
-    loops.extents[0] *= lanes;
-    loops.extents[1] = ceil_div(*rows, lanes);
-    parallelise(source, loops);
+    if (lanes == 1 || !row || *row % lanes == 0 || *row > 4 * lanes || has_pitches(source)) return false;
+    const int64_t vectors = *row / std::gcd(*row, lanes);
+    if (vectors > most_vectors || (rows && *rows * *row < vectors * lanes)) return false;
+
+    const std::string both = source.var(loops.vars[0] + loops.vars[1]), run = source.var("run"),
+                      vector = source.var("vector");
+    const std::string run_size = vectors == 1 ? source.lanes(loops.element, lanes)
+                                              : fmt::format("{} * {}", vectors, source.lanes(loops.element, lanes));
+    Loops runs{loops.func,
+               {run, both},
+               {vectors * lanes, ceil_div(loops.extents[0] * loops.extents[1], vectors * lanes)},
+               loops.element};
+    for (size_t i = 2; i < loops.vars.size(); ++i) {
+        runs.vars.push_back(loops.vars[i]);
+        runs.extents.push_back(loops.extents[i]);
+    }
+    source.schedule(
+        "// Rows that leave vectors unfilled follow each other in runs of whole vectors, all of which are alike.");
+    source.schedule(
+        loops.func,
+        {fmt::format("fuse({}, {}, {})", loops.vars[0], loops.vars[1], both),
+         fmt::format("split({0}, {0}, {1}, {2}, {3})", both, run, run_size,
+                     tail_strategy(loops.extents[0] * loops.extents[1], static_cast<int>(vectors * lanes), false)),
+         fmt::format("split({0}, {1}, {0}, {2})", run, vector, source.lanes(loops.element, lanes)),
+         fmt::format("vectorize({})", run), unroll(vector)});
+    parallelise(source, runs);
     return true;
 }
 
 void schedule_loops(KernelSource& source, const Loops& loops) {
     const Loops turning = turning_loops(loops);
     if (source.target().is_gpu()) return schedule_on_gpu(source, turning);
-    if (schedule_short_rows(source, turning)) return;
+    if (has_long_nodes(source) && schedule_short_rows(source, turning)) return;
     vectorise(source, turning);
     parallelise(source, turning);
 }

@@ -26,6 +26,10 @@ bool has_long_nodes(const KernelSource& source);
 /// must follow each other in all that the stage reads and writes, as far as layouts tell; nothing is done to a kernel
 /// of which an input or output is a part of another tensor.
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count);
+/// Schedules a Func whose rows leave vectors unfilled: so many of them as fill whole vectors are a run, and each run's
+/// vectors have the same places in their rows. Its elements must lie as its loops say, and so must most of what it
+/// reads. False where a run would take too many vectors, or rows fill them.
+bool schedule_short_rows(KernelSource& source, const Loops& loops);
 /// Elements below which a task costs more than it saves.
 constexpr int64_t elements_of_a_task = 1 << 12;
 

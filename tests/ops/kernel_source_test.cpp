@@ -234,13 +234,31 @@ TEST_CASE("tails of split loops never write where they must not") {
 }
 
 TEST_CASE("loops shorter than a vector that fill a smaller one are vectors") {
-    const auto relu = [](const char* row) {
-        return kernel_text(fmt::format("x = input float32[n,{}]\ny = Relu(x)\noutput y", row));
+    const auto relu = [](const char* shape) {
+        return kernel_text(fmt::format("x = input float32[{}]\ny = Relu(x)\noutput y", shape));
     };
     CHECK(relu("4").find(".vectorize(x);") != std::string::npos);
     CHECK(relu("2").find(".vectorize(x);") != std::string::npos);
     CHECK(relu("3").find("vectorize") == std::string::npos);
-    CHECK(relu("16").find(".vectorize(x, lanes, TailStrategy::RoundUp);") != std::string::npos);
+    CHECK(relu("n,16").find(".vectorize(x, lanes, TailStrategy::RoundUp);") != std::string::npos);
+}
+
+TEST_CASE("rows that leave vectors unfilled fill them together, unless that takes many") {
+    const auto run = [](const std::string& rows, const std::string& row) {
+        const std::string text = kernel_text(
+            fmt::format("x = input float32[{0},{1}]\nb = input float32[{1}]\ny = Add(x, b)\noutput y", rows, row));
+        const std::string split = ".split(xy, xy, run, ";
+        const size_t at = text.find(split);
+        if (at == std::string::npos) return std::string();
+        return text.substr(at + split.size(), text.find(')', at) - at - split.size());
+    };
+    CHECK(run("n", "4") == "lanes, TailStrategy::GuardWithIf");
+    CHECK(run("n", "3") == "3 * lanes, TailStrategy::GuardWithIf");
+    CHECK(run("16", "10") == "5 * lanes, TailStrategy::RoundUp");
+    CHECK(run("n", "11") == "");
+    CHECK(run("n", "16") == "");
+    CHECK(run("3", "3") == "");
+    CHECK(run("n", "m") == "");
 }
 
 TEST_CASE("what a run may broadcast has a version of its own along the axis of vectors alone") {
