@@ -106,14 +106,12 @@ public:
         const auto read = in(0).innermost_axis(), written = out(0).innermost_axis();
         const bool is_tiled = !source.target().is_gpu() && source.output_count() == 1 && read && read != axis();
         if (!is_tiled || !written || out(0).elements().is(0)) return NodeGenerator::schedule(source);
-        const size_t behind = in(1).rank();  // the axes in the place of one
-        const size_t axis_read = *read < axis() ? *read : *read + behind - 1;
-        const size_t axis_across = *written < axis()            ? *written
-                                   : *written < axis() + behind ? axis()
-                                                                : *written - behind + 1;
+        const size_t first = axis(), behind = first + in(1).rank();  // the output's axes that stand for one of the data
+        const size_t axis_read = *read < first ? *read : *read - first - 1 + behind;
+        const size_t across = *written < first ? *written : *written < behind ? first : *written - behind + first + 1;
         schedule_copy(source, turning_loops(source.output_loops()),
                       {source.vars(out(0).rank())[axis_read], std::nullopt,
-                       memory_strides(*input(0))[axis_across].constant(), std::nullopt});
+                       memory_strides(*input(0))[across].constant(), std::nullopt});
     }
 
     std::vector<IndexCheck> index_checks() const override { return {{1, {in(0).shape[axis()]}}}; }

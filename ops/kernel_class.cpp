@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cctype>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,13 +25,32 @@ std::string buffer_member(std::string_view direction, const TensorType& type, co
     return type.rank() == 0 ? declaration + "\n" : fmt::format("{}  // {}\n", declaration, extents_text(type));
 }
 
-/// `    Var c{"c"}, x{"x"};` or nothing
-std::string members(std::string_view type, const std::vector<std::string>& names) {
-    if (names.empty()) return "";
+/// The names in lines of C++, but for those in comments.
+std::set<std::string_view> identifiers(std::string_view code) {
+    std::set<std::string_view> found;
+    const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    while (!code.empty()) {
+        std::string_view line = code.substr(0, code.find('\n'));
+        code.remove_prefix(std::min(code.size(), line.size() + 1));
+        line = line.substr(0, line.find("//"));
+        while (!line.empty()) {
+            const auto end = std::find_if_not(line.begin(), line.end(), is_part);
+            const size_t length = end - line.begin();
+            if (length > 0) found.insert(line.substr(0, length));
+            line.remove_prefix(std::max<size_t>(1, length));
+        }
+    }
+    return found;
+}
+
+/// `    Var c{"c"}, x{"x"};` of those that are used, or nothing
+std::string members(std::string_view type, const std::vector<std::string>& names,
+                    const std::set<std::string_view>& used) {
     std::vector<std::string> declared;
-    for (const std::string& name : names)
-        declared.push_back(type == "RDom" ? name : fmt::format("{}{{\"{}\"}}", name, name));
-    return fmt::format("    {} {};\n", type, fmt::join(declared, ", "));
+    for (const std::string& name : names) {
+        if (used.contains(name)) declared.push_back(type == "RDom" ? name : fmt::format("{}{{\"{}\"}}", name, name));
+    }
+    return declared.empty() ? "" : fmt::format("    {} {};\n", type, fmt::join(declared, ", "));
 }
 
 std::string body(const std::vector<std::string>& statements) {
@@ -116,8 +138,9 @@ std::string KernelSource::text(Schedule schedule, const std::optional<std::strin
     }
     text += "    }\n";
 
-    const std::string internals =
-        members("Var", vars_) + members("RVar", rvars_) + members("RDom", rdoms_) + members("Func", funcs_);
+    const std::set<std::string_view> used = identifiers(text);
+    const std::string internals = members("Var", vars_, used) + members("RVar", rvars_, used) +
+                                  members("RDom", rdoms_, used) + members("Func", funcs_, used);
     if (!internals.empty()) text += "\nprivate:\n" + internals;
     return text + fmt::format("}};\nHALIDE_REGISTER_GENERATOR({0}, {0})\n", class_name_);
 }

@@ -256,7 +256,7 @@ int vectors_of_rows(const KernelSource& source, const RowLoops& rows, const Dim&
                                         [](const RowStage& stage) { return stage.kind == RowStage::Kind::elements; });
     const int64_t vector_bytes = *length * width * info(rows.numbers.element).bytes;
     int64_t most = std::min<int64_t>(source.target().vector_registers / 4, *count / width);
-    if (keeps_rows) most = std::min(most, level1_bytes / vector_bytes);
+    if (keeps_rows) most = std::min(most, level1_bytes / std::max<int64_t>(1, vector_bytes));
     // Of few vectors in a tile the turns around them count, and what the last tile computes again in any.
     const auto cycles = [&](int vectors) { return ceil_div(*count, vectors * width) * (vectors + 1.5); };
     int best = 1;

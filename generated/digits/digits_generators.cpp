@@ -344,20 +344,20 @@ public:
         }
         const int lanes = natural_vector_size<float>();
         probabilities_max.compute_root();
-        probabilities_max.update().split(k.x, turn, element, 8, TailStrategy::GuardWithIf);
-        reduce_vectors(probabilities_max, element, 8, y);
+        probabilities_max.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
+        reduce_vectors(probabilities_max, element, 4, y);
         probabilities_exp.compute_root();
         probabilities_exp.vectorize(x, lanes, TailStrategy::GuardWithIf);
         probabilities_sum.compute_root();
-        probabilities_sum.update().split(k.x, turn, element, 8, TailStrategy::GuardWithIf);
-        reduce_vectors(probabilities_sum, element, 8, y);
+        probabilities_sum.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
+        reduce_vectors(probabilities_sum, element, 4, y);
         probabilities_factor.compute_root();
         probabilities_2.vectorize(x, lanes, TailStrategy::GuardWithIf);
     }
 
 private:
     Var y{"y"}, x{"x"};
-    RVar k_row{"k_row"}, turn{"turn"}, element{"element"};
+    RVar turn{"turn"}, element{"element"};
     RDom k;
     Func probabilities_max{"probabilities_max"}, probabilities_exp{"probabilities_exp"}, probabilities_sum{"probabilities_sum"}, probabilities_factor{"probabilities_factor"};
 };
