@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,12 +95,13 @@ std::optional<size_t> read_across(const Value& copy) {
 }
 
 /// Copies within a kernel that lie in memory along the same other loop than this value, for which they are made.
-void find_transposed(const KernelSource& source, const Value& value, std::vector<const Value*>& copies) {
+void find_transposed(const KernelSource& source, const Value& value, std::set<const Value*>& visited,
+                     std::vector<const Value*>& copies) {
     for (const Value* input : value.producer->inputs) {
-        if (!input || !source.is_internal(input)) continue;
+        if (!input || !source.is_internal(input) || !visited.insert(input).second) continue;
         const bool is_relayout = input->producer->domain == Relayout::domain && input->producer->op_type == "Relayout";
         if (!is_relayout) {
-            find_transposed(source, *input, copies);
+            find_transposed(source, *input, visited, copies);
         } else if (const auto axis = read_across(*input); axis && (copies.empty() || axis == read_across(*copies[0]))) {
             copies.push_back(input);
         }
@@ -198,8 +200,9 @@ void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& f
 bool schedule_transposed_operands(KernelSource& source) {
     if (source.target().is_gpu() || source.output_count() != 1) return false;
     const Value& output = *source.outputs()[0];
+    std::set<const Value*> visited;
     std::vector<const Value*> copies;
-    find_transposed(source, output, copies);
+    find_transposed(source, output, visited, copies);
     if (copies.empty() || output.checked_type().elements().is(0)) return false;
 
     const Loops loops = turning_loops(source.output_loops());

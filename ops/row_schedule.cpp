@@ -11,6 +11,7 @@
 #include "ops/loop_schedule.h"
 #include "ops/node_generator.h"
 #include "ops/shifted_vectors.h"
+#include "ops/slab_schedule.h"
 
 namespace onnx2halide {
 
@@ -247,16 +248,12 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
 }
 
 /// How many vectors of rows are worked on together, as far as registers hold their sums: these do not wait for each
-/// other, and of each place along the rows more lies side by side in memory. What is kept of whole rows stays in the
-/// nearest cache.
+/// other, and of each place along the rows more lies side by side in memory. One vector where elements of whole rows
+/// are kept, which are then in the nearest cache.
 int vectors_of_rows(const KernelSource& source, const RowLoops& rows, const Dim& extent, int width) {
-    const auto count = extent.constant(), length = rows.length.constant();
-    if (!count || !length) return 1;
-    const bool keeps_rows = std::any_of(rows.stages.begin(), rows.stages.end(),
-                                        [](const RowStage& stage) { return stage.kind == RowStage::Kind::elements; });
-    const int64_t vector_bytes = *length * width * info(rows.numbers.element).bytes;
-    int64_t most = std::min<int64_t>(source.target().vector_registers / 4, *count / width);
-    if (keeps_rows) most = std::min(most, level1_bytes / std::max<int64_t>(1, vector_bytes));
+    const auto count = extent.constant();
+    if (!count || rows.keep_elements()) return 1;
+    const int64_t most = std::min<int64_t>(source.target().vector_registers / 4, *count / width);
     // Of few vectors in a tile the turns around them count, and what the last tile computes again in any.
     const auto cycles = [&](int vectors) { return ceil_div(*count, vectors * width) * (vectors + 1.5); };
     int best = 1;
@@ -275,6 +272,8 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
     Loops around = outside;
     around.vars[0] = tile;
     around.extents[0] = ceil_div(extent, tile_rows);
+    const auto tasks_of_tiles = product(around.extents).constant();
+    if (tasks_of_tiles && schedule_slabs(source, rows, outside, *tasks_of_tiles)) return;
     Directives order = {x}, steps = {x};
     order.insert(order.end(), inside.vars.begin(), inside.vars.end());
     order.insert(order.end(), around.vars.begin(), around.vars.end());
@@ -325,6 +324,11 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
 }
 
 }  // namespace
+
+bool RowLoops::keep_elements() const {
+    return std::any_of(stages.begin(), stages.end(),
+                       [](const RowStage& stage) { return stage.kind == RowStage::Kind::elements; });
+}
 
 int filled(const Dim& extent, int widest) {
     const auto number = extent.constant();

@@ -27,12 +27,16 @@ struct RowLoops {
     Dim length;                    // of a row
     int padded_width = 0;  // of the vectors that rows are filled up to, of which steps are made; 0: they are not
     std::vector<RowStage> stages;  // in the order of their definitions
+
+    /// Whether a stage has elements of whole rows.
+    bool keep_elements() const;
 };
 
 /// The widest vector, up to `widest`, that an extent fills.
 int filled(const Dim& extent, int widest);
 
-/// Computes row by row, in one loop nest, all stages and results.
+/// Computes row by row, in one loop nest, all stages and results. Few long rows that lie across memory are computed
+/// stage by stage, see schedule_slabs.
 void schedule_row_by_row(KernelSource& source, const RowLoops& rows);
 
 /// Computes each stage for all rows before the next, and then every output of the kernel.

@@ -9,10 +9,8 @@ namespace onnx2halide {
 ///
 ///     exp(score - max of the row) * values * (1 / sum of the row's exp(score - max))
 ///
-/// `clears_nan` (0 or 1) makes zeros of the rows of which that sum is NaN.
-///
 /// So the probabilities are never written, and a kernel that makes the scores as well keeps no more of them than those
-/// of a few rows.
+/// of a few rows. `clears_nan` (0 or 1) makes zeros of the results of rows of which that sum is NaN.
 class SoftmaxMatMul : public MatMul {
 public:
     using MatMul::MatMul;

@@ -90,6 +90,13 @@ private:
             return value && rank(value) == result_rank && value->type->shape == node.outputs[0]->type->shape;
         };
         const bool joins_parts = is_operator(node, "Concat");
+        // Parts may be put together in an order of views where no reader would then need a copy.
+        const auto takes_any = [](const Node* reader) {
+            return make_generator(*reader)->layout_need() == LayoutNeed::any;
+        };
+        const bool may_stay = !joins_parts || (!graph_.is_output(node.outputs[0]) &&
+                                               std::all_of(node.outputs[0]->consumers.begin(),
+                                                           node.outputs[0]->consumers.end(), takes_any));
         const auto is_operand = [&](const Value* value) {
             return is_whole(value) || (joins_parts && rank(value) == result_rank);
         };
@@ -108,7 +115,7 @@ private:
         Layout wanted = row_major(result_rank);
         if (std::any_of(node.inputs.begin(), node.inputs.end(), has_channels_last)) {
             wanted = channels_last(result_rank);
-        } else if (is_operand(node.inputs[0]) && (joins_parts || make_generator(node)->is_pointwise())) {
+        } else if (is_operand(node.inputs[0]) && may_stay && (joins_parts || make_generator(node)->is_pointwise())) {
             const Layout& first = node.inputs[0]->type->layout;
             if (std::all_of(node.inputs.begin(), node.inputs.end(),
                             [&](const Value* input) { return !is_operand(input) || has(first)(input); }))

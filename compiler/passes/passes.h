@@ -83,7 +83,7 @@ void assign_layouts(Graph& graph, const Target& target);
 
 /// Lets what is computed element by element of a product's result that is only seen in another shape, as of a Dense
 /// layer's that exporters write as Reshape, MatMul, Reshape, Add, be computed in the product's shape, so that its
-/// kernel does it. Readers see the result in the other shape.
+/// kernel does it. Readers see the result in the other shape, or as it is where that is what they see.
 void sink_views(Graph& graph);
 
 /// Makes reductions of pools over whole images whose channels lie one behind the other.

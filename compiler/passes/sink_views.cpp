@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "compiler/passes/match.h"
@@ -26,6 +27,7 @@ private:
         const auto generator = make_generator(node);
         if (node.outputs.size() != 1 || !node.outputs[0]) return;
         if (dynamic_cast<const MatrixProduct*>(generator.get())) products_.insert(node.outputs[0]);
+        if (dynamic_cast<const ReshapeNode*>(generator.get())) return undo_view(node);
         if (!generator->is_pointwise() || node.attributes.contains("axis")) return;
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             Value* input = node.inputs[i];
@@ -50,19 +52,33 @@ private:
         return has_same_columns && from.is_row_major() && to.is_row_major() ? product : nullptr;
     }
 
+    /// Lets those who read a view of a view read the product itself, where it has the shape that they want.
+    void undo_view(const Node& node) {
+        const Value* input = node.inputs[0];
+        const Node* first = input->producer;
+        if (!first || first->op_type != "View" || first->domain.empty() || !products_.contains(first->inputs[0]))
+            return;
+        Value* product = first->inputs[0];
+        if (product->checked_type() == node.outputs[0]->checked_type() && !graph_.is_output(node.outputs[0]))
+            graph_.replace_uses(node.outputs[0], product);
+    }
+
     /// Lets a node compute in the product's shape, and its readers view the result. Returns false where an operand does
     /// not go along.
     bool take_over(Node& node, const NodeGenerator& generator, size_t taken, Value& product) {
         Value* result = node.outputs[0];
         const TensorType before = result->checked_type();
-        for (size_t i = 0; i < node.inputs.size(); ++i) {
-            if (node.inputs[i] && !goes_along(node.inputs[i]->checked_type(), generator.first_axis(i), before))
-                return false;
-        }
         const std::vector<Dim>& shape = product.checked_type().shape;
+        std::vector<std::vector<Dim>> shapes(node.inputs.size());
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+            if (!node.inputs[i]) continue;
+            const auto own = shape_along(node.inputs[i]->checked_type(), generator.first_axis(i), before, shape);
+            if (!own) return false;
+            shapes[i] = *own;
+        }
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             if (Value* input = node.inputs[i])
-                graph_.set_input(&node, i, i == taken ? &product : in_shape(input, before, shape));
+                graph_.set_input(&node, i, i == taken ? &product : in_shape(input, shapes[i]));
         }
         result->type = TensorType(before.element, shape);
         products_.insert(result);
@@ -70,22 +86,44 @@ private:
         return true;
     }
 
-    /// Whether an operand has the result's elements, or one a column.
-    static bool goes_along(const TensorType& operand, size_t first_axis, const TensorType& result) {
-        if (!operand.is_row_major()) return false;
-        if (operand.shape == result.shape) return true;
-        const std::vector<Dim>& shape = operand.shape;
-        return first_axis + shape.size() == result.rank() &&
-               std::all_of(shape.begin(), shape.empty() ? shape.end() : shape.end() - 1,
-                           [](const Dim& dim) { return dim.is(1); });
+    /// The shape in which an operand goes along with a result that gets this one: if it has the result's elements, or
+    /// one a column, or the two shapes differ by axes of one element alone.
+    static std::optional<std::vector<Dim>> shape_along(const TensorType& operand, size_t first_axis,
+                                                       const TensorType& result, const std::vector<Dim>& shape) {
+        if (!operand.is_row_major()) return std::nullopt;
+        if (operand.shape == result.shape) return shape;
+        const std::vector<Dim>& own = operand.shape;
+        const bool is_of_columns =
+            first_axis + own.size() == result.rank() &&
+            std::all_of(own.begin(), own.empty() ? own.end() : own.end() - 1, [](const Dim& dim) { return dim.is(1); });
+        if (is_of_columns) return own.size() <= shape.size() ? own : std::vector<Dim>{own.back()};
+        if (first_axis + own.size() != result.rank()) return std::nullopt;
+
+        std::vector<Dim> along;
+        size_t axis = 0;  // of the result
+        const auto skip_ones = [&] {
+            while (axis < result.rank() && result.shape[axis].is(1)) ++axis;
+        };
+        for (const Dim& extent : shape) {
+            if (extent.is(1)) {
+                along.push_back(1);
+                continue;
+            }
+            skip_ones();
+            if (axis == result.rank() || result.shape[axis] != extent) return std::nullopt;
+            const bool is_own = axis >= first_axis && axis - first_axis < own.size();
+            along.push_back(is_own ? own[axis - first_axis] : Dim(1));
+            ++axis;
+        }
+        skip_ones();
+        return axis == result.rank() ? std::optional(along) : std::nullopt;
     }
 
-    Value* in_shape(Value* operand, const TensorType& result, const std::vector<Dim>& shape) {
+    Value* in_shape(Value* operand, const std::vector<Dim>& shape) {
         const TensorType& type = operand->checked_type();
-        const bool is_whole = type.shape == result.shape;
-        if (!is_whole && type.rank() <= shape.size()) return operand;
-        const TensorType wanted(type.element, is_whole ? shape : std::vector<Dim>{type.shape.back()});
-        return add_node(graph_, view(operand, wanted), operand->name + "_viewed", graph_.after(operand->producer));
+        if (type.shape == shape) return operand;
+        return add_node(graph_, view(operand, TensorType(type.element, shape)), operand->name + "_viewed",
+                        graph_.after(operand->producer));
     }
 
     Graph& graph_;

@@ -15,6 +15,7 @@ BODIES = {
     "sum": "s = Add(a, last) t = Relu(s)",
     "long": "s = Mul(a, last) t = Tanh(s)",
     "two": "half = Constant<value_float = 0.5>() b2 = Mul(b, half) l2 = Transpose<perm = [0, 3, 1, 2]>(b2) s = Sub(a, last) r = Max(a2, l2) t = Sub(s, r)",
+    "one of two readers": "r = Mul(a, last) q = Add(a2, last) t = Sub(r, q)",
     "gather": "i = Constant<value_ints = [0, -1, 0]>() t = Gather<axis = 2>(last, i)",
     "gather behind": "i = Constant<value_ints = [0, -1, 0]>() g = Gather<axis = 2>(last, i) t = Exp(g)",
 }
@@ -52,3 +53,12 @@ def test_open_sizes(body):
     compiled = onnx2halide.compile(proto)
     for sizes in SIZES:
         check(compiled, proto, sizes, 1)
+
+
+def test_a_chain_that_reads_each_value_twice():
+    """It is walked through once."""
+    chain = "\n".join(f"v{i + 1} = Mul(v{i}, v{i})" for i in range(64))
+    proto = onnx.parser.parse_model(f"""{HEADER}
+        chain (float[2,8,4] v0) => (float[2,8,4] v64) {{ {chain} }}""")
+    x = np.full((2, 8, 4), 1 + 2**-23, np.float32)
+    np.testing.assert_array_equal(onnx2halide.compile(proto).run([x])[0], OnnxRuntime(proto).run({"v0": x})["v64"])

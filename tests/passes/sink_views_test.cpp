@@ -55,6 +55,29 @@ TEST_CASE("what follows a product seen in another shape is computed in the produ
             y = Add(back, bias)
             output y)",
          "PackedMatMul 14x16\nAdd 14x16\nView 2x7x16\n"},
+        {"a mask of windows whose images are told apart in between, as in shifted windows", R"(
+            q = input float32[6,3,16,8]
+            k = input float32[6,3,8,16]
+            mask = input float32[1,6,1,16,16]
+            apart = constant int64[5] 1 6 3 16 16
+            together = constant int64[4] 6 3 16 16
+            p = MatMul(q, k)
+            a = Reshape(p, apart)
+            b = Add(a, mask)
+            c = Reshape(b, together)
+            y = Softmax(c)
+            output y)",
+         "View 6x1x16x16\nMatMul 6x3x16x16\nAdd 6x3x16x16\nSoftmax 6x3x16x16\n"},
+        {"not where an operand is one of another axis", R"(
+            q = input float32[2,16,8]
+            k = input float32[2,8,9]
+            c = constant float32[16]
+            axis = constant int64[1] 2
+            p = MatMul(q, k)
+            a = Unsqueeze(p, axis)
+            y = BatchNormalization(a, c, c, c, c)
+            output y)",
+         "MatMul 2x16x9\nUnsqueeze 2x16x1x9\nBatchNormalization 2x16x1x9\n"},
         {"not where the columns are others", R"(
             x = input float32[14,8]
             w = constant float32[8,16]
