@@ -267,13 +267,15 @@ int vectors_of_rows(const KernelSource& source, const RowLoops& rows, const Dim&
 void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
     const std::string &x = outside.vars[0], tile = source.var(x + "_tile");
     const Dim& extent = outside.extents[0];
+    // Rows of groups of channels do not.
+    const bool lie_side_by_side = turning_loops(rows.output).vars[0] == x;
     const int lanes = source.target().lanes(rows.numbers.element), width = filled(extent, lanes),
-              tile_rows = width * vectors_of_rows(source, rows, extent, width);
+              tile_rows = width * (lie_side_by_side ? vectors_of_rows(source, rows, extent, width) : 1);
     Loops around = outside;
     around.vars[0] = tile;
     around.extents[0] = ceil_div(extent, tile_rows);
     const auto tasks_of_tiles = product(around.extents).constant();
-    if (tasks_of_tiles && schedule_slabs(source, rows, outside, *tasks_of_tiles)) return;
+    if (lie_side_by_side && tasks_of_tiles && schedule_slabs(source, rows, outside, *tasks_of_tiles)) return;
     Directives order = {x}, steps = {x};
     order.insert(order.end(), inside.vars.begin(), inside.vars.end());
     order.insert(order.end(), around.vars.begin(), around.vars.end());
