@@ -81,52 +81,59 @@ private:
         return true;
     }
 
-    /// A node that takes any layout works in that of its inputs: with channels innermost if any of them has, of those
-    /// that are as large as its result where there are such. What is computed element by element, or put together from
-    /// parts, stays in an order that only views have.
-    void follow_inputs(Node& node) {
+    static bool has(const Value* value, const Layout& layout) {
+        return value && rank(value) == layout.size() && value->type->layout == layout;
+    }
+
+    /// Whether an input is as large as the result.
+    static bool is_whole(const Node& node, const Value* input) {
+        return input && node.has_output(0) && input->type->shape == node.outputs[0]->type->shape;
+    }
+
+    /// Whether its elements become elements of the result one by one: those of a whole input, or of a part of it.
+    static bool is_operand(const Node& node, const Value* input) {
+        return is_whole(node, input) || (is_operator(node, "Concat") && rank(input) == rank(node.outputs[0]));
+    }
+
+    /// Whether an order that only views have does for a node's result: of what is computed element by element, and of
+    /// what is put together from parts where no reader would then need a copy.
+    bool takes_orders_of_views(const Node& node) const {
+        if (!is_operator(node, "Concat")) return make_generator(node)->is_pointwise();
+        const std::vector<Node*>& readers = node.outputs[0]->consumers;
+        return !graph_.is_output(node.outputs[0]) &&
+               std::all_of(readers.begin(), readers.end(), [](const Node* reader) {
+                   return make_generator(*reader)->layout_need() == LayoutNeed::any;
+               });
+    }
+
+    /// The layout in which a node works that takes any: that of its inputs, with channels innermost if any of them has,
+    /// of those that are as large as its result where there are such.
+    Layout layout_of_inputs(const Node& node) const {
         const size_t result_rank = node.has_output(0) ? rank(node.outputs[0]) : 0;
-        const auto is_whole = [&](const Value* value) {
-            return value && rank(value) == result_rank && value->type->shape == node.outputs[0]->type->shape;
-        };
-        const bool joins_parts = is_operator(node, "Concat");
-        // Parts may be put together in an order of views where no reader would then need a copy.
-        const auto takes_any = [](const Node* reader) {
-            return make_generator(*reader)->layout_need() == LayoutNeed::any;
-        };
-        const bool may_stay = !joins_parts || (!graph_.is_output(node.outputs[0]) &&
-                                               std::all_of(node.outputs[0]->consumers.begin(),
-                                                           node.outputs[0]->consumers.end(), takes_any));
-        const auto is_operand = [&](const Value* value) {
-            return is_whole(value) || (joins_parts && rank(value) == result_rank);
-        };
-        const auto has = [&](const Layout& layout) {
-            return [&](const Value* value) {
-                return value && rank(value) == layout.size() && value->type->layout == layout;
-            };
-        };
-        const bool has_whole = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value* value) {
-            return is_whole(value) && !value->is_constant();
+        const Layout last = channels_last(result_rank);
+        const bool has_whole = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value* input) {
+            return is_whole(node, input) && !input->is_constant();
         });
-        const auto has_channels_last = [&](const Value* value) {
-            if (!has(channels_last(result_rank))(value)) return false;
-            return is_whole(value) || (!has_whole && !is_neutral(*value->type));
+        const auto has_channels_last = [&](const Value* input) {
+            return has(input, last) && (is_whole(node, input) || (!has_whole && !is_neutral(*input->type)));
         };
-        Layout wanted = row_major(result_rank);
-        if (std::any_of(node.inputs.begin(), node.inputs.end(), has_channels_last)) {
-            wanted = channels_last(result_rank);
-        } else if (is_operand(node.inputs[0]) && may_stay && (joins_parts || make_generator(node)->is_pointwise())) {
+        if (std::any_of(node.inputs.begin(), node.inputs.end(), has_channels_last)) return last;
+        if (is_operand(node, node.inputs[0]) && takes_orders_of_views(node)) {
             const Layout& first = node.inputs[0]->type->layout;
-            if (std::all_of(node.inputs.begin(), node.inputs.end(),
-                            [&](const Value* input) { return !is_operand(input) || has(first)(input); }))
-                wanted = first;
+            const auto agrees = [&](const Value* input) { return !is_operand(node, input) || has(input, first); };
+            if (std::all_of(node.inputs.begin(), node.inputs.end(), agrees)) return first;
         }
+        return row_major(result_rank);
+    }
+
+    void follow_inputs(Node& node) {
+        const Layout wanted = layout_of_inputs(node);
         const auto generator = make_generator(node);
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             const Value* input = node.inputs[i];
             if (!input || (!is_common(input->type->layout) && generator->reads_as_it_lies(i, target_))) continue;
             // Small operands, such as a bias per channel, are read across their layout at no cost.
-            if (is_whole(input) || (is_operand(input) && !is_neutral(*input->type))) {
+            if (is_whole(node, input) || (is_operand(node, input) && !is_neutral(*input->type))) {
                 convert(node, i, wanted);
             } else if (!is_common(input->type->layout)) {
                 convert(node, i, row_major(rank(input)));
