@@ -263,19 +263,15 @@ int vectors_of_rows(const KernelSource& source, const RowLoops& rows, const Dim&
     return best;
 }
 
-/// Vectors run across rows.
-void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
+/// Tiles of so many rows, and of vectors across them of `width`. Of rows that only a run counts a tile is one vector.
+void schedule_tiles_across(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside,
+                           int width, int tile_rows) {
     const std::string &x = outside.vars[0], tile = source.var(x + "_tile");
     const Dim& extent = outside.extents[0];
-    // Rows of groups of channels do not.
-    const bool lie_side_by_side = turning_loops(rows.output).vars[0] == x;
-    const int lanes = source.target().lanes(rows.numbers.element), width = filled(extent, lanes),
-              tile_rows = width * (lie_side_by_side ? vectors_of_rows(source, rows, extent, width) : 1);
+    const int lanes = source.target().lanes(rows.numbers.element);
     Loops around = outside;
     around.vars[0] = tile;
     around.extents[0] = ceil_div(extent, tile_rows);
-    const auto tasks_of_tiles = product(around.extents).constant();
-    if (lie_side_by_side && tasks_of_tiles && schedule_slabs(source, rows, outside, *tasks_of_tiles)) return;
     Directives order = {x}, steps = {x};
     order.insert(order.end(), inside.vars.begin(), inside.vars.end());
     order.insert(order.end(), around.vars.begin(), around.vars.end());
@@ -306,6 +302,20 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
         schedule(func, vectors);
         if (kind == RowStage::Kind::reduction) schedule(func + ".update()", joined({reorder(steps)}, vectors));
     }
+}
+
+/// Vectors run across rows.
+void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
+    const Dim& extent = outside.extents[0];
+    // Rows of groups of channels do not.
+    const bool lie_side_by_side = turning_loops(rows.output).vars[0] == outside.vars[0];
+    const int width = filled(extent, source.target().lanes(rows.numbers.element)),
+              tile_rows = width * (lie_side_by_side ? vectors_of_rows(source, rows, extent, width) : 1);
+    std::vector<Dim> tiles = outside.extents;
+    tiles[0] = ceil_div(extent, tile_rows);
+    const auto tasks = product(tiles).constant();
+    if (lie_side_by_side && tasks && schedule_slabs(source, rows, outside, *tasks)) return;
+    schedule_tiles_across(source, rows, inside, outside, width, tile_rows);
 }
 
 /// A reduction's loops on a CPU: vectors along the row where it is innermost in memory, else across rows.
