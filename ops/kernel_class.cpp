@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <re2/re2.h>
 
 #include "ops/kernel_source.h"
 
@@ -26,26 +26,16 @@ std::string buffer_member(std::string_view direction, const TensorType& type, co
 }
 
 /// The names in lines of C++, but for those in comments.
-std::set<std::string_view> identifiers(std::string_view code) {
-    std::set<std::string_view> found;
-    const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-    while (!code.empty()) {
-        std::string_view line = code.substr(0, code.find('\n'));
-        code.remove_prefix(std::min(code.size(), line.size() + 1));
-        line = line.substr(0, line.find("//"));
-        while (!line.empty()) {
-            const auto end = std::find_if_not(line.begin(), line.end(), is_part);
-            const size_t length = end - line.begin();
-            if (length > 0) found.insert(line.substr(0, length));
-            line.remove_prefix(std::max<size_t>(1, length));
-        }
-    }
+std::set<std::string> identifiers(const std::string& code) {
+    static const re2::RE2 comment_or_name(R"(//.*|(\w+))");
+    std::set<std::string> found;
+    re2::StringPiece rest(code);
+    for (std::string name; re2::RE2::FindAndConsume(&rest, comment_or_name, &name);) found.insert(name);
     return found;
 }
 
 /// `    Var c{"c"}, x{"x"};` of those that are used, or nothing
-std::string members(std::string_view type, const std::vector<std::string>& names,
-                    const std::set<std::string_view>& used) {
+std::string members(std::string_view type, const std::vector<std::string>& names, const std::set<std::string>& used) {
     std::vector<std::string> declared;
     for (const std::string& name : names) {
         if (used.contains(name)) declared.push_back(type == "RDom" ? name : fmt::format("{}{{\"{}\"}}", name, name));
@@ -138,7 +128,7 @@ std::string KernelSource::text(Schedule schedule, const std::optional<std::strin
     }
     text += "    }\n";
 
-    const std::set<std::string_view> used = identifiers(text);
+    const std::set<std::string> used = identifiers(text);
     const std::string internals = members("Var", vars_, used) + members("RVar", rvars_, used) +
                                   members("RDom", rdoms_, used) + members("Func", funcs_, used);
     if (!internals.empty()) text += "\nprivate:\n" + internals;

@@ -197,30 +197,25 @@ bool schedule_short_rows(KernelSource& source, const Loops& loops) {
     if (loops.vars.size() < 2 || is_of_reduction(loops.vars[0]) || is_of_reduction(loops.vars[1])) return false;
     const auto row = loops.extents[0].constant(), rows = loops.extents[1].constant();
     if (lanes == 1 || !row || *row % lanes == 0 || *row > 4 * lanes || has_pitches(source)) return false;
-    const int64_t vectors = *row / std::gcd(*row, lanes);
-    if (vectors > most_vectors || (rows && *rows * *row < vectors * lanes)) return false;
+    const int vectors = static_cast<int>(*row / std::gcd(*row, lanes)), size = vectors * lanes;
+    if (vectors > most_vectors || (rows && *rows * *row < size)) return false;
 
     const std::string both = source.var(loops.vars[0] + loops.vars[1]), run = source.var("run"),
                       vector = source.var("vector");
-    const std::string run_size = vectors == 1 ? source.lanes(loops.element, lanes)
-                                              : fmt::format("{} * {}", vectors, source.lanes(loops.element, lanes));
-    Loops runs{loops.func,
-               {run, both},
-               {vectors * lanes, ceil_div(loops.extents[0] * loops.extents[1], vectors * lanes)},
-               loops.element};
-    for (size_t i = 2; i < loops.vars.size(); ++i) {
-        runs.vars.push_back(loops.vars[i]);
-        runs.extents.push_back(loops.extents[i]);
-    }
+    const Dim elements = loops.extents[0] * loops.extents[1];
+    Loops runs = loops;
+    runs.vars[0] = run;
+    runs.extents[0] = size;
+    runs.vars[1] = both;
+    runs.extents[1] = ceil_div(elements, size);
     source.schedule(
         "// Rows that leave vectors unfilled follow each other in runs of whole vectors, all of which are alike.");
-    source.schedule(
-        loops.func,
-        {fmt::format("fuse({}, {}, {})", loops.vars[0], loops.vars[1], both),
-         fmt::format("split({0}, {0}, {1}, {2}, {3})", both, run, run_size,
-                     tail_strategy(loops.extents[0] * loops.extents[1], static_cast<int>(vectors * lanes), false)),
-         fmt::format("split({0}, {1}, {0}, {2})", run, vector, source.lanes(loops.element, lanes)),
-         fmt::format("vectorize({})", run), unroll(vector)});
+    source.schedule(loops.func,
+                    {fmt::format("fuse({}, {}, {})", loops.vars[0], loops.vars[1], both),
+                     fmt::format("split({0}, {0}, {1}, {2}, {3})", both, run, source.lanes(loops.element, size),
+                                 tail_strategy(elements, size, false)),
+                     fmt::format("split({0}, {1}, {0}, {2})", run, vector, source.lanes(loops.element, lanes)),
+                     fmt::format("vectorize({})", run), unroll(vector)});
     parallelise(source, runs);
     return true;
 }

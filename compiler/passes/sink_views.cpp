@@ -93,11 +93,10 @@ private:
         if (!operand.is_row_major()) return std::nullopt;
         if (operand.shape == result.shape) return shape;
         const std::vector<Dim>& own = operand.shape;
+        if (first_axis + own.size() != result.rank()) return std::nullopt;
         const bool is_of_columns =
-            first_axis + own.size() == result.rank() &&
             std::all_of(own.begin(), own.empty() ? own.end() : own.end() - 1, [](const Dim& dim) { return dim.is(1); });
         if (is_of_columns) return own.size() <= shape.size() ? own : std::vector<Dim>{own.back()};
-        if (first_axis + own.size() != result.rank()) return std::nullopt;
 
         std::vector<Dim> along;
         size_t axis = 0;  // of the result
@@ -111,8 +110,7 @@ private:
             }
             skip_ones();
             if (axis == result.rank() || result.shape[axis] != extent) return std::nullopt;
-            const bool is_own = axis >= first_axis && axis - first_axis < own.size();
-            along.push_back(is_own ? own[axis - first_axis] : Dim(1));
+            along.push_back(axis < first_axis ? Dim(1) : own[axis - first_axis]);
             ++axis;
         }
         skip_ones();
