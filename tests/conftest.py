@@ -6,6 +6,10 @@ import pytest
 from paths import COMPILER
 
 
+def pytest_addoption(parser):
+    parser.addoption("--target", default="host", help="what the suite is compiled for, as the compiler's --target; default: host")
+
+
 @pytest.fixture
 def onnx2halide(tmp_path):
     """Runs the compiler in the test's folder."""

@@ -17,8 +17,13 @@ def batches(request) -> dict[str, dict]:
 
 
 @pytest.fixture(scope="session")
-def compiled() -> Compiled:
-    return Compiled()
+def target(request) -> str:
+    return request.config.getoption("target")
+
+
+@pytest.fixture(scope="session")
+def compiled(target) -> Compiled:
+    return Compiled(target)
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,11 @@ class IsolatedRunner:
     def __init__(self):
         self._process = None
 
-    def run(self, folder: pathlib.Path, cache: pathlib.Path) -> str | None:
+    def run(self, folder: pathlib.Path, cache: pathlib.Path, target: str) -> str | None:
         """Why the case fails, or None."""
         if self._process is None:
             self._start()
-        self._pipe.send((folder, cache))
+        self._pipe.send((folder, cache, target))
         try:
             if self._pipe.poll(SECONDS_A_CASE):
                 return self._pipe.recv()
@@ -49,10 +49,10 @@ def _ending(code: int) -> str:
 def _serve(pipe) -> None:
     while True:
         try:
-            folder, cache = pipe.recv()
+            case = pipe.recv()
         except EOFError:
             return
-        pipe.send(_run_case(folder, cache))
+        pipe.send(_run_case(*case))
 
 
 def _assert_similar(expected, got, **tolerances) -> None:
@@ -69,12 +69,12 @@ def _assert_similar(expected, got, **tolerances) -> None:
         _assert_similar(expected_item, item, **tolerances)
 
 
-def _run_case(folder: pathlib.Path, cache: pathlib.Path) -> str | None:
+def _run_case(folder: pathlib.Path, cache: pathlib.Path, target: str) -> str | None:
     import onnx2halide.backend
     import suite
 
     try:
-        prepared = onnx2halide.backend.prepare(folder / "model.onnx", "CPU", cache=cache, name=folder.name)
+        prepared = onnx2halide.backend.prepare(folder / "model.onnx", "CPU", cache=cache, name=folder.name, target=target)
         for inputs, expected in suite.data_sets(folder):
             _assert_similar(expected, list(prepared.run(inputs)), **suite.tolerances(folder))
     except Exception as error:  # whatever it is, it is this case's result

@@ -15,11 +15,12 @@ _KEPT = 2  # compilers whose results are kept
 class Compiled:
     """What the compiler makes of each case, kept until the compiler changes. Any number of processes may share it."""
 
-    def __init__(self):
-        self.folder = suite.BUILD / f"compiled-{identity(find_compiler())[:16]}"
+    def __init__(self, target: str):
+        self._options = Options(target=target)
+        self.folder = suite.BUILD / f"compiled-{target}-{identity(find_compiler())[:16]}"
         self.folder.mkdir(parents=True, exist_ok=True)
         os.utime(self.folder)
-        others = sorted(suite.BUILD.glob("compiled-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+        others = sorted(suite.BUILD.glob(f"compiled-{target}-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
         for old in others[_KEPT:]:
             shutil.rmtree(old, ignore_errors=True)
 
@@ -33,7 +34,7 @@ class Compiled:
 
     def _compile(self, cases: dict[str, pathlib.Path]) -> None:
         sources = [Source(folder / "model.onnx", name) for name, folder in cases.items()]
-        for name, result in zip(cases, libraries(sources, Options(), self.folder, os.cpu_count())):
+        for name, result in zip(cases, libraries(sources, self._options, self.folder, os.cpu_count())):
             part = self._result(name).with_suffix(".part")
             part.write_text(json.dumps(str(result) if isinstance(result, CompileError) else None))
             part.rename(self._result(name))

@@ -8,9 +8,9 @@ LISTED = unsupported.listed()
 
 
 @pytest.mark.parametrize("case", suite.cases())
-def test_case(case, batches, compiled, runner):
+def test_case(case, batches, compiled, runner, target):
     folder = batches[case][case]
-    error = compiled.error(case, batches[case]) or runner.run(folder, compiled.folder)
+    error = compiled.error(case, batches[case]) or runner.run(folder, compiled.folder, target)
     unsupported.note(case, error)
     if case in LISTED:
         assert error, f"{case} passes: remove it from unsupported.txt, or run tests/conformance/update_unsupported.py"
