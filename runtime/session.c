@@ -93,7 +93,8 @@ static onnx2halide_session* allocate_session(const onnx2halide_model* model, int
                          aligned(model->output_count * (sizeof(void*) + sizeof(size_t))) +
                          aligned(sizeof(int64_t) * 16 * ports) +
                          aligned((model->symbol_count + model->open_count) * sizeof(int64_t)) +
-                         aligned(model->heap_count * sizeof(onnx2halide_heap));
+                         aligned(model->heap_count * sizeof(onnx2halide_heap)) +
+                         aligned(model->device_memory_count * sizeof(onnx2halide_device_memory));
     unsigned char* memory = calloc(1, bytes);
     if (!memory) return NULL;
     onnx2halide_session* session = (onnx2halide_session*)memory;
@@ -114,6 +115,8 @@ static onnx2halide_session* allocate_session(const onnx2halide_model* model, int
     session->placed_open = session->symbols + model->symbol_count;
     memory += aligned((model->symbol_count + model->open_count) * sizeof(int64_t));
     session->heap = (onnx2halide_heap*)memory;
+    memory += aligned(model->heap_count * sizeof(onnx2halide_heap));
+    session->device_memory = (onnx2halide_device_memory*)memory;
     session->model = model;
     session->threads = threads;
     session->scratch_bytes = model->scratch_bytes;
@@ -239,21 +242,17 @@ int onnx2halide_create(onnx2halide_session** result, const onnx2halide_model* mo
     return 0;
 }
 
-void onnx2halide_free_devices(onnx2halide_session* session) {
-    if (!session->model->uses_device) return;
-    for (int i = 0; i < session->model->tensor_count; ++i) {
-        halide_buffer_t* tensor = &session->tensors[i];
-        /* A view's handle belongs to the tensor that it views, see onnx2halide_view. */
-        if (tensor->device && tensor->padding != session) halide_device_free(session, tensor);
-        tensor->device = 0;
-        tensor->device_interface = NULL;
+static void free_device_memory(onnx2halide_session* session) {
+    for (int i = 0; i < session->model->device_memory_count; ++i) {
+        halide_buffer_t* holder = session->device_memory[i].holder;
+        if (holder && holder->device) halide_device_free(session, holder);
     }
 }
 
 void onnx2halide_destroy(onnx2halide_session* session) {
     if (!session) return;
     onnx2halide_stop_team(session->team);
-    onnx2halide_free_devices(session);
+    free_device_memory(session);
     for (int i = 0; i < session->model->output_count; ++i) free(session->output_storage[i]);
     for (int i = 0; i < session->model->heap_count; ++i) free(session->heap[i].data);
     if (session->owns_arena) free(session->arena);
@@ -278,8 +277,11 @@ void onnx2halide_set_pitch(halide_buffer_t* tensor, int64_t pitch) {
 }
 
 void onnx2halide_late_tensor(onnx2halide_session* session, int index, struct halide_type_t type, int rank) {
-    session->tensors[index] =
-        (halide_buffer_t){.type = type, .dimensions = rank, .dim = session->dims + session->next_dim};
+    halide_buffer_t* tensor = &session->tensors[index];
+    tensor->type = type;
+    tensor->dimensions = rank;
+    tensor->dim = session->dims + session->next_dim;
+    tensor->host = NULL;
     session->next_dim += rank;
 }
 

@@ -48,6 +48,9 @@ typedef struct onnx2halide_model {
     size_t weight_bytes;
     const char* weights_id;
     int uses_device;
+    const struct halide_device_interface_t* (*device)(void); /* of a model that uses one */
+    const int* device_memory_of;                             /* by tensor */
+    int device_memory_count;
     const onnx2halide_target* targets; /* the best first */
     int target_count;
     /* Extents of all inputs, then all outputs, outermost first, for the session's open dims; -1 for what only the steps
@@ -68,6 +71,13 @@ typedef struct onnx2halide_heap {
     unsigned char* data;
     size_t bytes;
 } onnx2halide_heap;
+
+/* Memory on a device for the tensors that share a range of the session's. Where there is none yet, the processor has
+ * what they hold. */
+typedef struct onnx2halide_device_memory {
+    halide_buffer_t* holder; /* the tensor that was used last: its handle and flags are those of all; NULL: none was */
+    size_t bytes;            /* of the largest so far */
+} onnx2halide_device_memory;
 
 struct onnx2halide_session {
     const onnx2halide_model* model;
@@ -99,6 +109,7 @@ struct onnx2halide_session {
     void** output_storage; /* outputs for which the caller gave no memory */
     size_t* output_storage_bytes;
     halide_buffer_t* tensors;
+    onnx2halide_device_memory* device_memory;
     halide_dimension_t* dims;
     int next_dim;
     int64_t* port_dims;         /* of all inputs, then all outputs, in this run */
@@ -133,25 +144,14 @@ int onnx2halide_tensor(onnx2halide_session* session, int tensor, const char* nam
                        struct halide_type_t type, int rank, const int64_t* extents);
 /* Lets a tensor be a part of another: its runs of elements along the innermost dimension lie `pitch` elements apart. */
 void onnx2halide_set_pitch(halide_buffer_t* tensor, int64_t pitch);
-/* Keeps room for the shape of a tensor that the steps set up. */
+/* Keeps room for the shape of a tensor that the steps set up. What it has on a device stays. */
 void onnx2halide_late_tensor(onnx2halide_session* session, int tensor, struct halide_type_t type, int rank);
-/* Frees what tensors have on devices. */
-void onnx2halide_free_devices(onnx2halide_session* session);
 /* Makes sure that the arena holds this many bytes for tensors. */
 int onnx2halide_reserve(onnx2halide_session* session, size_t tensor_bytes);
-
-/* Lets a view see what is on the device of the tensor that owns the memory. */
-static inline void onnx2halide_view(onnx2halide_session* session, halide_buffer_t* view, const halide_buffer_t* owner) {
-    view->padding = session; /* marks it for destroy */
-    view->device = owner->device;
-    view->device_interface = owner->device_interface;
-    view->flags = owner->flags;
-}
 
 /* In the emitted functions `session` is the session, and a tensor `image` has the index tensor_image: a model's names
  * cannot meet those of C and of this file. A trace may ask for a step again. */
 #define T(tensor) (&session->tensors[tensor_##tensor])
-#define VIEW(view, owner) onnx2halide_view(session, &session->tensors[tensor_##view], &session->tensors[tensor_##owner])
 /* Returns the code of a call that fails. */
 #define RUN(call)                                                                                                      \
     do {                                                                                                               \

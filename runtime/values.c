@@ -50,7 +50,6 @@ static int bind_dims(onnx2halide_session* session, const onnx2halide_value* inpu
         }
     }
     if (session->is_placed && !changed) return 0;
-    onnx2halide_free_devices(session);
     session->next_dim = 0;
     const int code = model->place(session);
     session->is_placed = code == 0;

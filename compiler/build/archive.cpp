@@ -133,6 +133,13 @@ std::string build_regular_expressions(const ArchiveJob& job) {
     return object.string();
 }
 
+/// What they call besides on a GPU.
+std::vector<std::string_view> device_sources(const std::string& kernels_target) {
+    const Halide::Target target(kernels_target);
+    const bool is_gpu = target.has_feature(Halide::Target::OpenCL) || target.has_feature(Halide::Target::CUDA);
+    return is_gpu ? std::vector<std::string_view>{"device.c"} : std::vector<std::string_view>();
+}
+
 /// What host programs and kernels call.
 std::vector<std::string> build_runtime(const ArchiveJob& job) {
     std::vector<std::string> objects;
@@ -160,6 +167,10 @@ std::vector<std::string> build_runtime(const ArchiveJob& job) {
                                "halide_hooks.c"}) {
         objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
         build_runtime_source(job.cc, source, objects.back());
+    }
+    for (const std::string_view source : device_sources(job.target)) {
+        objects.push_back((job.objects / fmt::format("runtime_{}.o", source)).string());
+        build_runtime_source(job.cc, std::string(source), objects.back());
     }
     if (needs_cpp(host_program_of(job))) objects.push_back(build_regular_expressions(job));
     objects.push_back((job.objects / "runtime_halide.o").string());

@@ -51,6 +51,9 @@ std::string own_symbols(const Node& node) { return fmt::format("{}_{}_", node.op
 
 std::string turns_symbol(const Node& node) { return own_symbols(node) + "turns"; }
 
+/// Which slice a turn reads or makes.
+std::string_view place_text(bool is_backwards) { return is_backwards ? "turns - 1 - turn" : "turn"; }
+
 bool is_known_true(const Value* condition) { return condition->known && condition->known->integers.at(0).is(1); }
 
 }  // namespace
@@ -72,6 +75,7 @@ void HostSteps::write_branch(const Step& step, std::string& text) {
                      comment_text(fmt::format("If {}: where the condition is {}.", step.node().name,
                                               is_then ? "true" : "false")));
     }
+    text += crossing("TO_HOST", {condition});
     text += fmt::format("    RUN(IS_TRUE({}) ? {}(session) : {}(session));\n", name(condition), step.blocks[0].name,
                         step.blocks[1].name);
 }
@@ -85,9 +89,11 @@ std::string HostSteps::start_of_turn(const Step& step) {
         if (std::find(program_.symbols.begin(), program_.symbols.end(), symbol) != program_.symbols.end())
             text += fmt::format("    D({}) = turn;\n", symbol);
         if (has_tensor(repetition.turn))
-            text += fmt::format("    *(int64_t*)T({})->host = turn;\n", name(repetition.turn));
+            text += fmt::format("    *(int64_t*)T({})->host = turn;\n", name(repetition.turn)) +
+                    crossing("MADE_ON_HOST", {repetition.turn});
         if (has_tensor(repetition.condition_input))
-            text += fmt::format("    *T({})->host = 1;\n", name(repetition.condition_input));
+            text += fmt::format("    *T({})->host = 1;\n", name(repetition.condition_input)) +
+                    crossing("MADE_ON_HOST", {repetition.condition_input});
     }
     const auto point = [&](const Value* slice, bool is_backwards) {
         const Storage& storage = program_.storage(slice);
@@ -95,14 +101,17 @@ std::string HostSteps::start_of_turn(const Step& step) {
         for (const Value* tensor : program_.tensors) {
             if (program_.storage_of.at(tensor) != program_.storage_of.at(slice)) continue;
             if (is_late(tensor) && tensor != slice) continue;  // its shape is not known yet, and it follows the slice
-            text += fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole),
-                                is_backwards ? "turns - 1 - turn" : "turn");
+            text +=
+                fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole), place_text(is_backwards));
         }
     };
     for (size_t i = 0; i < repetition.scans.size(); ++i) {
         const Value* input = repetition.scan_inputs[i];
         if (is_late(input)) prepare_input(input, text);
         point(input, repetition.scan_backwards[i]);
+        if (program_.is_gpu())
+            text += fmt::format("    TAKE_SLICE({}, {}, {});\n", name(input), name(repetition.scans[i]),
+                                place_text(repetition.scan_backwards[i]));
     }
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         if (repetition.slice_results[i]) point(repetition.slices[i], repetition.slice_backwards[i]);
@@ -115,14 +124,17 @@ void HostSteps::append_slices(const Step& step, std::string& text) {
     const Repetition repetition(step.node());
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
-        if (!result || program_.storage(slice).place == Place::slice) continue;
+        if (!result) continue;
+        // On a device it has memory of its own.
+        if (program_.storage(slice).place == Place::slice && !program_.is_gpu()) continue;
         prepare_input(slice, text);
         if (program_.storage(result).place == Place::heap) {
+            text += crossing("TO_HOST", {slice});
             text += fmt::format("    APPEND({}, {}, {}, {}, turn);\n", quoted_label(step.node()), name(result),
                                 program_.storage(result).index, name(slice));
         } else {
-            text += fmt::format("    PUT({}, {}, {});\n", name(result), name(slice),
-                                repetition.slice_backwards[i] ? "turns - 1 - turn" : "turn");
+            text += fmt::format("    {}({}, {}, {});\n", program_.is_gpu() ? "PUT_SLICE" : "PUT", name(result),
+                                name(slice), place_text(repetition.slice_backwards[i]));
         }
         Assignments extents;
         const TensorType &whole = result->checked_type(), &part = slice->checked_type();
@@ -147,7 +159,7 @@ void HostSteps::hand_over_states(const Repetition& repetition, std::string& text
         if (program_.storage_of.at(state) == program_.storage_of.at(next)) continue;
         ready_.erase(state);
         prepare_output(state, text);
-        text += fmt::format("    COPY({}, {});\n", name(state), name(next));
+        text += copy_text(state, next);
     }
 }
 
@@ -172,7 +184,8 @@ HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
     }
     write(body, text);
     text += end_of_turn(step);
-    if (has_condition) text += fmt::format("    *goes_on = IS_TRUE({});\n", name(condition));
+    if (has_condition)
+        text += crossing("TO_HOST", {condition}) + fmt::format("    *goes_on = IS_TRUE({});\n", name(condition));
     ready_ = outer;
 
     std::string parameters = "onnx2halide_session* session", arguments = "session";
@@ -200,7 +213,24 @@ void HostSteps::write_first_states(const Repetition& repetition, std::string& te
     text += assignment_text(assignments);
     for (size_t i = 0; i < repetition.states.size(); ++i) {
         prepare_output(repetition.state_inputs[i], text);
-        text += fmt::format("    COPY({}, {});\n", name(repetition.state_inputs[i]), name(repetition.states[i]));
+        text += copy_text(repetition.state_inputs[i], repetition.states[i]);
+    }
+}
+
+/// Brings what turns read slices of to the side that reads them.
+void HostSteps::write_scanned(const Step& step, std::string& text) const {
+    std::set<size_t> read;  // storages that kernels read
+    for_each_step(step.blocks[0], [&](const Step& inner) {
+        if (inner.kind != Step::Kind::kernel) return;
+        for (const Value* input : inner.inputs) {
+            for (const Value* part = input; part; part = program_.storage(part).whole)
+                read.insert(program_.storage_of.at(part));
+        }
+    });
+    const Repetition repetition(step.node());
+    for (size_t i = 0; i < repetition.scans.size(); ++i) {
+        const bool is_for_kernels = read.contains(program_.storage_of.at(repetition.scan_inputs[i]));
+        text += crossing(is_for_kernels ? "TO_DEVICE" : "TO_HOST", {repetition.scans[i]});
     }
 }
 
@@ -213,6 +243,7 @@ void HostSteps::write_empty_slices(const Step& step, std::string& text) {
                 text += fmt::format("    D({}) = 0;\n", dim.text());
         }
         prepare_output(result, text);
+        if (program_.storage(result).place != Place::heap) text += crossing("START", {result});
     }
 }
 
@@ -222,6 +253,7 @@ std::string HostSteps::turns_text(const Repetition& repetition, std::string& tex
     if (!repetition.count) return "INT64_MAX";
     if (repetition.count->known) return session_text(repetition.count->known->integers.at(0));
     prepare_input(repetition.count, text);
+    text += crossing("TO_HOST", {repetition.count});
     return fmt::format("*(const int64_t*)T({})->host", name(repetition.count));
 }
 
@@ -229,10 +261,14 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
     const Repetition repetition(step.node());
     write_checks(step.node(), text);
     write_first_states(repetition, text);
+    write_scanned(step, text);
     write_empty_slices(step, text);
     const auto [call, has_condition] = add_turn_function(step);
     const bool asks_first = repetition.condition && !is_known_true(repetition.condition);
-    if (asks_first) prepare_input(repetition.condition, text);
+    if (asks_first) {
+        prepare_input(repetition.condition, text);
+        text += crossing("TO_HOST", {repetition.condition});
+    }
 
     const std::string turns = turns_text(repetition, text);
     text += fmt::format("    {{\n        const int64_t turns = {};\n        int64_t turn = 0;\n", turns);
@@ -250,6 +286,7 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
     text += "    }\n";
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         const Value* result = repetition.slice_results[i];
+        if (result && program_.storage(result).place == Place::heap) text += crossing("MADE_ON_HOST", {result});
         if (result && repetition.slice_backwards[i] && program_.storage(result).place == Place::heap)
             text += fmt::format("    REVERSE({});\n", name(result));
         ready_.erase(result);

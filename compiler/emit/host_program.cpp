@@ -121,6 +121,9 @@ public:
                 {"WEIGHT_BYTES", fmt::to_string(program_.weight_bytes)},
                 {"WEIGHTS_ID", options_.weights_id},
                 {"USES_DEVICE", program_.is_gpu() ? "1" : "0"},
+                {"DEVICE_HEADERS", device_headers()},
+                {"DEVICE_MEMORY", device_memory_table()},
+                {"DEVICE", device()},
                 {"TYPED_RUN", program_.has_typed_run() ? typed_run() : ""},
             });
     }
@@ -202,6 +205,31 @@ private:
     }
     bool has_boxes() const {
         return has_tensor([](const TensorType& type) { return type.box != nullptr; });
+    }
+
+    std::string device_headers() const {
+        if (!program_.is_gpu()) return "";
+        return fmt::format("#include \"HalideRuntime{}.h\"\n#include \"device.h\"\n",
+                           program_.targets.front().gpu == Target::Gpu::opencl ? "OpenCL" : "Cuda");
+    }
+
+    /// Tensors of one storage share their memory on the device.
+    std::string device_memory_table() const {
+        if (!program_.is_gpu()) return "";
+        std::string rows;
+        for (const Value* tensor : program_.tensors)
+            rows += fmt::format("    {}, /* {} */\n", program_.storage_of.at(tensor), tensor_names_.at(tensor));
+        return fmt::format("\n/* Which memory on the device a tensor has; views share that of what they view. */\n"
+                           "static const int device_memory_of[] = {{\n{}}};\n",
+                           rows);
+    }
+
+    std::string device() const {
+        if (!program_.is_gpu()) return "";
+        return fmt::format("    .device = halide_{}_device_interface,\n    .device_memory_of = device_memory_of,\n"
+                           "    .device_memory_count = {},\n",
+                           program_.targets.front().gpu == Target::Gpu::opencl ? "opencl" : "cuda",
+                           program_.storages.size());
     }
 
     /// The strings of constants, by number.
@@ -292,9 +320,6 @@ private:
                                 halide_type_text(type.element), extents_text(type));
             if (const auto pitch = tensor->pitch())
                 text += fmt::format("    onnx2halide_set_pitch(T({}), {});\n", tensor_names_.at(tensor), *pitch);
-            if (program_.is_gpu() && program_.storage(tensor).place == Place::weight) {
-                text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", tensor_names_.at(tensor));
-            }
         }
         return text;
     }
@@ -307,7 +332,7 @@ private:
             if (storage.place == Place::input) {
                 text += fmt::format("    T({})->host = (uint8_t*)(uintptr_t)session->input_data[{}]{};\n", name,
                                     storage.index, offset);
-                if (program_.is_gpu()) text += fmt::format("    T({})->flags = halide_buffer_flag_host_dirty;\n", name);
+                if (program_.is_gpu()) text += fmt::format("    MADE_ON_HOST(T({}));\n", name);
             } else if (storage.place == Place::output) {
                 text += fmt::format("    T({})->host = {}session->output_data[{}]{};\n", name,
                                     offset.empty() ? "" : "(uint8_t*)", storage.index, offset);

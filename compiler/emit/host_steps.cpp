@@ -92,15 +92,18 @@ void HostSteps::write(const Step& step, std::string& text) {
     }
 }
 
-/// On a device a view has a handle of its own, which follows its owner's.
-std::string HostSteps::device_views(const Step& step) const {
-    std::string text;
-    if (!program_.is_gpu()) return text;
-    for (const Value* input : step.inputs) {
-        const Value* owner = program_.storage(input).root;
-        if (owner != input) text += fmt::format("    VIEW({}, {});\n", name(input), name(owner));
+/// `TO_HOST(T(a), T(b));`, of a program with a device: what lets one side see what the other one has made.
+std::string HostSteps::crossing(const char* macro, const std::vector<const Value*>& tensors) const {
+    std::vector<std::string> arguments;
+    for (const Value* tensor : tensors) {
+        if (tensor) arguments.push_back(fmt::format("T({})", name(tensor)));
     }
-    return text;
+    if (!program_.is_gpu() || arguments.empty()) return "";
+    return fmt::format("    {}({});\n", macro, fmt::join(arguments, ", "));
+}
+
+std::string HostSteps::copy_text(const Value* to, const Value* from) const {
+    return fmt::format("    {}({}, {});\n", program_.is_gpu() ? "COPY_TENSOR" : "COPY", name(to), name(from));
 }
 
 void HostSteps::write_checks(const Node& node, std::string& text) {
@@ -177,9 +180,10 @@ void HostSteps::write_index_checks(const Node& node, std::string& text) {
             write_known_index_checks(node, check, text);
             continue;
         }
-        if (program_.is_gpu() || !has_tensor(indices)) continue;
+        if (!has_tensor(indices)) continue;
         std::vector<std::string> extents;
         for (const Dim& extent : check.extents) extents.push_back(session_text(extent));
+        text += crossing("TO_HOST", {indices});
         text += fmt::format("    CHECK_INDICES({}, {}, {}, {});\n", quoted_label(node), check.input, name(indices),
                             fmt::join(extents, ", "));
     }
@@ -209,7 +213,7 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
         write_result_checks(output, text);
         prepare_output(output, text);
     }
-    text += device_views(step);
+    text += crossing("TO_DEVICE", step.inputs) + crossing("MAKE_ON_DEVICE", step.outputs);
     const std::string guard = guard_text(step.outputs);
     if (!step.choice) {
         text += fmt::format("    {}{}\n", guard, call_text(step, step.calls[0]));
@@ -252,9 +256,11 @@ void HostSteps::write_host_call(const Step& step, std::string& text) {
     std::vector<std::string> arguments = {call.function, quoted_label(step.node())};
     arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
     std::vector<std::string> inputs;
+    std::vector<const Value*> read;
     for (size_t i = 0; i < call.inputs; ++i) {
         const Value* input = i < step.inputs.size() ? step.inputs[i] : nullptr;
         if (input) prepare_input(input, text);
+        read.push_back(input);
         inputs.push_back(input ? fmt::format("T({})", name(input)) : "NULL");
     }
     if (call.inputs_are_list) inputs = {fmt::format("TENSORS({})", fmt::join(inputs, ", "))};
@@ -271,7 +277,9 @@ void HostSteps::write_host_call(const Step& step, std::string& text) {
             arguments.push_back(fmt::format("RESULT({})", name(output)));
         }
     }
+    text += crossing("TO_HOST", read);
     text += fmt::format("    HOST({});\n", fmt::join(arguments, ", "));
+    text += crossing("MADE_ON_HOST", step.outputs);
 }
 
 void HostSteps::prepare_input(const Value* tensor, std::string& text) {
@@ -301,9 +309,12 @@ void HostSteps::prepare_output(const Value* tensor, std::string& text) {
 }
 
 void HostSteps::read_bindings(const Value* tensor, std::string& text) const {
+    bool reads_elements = false;
     for (const Binding& binding : tensor->bindings) {
         if (std::find(program_.symbols.begin(), program_.symbols.end(), binding.symbol) == program_.symbols.end())
             continue;
+        if (binding.kind == Binding::Kind::element && !std::exchange(reads_elements, true))
+            text += crossing("TO_HOST", {tensor});
         const std::string_view c_type = info(tensor->checked_type().element).c_name;
         text += binding.kind == Binding::Kind::extent
                     ? fmt::format("    D({}) = EXTENT({}, {});\n", binding.symbol, name(tensor), binding.index)
@@ -315,13 +326,9 @@ void HostSteps::read_bindings(const Value* tensor, std::string& text) const {
 void HostSteps::deliver_outputs(std::string& text) {
     const auto& outputs = program_.graph->outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
-        if (program_.is_gpu()) {
-            text += fmt::format("    if (halide_copy_to_host(session, T({})) != 0) return onnx2halide_fail(session, "
-                                "ONNX2HALIDE_FAILED, \"an output cannot be read back\");\n",
-                                name(program_.storage(outputs[i]).root));
-        }
+        if (is_late(outputs[i])) prepare_input(outputs[i], text);
+        text += crossing("TO_HOST", {outputs[i]});
         if (!is_late(outputs[i])) continue;
-        prepare_input(outputs[i], text);
         text += fmt::format("    DELIVER({}, {});\n", i, name(outputs[i]));
     }
 }

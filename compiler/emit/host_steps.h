@@ -56,6 +56,7 @@ private:
     void write_branch(const Step& step, std::string& text);
     void write_repetition(const Step& step, std::string& text);
     void write_first_states(const Repetition& repetition, std::string& text);
+    void write_scanned(const Step& step, std::string& text) const;
     void write_empty_slices(const Step& step, std::string& text);
     std::string turns_text(const Repetition& repetition, std::string& text);
     TurnFunction add_turn_function(const Step& step);
@@ -67,7 +68,8 @@ private:
     void prepare_output(const Value* tensor, std::string& text);
     void read_bindings(const Value* tensor, std::string& text) const;
     void deliver_outputs(std::string& text);
-    std::string device_views(const Step& step) const;
+    std::string crossing(const char* macro, const std::vector<const Value*>& tensors) const;
+    std::string copy_text(const Value* to, const Value* from) const;
     std::string name(const Value* tensor) const { return tensor_names_.at(tensor); }
     bool has_tensor(const Value* value) const { return tensor_names_.contains(value); }
 

@@ -79,8 +79,6 @@ private:
 
     /// A node that no kernel computes.
     Step host_step(const Node& node) {
-        if (program_.is_gpu())
-            throw CompileError("{}: is computed by the processor, which is not supported on a GPU", node.label());
         Step step;
         step.kind = is_repetition(node)     ? Step::Kind::repetition
                     : is_control_flow(node) ? Step::Kind::branch
