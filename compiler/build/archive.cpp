@@ -136,8 +136,9 @@ std::string build_regular_expressions(const ArchiveJob& job) {
 /// What they call besides on a GPU.
 std::vector<std::string_view> device_sources(const std::string& kernels_target) {
     const Halide::Target target(kernels_target);
-    const bool is_gpu = target.has_feature(Halide::Target::OpenCL) || target.has_feature(Halide::Target::CUDA);
-    return is_gpu ? std::vector<std::string_view>{"device.c"} : std::vector<std::string_view>();
+    if (target.has_feature(Halide::Target::CUDA)) return {"device.c", "cuda_library.c"};
+    if (target.has_feature(Halide::Target::OpenCL)) return {"device.c"};
+    return {};
 }
 
 /// What host programs and kernels call.
