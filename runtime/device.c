@@ -154,8 +154,7 @@ int onnx2halide_take_slice(onnx2halide_session* session, halide_buffer_t* slice,
     return 0;
 }
 
-int onnx2halide_put_slice(onnx2halide_session* session, halide_buffer_t* whole, halide_buffer_t* slice,
-                          int64_t place) {
+int onnx2halide_put_slice(onnx2halide_session* session, halide_buffer_t* whole, halide_buffer_t* slice, int64_t place) {
     if (!has_elements(slice)) return 0;
     hold(session, slice);
     hold(session, whole);

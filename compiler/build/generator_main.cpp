@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/build/narrow_floats.h"
 #include "compiler/build/register_generator.h"
 
 namespace {
@@ -188,16 +189,47 @@ void set_params(AbstractGenerator& generator, const Words& words, const std::str
     }
 }
 
-/// `why_not` is told with the scratch memory.
-void generate(const Run& run, const Words& job, const std::string& why_not) {
-    const std::string name = registered_name(job), kernel = job[0].substr(job[0].find(':') + 1);
-    const auto generator = GeneratorRegistry::create(name, GeneratorContext(run.target));
+/// What AbstractGenerator::build_module does, for a pipeline of OpenCL.
+Module build_opencl_module(AbstractGenerator& generator, const Target& target, const std::string& function) {
+    Pipeline pipeline = generator.build_pipeline();
+    onnx2halide::hold_narrow_floats_as_bits(pipeline);
+    std::vector<Argument> arguments;
+    for (const auto& info : generator.arginfos()) {
+        if (info.dir != ArgInfoDirection::Input) continue;
+        for (const Parameter& parameter : generator.input_parameter(info.name)) {
+            arguments.emplace_back(parameter.name(),
+                                   parameter.is_buffer() ? Argument::InputBuffer : Argument::InputScalar,
+                                   parameter.type(), parameter.dimensions(), parameter.get_argument_estimates());
+        }
+    }
+    return pipeline.compile_to_module(arguments, function, target);
+}
+
+Module build_module(const Run& run, const Target& target, const Words& job, const std::string& function) {
+    const auto generator = GeneratorRegistry::create(registered_name(job), GeneratorContext(target));
     set_params(*generator, job, "");
     if (!run.scheduler.empty()) {
         generator->set_generatorparam_value("autoscheduler", run.scheduler[0]);
         set_params(*generator, run.scheduler, "autoscheduler.");
     }
-    Module module = generator->build_module(kernel + "_kernel");
+    if (target.has_feature(Target::OpenCL)) return build_opencl_module(*generator, target, function);
+    return generator->build_module(function);
+}
+
+/// A kernel with doubles asks OpenCL for an extension, which devices may lack; others do not.
+Module build_module(const Run& run, const Words& job, const std::string& function) {
+    try {
+        return build_module(run, run.target, job, function);
+    } catch (const Halide::Error& error) {
+        if (std::string(error.what()).find("CLDoubles target flag not enabled") == std::string::npos) throw;
+        return build_module(run, run.target.with_feature(Target::CLDoubles), job, function);
+    }
+}
+
+/// `why_not` is told with the scratch memory.
+void generate(const Run& run, const Words& job, const std::string& why_not) {
+    const std::string kernel = job[0].substr(job[0].find(':') + 1);
+    Module module = build_module(run, job, kernel + "_kernel");
     // Emitted schedules are made for every size that an open dim may have; autoschedulers know one.
     const std::string failing = FailingAssertion::find_in(module, !run.scheduler.empty());
     if (!failing.empty()) throw std::runtime_error("a call would end in " + failing);
