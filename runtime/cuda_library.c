@@ -12,6 +12,7 @@ void* halide_cuda_get_symbol(void* session, const char* name) {
     if (symbol) return symbol;
     void* library = dlopen("libcuda.so.1", RTLD_LAZY);
     if (!library) library = dlopen("libcuda.so", RTLD_LAZY);
-    if (!library && session) onnx2halide_fail(session, ONNX2HALIDE_FAILED, "CUDA's driver is missing: %s", dlerror());
+    if (!library && session)
+        onnx2halide_fail(session, ONNX2HALIDE_FAILED, "CUDA's driver, libcuda.so.1, cannot be loaded");
     return library ? dlsym(library, name) : NULL;
 }

@@ -32,7 +32,8 @@ private:
         const std::string name = unique_name("number");
         const Expr wide = Variable::make(number.type(), name);
         const Expr bits = mutate(type.is_bfloat() ? float32_to_bfloat16(wide) : float32_to_float16(wide));
-        const Expr magnitude = reinterpret(UInt(32, type.lanes()), wide) & make_const(UInt(32, type.lanes()), 0x7fffffff);
+        const Expr magnitude =
+            reinterpret(UInt(32, type.lanes()), wide) & make_const(UInt(32, type.lanes()), 0x7fffffff);
         const Expr nan = make_const(held(type), type.is_bfloat() ? 0x7fc0 : 0x7e00);
         return Let::make(name, number, select(magnitude > make_const(magnitude.type(), 0x7f800000), nan, bits));
     }
