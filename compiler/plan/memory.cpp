@@ -181,7 +181,7 @@ private:
 
     /// An input that this step reads for the last time, and only at the place that it writes.
     const Value* reusable_input(const Step& step) {
-        // On a device each tensor that a kernel writes has a handle of its own.
+        // Kernels of a device promise it that what they read and what they write do not overlap.
         if (program_.is_gpu() || step.kind != Step::Kind::kernel) return nullptr;
         const Value* output = step.outputs[0];
         for (const Node* node : step.nodes) {

@@ -1,5 +1,7 @@
 """Programs whose kernels run on a GPU beside steps of the processor, against onnxruntime: what one side makes the other has to see."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import onnx2halide
 import pytest
@@ -177,12 +179,14 @@ def test_recurrent_layers(op, gates):
 
 
 def test_sessions():
-    """Two sessions of one library, in turns."""
+    """Two sessions of one library, in turns, at once, and one after the other is gone."""
     proto = model(GROWING)
     sessions, reference = [onnx2halide.compile(proto, target=TARGET) for _ in range(2)], OnnxRuntime(proto)
     runs = CASES["growing"][1]
     for i in range(4):
         check(sessions[i % 2], reference, runs[i % 3])
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda session: [check(session, reference, runs[i % 3]) for i in range(30)], sessions))
     del sessions[0]
     check(sessions[0], reference, runs[0])
 
