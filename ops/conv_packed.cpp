@@ -196,10 +196,44 @@ DistantOperand PackedConv::distant_input(KernelSource& source, const ConvLoops& 
     return {source.name(input(0)), window().back().stride * input(0)->pitch().value_or(*in(0).shape[1].constant())};
 }
 
+std::optional<GpuSums> PackedConv::gpu_sums(KernelSource& source) const {
+    const Window window = this->window();
+    const std::vector<std::string> reduction = this->reduction(source);
+    const auto channels = inputs_per_group().constant();
+    bool leaves_out_taps = false;
+    for (size_t axis = 0; axis < window.size(); ++axis) leaves_out_taps |= leaves_out(axis, source.target());
+    if (form_ != WeightForm::dense || steps() > 1 || reduction.empty() || !channels || leaves_out_taps ||
+        source.output_count() > 1 || out(0).layout != channels_last(out(0).rank()))
+        return {};
+    const bool has_input = has_input_func(source.target());
+    GpuSums sums{source.output_loops(),
+                 source.kept(output(0), sum_role),
+                 reduction,
+                 has_input ? source.kept(output(0), input_role) : source.name(input(0)),
+                 {}};
+    GpuSumExtents& extents = sums.extents;
+    extents.inputs = extents.depth = *channels;
+    extents.taps = 1;
+    for (auto axis = window.rbegin(); axis != window.rend(); ++axis)
+        (extents.depth == 1 ? extents.depth : extents.taps) *= axis->kernel;
+    extents.is_run = *channels > 1 && in(0).layout == channels_last(in(0).rank());
+    const WindowAxis& columns = window.back();
+    extents.stride_across = columns.stride, extents.span_across = columns.span();
+    if (window.size() > 1) {
+        const WindowAxis& rows = window[window.size() - 2];
+        extents.stride_down = rows.stride, extents.span_down = rows.span();
+    }
+    extents.input_bytes = info(has_input ? compute_element(in(0).element) : in(0).element).bytes;
+    extents.sum_bytes = info(product_type(in(0).element)).bytes;
+    return sums;
+}
+
 void PackedConv::schedule(KernelSource& source) const {
     const TensorType& result = out(0);
     const bool is_direct =
         !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
+    const auto sums = source.target().is_gpu() ? gpu_sums(source) : std::nullopt;
+    if (sums && schedule_gpu_sums(source, *sums)) return;
     if (!is_direct) return NodeGenerator::schedule(source);
     DirectConv conv;
     conv.output = source.output_loops();

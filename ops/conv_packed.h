@@ -3,6 +3,7 @@
 #include "ops/conv.h"
 #include "ops/conv_dots_schedule.h"
 #include "ops/conv_weights.h"
+#include "ops/gpu_sums.h"
 #include "ops/read_ahead.h"
 
 namespace onnx2halide {
@@ -56,6 +57,8 @@ private:
     /// Estimated cycles of an image or plane.
     double cycles(const ConvLoops& loops, const Target& target) const;
     Loops input_loops(KernelSource& source) const;
+    /// The sums, where a GPU computes them in tiles of threads: of channels that share all inputs.
+    std::optional<GpuSums> gpu_sums(KernelSource& source) const;
     /// The input, where it is read without edges and is one; else nothing.
     DistantOperand distant_input(KernelSource& source, const ConvLoops& loops) const;
 };

@@ -309,7 +309,24 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     return matmul;
 }
 
+std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source, const Loops& results) const {
+    const auto depth = this->depth().constant();
+    if (is_outer() || !depth || *depth < 1 || source.output_count() > 1 || !column_axis() || results.vars.empty() ||
+        results.vars[0] != source.vars(rank())[*column_axis()] || input(0) == input(1))
+        return {};
+    GpuSums sums{
+        results, source.kept(output(0), sum_role), {source.kept(output(0), step_role)}, source.name(input(0)), {}};
+    sums.extents.depth = sums.extents.inputs = *depth;
+    sums.extents.is_run = a_has_axes_of_result() && in(0).layout.front() == static_cast<int>(in(0).rank()) - 1;
+    sums.extents.input_bytes = info(in(0).element).bytes;
+    sums.extents.sum_bytes = info(sum_type()).bytes;
+    return sums;
+}
+
 void MatrixProduct::schedule(KernelSource& source) const {
+    const bool is_gpu = source.target().is_gpu();
+    const auto sums = is_gpu ? gpu_sums(source, source.output_loops()) : std::nullopt;
+    if (sums && schedule_gpu_sums(source, *sums)) return;
     if (form(source.target()) == Form::plain) return NodeGenerator::schedule(source);
     schedule_as(source, source.output_loops());
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "ops/gpu_sums.h"
 #include "ops/matmul_schedule.h"
 #include "ops/node_generator.h"
 
@@ -88,6 +89,8 @@ private:
     /// The axis whose rows share B and make up a tile; none where B has all axes of the result.
     std::optional<size_t> row_axis() const;
     Dim rows() const;
+    /// The sums for a schedule on a GPU, where B's columns are its innermost loop.
+    std::optional<GpuSums> gpu_sums(KernelSource& source, const Loops& results) const;
     /// A, where a product in tiles reads rows of it where it lies, and it is one; else nothing.
     DistantOperand distant_a(KernelSource& source) const;
 

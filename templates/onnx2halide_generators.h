@@ -6,6 +6,7 @@
 #include "Halide.h"
 
 #include "onnx2halide_activations.h"
+#include "onnx2halide_gpu.h"
 #include "onnx2halide_operators.h"
 #include "onnx2halide_quantisation.h"
 #include "onnx2halide_small_floats.h"

@@ -1,0 +1,194 @@
+#include "ops/gpu_sums.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ops/cycles.h"
+#include "ops/directives.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// The extents, with those of the results. A loop of which only a run knows how often it turns counts as one further
+/// out.
+GpuSumExtents with_results(GpuSumExtents extents, const std::vector<Dim>& loops) {
+    extents.columns = *loops[0].constant();
+    extents.across = *loops[1].constant();
+    extents.down = loops.size() > 2 ? loops[2].constant().value_or(1) : 1;
+    for (size_t i = 2; i < loops.size(); ++i) {
+        if (i > 2 || !loops[i].constant()) extents.images *= estimate(loops[i]);
+    }
+    return extents;
+}
+
+class Writer {
+public:
+    Writer(KernelSource& source, const GpuSums& sums)
+        : source_(source), sums_(sums), tile_(choose_gpu_tile(with_results(sums.extents, sums.output.extents))),
+          c_(sums.output.vars[0]), x_(sums.output.vars[1]), lane_(source.var("lane")), pixel_(source.var("pixel")),
+          thread_(source.var("thread")), c_block_(source.var("block_of_columns")), block_(source.var("block")) {
+        if (sums.output.vars.size() > 2) y_ = sums.output.vars[2];
+    }
+
+    void write() {
+        write_comment();
+        const std::string tile = tile_.slices > 1 ? schedule_slices() : schedule_whole();
+        schedule_update(tile);
+        if (reads_runs()) {
+            const std::string read = source_.local(sums_.input + "_read");
+            source_.schedule(fmt::format("Func {} = {}.in({});", read, operand_, tile));
+            source_.schedule(read, {compute_at(tile, run()), fmt::format("vectorize({}.args()[0])", read),
+                                    fmt::format("unroll({}.args()[1])", read)});
+        }
+    }
+
+private:
+    KernelSource& source_;
+    const GpuSums& sums_;
+    const GpuTile tile_;
+    const std::string c_, x_, lane_, pixel_, thread_, c_block_, block_;
+    std::string y_, operand_;  // what threads read of the input: it, or the block's copy
+
+    /// Whether threads read several terms' inputs at once, which is a turn of the loop `run`.
+    bool reads_runs() const { return sums_.extents.is_run && tile_.steps > 1; }
+
+    void write_comment() const {
+        const std::string slices =
+            tile_.slices > 1 ? fmt::format(", in {} parts that the block adds", tile_.slices) : "";
+        source_.schedule(fmt::format("// A thread sums {} x {} results in registers{}; a block has {} threads.",
+                                     tile_.lanes, tile_.pixels, slices, tile_.threads()));
+    }
+
+    std::string run() const { return source_.rvar("run"); }
+    std::string columns() const { return source_.param("columns", tile_.columns()); }
+    std::string pixels() const { return source_.param("pixels", tile_.pixels); }
+
+    /// The output's loops in blocks of results, whose own loops keep their names.
+    Directives blocks() const {
+        Directives result = {shifted_split(c_, c_block_, columns()),
+                             shifted_split(x_, block_, source_.param("across", tile_.across()))};
+        std::vector<std::string> outer(sums_.output.vars.begin() + 2, sums_.output.vars.end());
+        if (!y_.empty()) {
+            outer[0] = source_.var("block_down");
+            result.push_back(shifted_split(y_, outer[0], source_.param("down", tile_.down)));
+        }
+        for (const std::string& loop : outer) result.push_back(fmt::format("fuse({}, {}, {})", block_, loop, block_));
+        return result;
+    }
+
+    /// A block's loops as those of its threads: tiles of columns, of rows, and further loops.
+    Directives tiles(const std::vector<std::string>& others) const {
+        Directives result = {fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes),
+                             fmt::format("split({0}, {0}, {1}, {2})", x_, pixel_, pixels()),
+                             fmt::format("fuse({}, {}, {})", c_, x_, thread_)};
+        for (const std::string& loop : others) result.push_back(fmt::format("fuse({0}, {1}, {0})", thread_, loop));
+        return result;
+    }
+
+    Directives vectors(const std::string& lane) const {
+        return tile_.lanes > 1 ? Directives{fmt::format("vectorize({})", lane)} : Directives{};
+    }
+
+    /// The lanes of results: Halide's OpenCL has vectors of few of the functions that make results of sums.
+    Directives result_lanes() const {
+        return source_.target().gpu == Target::Gpu::opencl ? Directives{unroll(lane_)} : vectors(lane_);
+    }
+
+    std::vector<std::string> down() const { return y_.empty() ? std::vector<std::string>{} : std::vector{y_}; }
+
+    /// Each thread has whole sums, of which it makes its results. Returns the Func of the sums.
+    std::string schedule_whole() {
+        const Directives places = {reorder({lane_, pixel_, thread_, c_block_, block_}),
+                                   fmt::format("gpu_blocks({}, {})", c_block_, block_),
+                                   fmt::format("gpu_threads({})", thread_), unroll(pixel_)};
+        source_.schedule(sums_.output.func, joined(joined(blocks(), tiles(down())), joined(places, result_lanes())));
+        share_input(sums_.sum);
+        source_.schedule(sums_.sum, joined({compute_at(sums_.output.func, thread_), unroll(x_)}, vectors(c_)));
+        return sums_.sum;
+    }
+
+    /// Each thread has parts of sums. Returns the Func of these.
+    std::string schedule_slices() {
+        const std::string& depth = sums_.reduction[0];
+        const std::string parts = source_.local(sums_.sum + "_parts"), shared = source_.local(sums_.sum + "_shared"),
+                          slice = source_.rvar("slice_of_depth"), in_slice = source_.rvar("depth_of_slice"),
+                          part = source_.var("part"), turn = source_.var("turn");
+        source_.schedule(fmt::format(
+            "Func {} = {}.update().split({}, {}, {}, {}).rfactor({}, {});", parts, sums_.sum, depth, slice, in_slice,
+            source_.param("steps_of_part", static_cast<int>(sums_.extents.depth / tile_.slices)), slice, part));
+        source_.schedule(fmt::format("Func {} = {}.in({});", shared, parts, sums_.sum));
+        share_input(parts);
+
+        Directives results = blocks();
+        results.push_back(fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes));
+        results.push_back(fmt::format("fuse({}, {}, {})", c_, x_, thread_));
+        for (const std::string& loop : down()) results.push_back(fmt::format("fuse({0}, {1}, {0})", thread_, loop));
+        const Directives places = {
+            fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", thread_, turn, results_threads()),
+            reorder({lane_, turn, thread_, c_block_, block_}), fmt::format("gpu_blocks({}, {})", c_block_, block_),
+            fmt::format("gpu_threads({})", thread_)};
+        source_.schedule(sums_.output.func, joined(joined(results, places), result_lanes()));
+        source_.schedule(sums_.sum, joined({compute_at(sums_.output.func, turn)}, vectors(c_)));
+        source_.schedule(sums_.sum + ".update()", joined(vectors(c_), {reorder({c_, slice}), unroll(slice)}));
+
+        std::vector<std::string> loops = down();
+        loops.push_back(part);
+        source_.schedule(
+            shared,
+            joined(joined({compute_at(sums_.output.func, c_block_), "store_in(MemoryType::GPUShared)"}, tiles(loops)),
+                   joined({reorder({lane_, pixel_, thread_}), fmt::format("gpu_threads({})", thread_), unroll(pixel_)},
+                          vectors(lane_))));
+        source_.schedule(parts, joined({compute_at(shared, thread_), unroll(x_)}, vectors(c_)));
+        depth_ = in_slice;
+        return parts;
+    }
+
+    /// Threads that make results of sums: no more than there are vectors of them.
+    int results_threads() const { return std::min(tile_.threads(), tile_.threads_along * tile_.across() * tile_.down); }
+
+    /// Copies the block's inputs where they are shared; notes what threads read.
+    void share_input(const std::string& reader) {
+        operand_ = sums_.input;
+        if (!tile_.shares_input) return;
+        operand_ = source_.local(sums_.input + "_of_block");
+        source_.schedule(fmt::format("Func {} = {}.in({});", operand_, sums_.input, reader));
+        source_.schedule(fmt::format("share_in_block({}, {}, {}, {}, {});", operand_, sums_.output.func, c_block_,
+                                     tile_.threads(),
+                                     sums_.extents.is_run ? static_cast<int>(std::gcd(sums_.extents.depth, 4)) : 1));
+    }
+
+    void schedule_update(const std::string& tile) const {
+        std::vector<std::string> order = {c_, x_};
+        Directives result;
+        std::string depth = depth_.empty() ? sums_.reduction[0] : depth_;
+        if (tile_.steps > 1) {
+            const std::string step = source_.rvar("step");
+            result.push_back(fmt::format("split({}, {}, {}, {})", depth, run(), step, tile_.steps));
+            order.push_back(step);
+            depth = run();
+        }
+        order.push_back(depth);
+        order.insert(order.end(), sums_.reduction.begin() + 1, sums_.reduction.end());
+        result.push_back(reorder(order));
+        if (tile_.steps > 1) result.push_back(unroll(order[2]));
+        result.push_back(unroll(x_));
+        source_.schedule(tile + ".update()", joined(result, vectors(c_)));
+    }
+
+    std::string depth_;  // the loop over a part's depth
+};
+
+}  // namespace
+
+bool schedule_gpu_sums(KernelSource& source, const GpuSums& sums) {
+    const std::vector<Dim>& loops = sums.output.extents;
+    const auto is_open = [](const Dim& extent) { return extent.constant().value_or(0) < 1; };
+    if (loops.size() < 2 || is_open(loops[0]) || is_open(loops[1])) return false;
+    Writer(source, sums).write();
+    return true;
+}
+
+}  // namespace onnx2halide
