@@ -75,6 +75,8 @@ protected:
         is_contiguous() ? schedule_lanes(source, loops, sum_.role) : schedule_vectors(source, loops);
     }
 
+    std::vector<std::string> folds() const override { return {sum_.role}; }
+
 private:
     const Sum& sum_;
 
@@ -130,6 +132,10 @@ protected:
         if (is_float(type())) schedule_lanes(source, loops, bits_role);
     }
 
+    std::vector<std::string> folds() const override {
+        return is_float(type()) && is_contiguous() ? std::vector<std::string>{role(), bits_role} : std::vector{role()};
+    }
+
 private:
     bool is_max_;
     static constexpr const char* bits_role = "bits";
@@ -179,6 +185,8 @@ protected:
     void map(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         define(source, at, x);
     }
+
+    std::vector<std::string> folds() const override { return {"max", "sum"}; }
 
     void schedule_folds(KernelSource& source, const Loops& loops) const override {
         vectorise(source, turning_loops(loops));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/axis_operand.h"
+#include "ops/gpu_rows.h"
 #include "ops/loop_schedule.h"
 
 namespace onnx2halide {
@@ -86,9 +87,9 @@ void ReduceNode::define(KernelSource& source, const Coordinates& at, const std::
 }
 
 void ReduceNode::schedule(KernelSource& source) const {
-    if (source.target().is_gpu() || is_pointwise() || source.output_count() != 1) {
+    if (is_pointwise() || source.output_count() != 1 || (source.target().is_gpu() && !schedule_on_gpu(source)))
         return NodeGenerator::schedule(source);
-    }
+    if (source.target().is_gpu()) return;
     const Loops loops = source.output_loops();
     Loops turning = turning_loops(loops);
     if (takes_rows_at_once(source.target(), loops)) {
@@ -104,6 +105,19 @@ void ReduceNode::schedule(KernelSource& source) const {
     if (!turning.vars.empty() && is_parallel_work(in(0).elements())) {
         source.schedule(fmt::format("{}.parallel({});", loops.func, turning.vars.back()));
     }
+}
+
+bool ReduceNode::schedule_on_gpu(KernelSource& source) const {
+    RowLoops rows;
+    rows.output = rows.numbers = source.output_loops();
+    rows.steps = {"", {}, domain(), type()};
+    for (size_t i = 0; i < rows.steps.extents.size(); ++i)
+        rows.steps.vars.push_back(KernelSource::axis(source.kept(output(0), "domain"), i));
+    rows.steps_are_innermost = contiguous_axes() > 0;
+    rows.length = product(domain());
+    for (const std::string& role : folds())
+        rows.stages.push_back({source.kept(output(0), role), RowStage::Kind::reduction});
+    return schedule_rows_on_gpu(source, rows);
 }
 
 int ReduceNode::vector_width(const Target& target, int vectors) const {

@@ -49,6 +49,8 @@ protected:
     virtual void map(KernelSource& source, const Coordinates& at, const std::string& x) const = 0;
     /// Schedules the folds and the output's loops for a CPU.
     virtual void schedule_folds(KernelSource& source, const Loops& loops) const = 0;
+    /// The roles of the folds, in order.
+    virtual std::vector<std::string> folds() const = 0;
 
     /// A new Func of the output's dims that starts at `identity` and takes in one term `{x}` after another by `step`,
     /// where it is `{s}`. Returns its element of the output's place.
@@ -67,6 +69,8 @@ protected:
     static std::string innermost(const Loops& loops);
 
 private:
+    /// Lets the threads of a block share the folds of a few elements.
+    bool schedule_on_gpu(KernelSource& source) const;
     std::vector<Dim> axes() const;
     /// For each axis of the input 1 where it is among these, else 0.
     std::vector<Dim> flags(const std::vector<Dim>& axes) const;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/gpu_rows.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -103,10 +105,11 @@ void RowNode::schedule(KernelSource& source) const {
     rows.padded_width = padded_width(source);
     if (rows.padded_width > 0) rows.stages.push_back({source.kept(output(0), padded_role), RowStage::Kind::elements});
     for (const auto& [role, kind] : stages()) rows.stages.push_back({source.kept(output(0), role), kind});
-    const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
+    const bool may_nest = source.output_count() == 1;
     if (const auto loops = may_nest ? loops_of_rows(source, rows.output) : std::nullopt) {
         rows.output = *loops;
-        schedule_row_by_row(source, rows);
+        if (!source.target().is_gpu()) return schedule_row_by_row(source, rows);
+        if (!schedule_rows_on_gpu(source, rows)) schedule_stage_by_stage(source, rows);
     } else {
         schedule_stage_by_stage(source, rows);
     }

@@ -18,3 +18,29 @@ inline void share_in_block(Func copy, Func consumer, Var block, int threads, int
     copy.split(element, turn, thread, threads, TailStrategy::GuardWithIf).reorder(lane, turn, thread).gpu_threads(thread);
     if (vector > 1) copy.vectorize(lane);
 }
+
+/// Computes a reduction for the rows that a block of `consumer` has, which `row` numbers if there are several: `threads` of its threads take
+/// a row's steps by turns, and one adds up what they have. Steps that cannot be combined in another order are one thread's. `along`: threads
+/// that follow each other have steps of one row, and not those of neighbouring rows.
+inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func consumer, Var block, int threads, const std::vector<Var>& row, bool along) {
+    const auto share_rows = [&](Stage stage, std::vector<Var> loops) {
+        loops.insert(along ? loops.end() : loops.begin(), row.begin(), row.end());
+        if (loops.size() == 1) stage.gpu_threads(loops[0]);
+        if (loops.size() == 2) stage.reorder(loops[0], loops[1]).gpu_threads(loops[0], loops[1]);
+    };
+    func.compute_at(consumer, block).store_in(MemoryType::GPUShared);
+    Stage update = func.update();
+    const Internal::Definition& definition = func.function().update(0);
+    if (Internal::prove_associativity(func.name(), definition.args(), definition.values()).associative()) {
+        RVar step = steps.front(), turn("turn"), own("own");
+        for (size_t i = 1; i < steps.size(); ++i) update.fuse(step, steps[i], step);
+        update.split(step, turn, own, threads, TailStrategy::GuardWithIf);
+        Var thread("thread");
+        Func parts = update.rfactor(own, thread), shared = parts.in(func);
+        shared.compute_at(consumer, block).store_in(MemoryType::GPUShared);
+        share_rows(shared, {thread});
+        parts.compute_at(shared, along || row.empty() ? thread : row[0]);
+    }
+    share_rows(func, {});
+    share_rows(func.update(), {});
+}
