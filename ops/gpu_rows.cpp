@@ -22,7 +22,8 @@ int threads_of_row(const Dim& length, const Dim& rows) {
     const int64_t count = rows.constant().value_or(many_rows);
     const int64_t most = count >= many_rows ? 16 : count >= some_rows ? 32 : 128;
     const int64_t elements = length.constant().value_or(most);
-    return static_cast<int>(std::min<int64_t>(most, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, elements)))));
+    return static_cast<int>(
+        std::min<int64_t>(most, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, elements)))));
 }
 
 class Writer {
@@ -44,8 +45,8 @@ public:
         rows_of_block_ = 1;
         while (is_shared_ && 2 * rows_of_block_ * threads_ <= threads_of_block && rows_of_block_ < side_by_side)
             rows_of_block_ *= 2;
-        source_.schedule(fmt::format("// {} threads share a row's reductions, of {} rows a block.", threads_,
-                                     rows_of_block_));
+        source_.schedule(
+            fmt::format("// {} threads share a row's reductions, of {} rows a block.", threads_, rows_of_block_));
         write_output();
         for (const auto& [func, kind] : rows_.stages) write_stage(func, kind);
         return true;

@@ -24,6 +24,8 @@ GpuSumExtents with_results(GpuSumExtents extents, const std::vector<Dim>& loops)
     return extents;
 }
 
+constexpr const char* in_registers = "store_in(MemoryType::Register)";
+
 class Writer {
 public:
     Writer(KernelSource& source, const GpuSums& sums)
@@ -40,7 +42,7 @@ public:
         if (reads_runs()) {
             const std::string read = source_.local(sums_.input + "_read");
             source_.schedule(fmt::format("Func {} = {}.in({});", read, operand_, tile));
-            source_.schedule(read, {compute_at(tile, run()), fmt::format("vectorize({}.args()[0])", read),
+            source_.schedule(read, {compute_at(tile, run()), in_registers, fmt::format("vectorize({}.args()[0])", read),
                                     fmt::format("unroll({}.args()[1])", read)});
         }
     }
@@ -106,7 +108,8 @@ private:
                                    fmt::format("gpu_threads({})", thread_), unroll(pixel_)};
         source_.schedule(sums_.output.func, joined(joined(blocks(), tiles(down())), joined(places, result_lanes())));
         share_input(sums_.sum);
-        source_.schedule(sums_.sum, joined({compute_at(sums_.output.func, thread_), unroll(x_)}, vectors(c_)));
+        source_.schedule(sums_.sum,
+                         joined({compute_at(sums_.output.func, thread_), in_registers, unroll(x_)}, vectors(c_)));
         return sums_.sum;
     }
 
@@ -118,7 +121,8 @@ private:
                           part = source_.var("part"), turn = source_.var("turn");
         source_.schedule(fmt::format(
             "Func {} = {}.update().split({}, {}, {}, {}).rfactor({}, {});", parts, sums_.sum, depth, slice, in_slice,
-            source_.param("steps_of_part", static_cast<int>(sums_.extents.depth / tile_.slices)), slice, part));
+            source_.param("steps_of_part", static_cast<int>(ceil_div(sums_.extents.depth, tile_.slices))), slice,
+            part));
         source_.schedule(fmt::format("Func {} = {}.in({});", shared, parts, sums_.sum));
         share_input(parts);
 
@@ -126,12 +130,12 @@ private:
         results.push_back(fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes));
         results.push_back(fmt::format("fuse({}, {}, {})", c_, x_, thread_));
         for (const std::string& loop : down()) results.push_back(fmt::format("fuse({0}, {1}, {0})", thread_, loop));
-        const Directives places = {
-            fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", thread_, turn, results_threads()),
-            reorder({lane_, turn, thread_, c_block_, block_}), fmt::format("gpu_blocks({}, {})", c_block_, block_),
-            fmt::format("gpu_threads({})", thread_)};
+        const Directives places = {fmt::format("split({0}, {1}, {0}, {2})", thread_, turn, results_threads()),
+                                   reorder({lane_, turn, thread_, c_block_, block_}),
+                                   fmt::format("gpu_blocks({}, {})", c_block_, block_),
+                                   fmt::format("gpu_threads({})", thread_)};
         source_.schedule(sums_.output.func, joined(joined(results, places), result_lanes()));
-        source_.schedule(sums_.sum, joined({compute_at(sums_.output.func, turn)}, vectors(c_)));
+        source_.schedule(sums_.sum, joined({compute_at(sums_.output.func, turn), in_registers}, vectors(c_)));
         source_.schedule(sums_.sum + ".update()", joined(vectors(c_), {reorder({c_, slice}), unroll(slice)}));
 
         std::vector<std::string> loops = down();
@@ -141,13 +145,18 @@ private:
             joined(joined({compute_at(sums_.output.func, c_block_), "store_in(MemoryType::GPUShared)"}, tiles(loops)),
                    joined({reorder({lane_, pixel_, thread_}), fmt::format("gpu_threads({})", thread_), unroll(pixel_)},
                           vectors(lane_))));
-        source_.schedule(parts, joined({compute_at(shared, thread_), unroll(x_)}, vectors(c_)));
+        source_.schedule(parts, joined({compute_at(shared, thread_), in_registers, unroll(x_)}, vectors(c_)));
         depth_ = in_slice;
         return parts;
     }
 
-    /// Threads that make results of sums: no more than there are vectors of them.
-    int results_threads() const { return std::min(tile_.threads(), tile_.threads_along * tile_.across() * tile_.down); }
+    /// Threads that make results of sums: as many as have equally many vectors of them.
+    int results_threads() const {
+        const int vectors = tile_.threads_along * tile_.across() * tile_.down;
+        int threads = std::min(tile_.threads(), vectors);
+        while (vectors % threads != 0) --threads;
+        return threads;
+    }
 
     /// Copies the block's inputs where they are shared; notes what threads read.
     void share_input(const std::string& reader) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <optional>
 
 #include "compiler/graph/dim.h"
@@ -12,19 +13,32 @@ namespace {
 
 // A GPU of a data centre; on a smaller one more threads than it runs at once cost little.
 constexpr int multiprocessors = 132, warp = 32;
-constexpr double most_warps = 32;  // that a multiprocessor runs at once, with the registers that tiles take
-constexpr int64_t shared_bytes = 48 << 10;
-constexpr int most_threads = 256, most_steps = 8, vector = 4;
+constexpr double most_warps = 32;           // that a multiprocessor runs at once, with the registers that tiles take
+constexpr int64_t shared_bytes = 47 << 10;  // of 48 KB, which every GPU has
+constexpr int most_threads = 256, most_steps = 8, most_slices = 64, vector = 4;
 
 // Cycles, fitted to 900 kernels that were timed on one. Loads are not far ahead of their use, so that a step waits for
 // the memory that its inputs lie in; other warps work meanwhile.
-constexpr double wait_for_shared = 450, wait_for_global = 1200;
-constexpr double cycles_of_weights = 4, cycles_of_input = 2;  // of a load by all threads of a warp
-constexpr double cost_of_many_sums = 1.6;                     // they take registers that other warps lack
-constexpr double cycles_of_copy = 20, cycles_of_block = 1500;
+constexpr double wait_for_shared = 600, wait_for_global = 900;
+constexpr double cycles_of_weights = 1.5, cycles_of_input = 1;  // of a line of memory that a warp's load touches
+constexpr double cycles_of_sums = 0.7;                          // a vector of them
+constexpr double cost_of_many_sums = 1.6;                       // they take registers that other warps lack
+constexpr double cycles_of_copy = 40, cycles_of_block = 1500;
 
 /// Terms of a step in the model.
 constexpr double step = 4;
+
+/// Cycles of a step's loads, which depend on how many places the threads of a warp read at once. Those along columns
+/// follow each other, then come rows and slices.
+double cycles_of_loads(const GpuTile& tile) {
+    constexpr int line = 128, bytes = 4;
+    const int along = std::min(tile.threads_along, warp),
+              rows = std::min(tile.threads_across * tile.down, std::max(1, warp / along)),
+              slices = std::clamp(warp / (along * rows), 1, tile.slices);
+    const auto lines_along = static_cast<double>(ceil_div(along * tile.lanes * bytes, line));
+    return step * cycles_of_weights * slices * lines_along +
+           tile.pixels * cycles_of_input * slices * rows * (tile.steps >= vector ? 1 : step);
+}
 
 double cycles(const GpuSumExtents& sums, const GpuTile& tile) {
     const auto blocks =
@@ -36,29 +50,19 @@ double cycles(const GpuSumExtents& sums, const GpuTile& tile) {
                  rounds = std::max(1.0, warps / most_warps);
 
     const double factor = tile.pixels > vector ? cost_of_many_sums : 1;
-    const double work = step * (tile.lanes * tile.pixels / double(vector)) + step * cycles_of_weights +
-                        tile.pixels * cycles_of_input * (tile.steps >= vector ? 1 : step);
+    const double work = cycles_of_sums * tile.lanes * tile.pixels + cycles_of_loads(tile);
     const double wait = tile.shares_input ? wait_for_shared : wait_for_global;
-    const double steps = static_cast<double>(sums.depth * sums.taps) / (tile.slices * step);
-    const double copied = tile.shares_input ? sums.inputs_of(tile.across(), tile.down) : 0;
+    const auto steps = static_cast<double>(ceil_div(sums.depth, tile.slices) * sums.taps) / step;
+    const auto copied = static_cast<double>(tile.shares_input ? sums.inputs_of(tile.across(), tile.down) : 0);
     const double added = tile.slices > 1 ? double(tile.slices) * tile.columns() * tile.across() * tile.down / 2 : 0;
     const double around = cycles_of_block + (copied + added) / vector / tile.threads() * cycles_of_copy;
     return rounds * (steps * factor * std::max(wait, at_once * work) + around);
 }
 
-/// Calls `visit` with each number of slices that cuts the depth into parts of whole steps.
-template <typename Visit>
-void for_each_slicing(int64_t depth, int steps, Visit visit) {
-    constexpr int most_slices = 64;
-    for (int slices = 1; slices <= most_slices; ++slices) {
-        if (depth % (int64_t(slices) * steps) == 0) visit(slices);
-    }
-}
-
-/// Terms that a thread reads at once: as many as divide the depth, where inputs lie side by side.
+/// Terms that a thread reads at once: as many as divide its part of the depth, where inputs lie side by side.
 int steps_of(const GpuSumExtents& sums, int slices) {
     int steps = sums.is_run ? most_steps : 1;
-    while (sums.depth % (int64_t(slices) * steps) != 0) steps /= 2;
+    while (sums.depth % (int64_t(slices) * steps) != 0 && steps > 1) steps /= 2;
     return steps;
 }
 
@@ -74,6 +78,7 @@ GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
     constexpr std::array along = {1, 2, 4, 8, 16, 32};
     std::optional<GpuTile> best;
     const auto consider = [&](GpuTile tile) {
+        tile.slices = static_cast<int>(ceil_div(sums.depth, ceil_div(sums.depth, tile.slices)));
         if (tile.columns() > sums.columns || tile.across() > sums.across || tile.down > sums.down ||
             tile.threads() > most_threads)
             return;
@@ -86,7 +91,9 @@ GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
         if (!best || tile.cycles < best->cycles) best = tile;
     };
     const int lanes = sums.columns >= vector ? vector : 1;
-    for_each_slicing(sums.depth, sums.is_run && sums.depth % vector == 0 ? vector : 1, [&](int slices) {
+    for (int slices = 1; slices <= std::min<int64_t>(most_slices, sums.depth); ++slices) {
+        // Parts of one size each, or as many as there are threads for.
+        if (sums.depth % slices != 0 && !std::has_single_bit(unsigned(slices))) continue;
         for (const int pixel : pixels) {
             for (const int columns : along) {
                 for (const int across : sides) {
@@ -94,7 +101,7 @@ GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
                 }
             }
         }
-    });
+    }
     return *best;
 }
 

@@ -13,35 +13,45 @@ namespace onnx2halide {
 
 namespace {
 
+/// Elements side by side that a thread takes at once: Halide's OpenCL has vectors of few functions, and long nodes take
+/// many registers.
+int gpu_lanes(const KernelSource& source, const Loops& loops) {
+    constexpr int lanes = 4;
+    const bool fills = floor_mod(loops.extents[0], lanes).is(0) && info(loops.element).bytes <= 4;
+    const bool is_update = loops.func.find('.') != std::string::npos;
+    return fills && !is_update && source.target().gpu == Target::Gpu::cuda && !has_long_nodes(source) ? lanes : 1;
+}
+
 void schedule_on_gpu(KernelSource& source, const Loops& loops) {
+    constexpr int threads_of_block = 256, longest_run = 64;
     if (loops.vars.empty()) {
         source.schedule(fmt::format("{}.gpu_single_thread();", loops.func));
         return;
     }
-    // gpu_blocks takes three loops at most, so the loops beyond the innermost become one.
-    const std::string thread = source.var("thread"), block = source.var("block");
-    std::string outer;
-    for (size_t i = 1; i < loops.vars.size(); ++i) {
-        if (outer.empty()) {
-            outer = loops.vars[i];
-            continue;
-        }
-        const std::string fused = source.var("fused");
-        source.schedule(fmt::format("{}.fuse({}, {}, {});", loops.func, outer, loops.vars[i], fused));
-        outer = fused;
-    }
+    const std::string &x = loops.vars[0], lane = source.var("lane"), thread = source.var("thread"),
+                      block = source.var("block");
+    const int lanes = gpu_lanes(source, loops);
+    Directives directives;
+    if (lanes > 1) directives = {fmt::format("split({0}, {0}, {1}, {2})", x, lane, lanes)};
+    // A block has as many loops of threads as there are: the loops beyond the innermost become one.
+    const std::vector<std::string> outer(loops.vars.begin() + 1, loops.vars.end());
+    std::string tile;
     if (outer.empty()) {
-        source.schedule("// A block's threads read elements that follow each other.");
-        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf);", loops.func,
-                                    loops.vars[0], block, thread, source.param("threads", 64)));
+        tile = fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, thread,
+                           source.param("threads", threads_of_block));
     } else {
-        const std::string outer_block = source.var("outer_block"), outer_thread = source.var("outer_thread");
-        const std::string run_threads = source.param("run_threads", 16), runs = source.param("runs", 4);
-        source.schedule("// A block's threads are the elements of a few short runs that follow each other in memory.");
-        source.schedule(fmt::format("{}.gpu_tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf);",
-                                    loops.func, loops.vars[0], outer, block, outer_block, thread, outer_thread,
-                                    run_threads, runs));
+        const int64_t width = ceil_div(loops.extents[0].constant().value_or(longest_run * lanes), lanes);
+        const int run = static_cast<int>(
+            std::min<int64_t>(longest_run, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, width)))));
+        const std::string runs = fuse_all(source, outer, "fused", directives);
+        tile = fmt::format("gpu_tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf)", x, runs, block,
+                           source.var("outer_block"), thread, source.var("outer_thread"),
+                           source.param("run_threads", run), source.param("runs", threads_of_block / run));
     }
+    directives.push_back(tile);
+    if (lanes > 1) directives.push_back(fmt::format("vectorize({})", lane));
+    source.schedule("// A block's threads have elements of a few runs that follow each other in memory.");
+    source.schedule(loops.func, directives);
 }
 
 }  // namespace

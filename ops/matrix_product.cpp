@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/cycles.h"
+#include "ops/gpu_rows.h"
 #include "ops/loop_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/product.h"
@@ -316,6 +317,14 @@ std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source, const Loops
         return {};
     GpuSums sums{
         results, source.kept(output(0), sum_role), {source.kept(output(0), step_role)}, source.name(input(0)), {}};
+    // Rows of a batch make up a tile as well as those of one matrix.
+    Loops& loops = sums.output = turning_loops(results);
+    if (loops.vars.empty() || loops.vars[0] != results.vars[0]) return {};
+    for (size_t i = 1; i < results.vars.size(); ++i) {
+        if (!results.extents[i].is(1)) continue;
+        loops.vars.push_back(results.vars[i]);
+        loops.extents.push_back(results.extents[i]);
+    }
     sums.extents.depth = sums.extents.inputs = *depth;
     sums.extents.is_run = a_has_axes_of_result() && in(0).layout.front() == static_cast<int>(in(0).rank()) - 1;
     sums.extents.input_bytes = info(in(0).element).bytes;
@@ -323,10 +332,21 @@ std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source, const Loops
     return sums;
 }
 
+bool MatrixProduct::schedule_dots_on_gpu(KernelSource& source) const {
+    RowLoops rows;
+    rows.output = rows.numbers = source.output_loops();
+    rows.steps = {"", {source.kept(output(0), step_role)}, {depth()}, sum_type()};
+    rows.steps_are_innermost = true;
+    rows.length = depth();
+    rows.stages = {{source.kept(output(0), sum_role), RowStage::Kind::reduction}};
+    return schedule_rows_on_gpu(source, rows);
+}
+
 void MatrixProduct::schedule(KernelSource& source) const {
     const bool is_gpu = source.target().is_gpu();
     const auto sums = is_gpu ? gpu_sums(source, source.output_loops()) : std::nullopt;
     if (sums && schedule_gpu_sums(source, *sums)) return;
+    if (is_gpu && columns().is(1) && !is_outer() && source.output_count() == 1 && schedule_dots_on_gpu(source)) return;
     if (form(source.target()) == Form::plain) return NodeGenerator::schedule(source);
     schedule_as(source, source.output_loops());
 }

@@ -91,6 +91,8 @@ private:
     Dim rows() const;
     /// The sums for a schedule on a GPU, where B's columns are its innermost loop.
     std::optional<GpuSums> gpu_sums(KernelSource& source, const Loops& results) const;
+    /// Lets threads share each sum of a single column.
+    bool schedule_dots_on_gpu(KernelSource& source) const;
     /// A, where a product in tiles reads rows of it where it lies, and it is one; else nothing.
     DistantOperand distant_a(KernelSource& source) const;
 

@@ -20,12 +20,12 @@ struct RowStage {
 
 /// What the schedule of a normalisation works on.
 struct RowLoops {
-    Loops output;                  // of the group's last Func, or of a stage with the elements of rows
-    std::vector<std::string> row;  // those of its loops that run within a row; empty where a row is no set of loops
-    Loops numbers;                 // of a stage that has one element a row
-    Loops steps;                   // of the reductions
+    Loops output;                      // of the group's last Func, or of a stage with the elements of rows
+    std::vector<std::string> row;      // those of its loops that run within a row; empty where a row is no set of loops
+    Loops numbers;                     // of a stage that has one element a row
+    Loops steps;                       // of the reductions
     bool steps_are_innermost = false;  // where rows are no loops of the output: whether they lie side by side in memory
-    Dim length;                    // of a row
+    Dim length;                        // of a row
     int padded_width = 0;  // of the vectors that rows are filled up to, of which steps are made; 0: they are not
     std::vector<RowStage> stages;  // in the order of their definitions
 

@@ -39,7 +39,7 @@ inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func cons
         Func parts = update.rfactor(own, thread), shared = parts.in(func);
         shared.compute_at(consumer, block).store_in(MemoryType::GPUShared);
         share_rows(shared, {thread});
-        parts.compute_at(shared, along || row.empty() ? thread : row[0]);
+        parts.compute_at(shared, along || row.empty() ? thread : row[0]).store_in(MemoryType::Register);
     }
     share_rows(func, {});
     share_rows(func.update(), {});

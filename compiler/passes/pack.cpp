@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/passes/constants.h"
+#include "compiler/passes/new_node.h"
 #include "compiler/passes/pack_matmul.h"
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
@@ -164,6 +165,16 @@ void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy&
     pack_winograd(graph, conv, walk->places);
 }
 
+/// On a GPU neighbouring threads read neighbouring columns of B, which lie so but for a Gemm's that transposes it.
+void lay_columns(Graph& graph, Node& product) {
+    if (product.op_type != "Gemm" || product.integer("transB", 0) == 0) return;
+    const std::vector<int64_t> order = {1, 0};
+    graph.set_input(&product, 1,
+                    add_node(graph, {"Transpose", 13, {product.inputs[1]}, {{"perm", order}}},
+                             product.inputs[1]->name + "_columns", &product));
+    product.attributes["transB"] = int64_t{0};
+}
+
 }  // namespace
 
 void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy) {
@@ -171,8 +182,7 @@ void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy) 
         if (!node->domain.empty()) continue;
         if (node->op_type == "Conv") pack_conv(graph, *node, target, policy);
         const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";
-        // On a GPU neighbouring threads read neighbouring columns of B as it is.
-        if (is_product && !target.is_gpu()) pack_matmul(graph, *node, target);
+        if (is_product) target.is_gpu() ? lay_columns(graph, *node) : pack_matmul(graph, *node, target);
     }
 }
 
