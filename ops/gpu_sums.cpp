@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ops/cycles.h"
 #include "ops/directives.h"
@@ -81,12 +82,36 @@ private:
         return result;
     }
 
-    /// A block's loops as those of its threads: tiles of columns, of rows, and further loops.
-    Directives tiles(const std::vector<std::string>& others) const {
-        Directives result = {fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes),
-                             fmt::format("split({0}, {0}, {1}, {2})", x_, pixel_, pixels()),
-                             fmt::format("fuse({}, {}, {})", c_, x_, thread_)};
-        for (const std::string& loop : others) result.push_back(fmt::format("fuse({0}, {1}, {0})", thread_, loop));
+    /// A block's loops as those of its threads, which have tiles of columns and rows.
+    Directives tiles() const {
+        return {fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes),
+                fmt::format("split({0}, {0}, {1}, {2})", x_, pixel_, pixels()),
+                fmt::format("fuse({}, {}, {})", c_, x_, thread_)};
+    }
+
+    /// Of nested fused loops Halide does not always see how few elements a thread has: those down and those over parts
+    /// are dimensions of the block.
+    std::vector<std::string> threads(const std::string& part) const {
+        std::vector<std::string> loops = {thread_};
+        if (!y_.empty()) loops.push_back(y_);
+        if (!part.empty()) loops.push_back(part);
+        return loops;
+    }
+
+    std::vector<int> thread_counts() const {
+        std::vector<int> counts = {tile_.threads_along * tile_.threads_across};
+        if (!y_.empty()) counts.push_back(tile_.down);
+        if (tile_.slices > 1) counts.push_back(tile_.slices);
+        return counts;
+    }
+
+    /// Places of loops within a thread and of the loops over threads, of the output in blocks.
+    Directives order(std::vector<std::string> within, const std::vector<std::string>& threads, bool has_blocks) const {
+        within.insert(within.end(), threads.begin(), threads.end());
+        if (has_blocks) within.insert(within.end(), {c_block_, block_});
+        Directives result = {reorder(within)};
+        if (has_blocks) result.push_back(fmt::format("gpu_blocks({}, {})", c_block_, block_));
+        result.push_back(fmt::format("gpu_threads({})", fmt::join(threads, ", ")));
         return result;
     }
 
@@ -99,14 +124,11 @@ private:
         return source_.target().gpu == Target::Gpu::opencl ? Directives{unroll(lane_)} : vectors(lane_);
     }
 
-    std::vector<std::string> down() const { return y_.empty() ? std::vector<std::string>{} : std::vector{y_}; }
-
     /// Each thread has whole sums, of which it makes its results. Returns the Func of the sums.
     std::string schedule_whole() {
-        const Directives places = {reorder({lane_, pixel_, thread_, c_block_, block_}),
-                                   fmt::format("gpu_blocks({}, {})", c_block_, block_),
-                                   fmt::format("gpu_threads({})", thread_), unroll(pixel_)};
-        source_.schedule(sums_.output.func, joined(joined(blocks(), tiles(down())), joined(places, result_lanes())));
+        const Directives places = order({lane_, pixel_}, threads(""), true);
+        source_.schedule(sums_.output.func,
+                         joined(joined(blocks(), tiles()), joined(joined(places, {unroll(pixel_)}), result_lanes())));
         share_input(sums_.sum);
         source_.schedule(sums_.sum,
                          joined({compute_at(sums_.output.func, thread_), in_registers, unroll(x_)}, vectors(c_)));
@@ -118,44 +140,38 @@ private:
         const std::string& depth = sums_.reduction[0];
         const std::string parts = source_.local(sums_.sum + "_parts"), shared = source_.local(sums_.sum + "_shared"),
                           slice = source_.rvar("slice_of_depth"), in_slice = source_.rvar("depth_of_slice"),
-                          part = source_.var("part"), turn = source_.var("turn");
+                          part = source_.var("part");
         source_.schedule(fmt::format(
             "Func {} = {}.update().split({}, {}, {}, {}).rfactor({}, {});", parts, sums_.sum, depth, slice, in_slice,
             source_.param("steps_of_part", static_cast<int>(ceil_div(sums_.extents.depth, tile_.slices))), slice,
             part));
         source_.schedule(fmt::format("Func {} = {}.in({});", shared, parts, sums_.sum));
         share_input(parts);
-
-        Directives results = blocks();
-        results.push_back(fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes));
-        results.push_back(fmt::format("fuse({}, {}, {})", c_, x_, thread_));
-        for (const std::string& loop : down()) results.push_back(fmt::format("fuse({0}, {1}, {0})", thread_, loop));
-        const Directives places = {fmt::format("split({0}, {1}, {0}, {2})", thread_, turn, results_threads()),
-                                   reorder({lane_, turn, thread_, c_block_, block_}),
-                                   fmt::format("gpu_blocks({}, {})", c_block_, block_),
-                                   fmt::format("gpu_threads({})", thread_)};
-        source_.schedule(sums_.output.func, joined(joined(results, places), result_lanes()));
-        source_.schedule(sums_.sum, joined({compute_at(sums_.output.func, turn), in_registers}, vectors(c_)));
-        source_.schedule(sums_.sum + ".update()", joined(vectors(c_), {reorder({c_, slice}), unroll(slice)}));
-
-        std::vector<std::string> loops = down();
-        loops.push_back(part);
+        schedule_results(slice);
         source_.schedule(
             shared,
-            joined(joined({compute_at(sums_.output.func, c_block_), "store_in(MemoryType::GPUShared)"}, tiles(loops)),
-                   joined({reorder({lane_, pixel_, thread_}), fmt::format("gpu_threads({})", thread_), unroll(pixel_)},
-                          vectors(lane_))));
+            joined(joined({compute_at(sums_.output.func, c_block_), "store_in(MemoryType::GPUShared)"}, tiles()),
+                   joined(joined(order({lane_, pixel_}, threads(part), false), {unroll(pixel_)}), vectors(lane_))));
         source_.schedule(parts, joined({compute_at(shared, thread_), in_registers, unroll(x_)}, vectors(c_)));
         depth_ = in_slice;
         return parts;
     }
 
-    /// Threads that make results of sums: as many as have equally many vectors of them.
-    int results_threads() const {
-        const int vectors = tile_.threads_along * tile_.across() * tile_.down;
-        int threads = std::min(tile_.threads(), vectors);
-        while (vectors % threads != 0) --threads;
-        return threads;
+    /// The threads of all parts make results, of a pixel or a few each.
+    void schedule_results(const std::string& slice) {
+        Directives loops = joined(blocks(), tiles());
+        int at_once = std::min(tile_.slices, tile_.pixels);
+        while (tile_.pixels % at_once != 0) --at_once;
+        std::vector<std::string> within = {lane_};
+        if (at_once < tile_.pixels) {
+            within.push_back(source_.var("turn"));
+            loops.push_back(fmt::format("split({0}, {1}, {0}, {2})", pixel_, within.back(), at_once));
+        }
+        source_.schedule(sums_.output.func,
+                         joined(joined(loops, order(within, threads(pixel_), true)), result_lanes()));
+        const std::string place = compute_at(sums_.output.func, within.size() > 1 ? within.back() : thread_);
+        source_.schedule(sums_.sum, joined({place, in_registers}, vectors(c_)));
+        source_.schedule(sums_.sum + ".update()", joined(vectors(c_), {reorder({c_, slice}), unroll(slice)}));
     }
 
     /// Copies the block's inputs where they are shared; notes what threads read.
@@ -164,8 +180,8 @@ private:
         if (!tile_.shares_input) return;
         operand_ = source_.local(sums_.input + "_of_block");
         source_.schedule(fmt::format("Func {} = {}.in({});", operand_, sums_.input, reader));
-        source_.schedule(fmt::format("share_in_block({}, {}, {}, {}, {});", operand_, sums_.output.func, c_block_,
-                                     tile_.threads(),
+        source_.schedule(fmt::format("share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func, c_block_,
+                                     fmt::join(thread_counts(), ", "),
                                      sums_.extents.is_run ? static_cast<int>(std::gcd(sums_.extents.depth, 4)) : 1));
     }
 

@@ -8,14 +8,24 @@
 using namespace Halide;
 
 /// Copies what a block reads of an operand into the memory that its threads share, before the block's loop `block` of `consumer` goes on:
-/// `threads` of them take elements that follow each other, `vector` each at once, by which the innermost extent must divide.
-inline void share_in_block(Func copy, Func consumer, Var block, int threads, int vector) {
+/// the threads, whose numbers along the block's dimensions are `threads`, take elements that follow each other, `vector` each at once, by
+/// which the innermost extent must divide.
+inline void share_in_block(Func copy, Func consumer, Var block, const std::vector<int>& threads, int vector) {
     const std::vector<Var> dims = copy.args();
-    Var lane("lane"), element("element"), turn("turn"), thread("thread");
+    Var lane("lane"), element("element"), turn("turn");
     copy.compute_at(consumer, block).store_in(MemoryType::GPUShared);
     copy.split(dims[0], element, lane, vector, TailStrategy::GuardWithIf);
     for (size_t i = 1; i < dims.size(); ++i) copy.fuse(element, dims[i], element);
-    copy.split(element, turn, thread, threads, TailStrategy::GuardWithIf).reorder(lane, turn, thread).gpu_threads(thread);
+    int count = 1;
+    for (const int along : threads) count *= along;
+    std::vector<Var> loops = {Var("thread"), Var("thread_y"), Var("thread_z")};
+    loops.resize(threads.size());
+    copy.split(element, turn, loops[0], count, TailStrategy::GuardWithIf);
+    for (size_t i = 1; i < loops.size(); ++i) copy.split(loops[i - 1], loops[i], loops[i - 1], threads[i - 1]);
+    std::vector<VarOrRVar> order = {lane, turn};
+    order.insert(order.end(), loops.begin(), loops.end());
+    copy.reorder(order);
+    for (const Var& loop : loops) copy.gpu_threads(loop);
     if (vector > 1) copy.vectorize(lane);
 }
 
