@@ -8,6 +8,7 @@
 
 #include "ops/cycles.h"
 #include "ops/directives.h"
+#include "ops/loop_schedule.h"
 
 namespace onnx2halide {
 
@@ -43,7 +44,8 @@ public:
         if (reads_runs()) {
             const std::string read = source_.local(sums_.input + "_read");
             source_.schedule(fmt::format("Func {} = {}.in({});", read, operand_, tile));
-            source_.schedule(read, {compute_at(tile, run()), in_registers, fmt::format("vectorize({}.args()[0])", read),
+            source_.schedule(read, {compute_at(tile, run()), in_registers,
+                                    fmt::format("{}({}.args()[0])", reads_vectors() ? "vectorize" : "unroll", read),
                                     fmt::format("unroll({}.args()[1])", read)});
         }
     }
@@ -64,6 +66,9 @@ private:
         source_.schedule(fmt::format("// A thread sums {} x {} results in registers{}; a block has {} threads.",
                                      tile_.lanes, tile_.pixels, slices, tile_.threads()));
     }
+
+    /// Whether they are a vector: Halide's CUDA stores vectors of halves wrongly.
+    bool reads_vectors() const { return sums_.extents.is_run && sums_.extents.input_bytes == 4; }
 
     std::string run() const { return source_.rvar("run"); }
     std::string columns() const { return source_.param("columns", tile_.columns()); }
@@ -119,10 +124,8 @@ private:
         return tile_.lanes > 1 ? Directives{fmt::format("vectorize({})", lane)} : Directives{};
     }
 
-    /// The lanes of results: Halide's OpenCL has vectors of few of the functions that make results of sums.
-    Directives result_lanes() const {
-        return source_.target().gpu == Target::Gpu::opencl ? Directives{unroll(lane_)} : vectors(lane_);
-    }
+    /// The lanes of results.
+    Directives result_lanes() const { return has_gpu_vectors(source_) ? vectors(lane_) : Directives{unroll(lane_)}; }
 
     /// Each thread has whole sums, of which it makes its results. Returns the Func of the sums.
     std::string schedule_whole() {
@@ -182,7 +185,7 @@ private:
         source_.schedule(fmt::format("Func {} = {}.in({});", operand_, sums_.input, reader));
         source_.schedule(fmt::format("share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func, c_block_,
                                      fmt::join(thread_counts(), ", "),
-                                     sums_.extents.is_run ? static_cast<int>(std::gcd(sums_.extents.depth, 4)) : 1));
+                                     reads_vectors() ? static_cast<int>(std::gcd(sums_.extents.depth, 4)) : 1));
     }
 
     void schedule_update(const std::string& tile) const {

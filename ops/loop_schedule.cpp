@@ -13,13 +13,12 @@ namespace onnx2halide {
 
 namespace {
 
-/// Elements side by side that a thread takes at once: Halide's OpenCL has vectors of few functions, and long nodes take
-/// many registers.
+/// Elements side by side that a thread takes at once; long nodes take many registers.
 int gpu_lanes(const KernelSource& source, const Loops& loops) {
     constexpr int lanes = 4;
-    const bool fills = floor_mod(loops.extents[0], lanes).is(0) && info(loops.element).bytes <= 4;
     const bool is_update = loops.func.find('.') != std::string::npos;
-    return fills && !is_update && source.target().gpu == Target::Gpu::cuda && !has_long_nodes(source) ? lanes : 1;
+    const bool fills = floor_mod(loops.extents[0], lanes).is(0) && !is_update;
+    return fills && has_gpu_vectors(source) && !has_long_nodes(source) ? lanes : 1;
 }
 
 void schedule_on_gpu(KernelSource& source, const Loops& loops) {
@@ -64,6 +63,12 @@ Loops turning_loops(const Loops& loops) {
         turning.extents.push_back(loops.extents[i]);
     }
     return turning;
+}
+
+bool has_gpu_vectors(const KernelSource& source) {
+    const auto is_word = [](const Value* value) { return info(value->checked_type().element).bytes == 4; };
+    return source.target().gpu == Target::Gpu::cuda && std::ranges::all_of(source.inputs(), is_word) &&
+           std::ranges::all_of(source.defined(), is_word);
 }
 
 bool is_parallel_work(const Dim& elements) {

@@ -22,6 +22,9 @@ Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size);
 void vectorise(KernelSource& source, const Loops& loops, bool is_update = false);
 /// Whether an element of a kernel's output takes many instructions and registers (see NodeGenerator::is_long).
 bool has_long_nodes(const KernelSource& source);
+/// Whether threads of a GPU may have vectors of results: Halide's OpenCL has vectors of few functions, and its CUDA
+/// stores vectors of halves wrongly.
+bool has_gpu_vectors(const KernelSource& source);
 /// Makes one loop of up to `count` innermost ones where the innermost alone leaves vectors unfilled. Their elements
 /// must follow each other in all that the stage reads and writes, as far as layouts tell; nothing is done to a kernel
 /// of which an input or output is a part of another tensor.

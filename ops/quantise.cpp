@@ -148,7 +148,7 @@ protected:
             return stored(fmt::format("onnx::divide_and_quantize(get_target(), {}, {}, {})", x, scale, integers));
         std::string number = quotient(x, scale);
         if (precision() == ElementType::float64) number = fmt::format("cast<float>(round({}))", number);
-        return stored(fmt::format("onnx::quantize({}, {})", number, integers));
+        return stored(fmt::format("onnx::quantize(get_target(), {}, {})", number, integers));
     }
 
 private:

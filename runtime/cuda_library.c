@@ -1,10 +1,12 @@
-/* Finds CUDA's driver, in place of the function of the same name in Halide's runtime, which asks for libcuda.so alone:
- * that comes with what builds programs, and machines that only run them have libcuda.so.1. */
+/* CUDA's driver and its context. These take the place of the functions of the same names in Halide's runtime. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include "session.h"
 
+/* Halide's own asks for libcuda.so alone: that comes with what builds programs, and machines that only run them have
+ * libcuda.so.1. */
 void* halide_cuda_get_symbol(void* session, const char* name);
 
 void* halide_cuda_get_symbol(void* session, const char* name) {
@@ -15,4 +17,37 @@ void* halide_cuda_get_symbol(void* session, const char* name) {
     if (!library && session)
         onnx2halide_fail(session, ONNX2HALIDE_FAILED, "CUDA's driver, libcuda.so.1, cannot be loaded");
     return library ? dlsym(library, name) : NULL;
+}
+
+/* The device's primary context, which a program's other CUDA code has, too: all models' kernels and memory are in one,
+ * and none has to be made for each. HL_GPU_DEVICE numbers the device, 0 by default. */
+int halide_cuda_acquire_context(void* session, void** context, int create);
+
+static int retain_context(void* session, void** context) {
+    typedef int (*init)(unsigned);
+    typedef int (*get_device)(int*, int);
+    typedef int (*retain)(void**, int);
+    const init cuInit = (init)halide_cuda_get_symbol(session, "cuInit");
+    const get_device cuDeviceGet = (get_device)halide_cuda_get_symbol(session, "cuDeviceGet");
+    const retain cuDevicePrimaryCtxRetain = (retain)halide_cuda_get_symbol(session, "cuDevicePrimaryCtxRetain");
+    if (!cuInit || !cuDeviceGet || !cuDevicePrimaryCtxRetain) return halide_error_code_symbol_not_found;
+    const int number = halide_get_gpu_device(session);
+    int device, status = cuInit(0);
+    if (status == 0) status = cuDeviceGet(&device, number < 0 ? 0 : number);
+    if (status == 0) status = cuDevicePrimaryCtxRetain(context, device);
+    if (status == 0) return 0;
+    onnx2halide_fail(session, ONNX2HALIDE_FAILED, "CUDA has no device %d that can be used: its error %d",
+                     number < 0 ? 0 : number, status);
+    return halide_error_code_gpu_device_error;
+}
+
+int halide_cuda_acquire_context(void* session, void** context, int create) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static void* primary;
+    int status = 0;
+    pthread_mutex_lock(&lock);
+    if (!primary && create) status = retain_context(session, &primary);
+    *context = primary;
+    pthread_mutex_unlock(&lock);
+    return status;
 }

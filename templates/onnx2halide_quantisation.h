@@ -6,7 +6,9 @@
 namespace onnx {
 
 // The integer nearest to x, of two the even one. It is less than 2^22.
-inline Expr nearest_integer(Expr x) {
+inline Expr nearest_integer(const Target &target, Expr x) {
+    // Of a sum whose lowest byte is stored CUDA's assembler makes an integer of its own.
+    if (target.has_gpu_feature()) return cast<int32_t>(Halide::round(x));
     // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits of the sum.
     const float magic = 12582912.0f;
     return reinterpret<int32_t>(strict_float(x + magic)) - reinterpret<int32_t>(Expr(magic));
@@ -18,16 +20,16 @@ inline Expr held(Expr x, Expr low, Expr high) {
 }
 
 // A number that has been divided by its scale, rounded; with the zero point added it is held between two integers.
-inline Expr quantize(Expr number, Expr zero_point, int low, int high) {
+inline Expr quantize(const Target &target, Expr number, Expr zero_point, int low, int high) {
     // As these are integers, they may as well hold it before it is rounded.
     Expr zero = cast<float>(zero_point);
-    return onnx::nearest_integer(onnx::held(number, float(low) - zero, float(high) - zero)) + cast<int32_t>(zero_point);
+    return onnx::nearest_integer(target, onnx::held(number, float(low) - zero, float(high) - zero)) + cast<int32_t>(zero_point);
 }
 
 // The same for x / scale, where the scale is one for all x and neither very small nor very large.
 inline Expr divide_and_quantize(const Target &target, Expr x, Expr scale, Expr zero_point, int low, int high) {
     const bool fuses = !target.has_gpu_feature() && (target.arch == Target::ARM || target.has_feature(Target::FMA));
-    if (!fuses) return onnx::quantize(x / scale, zero_point, low, high);
+    if (!fuses) return onnx::quantize(target, x / scale, zero_point, low, high);
     const auto multiply_add = [](Expr a, Expr b, Expr c) {
         return Internal::Call::make(Float(32), "llvm.fma.f32", {a, b, c}, Internal::Call::PureExtern);
     };
@@ -38,7 +40,7 @@ inline Expr divide_and_quantize(const Target &target, Expr x, Expr scale, Expr z
     // "Computation of elementary functions on the IBM RISC System/6000 processor").
     Expr reciprocal = strict_float(1.0f / scale), estimate = strict_float(x * reciprocal);
     Expr rest = multiply_add(estimate, -scale, x), quotient = multiply_add(rest, reciprocal, estimate);
-    return onnx::nearest_integer(quotient) + cast<int32_t>(zero_point);
+    return onnx::nearest_integer(target, quotient) + cast<int32_t>(zero_point);
 }
 
 }  // namespace onnx
