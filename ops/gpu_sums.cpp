@@ -39,7 +39,7 @@ public:
 
     void write() {
         write_comment();
-        const std::string tile = tile_.slices > 1 ? schedule_slices() : schedule_whole();
+        const std::string tile = has_parts() ? schedule_slices() : schedule_whole();
         schedule_update(tile);
         if (reads_runs()) {
             const std::string read = source_.local(sums_.input + "_read");
@@ -61,8 +61,7 @@ private:
     bool reads_runs() const { return sums_.extents.is_run && tile_.steps > 1; }
 
     void write_comment() const {
-        const std::string slices =
-            tile_.slices > 1 ? fmt::format(", in {} parts that the block adds", tile_.slices) : "";
+        const std::string slices = has_parts() ? fmt::format(", in {} parts that the block adds", tile_.slices) : "";
         source_.schedule(fmt::format("// A thread sums {} x {} results in registers{}; a block has {} threads.",
                                      tile_.lanes, tile_.pixels, slices, tile_.threads()));
     }
@@ -87,26 +86,31 @@ private:
         return result;
     }
 
-    /// A block's loops as those of its threads, which have tiles of columns and rows.
+    bool has_parts() const { return tile_.slices > 1; }
+
+    /// A block's loops as those of its threads, which have tiles of columns and rows. Parts take a dimension of the
+    /// block, for which these two share one.
     Directives tiles() const {
-        return {fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes),
-                fmt::format("split({0}, {0}, {1}, {2})", x_, pixel_, pixels()),
-                fmt::format("fuse({}, {}, {})", c_, x_, thread_)};
+        Directives result = {fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes),
+                             fmt::format("split({0}, {0}, {1}, {2})", x_, pixel_, pixels())};
+        if (has_parts()) result.push_back(fmt::format("fuse({}, {}, {})", c_, x_, thread_));
+        return result;
     }
 
     /// Of nested fused loops Halide does not always see how few elements a thread has: those down and those over parts
     /// are dimensions of the block.
     std::vector<std::string> threads(const std::string& part) const {
-        std::vector<std::string> loops = {thread_};
+        std::vector<std::string> loops = has_parts() ? std::vector{thread_} : std::vector{c_, x_};
         if (!y_.empty()) loops.push_back(y_);
         if (!part.empty()) loops.push_back(part);
         return loops;
     }
 
     std::vector<int> thread_counts() const {
-        std::vector<int> counts = {tile_.threads_along * tile_.threads_across};
+        std::vector<int> counts = {tile_.threads_along, tile_.threads_across};
+        if (has_parts()) counts = {counts[0] * counts[1]};
         if (!y_.empty()) counts.push_back(tile_.down);
-        if (tile_.slices > 1) counts.push_back(tile_.slices);
+        if (has_parts()) counts.push_back(tile_.slices);
         return counts;
     }
 
@@ -133,8 +137,7 @@ private:
         source_.schedule(sums_.output.func,
                          joined(joined(blocks(), tiles()), joined(joined(places, {unroll(pixel_)}), result_lanes())));
         share_input(sums_.sum);
-        source_.schedule(sums_.sum,
-                         joined({compute_at(sums_.output.func, thread_), in_registers, unroll(x_)}, vectors(c_)));
+        source_.schedule(sums_.sum, joined({compute_at(sums_.output.func, c_), in_registers, unroll(x_)}, vectors(c_)));
         return sums_.sum;
     }
 

@@ -189,10 +189,10 @@ void set_params(AbstractGenerator& generator, const Words& words, const std::str
     }
 }
 
-/// What AbstractGenerator::build_module does, for a pipeline of OpenCL.
-Module build_opencl_module(AbstractGenerator& generator, const Target& target, const std::string& function) {
+/// What AbstractGenerator::build_module does, for a pipeline of a GPU.
+Module build_gpu_module(AbstractGenerator& generator, const Target& target, const std::string& function) {
     Pipeline pipeline = generator.build_pipeline();
-    onnx2halide::hold_narrow_floats_as_bits(pipeline);
+    onnx2halide::hold_narrow_floats_as_bits(pipeline, target);
     std::vector<Argument> arguments;
     for (const auto& info : generator.arginfos()) {
         if (info.dir != ArgInfoDirection::Input) continue;
@@ -212,7 +212,7 @@ Module build_module(const Run& run, const Target& target, const Words& job, cons
         generator->set_generatorparam_value("autoscheduler", run.scheduler[0]);
         set_params(*generator, run.scheduler, "autoscheduler.");
     }
-    if (target.has_feature(Target::OpenCL)) return build_opencl_module(*generator, target, function);
+    if (target.has_gpu_feature()) return build_gpu_module(*generator, target, function);
     return generator->build_module(function);
 }
 

@@ -11,14 +11,21 @@ namespace {
 using namespace Halide;
 using namespace Halide::Internal;
 
-bool is_narrow(const Type& type) { return type.is_float() && type.bits() == 16; }
-
-Type held(const Type& type) { return is_narrow(type) ? type.with_code(Type::UInt) : type; }
-
 /// What has a narrow type becomes its bits. Runs before loops are cut out as the device's.
 class NarrowFloats : public IRMutator {
+public:
+    explicit NarrowFloats(bool has_float16) : has_float16_(has_float16) {}
+
 private:
     using IRMutator::visit;
+
+    bool has_float16_;  // whether the device computes with these itself
+
+    bool is_narrow(const Type& type) const {
+        return type.is_float() && type.bits() == 16 && (type.is_bfloat() || !has_float16_);
+    }
+
+    Type held(const Type& type) const { return is_narrow(type) ? type.with_code(Type::UInt) : type; }
 
     /// The number of an operand, with 32 bits where it is narrow.
     Expr number(const Expr& operand) {
@@ -115,6 +122,8 @@ private:
 
 }  // namespace
 
-void hold_narrow_floats_as_bits(Pipeline& pipeline) { pipeline.add_custom_lowering_pass(new NarrowFloats); }
+void hold_narrow_floats_as_bits(Pipeline& pipeline, const Target& target) {
+    pipeline.add_custom_lowering_pass(new NarrowFloats(target.has_feature(Target::CUDA)));
+}
 
 }  // namespace onnx2halide
