@@ -1,6 +1,8 @@
 #include "ops/conv_packed.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -197,6 +199,7 @@ DistantOperand PackedConv::distant_input(KernelSource& source, const ConvLoops& 
 }
 
 std::optional<GpuSums> PackedConv::gpu_sums(KernelSource& source) const {
+    constexpr int64_t least_channels = 4;
     const Window window = this->window();
     const std::vector<std::string> reduction = this->reduction(source);
     const auto channels = inputs_per_group().constant();
@@ -212,11 +215,17 @@ std::optional<GpuSums> PackedConv::gpu_sums(KernelSource& source) const {
                  has_input ? source.kept(output(0), input_role) : source.name(input(0)),
                  {}};
     GpuSumExtents& extents = sums.extents;
-    extents.inputs = extents.depth = *channels;
-    extents.taps = 1;
-    for (auto axis = window.rbegin(); axis != window.rend(); ++axis)
-        (extents.depth == 1 ? extents.depth : extents.taps) *= axis->kernel;
-    extents.is_run = *channels > 1 && in(0).layout == channels_last(in(0).rank());
+    extents.inputs = *channels;
+    extents.is_run = *channels >= least_channels && in(0).layout == channels_last(in(0).rank());
+    // Parts of the largest of several loops over few terms are of the most equal sizes.
+    std::vector<int64_t> loops = {*channels};
+    for (auto axis = window.rbegin(); axis != window.rend(); ++axis) loops.push_back(axis->kernel);
+    std::erase(loops, 1);
+    extents.taps = std::accumulate(loops.begin(), loops.end(), int64_t{1}, std::multiplies<>());
+    const size_t largest = extents.is_run ? 0 : std::max_element(loops.begin(), loops.end()) - loops.begin();
+    extents.depth = loops[largest];
+    extents.taps /= extents.depth;
+    std::rotate(sums.reduction.begin(), sums.reduction.begin() + largest, sums.reduction.begin() + largest + 1);
     const WindowAxis& columns = window.back();
     extents.stride_across = columns.stride, extents.span_across = columns.span();
     if (window.size() > 1) {

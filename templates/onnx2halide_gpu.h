@@ -30,9 +30,10 @@ inline void share_in_block(Func copy, Func consumer, Var block, const std::vecto
 }
 
 /// Computes a reduction for the rows that a block of `consumer` has, which `row` numbers if there are several: `threads` of its threads take
-/// a row's steps by turns, and one adds up what they have. Steps that cannot be combined in another order are one thread's. `along`: threads
+/// a row's steps by turns, a few threads add up what they have, and one what these have. Steps that cannot be combined in another order are one thread's. `along`: threads
 /// that follow each other have steps of one row, and not those of neighbouring rows.
 inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func consumer, Var block, int threads, const std::vector<Var>& row, bool along) {
+    constexpr int turns_at_once = 4, added_by_one = 16;
     const auto share_rows = [&](Stage stage, std::vector<Var> loops) {
         loops.insert(along ? loops.end() : loops.begin(), row.begin(), row.end());
         if (loops.size() == 1) stage.gpu_threads(loops[0]);
@@ -46,9 +47,18 @@ inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func cons
         for (size_t i = 1; i < steps.size(); ++i) update.fuse(step, steps[i], step);
         update.split(step, turn, own, threads, TailStrategy::GuardWithIf);
         Var thread("thread");
-        Func parts = update.rfactor(own, thread), shared = parts.in(func);
+        Func parts = update.rfactor(own, thread), shared = parts.in();
         shared.compute_at(consumer, block).store_in(MemoryType::GPUShared);
         share_rows(shared, {thread});
+        parts.update().unroll(turn, turns_at_once, TailStrategy::GuardWithIf);
+        if (threads > 2 * added_by_one) {
+            RVar far("far"), near("near");
+            Var place("place");
+            Func few = func.update().split(own, far, near, added_by_one).rfactor(near, place);
+            few.compute_at(consumer, block).store_in(MemoryType::GPUShared);
+            share_rows(few, {place});
+            share_rows(few.update(), {place});
+        }
         parts.compute_at(shared, along || row.empty() ? thread : row[0]).store_in(MemoryType::Register);
     }
     share_rows(func, {});
