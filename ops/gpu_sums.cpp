@@ -124,8 +124,13 @@ private:
         return result;
     }
 
+    /// Of 16-bit floats OpenCL's kernels hold the bits (see narrow_floats.h), which it converts one by one.
     Directives vectors(const std::string& lane) const {
-        return tile_.lanes > 1 ? Directives{fmt::format("vectorize({})", lane)} : Directives{};
+        const auto is_narrow = [](const Value* value) { return is_narrow_float(value->checked_type().element); };
+        const bool are_bits =
+            source_.target().gpu == Target::Gpu::opencl && std::ranges::any_of(source_.inputs(), is_narrow);
+        if (tile_.lanes == 1) return {};
+        return {are_bits ? unroll(lane) : fmt::format("vectorize({})", lane)};
     }
 
     /// The lanes of results.

@@ -1,0 +1,64 @@
+#include "ops/gpu_tile.h"
+
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+namespace onnx2halide {
+
+namespace {
+
+GpuSumExtents product(int64_t columns, int64_t rows, int64_t depth) {
+    GpuSumExtents sums;
+    sums.columns = columns, sums.across = rows, sums.depth = sums.inputs = depth, sums.is_run = true;
+    return sums;
+}
+
+GpuSumExtents convolution(int64_t channels, int64_t size, int64_t inputs, int64_t kernel, int64_t stride) {
+    GpuSumExtents sums = product(channels, size, inputs);
+    sums.down = size, sums.taps = kernel * kernel;
+    sums.stride_across = sums.stride_down = stride, sums.span_across = sums.span_down = kernel;
+    return sums;
+}
+
+}  // namespace
+
+TEST_CASE("a block has the threads and the shared memory that every GPU gives it") {
+    for (const int64_t columns : {1, 2, 3, 4, 5, 10, 31, 64, 100, 1000}) {
+        for (const int64_t size : {1, 2, 3, 5, 7, 13, 14, 56, 110}) {
+            for (const int64_t inputs : {1, 2, 3, 6, 33, 64, 197, 512, 4096}) {
+                for (const int64_t kernel : {1, 3, 7}) {
+                    const GpuSumExtents sums = convolution(columns, size, inputs, kernel, 2);
+                    const GpuTile tile = choose_gpu_tile(sums);
+                    INFO(columns << " columns, " << size << ", " << inputs << " inputs, kernel " << kernel);
+                    // Tiles are shifted inwards at the ends, so that none may be larger than the results.
+                    CHECK(tile.columns() <= columns);
+                    CHECK(tile.across() <= size);
+                    CHECK(tile.down <= size);
+                    CHECK(tile.threads() <= 256);
+                    const int64_t partial =
+                        tile.slices > 1 ? int64_t(tile.slices) * tile.columns() * tile.across() * tile.down : 0;
+                    const int64_t shared = tile.shares_input ? sums.inputs_of(tile.across(), tile.down) : 0;
+                    CHECK(4 * (partial + shared) <= 48 << 10);
+                    // Every part has terms, and whole runs of them where it reads runs.
+                    const int64_t part = (inputs + tile.slices - 1) / tile.slices;
+                    CHECK(part * (tile.slices - 1) < inputs);
+                    CHECK((tile.steps == 1 || (inputs % tile.slices == 0 && part % tile.steps == 0)));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("few results are computed in parts, so that they keep a GPU busy, and many are not") {
+    CHECK(choose_gpu_tile(product(1000, 1, 2048)).slices >= 16);
+    CHECK(choose_gpu_tile(convolution(512, 7, 512, 3, 1)).slices >= 16);
+    CHECK(choose_gpu_tile(product(4096, 4096, 1024)).slices <= 2);
+}
+
+TEST_CASE("threads that follow each other read columns that do") {
+    // Of 3072 terms a row is a third of a block's memory.
+    for (const int64_t rows : {40, 128, 197}) CHECK(choose_gpu_tile(product(768, rows, 3072)).threads_along >= 4);
+}
+
+}  // namespace onnx2halide

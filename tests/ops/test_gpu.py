@@ -1,0 +1,129 @@
+"""Schedules of a GPU on OpenCL, against onnxruntime: tiles that fit and that do not, sums in parts of any length, rows that threads share,
+along memory and across it, and elements of several widths."""
+
+import numpy as np
+import onnx
+import onnx2halide
+import pytest
+from onnx2halide.compare import difference
+from onnx2halide.references import OnnxRuntime
+
+TARGET = "host-opencl"
+HEADER = '<ir_version: 9, opset_import: ["" : 18]>'
+
+
+def product(a: list[int], b: list[int], element: str = "float") -> onnx.ModelProto:
+    shape = [*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1]]
+    return onnx.parser.parse_model(f"{HEADER} product ({element}{a} a, {element}{b} b) => ({element}{shape} y) {{ y = MatMul(a, b) }}")
+
+
+def gemm(rows: int, columns: int, depth: int, bias: list[int]) -> onnx.ModelProto:
+    return onnx.parser.parse_model(
+        f"""{HEADER} gemm (float[{rows},{depth}] a, float[{columns},{depth}] b, float{bias} c) => (float[{rows},{columns}] y) {{
+            p = Gemm<transB = 1, alpha = 0.5>(a, b, c)
+            y = Relu(p)
+        }}""")
+
+
+def convolution(inputs: int, channels: int, size: int, kernel: int, stride: int = 1, images: int = 1, element: str = "float") -> onnx.ModelProto:
+    pad = kernel // 2
+    out = (size + 2 * pad - kernel) // stride + 1
+    model = onnx.parser.parse_model(
+        f"""{HEADER} convolution ({element}[{images},{inputs},{size},{size}] x) => ({element}[{images},{channels},{out},{out}] y) {{
+            c = Conv<kernel_shape = [{kernel},{kernel}], strides = [{stride},{stride}], pads = [{pad},{pad},{pad},{pad}]>(x, w, b)
+            y = LeakyRelu<alpha = 0.1>(c)
+        }}""")
+    rng = np.random.default_rng(1)
+    dtype = np.float32 if element == "float" else np.float16
+    weights = rng.standard_normal((channels, inputs, kernel, kernel)) / (inputs * kernel * kernel) ** 0.5
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights.astype(dtype), "w"))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(rng.standard_normal(channels).astype(dtype), "b"))
+    return model
+
+
+def rows(op: str, shape: list[int], axis: int) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f"{HEADER} rows (float{shape} x) => (float{shape} y) {{ y = {op}<axis = {axis}>(x) }}")
+
+
+def normalised(shape: list[int], axis: int) -> onnx.ModelProto:
+    scale = shape[axis:]
+    return onnx.parser.parse_model(
+        f"""{HEADER} normalised (float{shape} x, float{scale} s, float{scale} b) => (float{shape} y) {{
+            y = LayerNormalization<axis = {axis}>(x, s, b)
+        }}""")
+
+
+def reduced(op: str, shape: list[int], axes: list[int]) -> onnx.ModelProto:
+    kept = [size for axis, size in enumerate(shape) if axis not in axes]
+    return onnx.parser.parse_model(
+        f"""{HEADER} reduced (float{shape} x) => (float{kept} y) {{
+            axes = Constant<value_ints = {axes}>()
+            y = {op}<keepdims = 0>(x, axes)
+        }}""")
+
+
+def quantised(zero: int) -> onnx.ModelProto:
+    """A zero point of 0, as a kernel finds it, and another one."""
+    return onnx.parser.parse_model(
+        f"""{HEADER} quantised (float[3,64] x) => (uint8[3,64] y, uint8[3,64] z, float s, uint8 zero) {{
+            scale = Constant<value = float {{0.05}}>()
+            point = Constant<value = uint8 {{{zero}}}>()
+            y = QuantizeLinear(x, scale, point)
+            z, s, zero = DynamicQuantizeLinear(x)
+        }}""")
+
+
+MODELS = {
+    "square": product([64, 64], [64, 64]),
+    "columns beyond a tile": product([1, 12, 64, 64], [1, 12, 64, 65]),
+    "rows and columns beyond a tile": product([2, 3, 65, 64], [2, 3, 64, 65]),
+    "a row": product([1, 300], [300, 77]),
+    "a column": product([100, 300], [300, 1]),
+    "few columns": product([9, 40], [40, 3]),
+    "parts of a prime depth": product([2, 33, 197], [197, 64]),
+    "rows of a batch": product([50, 1, 64], [64, 96]),
+    "more rows than memory": product([7, 3072], [3072, 40]),
+    "halves": product([20, 64], [64, 48], "float16"),
+    "Gemm": gemm(7, 100, 64, [100]),
+    "Gemm of a number": gemm(5, 6, 33, [1]),
+    "3x3": convolution(64, 64, 14, 3),
+    "3x3 of odd sizes": convolution(10, 7, 13, 3),
+    "3x3 of stride 2": convolution(40, 90, 27, 3, 2),
+    "1x1": convolution(256, 64, 7, 1),
+    "1x1 of odd channels": convolution(33, 31, 19, 1),
+    "an image": convolution(3, 24, 30, 7, 2),
+    "one channel": convolution(1, 20, 30, 3),
+    "a batch": convolution(16, 24, 9, 3, 1, 5),
+    "one result": convolution(3, 1, 1, 1),
+    "halves of images": convolution(16, 32, 14, 3, element="float16"),
+    "Softmax": rows("Softmax", [2, 3, 20, 33], -1),
+    "Softmax of one row": rows("Softmax", [1, 1000], -1),
+    "Softmax of many rows": rows("Softmax", [5000, 7], -1),
+    "Softmax across": rows("Softmax", [1, 20, 33, 7], 1),
+    "LogSoftmax": rows("LogSoftmax", [5, 49], 1),
+    "LayerNormalization": normalised([1, 30, 768], -1),
+    "LayerNormalization of planes": normalised([2, 5, 7, 9], 2),
+    "ReduceMean": reduced("ReduceMean", [4, 60, 40], [2]),
+    "ReduceMean across": reduced("ReduceMean", [4, 60, 40], [1]),
+    "ReduceMax": reduced("ReduceMax", [4, 60, 40], [0, 2]),
+    "ReduceLogSumExp": reduced("ReduceLogSumExp", [4, 600], [1]),
+    "ReduceSum of all": reduced("ReduceSum", [4, 60], [0, 1]),
+    "integers": quantised(0),
+    "integers around another zero": quantised(100),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_schedule(name):
+    model = MODELS[name]
+    rng = np.random.default_rng(0)
+    inputs = {}
+    for value in model.graph.input:
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        inputs[value.name] = rng.standard_normal(shape).astype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
+    expected = OnnxRuntime(model).run(inputs)
+    outputs = onnx2halide.compile(model, target=TARGET).run_by_name(inputs)
+    for output, values in expected.items():
+        tolerance, floor = (1e-5, 1e-6) if values.dtype == np.float32 else (2e-3, 1e-3) if values.dtype == np.float16 else (0, 0)
+        found = difference(outputs[output], values)
+        assert not found.exceeds(tolerance, floor), f"{output}: {found.text()}"
