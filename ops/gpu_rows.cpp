@@ -37,7 +37,7 @@ public:
     }
 
     bool write() {
-        if (outside_.empty() || inside_.empty() != rows_.row.empty()) return false;
+        if (outside_.empty() || inside_.empty() != rows_.row.empty() || rows_.length.is(0)) return false;
         choose_row();
         const Dim count = product_of(outside_);
         threads_ = threads_of_row(rows_.length, count);

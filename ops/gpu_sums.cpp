@@ -163,6 +163,7 @@ private:
             shared,
             joined(joined({compute_at(sums_.output.func, c_block_), "store_in(MemoryType::GPUShared)"}, tiles()),
                    joined(joined(order({lane_, pixel_}, threads(part), false), {unroll(pixel_)}), vectors(lane_))));
+        source_.schedule(fmt::format("fill_shared_vectors({});", shared));
         source_.schedule(parts, joined({compute_at(shared, thread_), in_registers, unroll(x_)}, vectors(c_)));
         depth_ = in_slice;
         return parts;

@@ -15,6 +15,7 @@ namespace {
 constexpr int multiprocessors = 132, warp = 32;
 constexpr double most_warps = 32;           // that a multiprocessor runs at once, with the registers that tiles take
 constexpr int64_t shared_bytes = 47 << 10;  // of 48 KB, which every GPU has
+constexpr int64_t shared_vector = 16;       // bytes
 constexpr int most_threads = 256, most_steps = 8, most_slices = 64, vector = 4;
 
 // Cycles, fitted to 900 kernels that were timed on one. Loads are not far ahead of their use, so that a step waits for
@@ -69,7 +70,11 @@ int steps_of(const GpuSumExtents& sums, int slices) {
 }  // namespace
 
 int64_t GpuSumExtents::inputs_of(int64_t across_tile, int64_t down_tile) const {
-    return inputs * ((across_tile - 1) * stride_across + span_across) * ((down_tile - 1) * stride_down + span_down);
+    const int64_t lanes = shared_vector / input_bytes, down = (down_tile - 1) * stride_down + span_down;
+    int64_t across = (across_tile - 1) * stride_across + span_across;
+    // Of a few channels, or planes, either may be innermost.
+    if (!is_run) across = ceil_div(across, lanes) * lanes;
+    return ceil_div(inputs, lanes) * lanes * across * down;
 }
 
 GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
@@ -82,7 +87,8 @@ GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
         if (tile.columns() > sums.columns || tile.across() > sums.across || tile.down > sums.down ||
             tile.threads() > most_threads)
             return;
-        const int64_t results = int64_t(tile.columns()) * tile.across() * tile.down;
+        const int64_t columns = ceil_div(tile.columns(), vector) * vector,
+                      results = columns * tile.across() * tile.down;
         const int64_t partial = tile.slices > 1 ? results * tile.slices * sums.sum_bytes : 0;
         if (partial > shared_bytes) return;
         tile.shares_input = partial + sums.inputs_of(tile.across(), tile.down) * sums.input_bytes <= shared_bytes;

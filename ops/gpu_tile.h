@@ -16,7 +16,8 @@ struct GpuSumExtents {
     int64_t stride_across = 1, span_across = 1, stride_down = 1, span_down = 1;
     int64_t input_bytes = 4, sum_bytes = 4;  // of an element
 
-    /// Elements of the input that the results of so many rows or pixels are made from.
+    /// Elements of the input that the results of so many rows or pixels are made from, where the innermost fill vectors
+    /// of 16 bytes.
     int64_t inputs_of(int64_t across_tile, int64_t down_tile) const;
 };
 

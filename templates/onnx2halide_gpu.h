@@ -7,6 +7,9 @@
 
 using namespace Halide;
 
+/// Lets a Func in the memory that a block's threads share fill whole vectors of 16 bytes: Halide takes what lies behind it for aligned so.
+inline void fill_shared_vectors(Func func) { func.align_storage(func.args()[0], 16 / func.type().bytes()); }
+
 /// Copies what a block reads of an operand into the memory that its threads share, before the block's loop `block` of `consumer` goes on:
 /// the threads, whose numbers along the block's dimensions are `threads`, take elements that follow each other, `vector` each at once, by
 /// which the innermost extent must divide.
@@ -14,6 +17,7 @@ inline void share_in_block(Func copy, Func consumer, Var block, const std::vecto
     const std::vector<Var> dims = copy.args();
     Var lane("lane"), element("element"), turn("turn");
     copy.compute_at(consumer, block).store_in(MemoryType::GPUShared);
+    fill_shared_vectors(copy);
     copy.split(dims[0], element, lane, vector, TailStrategy::GuardWithIf);
     for (size_t i = 1; i < dims.size(); ++i) copy.fuse(element, dims[i], element);
     int count = 1;
