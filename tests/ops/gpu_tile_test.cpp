@@ -36,7 +36,7 @@ TEST_CASE("a block has the threads and the shared memory that every GPU gives it
                     CHECK(tile.across() <= size);
                     CHECK(tile.down <= size);
                     CHECK(tile.threads() <= 256);
-                    const int64_t partial = tile.slices > 1 ? int64_t(tile.slices) * (tile.columns() + 3) / 4 * 4 *
+                    const int64_t partial = tile.slices > 1 ? int64_t(tile.slices) * ((tile.columns() + 3) / 4 * 4) *
                                                                   tile.across() * tile.down
                                                             : 0;
                     const int64_t shared = tile.shares_input ? sums.inputs_of(tile.across(), tile.down) : 0;

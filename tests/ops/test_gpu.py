@@ -86,6 +86,7 @@ MODELS = {
     "halves": product([20, 64], [64, 48], "float16"),
     "Gemm": gemm(7, 100, 64, [100]),
     "Gemm of a number": gemm(5, 6, 33, [1]),
+    "parts beside inputs that fill no vectors": gemm(3, 4, 5, [4]),
     "3x3": convolution(64, 64, 14, 3),
     "3x3 of odd sizes": convolution(10, 7, 13, 3),
     "3x3 of stride 2": convolution(40, 90, 27, 3, 2),
@@ -108,6 +109,7 @@ MODELS = {
     "ReduceMax": reduced("ReduceMax", [4, 60, 40], [0, 2]),
     "ReduceLogSumExp": reduced("ReduceLogSumExp", [4, 600], [1]),
     "ReduceSum of all": reduced("ReduceSum", [4, 60], [0, 1]),
+    "ReduceSum of nothing": reduced("ReduceSum", [4, 0, 6], [1]),
     "integers": quantised(0),
     "integers around another zero": quantised(100),
 }
