@@ -44,9 +44,7 @@ public:
         if (reads_runs()) {
             const std::string read = source_.local(sums_.input + "_read");
             source_.schedule(fmt::format("Func {} = {}.in({});", read, operand_, tile));
-            source_.schedule(read, {compute_at(tile, run()), in_registers,
-                                    fmt::format("{}({}.args()[0])", reads_vectors() ? "vectorize" : "unroll", read),
-                                    fmt::format("unroll({}.args()[1])", read)});
+            source_.schedule(fmt::format("read_by_thread({}, {}, {}, {});", read, tile, run(), reads_vectors()));
         }
     }
 

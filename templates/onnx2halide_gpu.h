@@ -33,6 +33,14 @@ inline void share_in_block(Func copy, Func consumer, Var block, const std::vecto
     if (vector > 1) copy.vectorize(lane);
 }
 
+/// Lets a thread read what a turn of `run` of `reader` needs of an operand at once, in registers; what lies side by side `as_vector`.
+inline void read_by_thread(Func operand, Func reader, RVar run, bool as_vector) {
+    const std::vector<Var> dims = operand.args();
+    operand.compute_at(reader, run).store_in(MemoryType::Register);
+    as_vector ? operand.vectorize(dims[0]) : operand.unroll(dims[0]);
+    for (size_t i = 1; i < dims.size(); ++i) operand.unroll(dims[i]);
+}
+
 /// Computes a reduction for the rows that a block of `consumer` has, which `row` numbers if there are several: `threads` of its threads take
 /// a row's steps by turns, a few threads add up what they have, and one what these have. Steps that cannot be combined in another order are one thread's. `along`: threads
 /// that follow each other have steps of one row, and not those of neighbouring rows.
