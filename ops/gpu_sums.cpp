@@ -115,9 +115,10 @@ private:
     /// Places of loops within a thread and of the loops over threads, of the output in blocks.
     Directives order(std::vector<std::string> within, const std::vector<std::string>& threads, bool has_blocks) const {
         within.insert(within.end(), threads.begin(), threads.end());
-        if (has_blocks) within.insert(within.end(), {c_block_, block_});
+        if (has_blocks) within.insert(within.end(), {block_, c_block_});
         Directives result = {reorder(within)};
-        if (has_blocks) result.push_back(fmt::format("gpu_blocks({}, {})", c_block_, block_));
+        // CUDA has 65535 blocks along all dimensions but the first.
+        if (has_blocks) result.push_back(fmt::format("gpu_blocks({}, {})", block_, c_block_));
         result.push_back(fmt::format("gpu_threads({})", fmt::join(threads, ", ")));
         return result;
     }
@@ -159,7 +160,7 @@ private:
         schedule_results(slice);
         source_.schedule(
             shared,
-            joined(joined({compute_at(sums_.output.func, c_block_), "store_in(MemoryType::GPUShared)"}, tiles()),
+            joined(joined({compute_at(sums_.output.func, block_), "store_in(MemoryType::GPUShared)"}, tiles()),
                    joined(joined(order({lane_, pixel_}, threads(part), false), {unroll(pixel_)}), vectors(lane_))));
         source_.schedule(fmt::format("fill_shared_vectors({});", shared));
         source_.schedule(parts, joined({compute_at(shared, thread_), in_registers, unroll(x_)}, vectors(c_)));
@@ -190,7 +191,7 @@ private:
         if (!tile_.shares_input) return;
         operand_ = source_.local(sums_.input + "_of_block");
         source_.schedule(fmt::format("Func {} = {}.in({});", operand_, sums_.input, reader));
-        source_.schedule(fmt::format("share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func, c_block_,
+        source_.schedule(fmt::format("share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func, block_,
                                      fmt::join(thread_counts(), ", "),
                                      reads_vectors() ? static_cast<int>(std::gcd(sums_.extents.depth, 4)) : 1));
     }

@@ -34,20 +34,23 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
     if (lanes > 1) directives = {fmt::format("split({0}, {0}, {1}, {2})", x, lane, lanes)};
     // A block has as many loops of threads as there are: the loops beyond the innermost become one.
     const std::vector<std::string> outer(loops.vars.begin() + 1, loops.vars.end());
-    std::string tile;
     if (outer.empty()) {
-        tile = fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, thread,
-                           source.param("threads", threads_of_block));
+        directives.push_back(fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, thread,
+                                         source.param("threads", threads_of_block)));
     } else {
         const int64_t width = ceil_div(loops.extents[0].constant().value_or(longest_run * lanes), lanes);
         const int run = static_cast<int>(
             std::min<int64_t>(longest_run, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, width)))));
-        const std::string runs = fuse_all(source, outer, "fused", directives);
-        tile = fmt::format("gpu_tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf)", x, runs, block,
-                           source.var("outer_block"), thread, source.var("outer_thread"),
-                           source.param("run_threads", run), source.param("runs", threads_of_block / run));
+        const std::string runs = fuse_all(source, outer, "fused", directives), outer_block = source.var("outer_block"),
+                          outer_thread = source.var("outer_thread");
+        directives.push_back(fmt::format("tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf)", x, runs,
+                                         block, outer_block, thread, outer_thread, source.param("run_threads", run),
+                                         source.param("runs", threads_of_block / run)));
+        // CUDA has 65535 blocks along all dimensions but the first.
+        directives.insert(directives.end(),
+                          {fmt::format("fuse({0}, {1}, {0})", block, outer_block), fmt::format("gpu_blocks({})", block),
+                           fmt::format("gpu_threads({}, {})", thread, outer_thread)});
     }
-    directives.push_back(tile);
     if (lanes > 1) directives.push_back(fmt::format("vectorize({})", lane));
     source.schedule("// A block's threads have elements of a few runs that follow each other in memory.");
     source.schedule(loops.func, directives);
