@@ -205,7 +205,7 @@ std::optional<GpuSums> PackedConv::gpu_sums(KernelSource& source) const {
     const auto channels = inputs_per_group().constant();
     bool leaves_out_taps = false;
     for (size_t axis = 0; axis < window.size(); ++axis) leaves_out_taps |= leaves_out(axis, source.target());
-    if (form_ != WeightForm::dense || steps() > 1 || reduction.empty() || !channels || leaves_out_taps ||
+    if (form_ != WeightForm::dense || steps() > 1 || reduction.empty() || channels.value_or(0) < 1 || leaves_out_taps ||
         source.output_count() > 1 || out(0).layout != channels_last(out(0).rank()))
         return {};
     const bool has_input = has_input_func(source.target());
@@ -233,7 +233,7 @@ std::optional<GpuSums> PackedConv::gpu_sums(KernelSource& source) const {
         extents.stride_down = rows.stride, extents.span_down = rows.span();
     }
     extents.input_bytes = info(has_input ? compute_element(in(0).element) : in(0).element).bytes;
-    extents.sum_bytes = info(product_type(in(0).element)).bytes;
+    extents.sum_bytes = info(sum_type(in(0).element)).bytes;
     return sums;
 }
 

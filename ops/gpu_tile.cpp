@@ -78,7 +78,6 @@ int64_t GpuSumExtents::inputs_of(int64_t across_tile, int64_t down_tile) const {
 }
 
 GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
-    constexpr std::array pixels = {1, 2, 4, 7, 8};
     constexpr std::array sides = {1, 2, 4, 7, 8};
     constexpr std::array along = {1, 2, 4, 8, 16, 32};
     std::optional<GpuTile> best;
@@ -100,10 +99,16 @@ GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
     for (int slices = 1; slices <= std::min<int64_t>(most_slices, sums.depth); ++slices) {
         // Parts of one size each, or as many as there are threads for.
         if (sums.depth % slices != 0 && !std::has_single_bit(unsigned(slices))) continue;
-        for (const int pixel : pixels) {
+        for (const int pixels : sides) {
             for (const int columns : along) {
                 for (const int across : sides) {
-                    for (const int down : sides) consider({lanes, pixel, columns, across, down, slices, 1, false, 0});
+                    for (const int down : sides)
+                        consider({.lanes = lanes,
+                                  .pixels = pixels,
+                                  .threads_along = columns,
+                                  .threads_across = across,
+                                  .down = down,
+                                  .slices = slices});
                 }
             }
         }

@@ -27,9 +27,9 @@ struct GpuTile {
     int lanes, pixels;                        // of a thread
     int threads_along, threads_across, down;  // of a block: along columns, across rows, and down
     int slices;
-    int steps;          // terms whose inputs a thread reads at once
-    bool shares_input;  // whether the block copies its inputs into the memory that it shares
-    double cycles;      // estimated, of a multiprocessor
+    int steps = 1;              // terms whose inputs a thread reads at once
+    bool shares_input = false;  // whether the block copies its inputs into the memory that it shares
+    double cycles = 0;          // estimated, of a multiprocessor
 
     int columns() const { return lanes * threads_along; }
     int across() const { return pixels * threads_across; }

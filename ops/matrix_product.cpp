@@ -310,7 +310,8 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     return matmul;
 }
 
-std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source, const Loops& results) const {
+std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source) const {
+    const Loops results = source.output_loops();
     const auto depth = this->depth().constant();
     if (is_outer() || !depth || *depth < 1 || source.output_count() > 1 || !column_axis() || results.vars.empty() ||
         results.vars[0] != source.vars(rank())[*column_axis()] || input(0) == input(1))
@@ -344,7 +345,7 @@ bool MatrixProduct::schedule_dots_on_gpu(KernelSource& source) const {
 
 void MatrixProduct::schedule(KernelSource& source) const {
     const bool is_gpu = source.target().is_gpu();
-    const auto sums = is_gpu ? gpu_sums(source, source.output_loops()) : std::nullopt;
+    const auto sums = is_gpu ? gpu_sums(source) : std::nullopt;
     if (sums && schedule_gpu_sums(source, *sums)) return;
     if (is_gpu && columns().is(1) && !is_outer() && source.output_count() == 1 && schedule_dots_on_gpu(source)) return;
     if (form(source.target()) == Form::plain) return NodeGenerator::schedule(source);

@@ -90,7 +90,7 @@ private:
     std::optional<size_t> row_axis() const;
     Dim rows() const;
     /// The sums for a schedule on a GPU, where B's columns are its innermost loop.
-    std::optional<GpuSums> gpu_sums(KernelSource& source, const Loops& results) const;
+    std::optional<GpuSums> gpu_sums(KernelSource& source) const;
     /// Lets threads share each sum of a single column.
     bool schedule_dots_on_gpu(KernelSource& source) const;
     /// A, where a product in tiles reads rows of it where it lies, and it is one; else nothing.

@@ -87,9 +87,9 @@ void ReduceNode::define(KernelSource& source, const Coordinates& at, const std::
 }
 
 void ReduceNode::schedule(KernelSource& source) const {
-    if (is_pointwise() || source.output_count() != 1 || (source.target().is_gpu() && !schedule_on_gpu(source)))
-        return NodeGenerator::schedule(source);
-    if (source.target().is_gpu()) return;
+    const bool has_folds = !is_pointwise() && source.output_count() == 1, is_gpu = source.target().is_gpu();
+    if (is_gpu && has_folds && schedule_on_gpu(source)) return;
+    if (is_gpu || !has_folds) return NodeGenerator::schedule(source);
     const Loops loops = source.output_loops();
     Loops turning = turning_loops(loops);
     if (takes_rows_at_once(source.target(), loops)) {

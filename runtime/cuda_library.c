@@ -36,8 +36,9 @@ static int retain_context(void* session, void** context) {
     if (status == 0) status = cuDeviceGet(&device, number < 0 ? 0 : number);
     if (status == 0) status = cuDevicePrimaryCtxRetain(context, device);
     if (status == 0) return 0;
-    onnx2halide_fail(session, ONNX2HALIDE_FAILED, "CUDA has no device %d that can be used: its error %d",
-                     number < 0 ? 0 : number, status);
+    if (session)
+        onnx2halide_fail(session, ONNX2HALIDE_FAILED, "CUDA has no device %d that can be used: its error %d",
+                         number < 0 ? 0 : number, status);
     return halide_error_code_gpu_device_error;
 }
 

@@ -113,7 +113,7 @@ private:
         if (op->is_intrinsic(Call::abs))
             return mutate(op->args[0]) & make_const(held(op->type), 0x7fff);  // all but the sign
         if (!op->is_intrinsic({Call::if_then_else, Call::likely, Call::likely_if_innermost, Call::return_second}))
-            throw std::runtime_error("OpenCL has no 16-bit " + op->name);
+            throw std::runtime_error("a GPU has no 16-bit " + op->name);
         std::vector<Expr> arguments;
         for (const Expr& argument : op->args) arguments.push_back(mutate(argument));
         return Call::make(held(op->type), op->name, arguments, op->call_type);

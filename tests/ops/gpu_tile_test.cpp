@@ -51,6 +51,17 @@ TEST_CASE("a block has the threads and the shared memory that every GPU gives it
     }
 }
 
+TEST_CASE("parts and inputs of any size of element fit in a block's memory") {
+    for (const int64_t bytes : {1, 2, 4, 8}) {
+        GpuSumExtents sums = convolution(512, 7, 512, 3, 1);
+        sums.input_bytes = bytes, sums.sum_bytes = std::max<int64_t>(4, bytes);
+        const GpuTile tile = choose_gpu_tile(sums);
+        const int64_t results = int64_t(tile.columns()) * tile.across() * tile.down;
+        const int64_t partial = tile.slices > 1 ? tile.slices * results * sums.sum_bytes : 0;
+        CHECK(partial + (tile.shares_input ? sums.inputs_of(tile.across(), tile.down) * bytes : 0) <= 48 << 10);
+    }
+}
+
 TEST_CASE("few results are computed in parts, so that they keep a GPU busy, and many are not") {
     CHECK(choose_gpu_tile(product(1000, 1, 2048)).slices >= 16);
     CHECK(choose_gpu_tile(convolution(512, 7, 512, 3, 1)).slices >= 16);

@@ -62,6 +62,14 @@ def reduced(op: str, shape: list[int], axes: list[int]) -> onnx.ModelProto:
         }}""")
 
 
+def groups() -> onnx.ModelProto:
+    """A GroupNormalization of images whose size a run knows."""
+    return onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> groups (float[2,16,h,w] x, float[16] s, float[16] b) => (float[2,16,h,w] y) {
+            y = GroupNormalization<num_groups = 8>(x, s, b)
+        }""")
+
+
 def quantised(zero: int) -> onnx.ModelProto:
     """A zero point of 0, as a kernel finds it, and another one."""
     return onnx.parser.parse_model(
@@ -110,6 +118,8 @@ MODELS = {
     "ReduceLogSumExp": reduced("ReduceLogSumExp", [4, 600], [1]),
     "ReduceSum of all": reduced("ReduceSum", [4, 60], [0, 1]),
     "ReduceSum of nothing": reduced("ReduceSum", [4, 0, 6], [1]),
+    "halves of small images": convolution(512, 40, 7, 3, element="float16"),
+    "GroupNormalization of open sizes": groups(),
     "integers": quantised(0),
     "integers around another zero": quantised(100),
 }
@@ -121,7 +131,7 @@ def test_schedule(name):
     rng = np.random.default_rng(0)
     inputs = {}
     for value in model.graph.input:
-        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        shape = [5 if dim.dim_param else dim.dim_value for dim in value.type.tensor_type.shape.dim]
         inputs[value.name] = rng.standard_normal(shape).astype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
     expected = OnnxRuntime(model).run(inputs)
     outputs = onnx2halide.compile(model, target=TARGET).run_by_name(inputs)
