@@ -63,6 +63,7 @@ static int make_on_device(onnx2halide_session* session, halide_buffer_t* tensor)
 static int to_host(onnx2halide_session* session, halide_buffer_t* tensor) {
     hold(session, tensor);
     session->step = NULL;
+    if (!has_elements(tensor)) tensor->flags = 0; /* CUDA copies no fewer than one byte */
     const int status = halide_copy_to_host(session, tensor);
     return status == 0 ? 0 : fail(session, status);
 }
