@@ -38,8 +38,7 @@ public:
 
     bool write() {
         // A block without threads, as of rows that turn out to have no elements, cannot be started.
-        const bool may_be_empty = rows_.length.lower_bound().value_or(0) < 1;
-        if (outside_.empty() || inside_.empty() != rows_.row.empty() || may_be_empty) return false;
+        if (outside_.empty() || inside_.empty() != rows_.row.empty() || rows_.may_be_empty()) return false;
         choose_row();
         const Dim count = product_of(outside_);
         threads_ = threads_of_row(rows_.length, count);

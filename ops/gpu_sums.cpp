@@ -67,6 +67,7 @@ private:
     /// Whether they are a vector: Halide's CUDA stores vectors of halves wrongly.
     bool reads_vectors() const { return sums_.extents.is_run && sums_.extents.input_bytes == 4; }
 
+    std::string depth_of_slice() const { return source_.rvar("depth_of_slice"); }
     std::string run() const { return source_.rvar("run"); }
     std::string columns() const { return source_.param("columns", tile_.columns()); }
     std::string pixels() const { return source_.param("pixels", tile_.pixels); }
@@ -149,12 +150,12 @@ private:
     std::string schedule_slices() {
         const std::string& depth = sums_.reduction[0];
         const std::string parts = source_.local(sums_.sum + "_parts"), shared = source_.local(sums_.sum + "_shared"),
-                          slice = source_.rvar("slice_of_depth"), in_slice = source_.rvar("depth_of_slice"),
-                          part = source_.var("part");
-        source_.schedule(fmt::format(
-            "Func {} = {}.update().split({}, {}, {}, {}).rfactor({}, {});", parts, sums_.sum, depth, slice, in_slice,
-            source_.param("steps_of_part", static_cast<int>(ceil_div(sums_.extents.depth, tile_.slices))), slice,
-            part));
+                          slice = source_.rvar("slice_of_depth"), part = source_.var("part");
+        source_.schedule(
+            fmt::format("Func {} = {}.update().split({}, {}, {}, {}).rfactor({}, {});", parts, sums_.sum, depth, slice,
+                        depth_of_slice(),
+                        source_.param("steps_of_part", static_cast<int>(ceil_div(sums_.extents.depth, tile_.slices))),
+                        slice, part));
         source_.schedule(fmt::format("Func {} = {}.in({});", shared, parts, sums_.sum));
         share_input(parts);
         schedule_results(slice);
@@ -164,7 +165,6 @@ private:
                    joined(joined(order({lane_, pixel_}, threads(part), false), {unroll(pixel_)}), vectors(lane_))));
         source_.schedule(fmt::format("fill_shared_vectors({});", shared));
         source_.schedule(parts, joined({compute_at(shared, thread_), in_registers, unroll(x_)}, vectors(c_)));
-        depth_ = in_slice;
         return parts;
     }
 
@@ -199,7 +199,7 @@ private:
     void schedule_update(const std::string& tile) const {
         std::vector<std::string> order = {c_, x_};
         Directives result;
-        std::string depth = depth_.empty() ? sums_.reduction[0] : depth_;
+        std::string depth = has_parts() ? depth_of_slice() : sums_.reduction[0];
         if (tile_.steps > 1) {
             const std::string step = source_.rvar("step");
             result.push_back(fmt::format("split({}, {}, {}, {})", depth, run(), step, tile_.steps));
@@ -213,8 +213,6 @@ private:
         result.push_back(unroll(x_));
         source_.schedule(tile + ".update()", joined(result, vectors(c_)));
     }
-
-    std::string depth_;  // the loop over a part's depth
 };
 
 }  // namespace

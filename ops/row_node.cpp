@@ -105,9 +105,9 @@ void RowNode::schedule(KernelSource& source) const {
     rows.padded_width = padded_width(source);
     if (rows.padded_width > 0) rows.stages.push_back({source.kept(output(0), padded_role), RowStage::Kind::elements});
     for (const auto& [role, kind] : stages()) rows.stages.push_back({source.kept(output(0), role), kind});
-    // A block without threads, as of rows that turn out to have no elements, cannot be started.
-    const bool is_gpu = source.target().is_gpu(), may_be_empty = rows.length.lower_bound().value_or(0) < 1;
-    const bool may_nest = source.output_count() == 1 && !(is_gpu && may_be_empty);
+    // Loops are split into rows only where a schedule of rows follows, and a GPU's takes none that may be empty.
+    const bool is_gpu = source.target().is_gpu(),
+               may_nest = source.output_count() == 1 && !(is_gpu && rows.may_be_empty());
     if (const auto loops = may_nest ? loops_of_rows(source, rows.output) : std::nullopt) {
         rows.output = *loops;
         if (!is_gpu) return schedule_row_by_row(source, rows);

@@ -29,6 +29,8 @@ struct RowLoops {
     int padded_width = 0;  // of the vectors that rows are filled up to, of which steps are made; 0: they are not
     std::vector<RowStage> stages;  // in the order of their definitions
 
+    /// Whether a run may find that rows have no elements.
+    bool may_be_empty() const { return length.lower_bound().value_or(0) < 1; }
     /// Whether a stage has elements of whole rows.
     bool keep_elements() const;
 };
