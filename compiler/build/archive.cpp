@@ -1,10 +1,15 @@
 #include "compiler/build/archive.h"
 
 #include <future>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <Halide.h>
+#include <re2/re2.h>
 
 #include "compiler/build/cache.h"
 #include "compiler/build/files.h"
@@ -64,27 +69,20 @@ void compile_c(const CSource& source, const std::string& text, const fs::path& o
     cache.store(key, object);
 }
 
-void build_runtime_source(const std::string& cc, const std::string& name, const fs::path& object) {
-    static const std::string headers = read_headers(runtime_folder);
-    const fs::path source = runtime_folder / name;
-    compile_c({cc, "-O2", source, runtime_folder}, headers + read_text(source), object);
-}
-
-/// Halide's own runtime, for every machine of the target's kind: made when the compiler was built, from the cache, or
-/// now. Of features only a GPU concerns it.
-void build_halide_runtime(const std::string& kernels_target, const fs::path& object) {
+/// What Halide's own runtime is made for: every machine of the target's kind. Of features only a GPU concerns it.
+std::string halide_runtime_target(const std::string& kernels_target) {
     const Halide::Target kernels(kernels_target);
     Halide::Target runtime(kernels.os, kernels.arch, kernels.bits);
     for (const auto gpu : {Halide::Target::OpenCL, Halide::Target::CUDA})
         runtime.set_feature(gpu, kernels.has_feature(gpu));
-    const std::string target = runtime.to_string();
+    return runtime.to_string();
+}
+
+/// Made when the compiler was built, or now.
+void build_halide_runtime(const std::string& target, const fs::path& object) {
     const fs::path made = fmt::format(ONNX2HALIDE_GENERATORS_DIR "/runtime-{}.o", target);
     if (fs::exists(made)) return write_file(object, read_text(made));
-    const ObjectCache cache;
-    const std::string key = ObjectCache::key("halide runtime", target);
-    if (cache.fetch(key, object)) return;
-    Halide::compile_standalone_runtime(object.string(), runtime);
-    cache.store(key, object);
+    Halide::compile_standalone_runtime(object.string(), Halide::Target(target));
 }
 
 std::vector<std::string> public_symbols(const std::string& name) {
@@ -103,18 +101,46 @@ std::string printed_path(const std::string& cc, const std::string& question) {
 
 /// A tool of the same tool chain as the C compiler, such as objcopy.
 std::string sibling_tool(const std::string& cc, const std::string& tool) {
-    const std::string path = printed_path(cc, "-print-prog-name=" + tool);
+    static std::map<std::string, std::string> known;
+    static std::mutex lock;
+    const std::lock_guard guard(lock);
+    std::string& path = known[cc + "\n" + tool];
+    if (path.empty()) path = printed_path(cc, "-print-prog-name=" + tool);
     return path.empty() ? tool : path;
 }
 
 fs::path host_program_of(const ArchiveJob& job) { return job.folder / (job.name + ".c"); }
 
+/// What stands behind the comment that begins a generated file, which tells how it was made.
+std::string text_behind_banner(const fs::path& file) {
+    const std::string text = read_text(file);
+    return text.starts_with("/*") ? text.substr(std::min(text.find("*/"), text.size())) : text;
+}
+
+/// A program's text with that of its header and of the runtime's, or nothing where it includes more, as an edited one
+/// may. (System headers come with the compiler.)
+std::optional<std::string> text_with_headers(const ArchiveJob& job) {
+    static const std::string runtime_headers = read_headers(runtime_folder);
+    static const RE2 include(R"((?m)^[ \t]*#[ \t]*include[ \t]*(.*))");
+    const std::string header = job.name + ".h";
+    const std::string text = text_behind_banner(host_program_of(job)) + text_behind_banner(job.folder / header);
+    re2::StringPiece rest(text);
+    for (std::string named; RE2::FindAndConsume(&rest, include, &named);) {
+        if (named.starts_with('<')) continue;
+        const std::string file = named.substr(1, named.find('"', 1) - 1);
+        const bool is_own = file == header, is_runtime = fs::exists(runtime_folder / file);
+        if (!named.starts_with('"') || is_own == is_runtime || (is_runtime && fs::exists(job.folder / file))) return {};
+    }
+    return text + runtime_headers;
+}
+
 /// `flags` are of this object alone.
 std::string build_host_program(const ArchiveJob& job, const fs::path& object, std::vector<std::string> flags = {}) {
     // Calls of kernels gain nothing from more, and long programs take long.
     const CSource source{job.cc, job.runs_once ? "-O0" : "-O1", host_program_of(job), job.folder, std::move(flags)};
-    // Its text is that with all that it includes: an edited program may include what it likes.
-    compile_c(source, run_c_compiler(source, {"-E", "-P"}), object);
+    std::optional<std::string> text = text_with_headers(job);
+    if (!text) text = run_c_compiler(source, {"-E", "-P"});
+    compile_c(source, fmt::format("{}\n{}", fmt::join(source.flags, " "), *text), object);
     return object.string();
 }
 
@@ -141,42 +167,55 @@ std::vector<std::string_view> device_sources(const std::string& kernels_target) 
     return {};
 }
 
-/// What host programs and kernels call.
-std::vector<std::string> build_runtime(const ArchiveJob& job) {
-    std::vector<std::string> objects;
-    for (const char* source : {"session.c",
-                               "values.c",
-                               "ports.c",
-                               "run_memory.c",
-                               "steps.c",
-                               "host_operators.c",
-                               "box_operators.c",
-                               "map_operators.c",
-                               "string_operators.c",
-                               "ngrams.c",
-                               "range.c",
-                               "one_hot.c",
-                               "axes.c",
-                               "top_k.c",
-                               "couple_pairs.c",
-                               "matrices.c",
-                               "murmur_hash.c",
-                               "time_warping.c",
-                               "non_max_suppression.c",
-                               "processor.c",
-                               "threads.c",
-                               "halide_hooks.c"}) {
-        objects.push_back((job.objects / (std::string("runtime_") + source + ".o")).string());
-        build_runtime_source(job.cc, source, objects.back());
-    }
-    for (const std::string_view source : device_sources(job.target)) {
+/// What host programs and kernels call, but for Halide's runtime.
+std::vector<std::string_view> runtime_sources(const std::string& kernels_target) {
+    std::vector<std::string_view> sources = {"session.c",
+                                             "values.c",
+                                             "ports.c",
+                                             "run_memory.c",
+                                             "steps.c",
+                                             "host_operators.c",
+                                             "box_operators.c",
+                                             "map_operators.c",
+                                             "string_operators.c",
+                                             "ngrams.c",
+                                             "range.c",
+                                             "one_hot.c",
+                                             "axes.c",
+                                             "top_k.c",
+                                             "couple_pairs.c",
+                                             "matrices.c",
+                                             "murmur_hash.c",
+                                             "time_warping.c",
+                                             "non_max_suppression.c",
+                                             "processor.c",
+                                             "threads.c",
+                                             "halide_hooks.c"};
+    const std::vector<std::string_view> device = device_sources(kernels_target);
+    sources.insert(sources.end(), device.begin(), device.end());
+    return sources;
+}
+
+/// The runtime as one object: thousands of small files would take longer than the compilers.
+std::string build_runtime(const ArchiveJob& job) {
+    const fs::path joined = job.objects / "runtime.o";
+    const std::vector<std::string_view> sources = runtime_sources(job.target);
+    const std::string halide_target = halide_runtime_target(job.target);
+    std::string text = fmt::format("{}\n{}\n", job.cc, halide_target);
+    text += read_headers(runtime_folder);
+    for (const std::string_view source : sources) text += read_text(runtime_folder / source);
+    const ObjectCache cache;
+    const std::string key = ObjectCache::key("runtime", text);
+    if (cache.fetch(key, joined)) return joined.string();
+    std::vector<std::string> objects = {(job.objects / "runtime_halide.o").string()};
+    build_halide_runtime(halide_target, objects.back());
+    for (const std::string_view source : sources) {
         objects.push_back((job.objects / fmt::format("runtime_{}.o", source)).string());
-        build_runtime_source(job.cc, std::string(source), objects.back());
+        run_c_compiler({job.cc, "-O2", runtime_folder / source, runtime_folder}, {"-c", "-o", objects.back()});
     }
-    if (needs_cpp(host_program_of(job))) objects.push_back(build_regular_expressions(job));
-    objects.push_back((job.objects / "runtime_halide.o").string());
-    build_halide_runtime(job.target, objects.back());
-    return objects;
+    run_or_throw(with_arguments(job.cc, {"-r", "-nostdlib", "-o", joined.string()}, objects));
+    cache.store(key, joined);
+    return joined.string();
 }
 
 /// Everything but the weights in one object, whose symbols are local but for the public ones, with what it needs of
@@ -272,7 +311,9 @@ void build_archive(const ArchiveJob& job) {
     if (needs_cpp(host_program_of(job))) libraries.push_back(static_re2(job));
     std::future<std::string> weights;
     if (!job.weights_source.empty()) weights = std::async(std::launch::async, build_weights, std::cref(job));
-    std::vector<std::string> runtime = build_runtime(job), members = {join(job, runtime, libraries)};
+    std::vector<std::string> runtime = {build_runtime(job)};
+    if (needs_cpp(host_program_of(job))) runtime.push_back(build_regular_expressions(job));
+    std::vector<std::string> members = {join(job, runtime, libraries)};
     if (weights.valid()) {
         members.push_back(weights.get());
         runtime.push_back(members.back());
