@@ -90,13 +90,14 @@ public:
     explicit Staging(ProgramBuild& build) : build_(build), folder_(build.folder) {}
 
     void emit_sources() {
-        weights_ = emit_weights(build_.program);
-        build_.emit.weights_id = weights_id(weights_);
+        // They may be large: what takes them into the archive finds their memory free again.
+        std::string weights = emit_weights(build_.program);
+        build_.emit.weights_id = weights_id(weights);
         generators_ = emit_generators(build_.program, build_.emit);
         write(".c", emit_host_program(build_.program, build_.emit));
         write("_generators.cpp", generators_);
-        if (build_.emit.weights_in_file) weights_ += build_.emit.weights_id;
-        write(".weights", weights_);
+        if (build_.emit.weights_in_file) weights += build_.emit.weights_id;
+        write(".weights", weights);
     }
 
     KernelJob kernel_job() const {
@@ -162,7 +163,7 @@ private:
 
     ProgramBuild& build_;
     TemporaryFolder folder_;
-    std::string generators_, weights_;
+    std::string generators_;
 };
 
 /// Runs a task for each build that has not failed, and notes why one fails.
