@@ -183,6 +183,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
         prune(each);
         merge_duplicates(each);
         if (!options.naive) {
+            skip_repeats(each);
             fuse_pad(each);
             move_quantisation(each);
             split_quantised_phases(each, target, conv_policy);

@@ -1,0 +1,48 @@
+#include <catch2/catch.hpp>
+
+#include "compiler/passes/passes.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+std::string skipped(const char* text) {
+    const auto graph = parse_graph(text);
+    skip_repeats(*graph);
+    prune(*graph);
+    return graph_text(*graph);
+}
+
+}  // namespace
+
+TEST_CASE("what broadcasts reads the factor that an Expand repeats") {
+    CHECK(skipped("x = input float32[2,3,4,n]\nf = input float32[2,3,1,1]\ns = Shape(x)\ne = Expand(f, s)\ny = Mul(x, "
+                  "e)\noutput y\n") == "y = Mul(x, f)\noutput y\n");
+    CHECK(skipped("x = input float32[2,3,4]\nf = input float32[1]\ns = constant int64[3] 2 3 4\ne = Expand(f, s)\nt = "
+                  "Sub(e, x)\ny = Sub(e, t)\noutput y\n") == "t = Sub(f, x)\ny = Sub(f, t)\noutput y\n");
+    CHECK(
+        skipped("x = input float32[2,6,4]\nf = input float32[2,1,4]\nr = constant int64[3] 1 6 1\ne = Tile(f, r)\ny = "
+                "Add(x, e)\noutput y\n") == "y = Add(x, f)\noutput y\n");
+}
+
+TEST_CASE("what gives the result its shape stays, and so does what others read") {
+    for (const char* text : {
+             // The result has an extent of the Expand alone.
+             "x = input float32[1,4]\nf = input float32[1,1]\ns = constant int64[2] 3 4\ne = Expand(f, s)\ny = Mul(x, "
+             "e)\noutput y\n",
+             // Rows that Tile puts behind each other.
+             "x = input float32[6,4]\nf = input float32[3,4]\nr = constant int64[2] 2 1\ne = Tile(f, r)\ny = Mul(x, "
+             "e)\noutput y\n",
+             "x = input float32[4,4]\nf = input float32[4,1]\ns = constant int64[2] 4 4\ne = Expand(f, s)\ny = "
+             "MatMul(x, "
+             "e)\noutput y\n",
+         }) {
+        const auto graph = parse_graph(text);
+        const std::string before = graph_text(*graph);
+        skip_repeats(*graph);
+        CHECK(graph_text(*graph) == before);
+    }
+}
+
+}  // namespace onnx2halide
