@@ -91,6 +91,7 @@ TEST_CASE("of tiles with as many sums the one with fewer loads is taken") {
         {"x86-64-linux-avx512_skylake", 128, 64, 8, 2},  // 4 x 4 would wait for the second-level cache
         {"x86-64-linux-avx512_skylake", Dim::symbol("rows"), Dim::symbol("columns"), 8, 2},
         {"x86-64-linux-avx2-fma", 96, 768, 6, 2},
+        {"x86-64-linux-avx2-fma", 128, 768, 6, 2},  // 4 x 2 divides the rows, but its sums wait for each other
     };
     for (const auto& each : cases) {
         const MatmulTile tile = choose_matmul_tile(Target::parse(each.target), float32, each.rows, each.columns);
