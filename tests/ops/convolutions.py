@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-import onnx2halide
+from recipes import Recipe
 
 
 def model(
@@ -60,13 +60,14 @@ def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:
     return np.maximum(result + values.get("r", 0), 0)
 
 
-def error(proto: onnx.ModelProto, convolution: str, **options) -> float:
+def error(convolution: Recipe) -> float:
     """The largest one, relative to the largest output."""
+    proto = convolution.model()
     rng = np.random.default_rng(0)
     shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in proto.graph.input}
     dtype = helper.tensor_dtype_to_np_dtype(proto.graph.input[0].type.tensor_type.elem_type)
     values = {name: rng.normal(size=shape).astype(dtype) for name, shape in shapes.items()}
     expected = exact(proto, values)
-    got = onnx2halide.compile(proto, convolution=convolution, **options).run(values)[0]
+    got = convolution.compile().run(values)[0]
     assert got.shape == expected.shape
     return np.abs(got.astype(np.float64) - expected).max() / np.abs(expected).max()

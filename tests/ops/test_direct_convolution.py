@@ -1,66 +1,99 @@
 """Direct convolutions whose channels fill vectors or not, against ones in float64."""
 
+from itertools import product
+
 import ml_dtypes  # noqa: F401, which makes bfloat16 a dtype of numpy
 import numpy as np
 import onnx2halide
 import pytest
 from convolutions import error, model
 from onnx import numpy_helper
+from recipes import Recipe
 
 
-@pytest.mark.parametrize("kernel, strides, pads", [((1, 1), (1, 1), (0,) * 4), ((3, 3), (2, 2), (1,) * 4)], ids=["1x1", "3x3"])
-@pytest.mark.parametrize("group", [1, 4])
-@pytest.mark.parametrize("channels", [5, 8, 18, 24, 34, 40, 50])
-@pytest.mark.parametrize("target", ["host", "x86-64-linux-avx2-fma-f16c-avx-sse41"])
-def test_channels_of_a_group(target, channels, group, kernel, strides, pads):
-    """Of a vector and a half, of two and an eighth and the like."""
-    proto = model(12 * group, channels * group, 9, 14, kernel=kernel, strides=strides, pads=pads, group=group, residual=True)
-    assert error(proto, "direct", target=target) < 2e-6
+TARGETS = ("host", "x86-64-linux-avx2-fma-f16c-avx-sse41")
+KERNELS = [{"kernel": (1, 1), "pads": (0,) * 4}, {"kernel": (3, 3), "strides": (2, 2)}]
 
 
-@pytest.mark.parametrize("kernel, strides, pads", [((1, 1), (1, 1), (0,) * 4), ((3, 3), (2, 2), (1,) * 4)], ids=["1x1", "3x3"])
-@pytest.mark.parametrize("group, channels", [(13, 8), (11, 4), (19, 2), (4, 8)])
-@pytest.mark.parametrize("target", ["host", "x86-64-linux-avx2-fma-f16c-avx-sse41"])
-def test_vectors_of_groups(target, group, channels, kernel, strides, pads):
-    """Several groups share a vector; the last one is shifted inwards, by whole groups."""
-    proto = model(channels * group, channels * group, 9, 14, kernel=kernel, strides=strides, pads=pads, group=group, residual=True)
-    assert error(proto, "direct", target=target) < 2e-6
+def direct(*shape: int, target: str = "host", **attributes) -> Recipe:
+    return Recipe(model, *shape, options={"convolution": "direct", "target": target}, **attributes)
 
 
 @pytest.mark.parametrize(
-    "image, options",
+    "case",
     [
-        ((9, 14), {"kernel": (1, 1), "pads": (0,) * 4}),
-        ((9, 14), {"kernel": (3, 3), "pads": (1,) * 4, "batch": 2}),
-        ((33, 47), {"kernel": (5, 5), "pads": (0, 2, 1, 2), "strides": (2, 2)}),
-        ((40, 40), {"kernel": (3, 3), "pads": (2,) * 4, "dilations": (2, 2)}),
-        ((500,), {"kernel": (3,), "pads": (1, 1)}),
-        ((5, 6, 7), {"kernel": (3, 3, 3), "pads": (1,) * 6}),
-        ((4, 3), {"kernel": (3, 3), "pads": (1,) * 4}),
+        direct(12 * group, channels * group, 9, 14, group=group, residual=True, target=target, **kernel)
+        for target, channels, group, kernel in product(TARGETS, (5, 8, 18, 24, 34, 40, 50), (1, 4), KERNELS)
     ],
     ids=str,
 )
-@pytest.mark.parametrize("inputs, channels", [(16, 1), (64, 1), (24, 2), (64, 3), (40, 4)])
-@pytest.mark.parametrize("target", ["host", "x86-64-linux-avx2-fma-f16c-avx-sse41"])
-def test_few_channels(target, inputs, channels, image, options):
+def test_channels_of_a_group(case):
+    """Of a vector and a half, of two and an eighth and the like."""
+    assert error(case) < 2e-6
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        direct(channels * group, channels * group, 9, 14, group=group, residual=True, target=target, **kernel)
+        for target, (group, channels), kernel in product(TARGETS, ((13, 8), (11, 4), (19, 2), (4, 8)), KERNELS)
+    ],
+    ids=str,
+)
+def test_vectors_of_groups(case):
+    """Several groups share a vector; the last one is shifted inwards, by whole groups."""
+    assert error(case) < 2e-6
+
+
+IMAGES = [
+    ((9, 14), {"kernel": (1, 1), "pads": (0,) * 4}),
+    ((9, 14), {"kernel": (3, 3), "pads": (1,) * 4, "batch": 2}),
+    ((33, 47), {"kernel": (5, 5), "pads": (0, 2, 1, 2), "strides": (2, 2)}),
+    ((40, 40), {"kernel": (3, 3), "pads": (2,) * 4, "dilations": (2, 2)}),
+    ((500,), {"kernel": (3,), "pads": (1, 1)}),
+    ((5, 6, 7), {"kernel": (3, 3, 3), "pads": (1,) * 6}),
+    ((4, 3), {"kernel": (3, 3), "pads": (1,) * 4}),
+]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        direct(*channels, *image, residual=True, target=target, **attributes)
+        for target, channels, (image, attributes) in product(TARGETS, ((16, 1), (64, 1), (24, 2), (64, 3), (40, 4)), IMAGES)
+    ],
+    ids=str,
+)
+def test_few_channels(case):
     """Those of the input fill the vectors of sums."""
-    proto = model(inputs, channels, *image, residual=True, **options)
-    assert error(proto, "direct", target=target) < 2e-6
+    assert error(case) < 2e-6
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("options", [{"kernel": (1, 1), "pads": (0,) * 4}, {}, {"strides": (2, 2)}], ids=str)
-def test_few_channels_of_narrow_floats(dtype, options):
-    unit = {"float16": 2**-11, "bfloat16": 2**-8}[dtype]
-    assert error(model(32, 2, 9, 14, dtype=np.dtype(dtype), **options), "direct") < 1.01 * unit
+@pytest.mark.parametrize(
+    "case, unit",
+    [
+        (direct(32, 2, 9, 14, dtype=np.dtype(dtype), **attributes), unit)
+        for dtype, unit in (("float16", 2**-11), ("bfloat16", 2**-8))
+        for attributes in ({"kernel": (1, 1), "pads": (0,) * 4}, {}, {"strides": (2, 2)})
+    ],
+    ids=str,
+)
+def test_few_channels_of_narrow_floats(case, unit):
+    assert error(case) < 1.01 * unit
 
 
-@pytest.mark.parametrize("channels", [16, 24, 36])
-@pytest.mark.parametrize("options", [{}, {"strides": (2, 2)}, {"batch": 2}], ids=lambda options: "-".join(options) or "plain")
-def test_pixels_from_afar(channels, options):
+@pytest.mark.parametrize(
+    "case",
+    [
+        direct(channels, 20, 110, 170, kernel=(1, 1), pads=(0,) * 4, **attributes)
+        for channels in (16, 24, 36)
+        for attributes in ({}, {"strides": (2, 2)}, {"batch": 2})
+    ],
+    ids=str,
+)
+def test_pixels_from_afar(case):
     """Inputs that no near cache holds, of which the next tile's are asked for meanwhile: of whole cache lines and of parts."""
-    proto = model(channels, 20, 110, 170, kernel=(1, 1), pads=(0,) * 4, **options)
-    assert error(proto, "direct") < 2e-6
+    assert error(case) < 2e-6
 
 
 @pytest.mark.parametrize("channels", [24, 96])

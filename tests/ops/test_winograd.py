@@ -12,118 +12,129 @@ from onnx2halide.bench import Compiled
 from onnx2halide.clocks import StepClock
 from onnx2halide.compiler import Options
 from onnx2halide.model import Model
+from recipes import Recipe
 
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize(
-    "shape, options",
-    [((16, 32, 9, 11), {}), ((64, 64, 28, 28), {"residual": True}), ((32, 32, 9, 12), {"group": 2}), ((3, 16, 20, 20), {})],
-)
-def test_narrow_floats(dtype, shape, options):
-    """They are widened where they are read, and rounded once behind the last sum: Winograd's own error is much less."""
-    units = {"float16": 2**-11, "bfloat16": 2**-8}[dtype]
-    rounded = 2 if options.get("residual") else 1
-    assert error(model(*shape, dtype=np.dtype(dtype), **options), "winograd") < 1.01 * rounded * units
+NARROW_FLOATS = [((16, 32, 9, 11), {}), ((64, 64, 28, 28), {"residual": True}), ((32, 32, 9, 12), {"group": 2}), ((3, 16, 20, 20), {})]
 
 
 @pytest.mark.parametrize(
-    "shape, options",
+    "case, unit",
     [
-        ((16, 16, 8, 8), {}),
-        ((16, 32, 9, 11), {}),  # tiles that reach beyond the outputs
-        ((3, 5, 7, 6), {}),  # fewer channels than a vector has lanes
-        ((24, 20, 13, 13), {"bias": False}),  # channels that fill no vector
-        ((8, 16, 10, 10), {"pads": (0, 0, 0, 0)}),
-        # Whole tiles, of which products compute more than there are.
-        ((16, 16, 22, 22), {"pads": (0, 0, 0, 0)}),
-        ((32, 96, 24, 8), {"kernel": (5, 5), "pads": (0, 0, 0, 0)}),
-        ((96, 96, 20, 10), {"kernel": (1, 3), "pads": (0, 0, 0, 0)}),
-        ((8, 16, 10, 10), {"pads": (2, 0, 1, 3)}),
-        ((16, 48, 12, 20), {"batch": 3, "residual": True}),
-        ((1, 1, 1, 1), {}),
-        ((64, 64, 56, 56), {"residual": True}),
-        ((160, 96, 3, 40), {"batch": 2}),
-        ((128, 128, 28, 28), {}),  # tiles of 8 x 6 places
-        ((48, 32, 40, 56), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
-        ((256, 256, 14, 14), {}),  # more weights than inputs: tiles of channels are outermost
-        ((512, 512, 7, 7), {}),
-        ((32, 32, 9, 12), {"group": 2}),
-        ((12, 48, 14, 14), {"group": 3, "residual": True}),  # groups of other numbers of inputs than of channels
-        ((256, 256, 7, 7), {"group": 8, "batch": 2}),
-        ((16, 32, 12, 14), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
-        ((3, 5, 9, 8), {"kernel": (5, 5)}),
-        ((1, 8, 5, 5), {"kernel": (5, 5), "pads": (0, 0, 0, 0)}),
-        ((96, 256, 27, 27), {"kernel": (5, 5), "pads": (2, 2, 2, 2), "group": 2}),
-        ((16, 32, 12, 11), {"kernel": (2, 2), "pads": (1, 1, 0, 0)}),
-        ((24, 16, 7, 9), {"kernel": (2, 2), "pads": (0, 0, 0, 0), "bias": False}),
-        ((256, 256, 8, 8), {"kernel": (2, 2)}),
-        ((32, 48, 13, 10), {"kernel": (4, 4), "pads": (1, 1, 2, 2)}),
-        ((5, 3, 9, 9), {"kernel": (4, 4), "pads": (3, 3, 3, 3), "batch": 2}),
-        ((32, 48, 12, 21), {"kernel": (1, 3), "pads": (0, 1, 0, 1)}),
-        ((24, 32, 18, 5), {"kernel": (5, 1), "pads": (2, 0, 2, 0), "batch": 2}),
-        ((16, 32, 9, 14), {"kernel": (2, 5), "pads": (0, 2, 1, 2)}),
-        ((64, 64, 14, 14), {"kernel": (5, 5), "pads": (4, 0, 3, 1), "batch": 2, "residual": True}),
-        # Sums of smaller kernels.
-        ((16, 32, 14, 15), {"kernel": (6, 6), "pads": (2, 2, 3, 3)}),
-        ((24, 20, 12, 17), {"kernel": (7, 7), "pads": (3, 3, 3, 3), "bias": False}),  # of 4 and 3 taps
-        ((1, 16, 29, 20), {"kernel": (8, 8), "pads": (3, 3, 4, 4)}),
-        ((32, 32, 13, 11), {"kernel": (3, 9), "pads": (0, 0, 0, 2), "group": 2, "residual": True}),
-        ((16, 48, 90), {"kernel": (11,), "pads": (25, 25), "dilations": (5,), "batch": 2}),
-        ((16, 16, 4, 13, 12), {"kernel": (2, 6, 7), "pads": (0, 3, 3, 1, 2, 3)}),
-        # Tiles of one row, which several rows share.
-        ((1, 24, 17, 30), {"kernel": (5, 5), "pads": (2, 2, 2, 2), "batch": 2, "residual": True}),
-        ((1, 20, 33, 31), {"kernel": (9, 5), "strides": (2, 1), "pads": (0, 0, 0, 0)}),
-        ((1, 16, 24, 28), {"kernel": (5, 5), "dilations": (3, 2), "pads": (2, 4, 2, 4)}),
-        ((1, 16, 4, 24, 30), {"kernel": (2, 7, 5), "pads": (0, 3, 2, 1, 3, 2)}),
-        ((2, 16, 20, 40), {"kernel": (9, 3), "pads": (4, 4, 4, 4)}),
-        ((3, 20, 17, 30), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
-        ((16, 48, 7, 64), {"kernel": (7, 3), "pads": (0, 1, 0, 1), "bias": False}),
-        # One channel, whose places are lanes.
-        ((1, 16, 200), {"kernel": (5,), "pads": (2, 2)}),
-        ((1, 16, 60, 30), {"kernel": (5, 1), "pads": (2, 0, 2, 0)}),
-        ((1, 16, 40, 24), {"kernel": (6, 5), "strides": (4, 2), "pads": (1, 1, 1, 1)}),
-        # Strides: a part for each phase.
-        ((16, 32, 15, 18), {"strides": (2, 2)}),
-        ((3, 20, 33, 30), {"kernel": (7, 7), "strides": (2, 2), "pads": (3, 3, 3, 3)}),
-        ((24, 16, 31, 29), {"kernel": (11, 5), "strides": (4, 3), "pads": (5, 2, 5, 2), "batch": 2, "residual": True}),
-        ((16, 48, 14, 13), {"kernel": (3, 2), "strides": (1, 2), "pads": (1, 0, 1, 1)}),
-        ((16, 16, 20, 21), {"kernel": (14, 3), "strides": (2, 2), "bias": False}),  # of phases that are cut
-        ((32, 32, 12, 17), {"kernel": (1, 3), "strides": (2, 2), "pads": (0, 0, 0, 0), "group": 2}),
-        # Signals.
-        ((16, 32, 50), {}),
-        ((24, 20, 37), {"kernel": (5,), "pads": (0, 3), "bias": False}),
-        ((64, 96, 1000), {"kernel": (4,), "batch": 2, "residual": True}),
-        ((48, 64, 30), {"group": 2, "pads": (0, 0)}),
-        # Volumes, whose taps along the first axis may be far apart.
-        ((16, 32, 5, 9, 8), {}),
-        ((24, 20, 4, 7, 11), {"kernel": (2, 3, 3), "pads": (1, 1, 0, 0, 1, 2), "batch": 2, "residual": True}),
-        ((32, 32, 9, 8, 8), {"kernel": (3, 5, 1), "pads": (0, 2, 0, 0, 2, 0), "strides": (2, 1, 1)}),
-        ((8, 16, 7, 6, 6), {"dilations": (3, 1, 1), "pads": (3, 1, 1, 3, 1, 1)}),
-        ((256, 256, 2, 7, 7), {}),
-        ((16, 32, 5, 11, 12), {"strides": (2, 2, 2)}),
-        ((48, 32, 61), {"kernel": (5,), "strides": (2,), "pads": (2, 2)}),
-        ((16, 48, 3, 4, 6, 7), {"kernel": (2, 3, 3, 3), "pads": (1, 1, 1, 1, 0, 1, 1, 1)}),
-        # Taps that are not neighbours.
-        ((16, 32, 20, 24), {"dilations": (2, 2), "pads": (2, 2, 2, 2)}),
-        ((24, 20, 13, 17), {"dilations": (3, 1), "pads": (3, 1, 2, 0), "bias": False, "residual": True}),
-        ((320, 256, 33, 33), {"dilations": (6, 6), "pads": (6, 6, 6, 6)}),
-        ((16, 16, 9, 9), {"dilations": (7, 5), "pads": (7, 5, 7, 5), "batch": 2}),
-        ((32, 32, 30, 14), {"kernel": (5, 1), "dilations": (4, 1), "pads": (8, 0, 8, 0), "group": 2}),
-        ((64, 64, 300), {"dilations": (8,), "pads": (8, 8)}),
-        ((32, 48, 31), {"kernel": (2,), "dilations": (5,), "pads": (5, 0), "batch": 3}),
-        ((16, 32, 5, 12, 12), {"dilations": (1, 2, 2), "pads": (1, 2, 2, 1, 2, 2)}),
+        (Recipe(model, *shape, dtype=np.dtype(dtype), options={"convolution": "winograd"}, **attributes), unit)
+        for dtype, unit in (("float16", 2**-11), ("bfloat16", 2**-8))
+        for shape, attributes in NARROW_FLOATS
     ],
-    ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else "-".join(value) or "plain",
+    ids=str,
 )
-@pytest.mark.parametrize("convolution", ["winograd", "auto"])
-def test_against_float64(shape, options, convolution):
+def test_narrow_floats(case, unit):
+    """They are widened where they are read, and rounded once behind the last sum: Winograd's own error is much less."""
+    rounded = len(case.model().graph.input)  # the sum, and what is added to it
+    assert error(case) < 1.01 * rounded * unit
+
+
+CONVOLUTIONS = [
+    ((16, 16, 8, 8), {}),
+    ((16, 32, 9, 11), {}),  # tiles that reach beyond the outputs
+    ((3, 5, 7, 6), {}),  # fewer channels than a vector has lanes
+    ((24, 20, 13, 13), {"bias": False}),  # channels that fill no vector
+    ((8, 16, 10, 10), {"pads": (0, 0, 0, 0)}),
+    # Whole tiles, of which products compute more than there are.
+    ((16, 16, 22, 22), {"pads": (0, 0, 0, 0)}),
+    ((32, 96, 24, 8), {"kernel": (5, 5), "pads": (0, 0, 0, 0)}),
+    ((96, 96, 20, 10), {"kernel": (1, 3), "pads": (0, 0, 0, 0)}),
+    ((8, 16, 10, 10), {"pads": (2, 0, 1, 3)}),
+    ((16, 48, 12, 20), {"batch": 3, "residual": True}),
+    ((1, 1, 1, 1), {}),
+    ((64, 64, 56, 56), {"residual": True}),
+    ((160, 96, 3, 40), {"batch": 2}),
+    ((128, 128, 28, 28), {}),  # tiles of 8 x 6 places
+    ((48, 32, 40, 56), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
+    ((256, 256, 14, 14), {}),  # more weights than inputs: tiles of channels are outermost
+    ((512, 512, 7, 7), {}),
+    ((32, 32, 9, 12), {"group": 2}),
+    ((12, 48, 14, 14), {"group": 3, "residual": True}),  # groups of other numbers of inputs than of channels
+    ((256, 256, 7, 7), {"group": 8, "batch": 2}),
+    ((16, 32, 12, 14), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
+    ((3, 5, 9, 8), {"kernel": (5, 5)}),
+    ((1, 8, 5, 5), {"kernel": (5, 5), "pads": (0, 0, 0, 0)}),
+    ((96, 256, 27, 27), {"kernel": (5, 5), "pads": (2, 2, 2, 2), "group": 2}),
+    ((16, 32, 12, 11), {"kernel": (2, 2), "pads": (1, 1, 0, 0)}),
+    ((24, 16, 7, 9), {"kernel": (2, 2), "pads": (0, 0, 0, 0), "bias": False}),
+    ((256, 256, 8, 8), {"kernel": (2, 2)}),
+    ((32, 48, 13, 10), {"kernel": (4, 4), "pads": (1, 1, 2, 2)}),
+    ((5, 3, 9, 9), {"kernel": (4, 4), "pads": (3, 3, 3, 3), "batch": 2}),
+    ((32, 48, 12, 21), {"kernel": (1, 3), "pads": (0, 1, 0, 1)}),
+    ((24, 32, 18, 5), {"kernel": (5, 1), "pads": (2, 0, 2, 0), "batch": 2}),
+    ((16, 32, 9, 14), {"kernel": (2, 5), "pads": (0, 2, 1, 2)}),
+    ((64, 64, 14, 14), {"kernel": (5, 5), "pads": (4, 0, 3, 1), "batch": 2, "residual": True}),
+    # Sums of smaller kernels.
+    ((16, 32, 14, 15), {"kernel": (6, 6), "pads": (2, 2, 3, 3)}),
+    ((24, 20, 12, 17), {"kernel": (7, 7), "pads": (3, 3, 3, 3), "bias": False}),  # of 4 and 3 taps
+    ((1, 16, 29, 20), {"kernel": (8, 8), "pads": (3, 3, 4, 4)}),
+    ((32, 32, 13, 11), {"kernel": (3, 9), "pads": (0, 0, 0, 2), "group": 2, "residual": True}),
+    ((16, 48, 90), {"kernel": (11,), "pads": (25, 25), "dilations": (5,), "batch": 2}),
+    ((16, 16, 4, 13, 12), {"kernel": (2, 6, 7), "pads": (0, 3, 3, 1, 2, 3)}),
+    # Tiles of one row, which several rows share.
+    ((1, 24, 17, 30), {"kernel": (5, 5), "pads": (2, 2, 2, 2), "batch": 2, "residual": True}),
+    ((1, 20, 33, 31), {"kernel": (9, 5), "strides": (2, 1), "pads": (0, 0, 0, 0)}),
+    ((1, 16, 24, 28), {"kernel": (5, 5), "dilations": (3, 2), "pads": (2, 4, 2, 4)}),
+    ((1, 16, 4, 24, 30), {"kernel": (2, 7, 5), "pads": (0, 3, 2, 1, 3, 2)}),
+    ((2, 16, 20, 40), {"kernel": (9, 3), "pads": (4, 4, 4, 4)}),
+    ((3, 20, 17, 30), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
+    ((16, 48, 7, 64), {"kernel": (7, 3), "pads": (0, 1, 0, 1), "bias": False}),
+    # One channel, whose places are lanes.
+    ((1, 16, 200), {"kernel": (5,), "pads": (2, 2)}),
+    ((1, 16, 60, 30), {"kernel": (5, 1), "pads": (2, 0, 2, 0)}),
+    ((1, 16, 40, 24), {"kernel": (6, 5), "strides": (4, 2), "pads": (1, 1, 1, 1)}),
+    # Strides: a part for each phase.
+    ((16, 32, 15, 18), {"strides": (2, 2)}),
+    ((3, 20, 33, 30), {"kernel": (7, 7), "strides": (2, 2), "pads": (3, 3, 3, 3)}),
+    ((24, 16, 31, 29), {"kernel": (11, 5), "strides": (4, 3), "pads": (5, 2, 5, 2), "batch": 2, "residual": True}),
+    ((16, 48, 14, 13), {"kernel": (3, 2), "strides": (1, 2), "pads": (1, 0, 1, 1)}),
+    ((16, 16, 20, 21), {"kernel": (14, 3), "strides": (2, 2), "bias": False}),  # of phases that are cut
+    ((32, 32, 12, 17), {"kernel": (1, 3), "strides": (2, 2), "pads": (0, 0, 0, 0), "group": 2}),
+    # Signals.
+    ((16, 32, 50), {}),
+    ((24, 20, 37), {"kernel": (5,), "pads": (0, 3), "bias": False}),
+    ((64, 96, 1000), {"kernel": (4,), "batch": 2, "residual": True}),
+    ((48, 64, 30), {"group": 2, "pads": (0, 0)}),
+    # Volumes, whose taps along the first axis may be far apart.
+    ((16, 32, 5, 9, 8), {}),
+    ((24, 20, 4, 7, 11), {"kernel": (2, 3, 3), "pads": (1, 1, 0, 0, 1, 2), "batch": 2, "residual": True}),
+    ((32, 32, 9, 8, 8), {"kernel": (3, 5, 1), "pads": (0, 2, 0, 0, 2, 0), "strides": (2, 1, 1)}),
+    ((8, 16, 7, 6, 6), {"dilations": (3, 1, 1), "pads": (3, 1, 1, 3, 1, 1)}),
+    ((256, 256, 2, 7, 7), {}),
+    ((16, 32, 5, 11, 12), {"strides": (2, 2, 2)}),
+    ((48, 32, 61), {"kernel": (5,), "strides": (2,), "pads": (2, 2)}),
+    ((16, 48, 3, 4, 6, 7), {"kernel": (2, 3, 3, 3), "pads": (1, 1, 1, 1, 0, 1, 1, 1)}),
+    # Taps that are not neighbours.
+    ((16, 32, 20, 24), {"dilations": (2, 2), "pads": (2, 2, 2, 2)}),
+    ((24, 20, 13, 17), {"dilations": (3, 1), "pads": (3, 1, 2, 0), "bias": False, "residual": True}),
+    ((320, 256, 33, 33), {"dilations": (6, 6), "pads": (6, 6, 6, 6)}),
+    ((16, 16, 9, 9), {"dilations": (7, 5), "pads": (7, 5, 7, 5), "batch": 2}),
+    ((32, 32, 30, 14), {"kernel": (5, 1), "dilations": (4, 1), "pads": (8, 0, 8, 0), "group": 2}),
+    ((64, 64, 300), {"dilations": (8,), "pads": (8, 8)}),
+    ((32, 48, 31), {"kernel": (2,), "dilations": (5,), "pads": (5, 0), "batch": 3}),
+    ((16, 32, 5, 12, 12), {"dilations": (1, 2, 2), "pads": (1, 2, 2, 1, 2, 2)}),
+]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Recipe(model, *shape, options={"convolution": convolution}, **attributes)
+        for convolution in ("winograd", "auto")
+        for shape, attributes in CONVOLUTIONS
+    ],
+    ids=str,
+)
+def test_against_float64(case):
     """The bound that conv_winograd.h states."""
-    assert error(model(*shape, **options), convolution) < 1e-5
+    assert error(case) < 1e-5
 
 
 def test_direct_is_closer():
-    proto = model(64, 64, 20, 20)
-    assert error(proto, "direct") < 2e-6
+    assert error(Recipe(model, 64, 64, 20, 20, options={"convolution": "direct"})) < 2e-6
 
 
 def test_phases_of_a_transposed_convolution():

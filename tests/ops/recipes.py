@@ -1,0 +1,23 @@
+"""Models of parametrised tests that are made when they are wanted, so that conftest.py may compile many of them together."""
+
+import functools
+from collections.abc import Callable
+
+import onnx
+import onnx2halide
+
+
+class Recipe:
+    """A function that makes a model, always the same one, its arguments, and those of onnx2halide.compile() for it."""
+
+    def __init__(self, make: Callable[..., onnx.ModelProto], *arguments, options: dict | None = None, **named):
+        self.model = functools.partial(make, *arguments, **named)
+        self.options = options or {}
+
+    def compile(self, threads: int = 1) -> onnx2halide.Model:
+        return onnx2halide.compile(self.model(), threads=threads, **self.options)
+
+    def __str__(self):
+        named = self.model.keywords | self.options
+        words = [*self.model.args, *(value if isinstance(value, str) else f"{name}={value}" for name, value in named.items())]
+        return "-".join(str(getattr(word, "__name__", word)) for word in words)
