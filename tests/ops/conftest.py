@@ -1,6 +1,7 @@
 """Models of parametrised tests are compiled many with one run of the compiler, which takes far less time than one by one."""
 
 import fcntl
+import itertools
 import os
 import tempfile
 from dataclasses import dataclass
@@ -12,11 +13,12 @@ from onnx2halide.compiler import Options, Source, libraries
 MODELS_A_RUN = 32
 
 
-def parameter_with_model(item):
-    """The parameter of a test that says, as `model()`, what the test compiles and, where it has `options`, with which arguments of
-    onnx2halide.compile(); None where there is none."""
+def models_of(item) -> list:
+    """The parameters of a test, or items of their lists, that say, as `model()`, what it compiles and, where they have `options`, with
+    which arguments of onnx2halide.compile()."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return next((value for value in parameters if callable(getattr(value, "model", None))), None)
+    values = itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in parameters)
+    return [value for value in values if callable(getattr(value, "model", None))]
 
 
 @dataclass(eq=False)
@@ -38,17 +40,17 @@ class Batch:
 
 
 @pytest.fixture(scope="session")
-def model_batches(request) -> dict[str, Batch]:
-    """By the test's id, the batch with its model. Every worker of the run cuts them alike."""
-    selected = [(item.nodeid, value) for item in request.session.items if (value := parameter_with_model(item))]
-    open_batches, result = {}, {}
-    for nodeid, value in selected:
-        options = Options(**getattr(value, "options", {}))
-        batch = open_batches.get(options)
-        if batch is None or len(batch.values) == MODELS_A_RUN:
-            batch = open_batches[options] = Batch(options, [])
-        batch.values.append(value)
-        result[nodeid] = batch
+def model_batches(request) -> dict[str, list[Batch]]:
+    """By the test's id, the batches with its models. Every worker of the run cuts them alike."""
+    last, result = {}, {}
+    for item in request.session.items:
+        for value in models_of(item):
+            options = Options(**getattr(value, "options", {}))
+            batch = last.get(options)
+            if batch is None or len(batch.values) == MODELS_A_RUN:
+                batch = last[options] = Batch(options, [])
+            batch.values.append(value)
+            result.setdefault(item.nodeid, []).append(batch)
     return result
 
 
@@ -60,11 +62,11 @@ def compiled_batches() -> set[Batch]:
 @pytest.fixture(autouse=True)
 def compiled_together(request, model_batches, compiled_batches) -> None:
     """Fills the cache that the test's own call of the compiler looks into."""
-    batch = model_batches.get(request.node.nodeid)
-    if batch is None or batch in compiled_batches:
-        return
-    compiled_batches.add(batch)
-    # The other worker, which wants the same batch at the same time, waits.
-    with open(Path(tempfile.gettempdir()) / "onnx2halide-test-batches.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        batch.compile()
+    for batch in model_batches.get(request.node.nodeid, []):
+        if batch in compiled_batches:
+            continue
+        compiled_batches.add(batch)
+        # The other worker, which wants the same batch at the same time, waits.
+        with open(Path(tempfile.gettempdir()) / "onnx2halide-test-batches.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            batch.compile()

@@ -18,6 +18,10 @@ class Recipe:
         return onnx2halide.compile(self.model(), threads=threads, **self.options)
 
     def __str__(self):
-        named = self.model.keywords | self.options
-        words = [*self.model.args, *(value if isinstance(value, str) else f"{name}={value}" for name, value in named.items())]
-        return "-".join(str(getattr(word, "__name__", word)) for word in words)
+        words = [text(value) for value in self.model.args]
+        words += [f"{name}={text(value)}" for name, value in (self.model.keywords | self.options).items()]
+        return "-".join(words)
+
+
+def text(value) -> str:
+    return getattr(value, "__name__", None) or str(value)

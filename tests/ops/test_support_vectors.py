@@ -1,5 +1,7 @@
 """Support vector machines of ai.onnx.ml against onnxruntime, which settles what ONNX leaves open."""
 
+from itertools import product
+
 import numpy as np
 import onnx
 import onnx2halide
@@ -7,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx2halide.compare import difference
 from onnx2halide.references import OnnxRuntime
+from recipes import Recipe
 
 FEATURES = 5
 KERNELS = {
@@ -69,8 +72,8 @@ def rows(count: int, dtype=np.float32, seed: int = 9) -> np.ndarray:
     return (1.5 * np.random.default_rng(seed).normal(size=(count, FEATURES))).astype(dtype)
 
 
-def check(model, *inputs: np.ndarray, tolerance=1e-5, floor=2e-6, columns=None):
-    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+def check(case: Recipe, *inputs: np.ndarray, tolerance=1e-5, floor=2e-6, columns=None):
+    compiled, reference = case.compile(), OnnxRuntime(case.model())
     for x in inputs:
         expected = reference.run({"x": x})
         for name, array in compiled.run_by_name({"x": x}).items():
@@ -83,107 +86,148 @@ def check(model, *inputs: np.ndarray, tolerance=1e-5, floor=2e-6, columns=None):
             assert not found.exceeds(tolerance, floor), f"{name}: {found.text()}"
 
 
-@pytest.mark.parametrize("kind", KERNELS)
-@pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("probabilities", [False, True], ids=["scores", "probabilities"])
-def test_classifier(kind, classes, probabilities):
-    check(classifier(classes, kind, probabilities=probabilities), rows(1), rows(40), rows(7))
+@pytest.mark.parametrize(
+    "case",
+    [Recipe(classifier, classes, kind, probabilities=given) for given, classes, kind in product((False, True), (2, 3, 5), KERNELS)],
+    ids=str,
+)
+def test_classifier(case):
+    check(case, rows(1), rows(40), rows(7))
 
 
-@pytest.mark.parametrize("degree", [1.0, 3.0, 4.0])
-def test_degree(degree):
-    check(classifier(3, "POLY", kernel_params=[0.3, 1.5, degree]), rows(40))
+@pytest.mark.parametrize("case", [Recipe(classifier, 3, "POLY", kernel_params=[0.3, 1.5, degree]) for degree in (1.0, 3.0, 4.0)], ids=str)
+def test_degree(case):
+    check(case, rows(40))
 
 
-@pytest.mark.parametrize("vectors", [1, 8, 16, 37, 200])
-def test_vectors(vectors):
-    check(classifier(2, vectors=vectors), rows(1), rows(300))
-    check(classifier(2, vectors=vectors, n=3), rows(3))
+@pytest.mark.parametrize(
+    "of_any_rows, of_three",
+    [(Recipe(classifier, 2, vectors=vectors), Recipe(classifier, 2, vectors=vectors, n=3)) for vectors in (1, 8, 16, 37, 200)],
+    ids=str,
+)
+def test_vectors(of_any_rows, of_three):
+    check(of_any_rows, rows(1), rows(300))
+    check(of_three, rows(3))
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS)
-@pytest.mark.parametrize("classes, probabilities, vectors", [(2, False, 7), (2, True, 7), (4, False, 7), (4, True, 7), (1, False, 0), (2, False, 0), (2, True, 0), (4, False, 0)])
-def test_transform(transform, classes, probabilities, vectors):
-    is_single = vectors and classes == 2 and not probabilities
+def transformed(classes: int, probabilities: bool, vectors: int, transform: str):
     scale = {}
     if transform == "PROBIT" and not probabilities:  # which takes what is between 0 and 1
         count = (17 if classes == 2 else 3 * 34) if vectors else classes * FEATURES
         scale = {"coefficients": numbers(count, 2, 0.01), "rho": [0.5] * (classes * (classes - 1) // 2 if vectors else 1)}
-    model = classifier(classes, vectors=vectors, probabilities=probabilities, post_transform=transform, **scale)
+    return classifier(classes, vectors=vectors, probabilities=probabilities, post_transform=transform, **scale)
+
+
+MACHINES = [(2, False, 7), (2, True, 7), (4, False, 7), (4, True, 7), (1, False, 0), (2, False, 0), (2, True, 0), (4, False, 0)]
+
+
+@pytest.mark.parametrize("case", [Recipe(transformed, *machine, transform) for machine in MACHINES for transform in TRANSFORMS], ids=str)
+def test_transform(case):
+    classes, probabilities, vectors, transform = case.model.args
+    is_single = vectors and classes == 2 and not probabilities
     # Of a single sum onnxruntime leaves the second score as it finds it. A probit near 0 is a difference of nearly equal numbers.
     kind = {"columns": 1 if is_single else None, "tolerance": 1e-4} if transform == "PROBIT" else {}
-    check(model, rows(20), **kind)
+    check(case, rows(20), **kind)
 
 
-@pytest.mark.parametrize("classes, vectors", [(2, 7), (3, 7), (2, 0), (3, 0)])
-@pytest.mark.parametrize("probabilities", [False, True])
-def test_strings(classes, vectors, probabilities):
-    check(classifier(classes, vectors=vectors, probabilities=probabilities, strings=True), rows(1), rows(20))
+@pytest.mark.parametrize(
+    "case",
+    [
+        Recipe(classifier, classes, vectors=vectors, probabilities=probabilities, strings=True)
+        for classes, vectors, probabilities in product((2, 3), (7, 0), (False, True))
+    ],
+    ids=str,
+)
+def test_strings(case):
+    check(case, rows(1), rows(20))
 
 
-@pytest.mark.parametrize("classes", [1, 2, 3, 5])
-@pytest.mark.parametrize("sign", [1, -1, 0], ids=["positive", "negative", "mixed"])
-def test_linear(classes, sign):
-    """Without support vectors coefficients are weights; the label of two classes depends on the signs of all."""
+def linear(classes: int, sign: int, **kind):
+    """Whose weights are all positive (1), all negative (-1), or mixed (0)."""
     weights = numbers(classes * FEATURES, 2, 0.3)
-    signed = [sign * abs(weight) if sign else weight for weight in weights]
-    for rho in (0.25, -0.5):
-        check(classifier(classes, "RBF", vectors=0, coefficients=signed, rho=[rho]), rows(1), rows(100))
-    check(classifier(classes, vectors=0, probabilities=classes > 1, coefficients=signed), rows(50))
+    return classifier(classes, vectors=0, coefficients=[sign * abs(weight) if sign else weight for weight in weights], **kind)
 
 
-@pytest.mark.parametrize("element", [TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32], ids=TensorProto.DataType.Name)
-@pytest.mark.parametrize("vectors", [0, 7])
-def test_element(element, vectors):
-    check(classifier(3, vectors=vectors, element=element), rows(20, helper.tensor_dtype_to_np_dtype(element)))
+@pytest.mark.parametrize(
+    "scores, negative_scores, probabilities",
+    [
+        (*(Recipe(linear, *machine, rho=[rho]) for rho in (0.25, -0.5)), Recipe(linear, *machine, probabilities=machine[0] > 1))
+        for machine in product((1, 2, 3, 5), (1, -1, 0))
+    ],
+    ids=str,
+)
+def test_linear(scores, negative_scores, probabilities):
+    """Without support vectors coefficients are weights; the label of two classes depends on the signs of all."""
+    check(scores, rows(1), rows(100))
+    check(negative_scores, rows(1), rows(100))
+    check(probabilities, rows(50))
+
+
+@pytest.mark.parametrize(
+    "case, dtype",
+    [
+        (Recipe(classifier, 3, vectors=vectors, element=helper.np_dtype_to_tensor_dtype(np.dtype(dtype))), dtype)
+        for vectors in (0, 7)
+        for dtype in ("float64", "int64", "int32")
+    ],
+    ids=str,
+)
+def test_element(case, dtype):
+    check(case, rows(20, dtype))
 
 
 def test_votes_that_are_equal():
     """Three classes each of which beats the next one; and scores of exactly 0, which are votes for the second."""
     shared = {"vectors_per_class": [1, 1, 1], "support_vectors": [0.0] * 3 * FEATURES}
-    check(classifier(3, "LINEAR", coefficients=[0.0] * 6, rho=[1.0, -1.0, 1.0], **shared), rows(3))
-    check(classifier(3, "LINEAR", coefficients=[0.0] * 6, rho=[0.0, 0.0, 0.0], **shared), rows(3))
+    check(Recipe(classifier, 3, "LINEAR", coefficients=[0.0] * 6, rho=[1.0, -1.0, 1.0], **shared), rows(3))
+    check(Recipe(classifier, 3, "LINEAR", coefficients=[0.0] * 6, rho=[0.0, 0.0, 0.0], **shared), rows(3))
 
 
 def test_class_without_vectors():
-    check(classifier(3, vectors_per_class=[3, 0, 2], support_vectors=numbers(5 * FEATURES), coefficients=numbers(10)), rows(20))
+    check(Recipe(classifier, 3, vectors_per_class=[3, 0, 2], support_vectors=numbers(5 * FEATURES), coefficients=numbers(10)), rows(20))
 
 
 def test_distances_far_from_zero():
     """Rows near support vectors, all of which are far from the origin."""
     vectors = (np.array(numbers(40 * FEATURES, 1)) + 3000).astype(np.float32)
-    model = classifier(3, vectors_per_class=[20, 10, 10], support_vectors=vectors.tolist(), coefficients=numbers(80, 2))
-    check(model, rows(50) + np.float32(3000))
+    case = Recipe(classifier, 3, vectors_per_class=[20, 10, 10], support_vectors=vectors.tolist(), coefficients=numbers(80, 2))
+    check(case, rows(50) + np.float32(3000))
 
 
 def test_many_classes():
     """Rows take different numbers of turns to probabilities."""
-    check(classifier(20, vectors=2, probabilities=True), rows(200))
+    check(Recipe(classifier, 20, vectors=2, probabilities=True), rows(200))
 
 
-@pytest.mark.parametrize("kind", KERNELS)
-@pytest.mark.parametrize("one_class", [0, 1])
-@pytest.mark.parametrize("vectors", [0, 30])
-def test_regressor(kind, one_class, vectors):
-    check(regressor(kind, vectors, one_class=one_class), rows(1), rows(40), rows(7))
+@pytest.mark.parametrize(
+    "case",
+    [Recipe(regressor, kind, vectors, one_class=one_class) for vectors, one_class, kind in product((0, 30), (0, 1), KERNELS)],
+    ids=str,
+)
+def test_regressor(case):
+    check(case, rows(1), rows(40), rows(7))
 
 
 def test_regressor_of_fixed_rows():
-    check(regressor(n=1), rows(1))
-    check(regressor(n=9, post_transform="LOGISTIC"), rows(9))  # which does not count
+    check(Recipe(regressor, n=1), rows(1))
+    check(Recipe(regressor, n=9, post_transform="LOGISTIC"), rows(9))  # which does not count
+
+
+def of_a_single_row():
+    model = classifier(3)
+    for port, shape in zip([*model.graph.input, *model.graph.output], [[FEATURES], [1], [1, 3]], strict=True):
+        port.CopyFrom(helper.make_tensor_value_info(port.name, port.type.tensor_type.elem_type, shape))
+    return model
 
 
 def test_single_row():
     """A row may come without an axis of rows."""
-    model = classifier(3)
-    for port, shape in zip([*model.graph.input, *model.graph.output], [[FEATURES], [1], [1, 3]], strict=True):
-        port.CopyFrom(helper.make_tensor_value_info(port.name, port.type.tensor_type.elem_type, shape))
-    check(model, rows(1)[0])
+    check(Recipe(of_a_single_row), rows(1)[0])
 
 
 def test_more_rows_than_a_task_has():
-    check(classifier(3, vectors=60, probabilities=True), rows(2000))
-    check(regressor(n=2000), rows(2000))
+    check(Recipe(classifier, 3, vectors=60, probabilities=True), rows(2000))
+    check(Recipe(regressor, n=2000), rows(2000))
 
 
 CLASSIFIER_REFUSALS = [
