@@ -1,12 +1,15 @@
 """LabelEncoder and OneHotEncoder of numbers against onnxruntime or, for types that it lacks, ONNX's reference."""
 
+from itertools import product
+
 import numpy as np
 import onnx2halide
 import pytest
 from onnx import TensorProto, helper
 from onnx2halide.references import OnnxReference, OnnxRuntime
+from recipes import Recipe
 
-TYPES = (TensorProto.INT64, TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT16, TensorProto.DOUBLE)
+TYPES = ("int64", "float32", "int32", "int16", "float64")
 
 
 def model(op: str, x: np.ndarray, result: int, version: int = 4, **attributes):
@@ -29,14 +32,23 @@ def tensor(kind: int, numbers) -> TensorProto:
     return helper.make_tensor("t", kind, [len(numbers)], numbers)
 
 
-@pytest.mark.parametrize("version", [2, 4])
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 100])
-def test_integers(version, count):
+def integers(count: int) -> tuple[np.ndarray, dict]:
+    """An input, and keys and values."""
     rng = np.random.default_rng(count)
     keys = rng.permutation(3 * count)[:count] - count
     x = rng.integers(-count - 2, 2 * count + 2, (3, 17))
-    lists = {"keys_int64s": keys.tolist(), "values_int64s": rng.integers(0, 100, count).tolist(), "default_int64": -7}
-    check(model("LabelEncoder", x, TensorProto.INT64, version, **lists), x)
+    return x, {"keys_int64s": keys.tolist(), "values_int64s": rng.integers(0, 100, count).tolist(), "default_int64": -7}
+
+
+def model_of_integers(count: int, version: int):
+    x, lists = integers(count)
+    return model("LabelEncoder", x, TensorProto.INT64, version, **lists)
+
+
+@pytest.mark.parametrize("case", [Recipe(model_of_integers, count, version) for count in (1, 2, 7, 8, 100) for version in (2, 4)], ids=str)
+def test_integers(case):
+    count, _ = case.model.args
+    check(case.model(), integers(count)[0])
 
 
 @pytest.mark.parametrize("version", [2, 4])
@@ -53,16 +65,24 @@ def test_nan(others):
     check(model("LabelEncoder", x, TensorProto.INT64, keys_floats=keys, values_int64s=list(range(5, 5 + len(keys)))), x)
 
 
-@pytest.mark.parametrize("key", TYPES, ids=TensorProto.DataType.Name)
-@pytest.mark.parametrize("value", TYPES, ids=TensorProto.DataType.Name)
-def test_tensors(key, value):
+def few(kind: str) -> np.ndarray:
+    return np.arange(-3, 6).astype(kind)
+
+
+def model_of_tensors(key: str, value: str):
+    kinds = [helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in (key, value)]
+    values = {"values_tensor": tensor(kinds[1], [40, 20, 10, 30]), "default_tensor": tensor(kinds[1], [7])}
+    return model("LabelEncoder", few(key), kinds[1], keys_tensor=tensor(kinds[0], [4, 2, -1, 2]), **values)
+
+
+@pytest.mark.parametrize("case", [Recipe(model_of_tensors, *types) for types in product(TYPES, TYPES)], ids=str)
+def test_tensors(case):
     """A key that is there twice has its last value, as ONNX says; onnxruntime takes the first."""
-    x = np.arange(-3, 6).astype(helper.tensor_dtype_to_np_dtype(key))
-    tensors = {"keys_tensor": tensor(key, [4, 2, -1, 2]), "values_tensor": tensor(value, [40, 20, 10, 30]), "default_tensor": tensor(value, [7])}
-    case = model("LabelEncoder", x, value, **tensors)
+    key, value = case.model.args
+    x = few(key)
     values = {-1: 10, 2: 30, 4: 40}
     expected = [values.get(int(number), 7) for number in x]
-    np.testing.assert_array_equal(onnx2halide.compile(case).run([x])[0], np.array(expected, helper.tensor_dtype_to_np_dtype(value)))
+    np.testing.assert_array_equal(case.compile().run([x])[0], np.array(expected, value))
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "int32"])

@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx2halide.compare import difference
 from onnx2halide.references import OnnxRuntime
+from recipes import Recipe
 
 FLOATS = np.random.default_rng(0).normal(size=(3, 17)).astype(np.float32)
 INTEGERS = np.random.default_rng(0).integers(-3, 4, (3, 17))
@@ -65,8 +66,8 @@ def regressor(targets: int, **kind):
     return linear("LinearRegressor", targets, [("y", TensorProto.FLOAT, ["n", targets])], targets=targets, **kind)
 
 
-def check(model, *inputs: np.ndarray):
-    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+def check(case: Recipe, *inputs: np.ndarray):
+    compiled, reference = case.compile(), OnnxRuntime(case.model())
     for x in inputs:
         expected = reference.run({"x": x})
         for name, array in compiled.run_by_name({"x": x}).items():
@@ -84,32 +85,52 @@ def samples(count: int, dtype=np.float32) -> np.ndarray:
 
 
 # PROBIT of one score for two classes is refused: onnxruntime leaves the other one as it finds it.
-@pytest.mark.parametrize("classes, models, transform", [(2, 1, transform) for transform in TRANSFORMS[:-1]] + [(n, n, transform) for n in (2, 3, 4) for transform in TRANSFORMS])
-@pytest.mark.parametrize("strings", [False, True], ids=["integers", "strings"])
-def test_linear_classifier(classes, models, transform, strings):
-    check(classifier(NAMES[:classes] if strings else [5, -6, 9, 2][:classes], models, transform=transform), samples(1), samples(40))
+@pytest.mark.parametrize(
+    "case",
+    [
+        Recipe(classifier, labels[:classes], models, transform=transform)
+        for labels in ([5, -6, 9, 2], NAMES)
+        for classes, models, transforms in ((2, 1, TRANSFORMS[:-1]), *((n, n, TRANSFORMS) for n in (2, 3, 4)))
+        for transform in transforms
+    ],
+    ids=str,
+)
+def test_linear_classifier(case):
+    check(case, samples(1), samples(40))
 
 
-@pytest.mark.parametrize("element", [TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32], ids=TensorProto.DataType.Name)
-def test_linear_element(element):
-    check(classifier(NAMES[:3], element=element, n=20), samples(20, helper.tensor_dtype_to_np_dtype(element)))
+@pytest.mark.parametrize(
+    "case, dtype",
+    [
+        (Recipe(classifier, NAMES[:3], element=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), n=20), dtype)
+        for dtype in ("float64", "int64", "int32")
+    ],
+    ids=str,
+)
+def test_linear_element(case, dtype):
+    check(case, samples(20, dtype))
 
 
-@pytest.mark.parametrize("models", [1, 2])
-@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC"])
-def test_linear_labels_go_by_sums(models, transform):
-    """Of sums whose logistic is the same, and of equal ones."""
+def of_one_or_two_features(models: int, transform: str):
     coefficients = [1.0] + [0.0] * 16 if models == 1 else [1.0] + [0.0] * 17 + [1.0] + [0.0] * 15
-    model = classifier(NAMES[:2], models, transform=transform, coefficients=coefficients, intercepts=[0.0] * models)
+    return classifier(NAMES[:2], models, transform=transform, coefficients=coefficients, intercepts=[0.0] * models)
+
+
+@pytest.mark.parametrize(
+    "case", [Recipe(of_one_or_two_features, models, transform) for transform in ("NONE", "LOGISTIC") for models in (1, 2)], ids=str
+)
+def test_linear_labels_go_by_sums(case):
+    """Of sums whose logistic is the same, and of equal ones."""
     x = np.zeros((6, 17), np.float32)
     x[:, :2] = [(0, 0), (1e-9, 0), (-1e-9, 0), (0, 1e-9), (30, 31), (31, 30)]
-    check(model, x)
+    check(case, x)
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS)
-@pytest.mark.parametrize("targets", [1, 3])
-def test_linear_regressor(transform, targets):
-    check(regressor(targets, transform=transform), samples(1), samples(40))
+@pytest.mark.parametrize(
+    "case", [Recipe(regressor, targets, transform=transform) for targets in (1, 3) for transform in TRANSFORMS], ids=str
+)
+def test_linear_regressor(case):
+    check(case, samples(1), samples(40))
 
 
 REFUSALS = [
@@ -133,10 +154,12 @@ def test_linear_refused(model, message):
     assert str(error.value).partition(": ")[2] == f"node '{node.output[0]}' (ai.onnx.ml.{node.op_type}): {message}"
 
 
+def named(operands: list[np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"x{i}": operand for i, operand in enumerate(operands)}
 
-@pytest.mark.parametrize(("op", "operands", "attributes", "results"), CASES, ids=[f"{case[0]} {i}" for i, case in enumerate(CASES)])
-def test_features(op, operands, attributes, results):
-    inputs = {f"x{i}": operand for i, operand in enumerate(operands)}
+
+def feature(op: str, operands: list[np.ndarray], attributes: dict, results: list) -> onnx.ModelProto:
+    inputs = named(operands)
     names = [f"y{i}" for i in range(len(results))]
     node = helper.make_node(op, list(inputs), names, domain="ai.onnx.ml", **attributes)
     ports = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in inputs.items()]
@@ -144,7 +167,14 @@ def test_features(op, operands, attributes, results):
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(helper.make_graph([node], "small", ports, outputs), opset_imports=opsets, ir_version=8)
     onnx.checker.check_model(model)
-    expected = OnnxRuntime(model).run(inputs)
-    for name, array in onnx2halide.compile(model).run_by_name(inputs).items():
+    return model
+
+
+@pytest.mark.parametrize("case", [Recipe(feature, *case) for case in CASES], ids=[f"{case[0]} {i}" for i, case in enumerate(CASES)])
+def test_features(case):
+    _, operands, *_ = case.model.args
+    inputs = named(operands)
+    expected = OnnxRuntime(case.model()).run(inputs)
+    for name, array in case.compile().run_by_name(inputs).items():
         found = difference(array, np.asarray(expected[name]))
         assert not found.exceeds(1e-5, 1e-6), f"{name}: {found.text()}"
