@@ -21,8 +21,9 @@ double tiles(const Dim& extent, int64_t size) {
 constexpr double cut_tile_factor = 1.1;
 
 /// Cycles of a step that sums which take so many cycles lose to each other: where a sum is added to again as soon as it
-/// may be, one that is late makes others late. (Measured on tiles of 6 to 12 sums of two a cycle.)
-double waits(double additions) {
+/// may be, one that is late makes others late. (Measured on products' tiles of 6 to 12 sums, of two a cycle; estimates
+/// of convolutions fit what they measure without.)
+double wait_cycles(double additions) {
     constexpr double addition = 4, evenness = 6;
     const double smooth = std::pow(std::pow(additions, evenness) + std::pow(addition, evenness), 1 / evenness);
     return smooth - std::max(additions, addition);
@@ -40,7 +41,7 @@ MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, c
         const bool is_whole = rows.constant() || floor_mod(rows, tile.rows).is(0);
         const int sums = tile.rows * tile.vectors;
         const double step = step_cycles(target, sums, tile.rows + tile.vectors, multiply_adds, from_level2) +
-                            waits(sums / multiply_adds);
+                            wait_cycles(sums / multiply_adds);
         return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * (is_whole ? 1 : cut_tile_factor) * step;
     };
     MatmulTile best{least_rows, 1};

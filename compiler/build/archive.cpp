@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path runtime_folder = ONNX2HALIDE_RUNTIME_DIR;
+constexpr const char* runtime_optimisation = "-O2";
 
 std::vector<std::string> words(const std::string& command) {
     std::istringstream stream(command);
@@ -111,27 +112,33 @@ std::string sibling_tool(const std::string& cc, const std::string& tool) {
 
 fs::path host_program_of(const ArchiveJob& job) { return job.folder / (job.name + ".c"); }
 
+const std::string& runtime_headers() {
+    static const std::string text = read_headers(runtime_folder);
+    return text;
+}
+
 /// What stands behind the comment that begins a generated file, which tells how it was made.
 std::string text_behind_banner(const fs::path& file) {
     const std::string text = read_text(file);
     return text.starts_with("/*") ? text.substr(std::min(text.find("*/"), text.size())) : text;
 }
 
-/// A program's text with that of its header and of the runtime's, or nothing where it includes more, as an edited one
-/// may. (System headers come with the compiler.)
+/// A program's text with that of all headers that it includes, or nothing where it may include more than it was written
+/// with: an edited one, or one whose compiler has flags of its own.
 std::optional<std::string> text_with_headers(const ArchiveJob& job) {
-    static const std::string runtime_headers = read_headers(runtime_folder);
-    static const RE2 include(R"((?m)^[ \t]*#[ \t]*include[ \t]*(.*))");
+    static const RE2 suspect(R"((?m)^(.*(?:include|import|%:).*)$)"),
+        known(R"re(#include (?:"([A-Za-z0-9_]+\.h)"|<std(?:def|int)\.h>))re");
+    if (words(job.cc).size() != 1) return {};
     const std::string header = job.name + ".h";
     const std::string text = text_behind_banner(host_program_of(job)) + text_behind_banner(job.folder / header);
     re2::StringPiece rest(text);
-    for (std::string named; RE2::FindAndConsume(&rest, include, &named);) {
-        if (named.starts_with('<')) continue;
-        const std::string file = named.substr(1, named.find('"', 1) - 1);
+    for (std::string line, file; RE2::FindAndConsume(&rest, suspect, &line);) {
+        if (!RE2::FullMatch(line, known, &file)) return {};
+        if (file.empty()) continue;
         const bool is_own = file == header, is_runtime = fs::exists(runtime_folder / file);
-        if (!named.starts_with('"') || is_own == is_runtime || (is_runtime && fs::exists(job.folder / file))) return {};
+        if (is_own == is_runtime || (is_runtime && fs::exists(job.folder / file))) return {};
     }
-    return text + runtime_headers;
+    return text + runtime_headers();
 }
 
 /// `flags` are of this object alone.
@@ -153,8 +160,8 @@ std::string static_re2(const ArchiveJob& job) {
 
 /// What matches regular expressions, in C++: of RE2 it is known only as text what its headers are.
 std::string build_regular_expressions(const ArchiveJob& job) {
-    const fs::path object = job.objects / "runtime_regular_expressions.o";
-    const CSource source{job.cc, "-O2", runtime_folder / "regular_expressions.cc", runtime_folder};
+    const fs::path object = job.objects / "runtime.regular_expressions.o";
+    const CSource source{job.cc, runtime_optimisation, runtime_folder / "regular_expressions.cc", runtime_folder};
     compile_c(source, run_c_compiler(source, {"-E", "-P"}), object);
     return object.string();
 }
@@ -196,22 +203,25 @@ std::vector<std::string_view> runtime_sources(const std::string& kernels_target)
     return sources;
 }
 
-/// The runtime as one object: thousands of small files would take longer than the compilers.
+/// The runtime as one object: one file to fetch from the cache for each model. Jobs side by side wait for the first to
+/// make it. No kernel is called like it: their names have no dot.
 std::string build_runtime(const ArchiveJob& job) {
-    const fs::path joined = job.objects / "runtime.o";
+    static std::mutex lock;
+    const std::lock_guard guard(lock);
+    const fs::path joined = job.objects / "runtime.joined.o";
     const std::vector<std::string_view> sources = runtime_sources(job.target);
     const std::string halide_target = halide_runtime_target(job.target);
-    std::string text = fmt::format("{}\n{}\n", job.cc, halide_target);
-    text += read_headers(runtime_folder);
+    std::string text = fmt::format("{} {}\n{}\n", job.cc, runtime_optimisation, halide_target) + runtime_headers();
     for (const std::string_view source : sources) text += read_text(runtime_folder / source);
     const ObjectCache cache;
     const std::string key = ObjectCache::key("runtime", text);
     if (cache.fetch(key, joined)) return joined.string();
-    std::vector<std::string> objects = {(job.objects / "runtime_halide.o").string()};
+    std::vector<std::string> objects = {(job.objects / "runtime.halide.o").string()};
     build_halide_runtime(halide_target, objects.back());
     for (const std::string_view source : sources) {
-        objects.push_back((job.objects / fmt::format("runtime_{}.o", source)).string());
-        run_c_compiler({job.cc, "-O2", runtime_folder / source, runtime_folder}, {"-c", "-o", objects.back()});
+        objects.push_back((job.objects / fmt::format("runtime.{}.o", source)).string());
+        run_c_compiler({job.cc, runtime_optimisation, runtime_folder / source, runtime_folder},
+                       {"-c", "-o", objects.back()});
     }
     run_or_throw(with_arguments(job.cc, {"-r", "-nostdlib", "-o", joined.string()}, objects));
     cache.store(key, joined);

@@ -180,10 +180,10 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
     sink_constants(graph);
     const ConvPolicy conv_policy{options.convolution, read_rate(weight_bytes(graph))};
     for_each_graph(graph, [&](Graph& each) {
+        if (!options.naive) skip_repeats(each);
         prune(each);
         merge_duplicates(each);
         if (!options.naive) {
-            skip_repeats(each);
             fuse_pad(each);
             move_quantisation(each);
             split_quantised_phases(each, target, conv_policy);

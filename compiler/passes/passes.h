@@ -24,8 +24,8 @@ void prune(Graph& graph);
 /// Lets nodes that compute the same from the same inputs be one, as the masks of an attention's layers are.
 void merge_duplicates(Graph& graph);
 
-/// Lets what broadcasts its operands read what an Expand repeats for it, as exporters write a channel's factor in the
-/// shape of its image.
+/// Lets what broadcasts its operands read what an Expand or a Tile repeats for it, as exporters write a channel's
+/// factor in the shape of its image.
 void skip_repeats(Graph& graph);
 
 /// Makes of tree ensembles (ai.onnx.ml) WalkTrees, whose constants are the trees, and nodes that turn its sums into

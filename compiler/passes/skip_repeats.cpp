@@ -1,5 +1,4 @@
-#include <algorithm>
-
+#include "compiler/graph/error.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "ops/elementwise.h"
@@ -8,29 +7,43 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether a node only repeats elements along axes of one, as broadcasting does: each Expand, some Tiles.
-bool broadcasts(const Node& node) {
-    if (is_operator(node, "Expand")) return true;
-    if (!is_operator(node, "Tile")) return false;
-    const TensorType &from = node.inputs[0]->checked_type(), &to = node.outputs[0]->checked_type();
-    for (size_t axis = 0; axis < from.rank(); ++axis) {
-        if (!from.shape[axis].is(1) && prove_equal(from.shape[axis], to.shape[axis]) != Proof::yes) return false;
+/// What a value repeats along axes of one element alone, as broadcasting does.
+Value* repeated_by(const Value* value) {
+    const Node* node = value ? value->producer : nullptr;
+    if (!node || !(is_operator(*node, "Expand") || is_operator(*node, "Tile"))) return nullptr;
+    const std::vector<Dim>&from = node->inputs[0]->checked_type().shape, &to = value->checked_type().shape;
+    if (from.size() > to.size()) return nullptr;
+    for (size_t i = 1; i <= from.size(); ++i) {
+        const Dim &own = from[from.size() - i], &whole = to[to.size() - i];
+        if (!own.is(1) && prove_equal(own, whole) != Proof::yes) return nullptr;
     }
-    return true;
+    return node->inputs[0];
 }
 
-/// Whether a node gives a result of the same shape when it reads `value` as input `i`, and lets its axes meet the same.
-bool may_read(const Node& node, size_t i, Value* value) {
+/// Whether a node has the same result, and asks the same of extents, when it reads `repeated` as input `i`: each axis
+/// of what it reads now is the result's or of one element.
+bool may_read(const Node& node, size_t i, Value* repeated) {
+    // Before opset 7 operands broadcast in another way, where they are told to.
+    constexpr int broadcasting = 7;
+    if (!node.domain.empty() || node.version < broadcasting || node.attributes.contains("axis")) return false;
     const auto before = make_generator(node);
-    if (node.domain != "" || node.attributes.contains("axis") || !dynamic_cast<const Elementwise*>(before.get()))
-        return false;
-    const TensorType& result = node.outputs[0]->checked_type();
-    if (before->first_axis(i) + node.inputs[i]->checked_type().rank() != result.rank()) return false;
+    if (!dynamic_cast<const Elementwise*>(before.get())) return false;
+    const std::vector<Dim>&shape = node.inputs[i]->checked_type().shape,
+          &result = node.outputs[0]->checked_type().shape;
+    const size_t first = before->first_axis(i);
+    if (first + shape.size() != result.size()) return false;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+        if (!shape[axis].is(1) && prove_equal(shape[axis], result[first + axis]) != Proof::yes) return false;
+    }
     Node changed = node;
-    changed.inputs[i] = value;
-    const auto after = make_generator(changed);
-    return after->infer().at(0).shape == result.shape &&
-           after->first_axis(i) + value->checked_type().rank() == result.rank();
+    changed.inputs[i] = repeated;
+    try {
+        const auto after = make_generator(changed);
+        return after->infer().at(0).shape == result &&
+               after->first_axis(i) + repeated->checked_type().rank() == result.size();
+    } catch (const CompileError&) {  // as of a scale of one element for an axis of several
+        return false;
+    }
 }
 
 }  // namespace
@@ -38,10 +51,10 @@ bool may_read(const Node& node, size_t i, Value* value) {
 void skip_repeats(Graph& graph) {
     for (const auto& node : graph.nodes()) {
         for (size_t i = 0; i < node->inputs.size(); ++i) {
-            const Value* input = node->inputs[i];
-            if (!input || !input->producer || !broadcasts(*input->producer)) continue;
-            Value* repeated = input->producer->inputs[0];
-            if (may_read(*node, i, repeated)) graph.set_input(node.get(), i, repeated);
+            while (Value* repeated = repeated_by(node->inputs[i])) {
+                if (!may_read(*node, i, repeated)) break;
+                graph.set_input(node.get(), i, repeated);
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 """Models of parametrised tests are compiled many with one run of the compiler, which takes far less time than one by one."""
 
 import fcntl
-import itertools
 import os
 import tempfile
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ MODELS_A_RUN = 32
 
 
 def models_of(item) -> list:
-    """The parameters of a test, or items of their lists, that say, as `model()`, what it compiles and, where they have `options`, with
-    which arguments of onnx2halide.compile()."""
+    """The parameters of a test that say, as `model()`, what it compiles and, where they have `options`, with which of the compiler's
+    Options."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    values = itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in parameters)
-    return [value for value in values if callable(getattr(value, "model", None))]
+    return [value for value in parameters if callable(getattr(value, "model", None))]
 
 
 @dataclass(eq=False)

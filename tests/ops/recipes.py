@@ -8,7 +8,7 @@ import onnx2halide
 
 
 class Recipe:
-    """A function that makes a model, always the same one, its arguments, and those of onnx2halide.compile() for it."""
+    """A function that makes a model, always the same one, its arguments, and the compiler's Options for it."""
 
     def __init__(self, make: Callable[..., onnx.ModelProto], *arguments, options: dict | None = None, **named):
         self.model = functools.partial(make, *arguments, **named)

@@ -40,7 +40,7 @@ def kernel(kind: str) -> dict:
 def classifier(classes: int, kind: str = "RBF", vectors: int = 7, probabilities: bool = False, strings: bool = False, n="n", element=TensorProto.FLOAT, **attributes):
     """Of support vectors, of which each class has another number; without any (`vectors=0`) of weights."""
     pairs = classes * (classes - 1) // 2
-    attributes |= kernel(kind)
+    attributes = kernel(kind) | attributes
     if vectors:
         per_class = [vectors + 3 * (i % 2) for i in range(classes)]
         total = sum(per_class)

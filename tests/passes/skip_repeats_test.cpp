@@ -31,6 +31,13 @@ TEST_CASE("what gives the result its shape stays, and so does what others read")
              // The result has an extent of the Expand alone.
              "x = input float32[1,4]\nf = input float32[1,1]\ns = constant int64[2] 3 4\ne = Expand(f, s)\ny = Mul(x, "
              "e)\noutput y\n",
+             // Extents that only the Expand says to be equal.
+             "x = input float32[4]\nz = input float32[n]\nf = input float32[1]\ns = Shape(z)\ne = Expand(f, s)\ny = "
+             "Mul(x, "
+             "e)\noutput y\n",
+             // Operands of one shape.
+             "x = input float32[6,4]\nf = input float32[6,1]\nr = constant int64[2] 1 4\ne = Tile(f, r)\ny = Add-6(x, "
+             "e)\noutput y\n",
              // Rows that Tile puts behind each other.
              "x = input float32[6,4]\nf = input float32[3,4]\nr = constant int64[2] 2 1\ne = Tile(f, r)\ny = Mul(x, "
              "e)\noutput y\n",

@@ -40,6 +40,14 @@ CASES = [
         {"w": (8, 4, 1, 1), "k": (1, 8, 2, 3)},
     ),
     Graph(
+        "factors that are expanded to an image's shape",
+        """(float[n, 4, 3, 5] x, float[n, 4, 1, 1] f) => (float[n, 4, 3, 5] y)
+            { g = Sigmoid(f) s = Shape(x) e = Expand(g, s) m = Mul(e, x) t = Tile(slope, repeats) y = PRelu(m, t) }""",
+        {"x": (2, 4, 3, 5), "f": (2, 4, 1, 1)},
+        {"slope": (4, 1, 1), "repeats": np.array([1, 3, 5])},
+    ),
+    Graph("a kernel that is called like the runtime", "(float[3] x) => (float[3] runtime) { runtime = Relu(x) }", {"x": (3,)}),
+    Graph(
         "a matrix less its transpose, which is a view",
         "(float[7, 7] x) => (float[7, 7] y) { a = Softmax(x) t = Transpose(a) d = Sub(a, t) y = Softmax(d) }",
         {"x": (7, 7)},
