@@ -22,7 +22,7 @@ double read_rate(int64_t bytes) {
 }
 
 double step_cycles(const Target& target, int sums, int loads, double multiply_adds, double fetch_cycles) {
-    return std::max({sums / multiply_adds, loads / target.loads, fetch_cycles, 4.0}) + 0.02 * loads;
+    return std::max({sums / multiply_adds, loads / target.loads, fetch_cycles, addition_cycles}) + 0.02 * loads;
 }
 
 double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on) {

@@ -22,11 +22,12 @@ constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;
 /// From where so many bytes stay that are read again and again.
 double read_rate(int64_t bytes);
 
+constexpr double addition_cycles = 4;           // from where on a sum can be added to again
 constexpr double task_overhead = 300;           // cycles of handing a task to a thread
 constexpr double copy_cycles = 0.3;             // of an input element and its edges
 constexpr double least_parallel_cycles = 6000;  // below which tasks are not worth it
 
-/// Of one step of a tile's reduction, with so many multiply-adds a cycle: a sum can be added to again after 4 cycles.
+/// Of one step of a tile's reduction, with so many multiply-adds a cycle.
 /// Of tiles with as many sums the one with fewer loads is faster. Operands that take `fetch_cycles` on their way from a
 /// farther cache come meanwhile.
 double step_cycles(const Target& target, int sums, int loads, double multiply_adds, double fetch_cycles = 0);

@@ -24,9 +24,9 @@ constexpr double cut_tile_factor = 1.1;
 /// may be, one that is late makes others late. (Measured on products' tiles of 6 to 12 sums, of two a cycle; estimates
 /// of convolutions fit what they measure without.)
 double wait_cycles(double additions) {
-    constexpr double addition = 4, evenness = 6;
-    const double smooth = std::pow(std::pow(additions, evenness) + std::pow(addition, evenness), 1 / evenness);
-    return smooth - std::max(additions, addition);
+    constexpr double evenness = 6;
+    const double smooth = std::pow(std::pow(additions, evenness) + std::pow(addition_cycles, evenness), 1 / evenness);
+    return smooth - std::max(additions, addition_cycles);
 }
 
 /// The best tile of `least_rows` to `most_rows`.

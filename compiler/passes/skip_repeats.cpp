@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "compiler/graph/error.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -7,17 +9,21 @@ namespace onnx2halide {
 
 namespace {
 
+/// Whether each axis of `from` is surely that of `to` or of one element, the last ones beside each other.
+bool surely_broadcasts(const std::vector<Dim>& from, const std::vector<Dim>& to) {
+    if (from.size() > to.size()) return false;
+    const auto fits = [](const Dim& own, const Dim& whole) {
+        return own.is(1) || prove_equal(own, whole) == Proof::yes;
+    };
+    return std::equal(from.rbegin(), from.rend(), to.rbegin(), fits);
+}
+
 /// What a value repeats along axes of one element alone, as broadcasting does.
 Value* repeated_by(const Value* value) {
     const Node* node = value ? value->producer : nullptr;
     if (!node || !(is_operator(*node, "Expand") || is_operator(*node, "Tile"))) return nullptr;
-    const std::vector<Dim>&from = node->inputs[0]->checked_type().shape, &to = value->checked_type().shape;
-    if (from.size() > to.size()) return nullptr;
-    for (size_t i = 1; i <= from.size(); ++i) {
-        const Dim &own = from[from.size() - i], &whole = to[to.size() - i];
-        if (!own.is(1) && prove_equal(own, whole) != Proof::yes) return nullptr;
-    }
-    return node->inputs[0];
+    Value* repeated = node->inputs[0];
+    return surely_broadcasts(repeated->checked_type().shape, value->checked_type().shape) ? repeated : nullptr;
 }
 
 /// Whether a node has the same result, and asks the same of extents, when it reads `repeated` as input `i`: each axis
@@ -30,11 +36,7 @@ bool may_read(const Node& node, size_t i, Value* repeated) {
     if (!dynamic_cast<const Elementwise*>(before.get())) return false;
     const std::vector<Dim>&shape = node.inputs[i]->checked_type().shape,
           &result = node.outputs[0]->checked_type().shape;
-    const size_t first = before->first_axis(i);
-    if (first + shape.size() != result.size()) return false;
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-        if (!shape[axis].is(1) && prove_equal(shape[axis], result[first + axis]) != Proof::yes) return false;
-    }
+    if (before->first_axis(i) + shape.size() != result.size() || !surely_broadcasts(shape, result)) return false;
     Node changed = node;
     changed.inputs[i] = repeated;
     try {

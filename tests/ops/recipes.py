@@ -14,14 +14,14 @@ class Recipe:
         self.model = functools.partial(make, *arguments, **named)
         self.options = options or {}
 
-    def compile(self, threads: int = 1) -> onnx2halide.Model:
-        return onnx2halide.compile(self.model(), threads=threads, **self.options)
+    def compile(self) -> onnx2halide.Model:
+        return onnx2halide.compile(self.model(), **self.options)
 
     def __str__(self):
-        words = [text(value) for value in self.model.args]
-        words += [f"{name}={text(value)}" for name, value in (self.model.keywords | self.options).items()]
+        words = [_word(value) for value in self.model.args]
+        words += [f"{name}={_word(value)}" for name, value in (self.model.keywords | self.options).items()]
         return "-".join(words)
 
 
-def text(value) -> str:
+def _word(value) -> str:
     return getattr(value, "__name__", None) or str(value)
