@@ -55,17 +55,11 @@ bool is_contributed(const onnx::NodeProto& node, int opset) {
            (opset < (type == "MeanVarianceNormalization" ? 9 : 10) && is_experiment(type));
 }
 
-/// Whether there was any.
-bool adopt_nodes(onnx::GraphProto& graph, int opset) {
-    bool has_any = false;
+void adopt_nodes(onnx::GraphProto& graph, int opset) {
     for (auto& node : *graph.mutable_node()) {
-        if (is_contributed(node, opset)) {
-            node.set_domain(microsoft_domain);
-            has_any = true;
-        }
-        visit_subgraphs(node, [&](onnx::GraphProto& inner) { has_any |= adopt_nodes(inner, opset); });
+        if (is_contributed(node, opset)) node.set_domain(microsoft_domain);
+        visit_subgraphs(node, [&](onnx::GraphProto& inner) { adopt_nodes(inner, opset); });
     }
-    return has_any;
 }
 
 class Expander {
@@ -161,13 +155,20 @@ private:
 }  // namespace
 
 void adopt_operators(onnx::ModelProto& model) {
-    if (!adopt_nodes(*model.mutable_graph(), OpsetVersions(model).of(""))) return;
-    for (const auto& import : model.opset_import()) {
-        if (import.domain() == microsoft_domain) return;
-    }
-    auto& import = *model.add_opset_import();
-    import.set_domain(microsoft_domain);
-    import.set_version(1);
+    adopt_nodes(*model.mutable_graph(), OpsetVersions(model).of(""));
+}
+
+void import_domains(onnx::ModelProto& model) {
+    const auto newest_ml = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("ai.onnx.ml").second;
+    const auto import_if_absent = [&](const std::string& domain, int version) {
+        const auto imports = [&](const auto& import) { return import.domain() == domain; };
+        if (std::ranges::any_of(model.opset_import(), imports)) return;
+        auto& import = *model.add_opset_import();
+        import.set_domain(domain);
+        import.set_version(version);
+    };
+    import_if_absent(microsoft_domain, 1);
+    import_if_absent("ai.onnx.ml", newest_ml);
 }
 
 void expand_operators(onnx::ModelProto& model) { Expander().expand(*model.mutable_graph()); }

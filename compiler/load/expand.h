@@ -8,6 +8,10 @@ namespace onnx2halide {
 /// lets pass.
 void adopt_operators(onnx::ModelProto& model);
 
+/// Imports the newest versions of the domains ai.onnx.ml and com.microsoft where the model does not import them:
+/// exporters forget it, and onnxruntime takes these.
+void import_domains(onnx::ModelProto& model);
+
 /// Replaces the nodes of a model that have a row in expanded_operators() by their bodies, those in sub-graphs included.
 /// What a body names gets the node's name as a prefix, `lstm1_gates`. Throws CompileError, which names the node, on one
 /// that its row cannot honour.

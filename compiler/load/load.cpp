@@ -118,6 +118,7 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
         onnx::ModelProto proto = parse_model(bytes);
         name_nodes(*proto.mutable_graph());
         adopt_operators(proto);
+        import_domains(proto);
         sort_nodes(*proto.mutable_graph());
         check(proto);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
