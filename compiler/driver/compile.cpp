@@ -189,7 +189,7 @@ void transform(Graph& graph, const Target& target, const CompileOptions& options
             split_quantised_phases(each, target, conv_policy);
             sum_integers(each, target, conv_policy);
             trim_kernels(each);
-            fuse_batch_normalization(each);
+            fuse_channel_scales(each);
             fuse_standardisation(each);
             fuse_activations(each);
             split_phases(each, target, conv_policy);

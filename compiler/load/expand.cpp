@@ -154,9 +154,7 @@ private:
 
 }  // namespace
 
-void adopt_operators(onnx::ModelProto& model) {
-    adopt_nodes(*model.mutable_graph(), OpsetVersions(model).of(""));
-}
+void adopt_operators(onnx::ModelProto& model) { adopt_nodes(*model.mutable_graph(), OpsetVersions(model).of("")); }
 
 void import_domains(onnx::ModelProto& model) {
     const auto newest_ml = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("ai.onnx.ml").second;

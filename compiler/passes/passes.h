@@ -56,9 +56,10 @@ void sum_bytes(Graph& graph, const Target& target);
 /// than a small image reaches.
 void trim_kernels(Graph& graph);
 
-/// Multiplies inference-mode BatchNormalization, and what scales and shifts channels by constants behind it, into the
-/// constant weights of the Conv before it. Elsewhere one Mul and one Add are left of these.
-void fuse_batch_normalization(Graph& graph);
+/// Multiplies what scales and shifts channels by constants, as inference-mode BatchNormalization does, into the
+/// constant weights and bias of the convolution before it. Elsewhere one Mul and one Add are left of a
+/// BatchNormalization and of such nodes behind it.
+void fuse_channel_scales(Graph& graph);
 
 /// Makes one node of what subtracts rows' mean, or does not, and divides them by the root of their mean square: the
 /// layer and RMS normalisations of exporters that write them out.

@@ -86,7 +86,7 @@ TEST_CASE("BatchNormalization goes into the weights of the Conv before it") {
         y = BatchNormalization(c, scale, bias, mean, var) epsilon=1.0
         output y)";
     const auto graph = parse_graph(with_bias);
-    fuse_batch_normalization(*graph);
+    fuse_channel_scales(*graph);
     CHECK(graph_text(*graph) == R"(y_variance = Add(var, y_epsilon)
 y_deviation = Sqrt(y_variance)
 y_factor = Div(scale, y_deviation)
@@ -103,7 +103,7 @@ output y
 }
 
 /// A BatchNormalization y of c and constants, the nodes around it, and what the pass makes of them.
-std::string after_fuse_batch_normalization(const std::string& before, const std::string& behind) {
+std::string after_fuse_channel_scales(const std::string& before, const std::string& behind) {
     const auto graph = parse_graph(R"(
         x = input float32[1,4,8,8]
         v = input float32[4,4,3,3]
@@ -115,8 +115,10 @@ std::string after_fuse_batch_normalization(const std::string& before, const std:
         t = Cast(s) to=10
         k = constant float32[4,1,1]
         wide = constant float32[6]
+        one = constant float32[]
+        split = constant float32[4,2,3,3]
         )" + before + "\n" + behind);
-    fuse_batch_normalization(*graph);
+    fuse_channel_scales(*graph);
     return graph_text(*graph);
 }
 
@@ -133,7 +135,7 @@ TEST_CASE("BatchNormalization that cannot be multiplied into weights becomes one
     };
     for (const auto& row : rows) {
         INFO(row.why);
-        const std::string text = after_fuse_batch_normalization(std::string(row.conv) + norm_of_c, row.rest);
+        const std::string text = after_fuse_channel_scales(std::string(row.conv) + norm_of_c, row.rest);
         CHECK(text.find("y_scaled_2 = Mul(c, y_factors)\n"
                         "y_offsets = Reshape(y_offset, y_shape)\n"
                         "y = Add(y_scaled_2, y_offsets)\n") != std::string::npos);
@@ -151,9 +153,32 @@ TEST_CASE("BatchNormalization takes what scales and shifts its channels") {
     };
     for (const auto& [behind, is_taken] : rows) {
         INFO(behind);
-        const std::string text = after_fuse_batch_normalization(std::string("c = Conv(x, w)") + norm_of_c, behind);
+        const std::string text = after_fuse_channel_scales(std::string("c = Conv(x, w)") + norm_of_c, behind);
         CHECK((text.find("z = Conv(x, ") != std::string::npos) == is_taken);
         CHECK((text.find("y = Conv(x, ") != std::string::npos) != is_taken);
+    }
+}
+
+TEST_CASE("What scales and shifts channels goes into a convolution's weights and bias") {
+    const std::pair<const char*, const char*> rows[] = {
+        {"c = Conv(x, w)\n y = Mul(c, k)", "y = Conv(x, y_weights)"},
+        {"c = Conv(x, w)\n y = Mul(one, c)", "y = Conv(x, y_weights)"},
+        {"c = Conv(x, w, s)\n y = Mul(c, k)", "y = Conv(x, y_weights, y_scaled)"},
+        {"c = Conv(x, w)\n y = Add(c, k)", "y = Conv(x, w, y_number)"},
+        {"c = Conv(x, w)\n y = Sub(c, one)", "y = Conv(x, w, y_offsets)"},
+        {"c = Conv(x, w, s)\n y = Sub(k, c)", "y = Sub(k, c)"},
+        {"c = Conv(x, w, s)\n y = Div(c, k)", "y = Conv(x, y_weights, y_scaled)"},
+        {"c = Conv(x, w)\n y = Div(k, c)", "y = Div(k, c)"},
+        {"c = Conv(x, w)\n d = Mul(c, k)\n y = Add(d, k)", "y = Conv(x, d_weights, d_number_2)"},
+        {"c = Conv(x, w, p)\n y = Mul(c, k)", "y = Mul(c, k)"},  // the bias is an input
+        {"c = ConvTranspose(x, w)\n y = Mul(c, k)", "y = ConvTranspose(x, y_weights)"},
+        {"c = ConvTranspose(x, split) group=2\n y = Mul(c, k)", "y = Mul(c, k)"},
+    };
+    for (const auto& [nodes, expected] : rows) {
+        INFO(nodes);
+        const std::string text = after_fuse_channel_scales(nodes, "output y");
+        CAPTURE(text);
+        CHECK(text.find(std::string(expected) + "\n") != std::string::npos);
     }
 }
 
@@ -165,7 +190,7 @@ TEST_CASE("BatchNormalization stays where its numbers are none of the compiler's
     };
     for (const char* row : rows) {
         INFO(row);
-        CHECK(after_fuse_batch_normalization(row, "output y").find(" = BatchNormalization(") != std::string::npos);
+        CHECK(after_fuse_channel_scales(row, "output y").find(" = BatchNormalization(") != std::string::npos);
     }
 }
 

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/passes/constants.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/new_node.h"
+#include "compiler/passes/passes.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Whether this is an inference-mode BatchNormalization with a constant of each kind per channel, in the images' type.
+bool is_fixed(const Node& node) {
+    if (!is_operator(node, "BatchNormalization") || node.integer("training_mode", 0) != 0 || node.outputs.size() != 1)
+        return false;
+    const TensorType& images = node.inputs[0]->checked_type();
+    return images.rank() > 1 && std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](const Value* parameter) {
+               const TensorType& type = parameter->checked_type();
+               return type.rank() == 1 && type.element == images.element && is_compile_time_constant(parameter);
+           });
+}
+
+/// The axis of output channels among those of a convolution's constant weights; none where these are no constants, or
+/// its channels lie along two axes.
+std::optional<size_t> weights_channels(const Node& node) {
+    const bool is_transposed = is_operator(node, "ConvTranspose") && node.integer("group", 1) == 1;
+    if (!is_operator(node, "Conv") && !is_transposed) return {};
+    if (!is_compile_time_constant(node.inputs[1])) return {};
+    if (node.has_input(2) && !is_compile_time_constant(node.inputs[2])) return {};
+    return is_transposed ? 1 : 0;
+}
+
+/// Whether an operand is a constant for each channel of images, or one for all.
+bool is_per_channel(const Value* operand, const TensorType& images) {
+    const TensorType& type = operand->checked_type();
+    if (!is_compile_time_constant(operand) || type.rank() > images.rank()) return false;
+    for (size_t i = 0; i < type.rank(); ++i) {
+        const size_t axis = images.rank() - type.rank() + i;
+        if (!type.shape[i].is(1) && (axis != 1 || type.shape[i] != images.shape[1])) return false;
+    }
+    return true;
+}
+
+/// What nodes behind one another that scale and shift channels by constants make of a value x: x · factor + offset. The
+/// fold program runs the nodes that make these two.
+class ChannelScale {
+public:
+    ChannelScale(Graph& graph, Value* x, Value* offset) : graph_(graph), x_(x), result_(x), offset_(offset) {}
+
+    /// Takes over the readers of the result so far, while each is the only one and scales or shifts channels. Whether
+    /// there is any.
+    bool take_readers() {
+        while (result_->consumers.size() == 1 && !graph_.is_output(result_) && take(*result_->consumers[0])) {
+        }
+        return !nodes_.empty();
+    }
+
+    /// Takes over a reader of the result, if it scales or shifts channels.
+    bool take(Node& next) {
+        if (is_fixed(next)) {
+            take_normalization(next);
+            return true;
+        }
+        const bool is_sum = is_operator(next, "Add") || is_operator(next, "Sub"),
+                   is_inverse = is_operator(next, "Sub") || is_operator(next, "Div");
+        if (!is_sum && !is_inverse && !is_operator(next, "Mul")) return false;
+        Value* operand = next.inputs[next.inputs[0] == result_ ? 1 : 0];
+        if (!is_per_channel(operand, x_->checked_type()) || (is_inverse && operand == next.inputs[0])) return false;
+        start(next);
+        Value* number = add("Reshape", 5, {operand, shape({-1})}, "number");
+        if (is_sum) {
+            shift(is_inverse ? add("Neg", 13, {number}, "number") : number);
+        } else {
+            scale(next.op_type.c_str(), number);
+        }
+        return true;
+    }
+
+    /// Lets the convolution that makes x make the result; its channels lie along that axis of its weights.
+    void multiply_into(Node& conv, size_t channels) {
+        Node fused = conv;
+        if (factor_) {
+            std::vector<int64_t> along(conv.inputs[1]->checked_type().rank(), 1);
+            along[channels] = -1;
+            Value* factors = add("Reshape", 5, {factor_, shape(along)}, "factors");
+            fused.inputs[1] = add("Mul", 14, {conv.inputs[1], factors}, "weights");
+        }
+        if (offset_) {
+            const Dim& count = conv.inputs[1]->checked_type().shape[channels];
+            const bool is_one_for_all = offset_->checked_type().shape[0] != count;
+            fused.inputs.resize(2);
+            fused.inputs.push_back(is_one_for_all ? add("Expand", 13, {offset_, shape({*count.constant()})}, "offsets")
+                                                  : offset_);
+        }
+        replace(std::move(fused));
+        graph_.remove(&conv);
+    }
+
+    /// Leaves one Mul and one Add.
+    void write_out() {
+        std::vector<int64_t> along(x_->checked_type().rank() - 1, 1);
+        along[0] = -1;
+        Value* column = shape(along);
+        Node sum;
+        sum.index = nodes_.back()->index;
+        sum.name = name_;
+        sum.op_type = "Add";
+        sum.version = 14;
+        sum.inputs = {add("Mul", 14, {x_, add("Reshape", 5, {factor_, column}, "factors")}, "scaled"),
+                      add("Reshape", 5, {offset_, column}, "offsets")};
+        replace(std::move(sum));
+    }
+
+private:
+    void start(Node& next) {
+        if (nodes_.empty()) name_ = next.name;
+        nodes_.push_back(&next);
+        result_ = next.outputs[0];
+    }
+
+    void take_normalization(Node& norm) {
+        start(norm);
+        Value *gain = norm.inputs[1], *bias = norm.inputs[2], *mean = norm.inputs[3], *variance = norm.inputs[4];
+        Value* deviation = add("Sqrt", 13, {add("Add", 14, {variance, epsilon(norm)}, "variance")}, "deviation");
+        Value* factor = add("Div", 14, {gain, deviation}, "factor");
+        offset_ = offset_ ? add("Sub", 14, {offset_, mean}, "centred") : add("Neg", 13, {mean}, "centred");
+        scale("Mul", factor);
+        shift(bias);
+    }
+
+    /// Multiplies by a number, or divides by it.
+    void scale(const char* type, Value* number) {
+        const bool divides = std::string_view(type) == "Div";
+        if (factor_ || divides) {
+            factor_ = add(type, 14, {factor_ ? factor_ : one(), number}, "factor");
+        } else {
+            factor_ = number;
+        }
+        if (offset_) offset_ = add(type, 14, {offset_, number}, "scaled");
+    }
+
+    void shift(Value* number) { offset_ = offset_ ? add("Add", 14, {offset_, number}, "offset") : number; }
+
+    /// Behind what makes the operands of all that were taken.
+    Value* add(const char* type, int version, std::vector<Value*> inputs, const char* role) {
+        return add_node(graph_, {type, version, std::move(inputs)}, name_ + "_" + role, nodes_.back());
+    }
+
+    Value* epsilon(const Node& norm) { return number(norm.real("epsilon", 1e-5f), "epsilon"); }
+    Value* one() { return number(1, "one"); }
+
+    /// In the type of x.
+    Value* number(float value, const char* role) {
+        const ElementType element = x_->checked_type().element;
+        Value* number = add_constant(graph_, make_constant(ElementType::float32, {}, std::vector<float>{value}),
+                                     name_ + "_" + role);
+        if (element == ElementType::float32) return number;
+        return add_node(graph_, {"Cast", 13, {number}, {{"to", static_cast<int64_t>(element)}}}, name_ + "_" + role,
+                        nodes_.back());
+    }
+
+    Value* shape(const std::vector<int64_t>& extents) {
+        return add_constant(graph_, make_constant(ElementType::int64, {static_cast<int64_t>(extents.size())}, extents),
+                            name_ + "_shape");
+    }
+
+    /// Puts a node in the place of all that were taken.
+    void replace(Node node) {
+        node.outputs = nodes_.back()->outputs;
+        graph_.add(std::move(node), nodes_.back());
+        for (auto taken = nodes_.rbegin(); taken != nodes_.rend(); ++taken) graph_.remove(*taken);
+    }
+
+    Graph& graph_;
+    Value *x_, *result_;
+    std::string name_;                   // of the first node taken
+    std::vector<Node*> nodes_;           // those taken
+    Value *factor_ = nullptr, *offset_;  // per channel, or one for all; null where they are 1 and 0
+};
+
+void fuse_into_weights(Graph& graph, Node& conv) {
+    ChannelScale scale(graph, conv.outputs[0], conv.has_input(2) ? conv.inputs[2] : nullptr);
+    if (scale.take_readers()) scale.multiply_into(conv, *weights_channels(conv));
+}
+
+void fuse_normalization(Graph& graph, Node& norm) {
+    ChannelScale scale(graph, norm.inputs[0], nullptr);
+    scale.take(norm);
+    scale.take_readers();
+    scale.write_out();
+}
+
+/// Whether a BatchNormalization can be written out: narrower factors and offsets would lose what the node itself
+/// computes in float32.
+bool can_write_out(const std::unique_ptr<Node>& node) {
+    return is_fixed(*node) && !is_narrow_float(node->inputs[0]->checked_type().element);
+}
+
+}  // namespace
+
+void fuse_channel_scales(Graph& graph) {
+    std::vector<Node*> convs;
+    for (const auto& node : graph.nodes()) {
+        if (weights_channels(*node)) convs.push_back(node.get());
+    }
+    for (Node* conv : convs) fuse_into_weights(graph, *conv);
+    // One may take others behind it.
+    const auto find_normalization = [&] { return std::ranges::find_if(graph.nodes(), can_write_out); };
+    for (auto found = find_normalization(); found != graph.nodes().end(); found = find_normalization())
+        fuse_normalization(graph, **found);
+}
+
+}  // namespace onnx2halide
