@@ -129,7 +129,7 @@ protected:
     void schedule_folds(KernelSource& source, const Loops& loops) const override {
         if (!is_contiguous() || is_bool()) return schedule_vectors(source, loops);
         schedule_lanes(source, loops, role());
-        if (is_float(type())) schedule_lanes(source, loops, bits_role);
+        if (is_float(type())) schedule_lanes(source, loops, bits_role, role());
     }
 
     std::vector<std::string> folds() const override {

@@ -185,7 +185,8 @@ int64_t ReduceNode::run_length() const {
 
 bool ReduceNode::is_contiguous() const { return run_length() >= 8; }
 
-void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role) const {
+void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role,
+                                const std::string& with) const {
     // Four vectors hide the latency of an addition.
     const int vector = source.target().lanes(compute_element(type()));
     const bool at_once = takes_rows_at_once(source.target(), loops);
@@ -226,6 +227,12 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
                                 part, lanes, part, lane));
     source.schedule(parts, {fmt::format("compute_at({}, {})", loops.func, loop), fmt::format("vectorize({})", lane),
                             "update()", fmt::format("vectorize({})", lane)});
+    source.keep(output(0), role + "_lanes", parts);
+    if (!with.empty()) {
+        source.schedule("// Each vector is read once for both.");
+        source.schedule(fmt::format("{}.update().compute_with({}.update(), {});", parts,
+                                    source.kept(output(0), with + "_lanes"), block));
+    }
     source.schedule(func, {fmt::format("compute_at({}, {})", loops.func, loop)});
     // Of a run that may fill no vector Halide would take the lanes one by one.
     const bool may_be_short = prove_less_equal(width, run) != Proof::yes;

@@ -61,8 +61,10 @@ protected:
 
     /// Whether elements that follow each other in memory become one, enough of them to fill a vector.
     bool is_contiguous() const;
-    /// Schedules the only fold where is_contiguous(): vectors of partial results, and their lanes at the end.
-    void schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role) const;
+    /// Schedules a fold where is_contiguous(): vectors of partial results, and their lanes at the end. `with`: the role
+    /// of a fold that was scheduled before, whose loop over vectors computes this one's, too.
+    void schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role,
+                        const std::string& with = "") const;
     /// Vectorises the output, and with it the folds that are computed inside.
     void schedule_vectors(KernelSource& source, const Loops& loops) const;
     /// The loop of the output in which the folds of one element, or one vector of them, are computed.
