@@ -15,14 +15,12 @@
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/driver/schedule_file.h"
+#include "compiler/driver/transform.h"
 #include "compiler/driver/tuning_file.h"
 #include "compiler/infer/cache_dims.h"
 #include "compiler/infer/fixed_dims.h"
 #include "compiler/infer/infer.h"
 #include "compiler/load/load.h"
-#include "compiler/passes/pack.h"
-#include "compiler/passes/passes.h"
-#include "compiler/plan/groups.h"
 #include "compiler/plan/plan.h"
 #include "ops/control_flow.h"
 #include "ops/names.h"
@@ -138,79 +136,6 @@ void refuse_to_lose(const Unit& unit, const CompileOptions& options) {
         options.output.string(), fmt::join(files, ", "));
 }
 
-/// Every value that a node makes becomes an output of its own name, in the graph's order, so that each can be compared.
-void expose_all_values(Graph& graph) {
-    std::erase_if(graph.outputs, [](const Value* output) { return output->producer != nullptr; });
-    for (const auto& node : graph.nodes()) {
-        std::copy_if(node->outputs.begin(), node->outputs.end(), std::back_inserter(graph.outputs),
-                     [](const Value* output) { return output != nullptr; });
-    }
-    graph.output_names.clear();
-    for (const Value* output : graph.outputs) graph.output_names.push_back(output->name);
-}
-
-/// The nodes of each kernel.
-std::vector<std::vector<const Node*>> kernels_of(const Graph& graph) {
-    std::vector<std::vector<const Node*>> kernels;
-    for (const Group& group : cut_groups(graph, Grouping::fused)) kernels.push_back(group.nodes);
-    return kernels;
-}
-
-/// What the weights of a graph take in memory, those of graphs inside included.
-int64_t weight_bytes(Graph& graph) {
-    int64_t elements = 0;
-    for_each_graph(graph, [&](const Graph& each) { elements += each.constant_elements(); });
-    return elements * static_cast<int64_t>(sizeof(float));
-}
-
-/// What decides how convolutions and products compute: of several targets, which share the packed weights, the best;
-/// but quads of bytes, which others would take apart, all must have.
-Target deciding(const std::vector<Target>& targets) {
-    Target best = targets.front();
-    for (const Target& target : targets) best.quad_rate = std::min(best.quad_rate, target.quad_rate);
-    return best;
-}
-
-/// The passes from a typed graph up to the fold program.
-void transform(Graph& graph, const Target& target, const CompileOptions& options) {
-    if (options.all_values) expose_all_values(graph);
-    for_each_graph(graph, expand_composites);
-    for_each_graph(graph, expand_trees);
-    for_each_graph(graph, expand_encoders);
-    sink_constants(graph);
-    const ConvPolicy conv_policy{options.convolution, read_rate(weight_bytes(graph))};
-    for_each_graph(graph, [&](Graph& each) {
-        if (!options.naive) skip_repeats(each);
-        prune(each);
-        merge_duplicates(each);
-        if (!options.naive) {
-            fuse_pad(each);
-            move_quantisation(each);
-            split_quantised_phases(each, target, conv_policy);
-            sum_integers(each, target, conv_policy);
-            trim_kernels(each);
-            fuse_channel_scales(each);
-            fuse_standardisation(each);
-            fuse_activations(each);
-            split_phases(each, target, conv_policy);
-            sum_bytes(each, target);
-            pack_weights(each, target, conv_policy);
-            scale_products(each);
-            if (!target.is_gpu()) fuse_attention(each);
-            assign_layouts(each, target);
-            reduce_planes(each);
-            if (!options.whole) sink_views(each);
-            if (!options.whole) merge_axes(each, kernels_of(each), target);
-        }
-        prune(each);
-    });
-}
-
-/// The pass behind all others. On a device each tensor has a handle of its own.
-void place_results(Graph& graph, const Target& target, const CompileOptions& options) {
-    if (!options.naive && !options.whole && !target.is_gpu()) place_parts(graph, kernels_of);
-}
-
 /// Cuts out, builds and runs what depends on constants only, for all models together.
 void fold_constants(std::vector<Unit>& units, int parallel, const CompileOptions& options) {
     std::vector<FoldJob> jobs;
@@ -318,15 +243,10 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
         unit.model = load_typed(unit.path, options);
         if (const std::string shapes = contradicted_shapes(*unit.model.graph); !shapes.empty())
             unit.warnings.push_back(fmt::format("{}: {}", unit.path.string(), shapes));
-        transform(*unit.model.graph, deciding(targets), options);
+        transform(*unit.model.graph, targets, options);
     });
     fold_constants(units, parallel, options);
-    for_each_sound(units, [&](Unit& unit) {
-        pack_ports(*unit.model.graph);
-        copy_outputs(*unit.model.graph, options.whole);
-        allow_empty(*unit.model.graph);
-        place_results(*unit.model.graph, targets.front(), options);
-    });
+    for_each_sound(units, [&](Unit& unit) { transform_folded(*unit.model.graph, targets, options); });
     std::vector<ProgramBuild> builds;
     std::vector<Unit*> owners;
     for_each_sound(units, [&](Unit& unit) {
@@ -368,15 +288,12 @@ Inspection inspect_sound(const fs::path& path, const CompileOptions& options) {
     }
     result.flops = flops.text();
     result.parameters = graph.constant_elements();
-    transform(graph, deciding(targets), options);
+    transform(graph, targets, options);
     // What the fold program would compute only has to be there.
     FoldProgram fold = cut_fold_program(graph);
     for (Value* value : fold.results)
         value->constant = Constant{value->type->element, {}, std::make_shared<std::vector<std::byte>>(), {}};
-    pack_ports(graph);
-    copy_outputs(graph);
-    allow_empty(graph);
-    place_results(graph, targets.front(), options);
+    transform_folded(graph, targets, options);
     const Program program = plan_unit({path, "inspected", {}, ""}, graph, targets, options).program;
     result.kernels = program.kernels.size();
     result.arena_bytes = program.arena_bytes;
