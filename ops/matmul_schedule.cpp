@@ -252,68 +252,100 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
     source.schedule(matmul.sum + ".update()", sums);
 }
 
-void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
-    const int lanes = matmul.lanes;
+namespace {
+
+/// How a product is cut into tiles, whose sums stay in registers.
+struct Tiling {
+    MatmulTile tile;
+    Dim columns, rows;                  // of tiles
+    bool by_rows = false;               // whether the loop over rows of tiles is outermost
+    bool has_versions = false;          // for numbers of rows that only a run knows
+    std::string column_loop, row_loop;  // over tiles
+    std::string vector, width, height;  // of a tile, in the schedule's text: elements of a vector, columns, rows
+
+    const std::string& inner() const { return by_rows ? column_loop : row_loop; }
+    const std::string& outer() const { return by_rows ? row_loop : column_loop; }
+};
+
+Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
+    Tiling tiling;
     const MatmulTile tile = choose_matmul_tile(source.target(), matmul.element, matmul.rows, matmul.columns);
-    const std::string &x = matmul.column, &y = matmul.row, x_tile = source.var(x + "_tile"),
-                      y_tile = source.var(y + "_tile");
-    const Loops batch = batch_loops(matmul);
-
+    tiling.tile = tile;
+    tiling.columns = ceil_div(matmul.columns, tile.vectors * matmul.lanes);
+    tiling.rows = ceil_div(matmul.rows, tile.rows);
     // With columns outermost B is read once, but a few columns do not make tasks for every thread.
-    const Dim column_tiles = ceil_div(matmul.columns, tile.vectors * lanes),
-              row_tiles = ceil_div(matmul.rows, tile.rows);
-    const bool by_rows = prove_less_equal(enough_tasks, column_tiles * product(batch.extents)) == Proof::no &&
-                         prove_less_equal(row_tiles, column_tiles) != Proof::yes;
-    const Dim tile_elements = by_rows ? matmul.columns * tile.rows : matmul.rows * (tile.vectors * lanes);
-    const std::string &inner_tile = by_rows ? x_tile : y_tile, &outer_tile = by_rows ? y_tile : x_tile;
+    const Dim columns_of_batch = tiling.columns * product(batch_loops(matmul).extents);
+    tiling.by_rows = prove_less_equal(enough_tasks, columns_of_batch) == Proof::no &&
+                     prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
+    tiling.has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
 
-    schedule_wide(source, matmul.wide);
-    const std::string vector = source.lanes(matmul.element, lanes);
-    source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
-    const bool is_open = !matmul.rows.constant(), divides_rows = floor_mod(matmul.rows, tile.rows).is(0),
-               has_versions = is_open && !divides_rows;
-    const std::string vectors = has_versions ? vectors_of_versions(source, source.target(), matmul, tile.vectors)
-                                             : source.param("vectors", tile.vectors),
-                      width = fmt::format("{} * {}", vector, vectors);
-    const Directives registers = in_registers(matmul.column, matmul.row, vector);
-    const std::string rows = source.param("rows", tile.rows);
-    const std::string split_rows = has_versions ? shifted_split(y, y_tile, KernelSource::tile_size)
-                                   : is_open    ? whole_split(y, y_tile, rows, tile.rows)
-                                                : guarded_split(y, y_tile, rows);
+    tiling.column_loop = source.var(matmul.column + "_tile");
+    tiling.row_loop = source.var(matmul.row + "_tile");
+    tiling.vector = source.lanes(matmul.element, matmul.lanes);
+    tiling.width = fmt::format("{} * {}", tiling.vector,
+                               tiling.has_versions ? vectors_of_versions(source, source.target(), matmul, tile.vectors)
+                                                   : source.param("vectors", tile.vectors));
+    tiling.height = source.param("rows", tile.rows);
+    return tiling;
+}
+
+/// The loops over tiles and within one, and which of them are tasks.
+Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
+    const std::string &x = matmul.column, &y = matmul.row;
+    const MatmulTile& tile = tiling.tile;
+    const int width = tile.vectors * matmul.lanes;
+    const bool is_open = !matmul.rows.constant(), divides_rows = floor_mod(matmul.rows, tile.rows).is(0);
+    const std::string split_rows = tiling.has_versions ? shifted_split(y, tiling.row_loop, KernelSource::tile_size)
+                                   : is_open           ? whole_split(y, tiling.row_loop, tiling.height, tile.rows)
+                                                       : guarded_split(y, tiling.row_loop, tiling.height);
+    const Directives nest = {guarded_split(x, tiling.column_loop, tiling.width), split_rows,
+                             reorder(joined({x, y, tiling.inner(), tiling.outer()}, batch_loops(matmul).vars))};
+
+    const bool are_whole = tiling.by_rows ? is_open || divides_rows : floor_mod(matmul.columns, width).is(0);
+    const Dim elements = tiling.by_rows ? matmul.columns * tile.rows : matmul.rows * width;
+    const Directives tasks_of_tiles =
+        tasks(source, matmul, tiling.outer(), tiling.by_rows ? tiling.rows : tiling.columns,
+              product({elements, matmul.depth, 2}), are_whole);
+    Directives loops = joined(joined(nest, in_registers(x, y, tiling.vector)), tasks_of_tiles);
     // One row of an open number has no tiles of rows to share: those of columns are tasks then.
-    const bool shares_columns = by_rows && is_open && column_tiles.constant().value_or(2) > 1 &&
-                                is_task(matmul.depth * (2 * tile.vectors * lanes));
-    const bool are_whole = by_rows ? is_open || divides_rows : floor_mod(matmul.columns, tile.vectors * lanes).is(0);
-    Directives loops = joined(joined({guarded_split(x, x_tile, width), split_rows,
-                                      reorder(joined({x, y, inner_tile, outer_tile}, batch.vars))},
-                                     registers),
-                              tasks(source, matmul, outer_tile, by_rows ? row_tiles : column_tiles,
-                                    product({tile_elements, matmul.depth, 2}), are_whole));
-    if (shares_columns) loops.push_back(fmt::format("parallel({})", inner_tile));
-    if (has_versions) {
+    const bool shares_columns =
+        tiling.by_rows && is_open && tiling.columns.constant().value_or(2) > 1 && is_task(matmul.depth * (2 * width));
+    if (shares_columns) loops.push_back(fmt::format("parallel({})", tiling.inner()));
+    return loops;
+}
+
+/// Where the panels of B are packed: once, or for a column of tiles.
+Directives place_of_panels(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
+    if (tiling.by_rows) return {"compute_root()"};
+    // A tile may start behind any vector of a block.
+    const int block = column_block(matmul.element);
+    const std::string blocks = fmt::format("({} + {}) / {}", tiling.width, 2 * block - matmul.lanes - 1, block);
+    return bounded(matmul, {compute_at(matmul.output.func, tiling.outer())}, source.var("block"), blocks);
+}
+
+}  // namespace
+
+void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
+    schedule_wide(source, matmul.wide);
+    source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
+    const Tiling tiling = choose_tiling(source, matmul);
+    const Directives loops = tile_loops(source, matmul, tiling);
+    if (tiling.has_versions) {
         source.schedule(
             "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
-        source.schedule_versions(matmul.output.func, row_versions(source, matmul, rows), loops);
+        source.schedule_versions(matmul.output.func, row_versions(source, matmul, tiling.height), loops);
     } else {
         source.schedule(matmul.output.func, loops);
     }
-    if (!matmul.panels.empty()) {
-        // A tile may start behind any vector of a block.
-        const int block = column_block(matmul.element);
-        const std::string blocks = fmt::format("({} + {}) / {}", width, 2 * block - lanes - 1, block);
-        const Directives place =
-            by_rows ? Directives{"compute_root()"}
-                    : bounded(matmul, {compute_at(matmul.output.func, outer_tile)}, source.var("block"), blocks);
-        schedule_panels(source, matmul, place, vector);
-    }
+    if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
     Directives steps;
     if (!matmul.distant_a.name.empty()) {
         source.schedule("// The rows of A for the next tile are asked for meanwhile.");
         steps = read_ahead(matmul.distant_a, matmul.step,
-                           turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes), rows);
+                           turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes), tiling.height);
     }
-    const std::string place = compute_at(matmul.output.func, inner_tile);
-    schedule_sums(source, matmul, place, width, registers, steps);
+    const std::string place = compute_at(matmul.output.func, tiling.inner());
+    schedule_sums(source, matmul, place, tiling.width, in_registers(matmul.column, matmul.row, tiling.vector), steps);
     schedule_single_row(source, matmul, place);
 }
 
