@@ -46,7 +46,12 @@ inline void read_by_thread(Func operand, Func reader, RVar run, bool as_vector) 
 /// that follow each other have steps of one row, and not those of neighbouring rows.
 inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func consumer, Var block, int threads, const std::vector<Var>& row, bool along) {
     constexpr int turns_at_once = 4, added_by_one = 16;
+    // Rows are the same dimension of the block in every stage: a block has as many threads along each as any stage has.
     const auto share_rows = [&](Stage stage, std::vector<Var> loops) {
+        if (along && loops.empty() && !row.empty()) {
+            loops = {Var("only_thread")};
+            stage.split(row[0], row[0], loops[0], 1);
+        }
         loops.insert(along ? loops.end() : loops.begin(), row.begin(), row.end());
         if (loops.size() == 1) stage.gpu_threads(loops[0]);
         if (loops.size() == 2) stage.reorder(loops[0], loops[1]).gpu_threads(loops[0], loops[1]);
