@@ -33,12 +33,13 @@ inline void share_in_block(Func copy, Func consumer, Var block, const std::vecto
     if (vector > 1) copy.vectorize(lane);
 }
 
-/// Lets a thread read what a turn of `run` of `reader` needs of an operand at once, in registers; what lies side by side `as_vector`.
-inline void read_by_thread(Func operand, Func reader, RVar run, bool as_vector) {
+/// Lets a thread read what a turn of `run` of `reader` needs of an operand at once, in registers: `vector` elements that lie side by side
+/// with each load. CUDA's loads are of four floats at most; Halide makes single ones of longer vectors.
+inline void read_by_thread(Func operand, Func reader, RVar run, int vector) {
     const std::vector<Var> dims = operand.args();
     operand.compute_at(reader, run).store_in(MemoryType::Register);
-    as_vector ? operand.vectorize(dims[0]) : operand.unroll(dims[0]);
-    for (size_t i = 1; i < dims.size(); ++i) operand.unroll(dims[i]);
+    if (vector > 1) operand.vectorize(dims[0], vector);
+    for (const Var& dim : dims) operand.unroll(dim);
 }
 
 /// Computes a reduction for the rows that a block of `consumer` has, which `row` numbers if there are several: `threads` of its threads take
