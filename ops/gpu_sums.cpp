@@ -173,8 +173,7 @@ private:
     /// The threads of all parts make results, of a pixel or a few each.
     void schedule_results(const std::string& slice) {
         Directives loops = joined(blocks(), tiles());
-        int at_once = std::min(tile_.slices, tile_.pixels);
-        while (tile_.pixels % at_once != 0) --at_once;
+        const int at_once = tile_.pixels_at_once();
         std::vector<std::string> within = {lane_};
         if (at_once < tile_.pixels) {
             within.push_back(source_.var("turn"));
