@@ -122,7 +122,13 @@ private:
         const std::string rows = is_shared_ ? loops().vars[row_] : "";
         if (kind == RowStage::Kind::number) {
             Directives result = {compute_at(loops().func, block_), "store_in(MemoryType::GPUShared)"};
-            if (is_shared_) result.push_back(fmt::format("gpu_threads({})", rows));
+            if (is_shared_ && is_along_) {  // rows are the block's second dimension, as in other stages
+                const std::string thread = source_.var("only_thread");
+                result.push_back(fmt::format("split({0}, {0}, {1}, 1)", rows, thread));
+                result.push_back(fmt::format("gpu_threads({}, {})", thread, rows));
+            } else if (is_shared_) {
+                result.push_back(fmt::format("gpu_threads({})", rows));
+            }
             return source_.schedule(func, result);
         }
         source_.schedule(fmt::format("reduce_in_block({}, {{{}}}, {}, {}, {}, {{{}}}, {});", func,

@@ -26,6 +26,7 @@ GpuSumExtents with_results(GpuSumExtents extents, const std::vector<Dim>& loops)
     return extents;
 }
 
+constexpr int vector = 4;  // floats of a load
 constexpr const char* in_registers = "store_in(MemoryType::Register)";
 
 class Writer {
@@ -44,7 +45,8 @@ public:
         if (reads_runs()) {
             const std::string read = source_.local(sums_.input + "_read");
             source_.schedule(fmt::format("Func {} = {}.in({});", read, operand_, tile));
-            source_.schedule(fmt::format("read_by_thread({}, {}, {}, {});", read, tile, run(), reads_vectors()));
+            source_.schedule(fmt::format("read_by_thread({}, {}, {}, {});", read, tile, run(),
+                                         reads_vectors() ? std::min(tile_.steps, vector) : 1));
         }
     }
 
@@ -171,8 +173,7 @@ private:
     /// The threads of all parts make results, of a pixel or a few each.
     void schedule_results(const std::string& slice) {
         Directives loops = joined(blocks(), tiles());
-        int at_once = std::min(tile_.slices, tile_.pixels);
-        while (tile_.pixels % at_once != 0) --at_once;
+        const int at_once = tile_.pixels_at_once();
         std::vector<std::string> within = {lane_};
         if (at_once < tile_.pixels) {
             within.push_back(source_.var("turn"));
@@ -193,7 +194,7 @@ private:
         source_.schedule(fmt::format("Func {} = {}.in({});", operand_, sums_.input, reader));
         source_.schedule(fmt::format("share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func, block_,
                                      fmt::join(thread_counts(), ", "),
-                                     reads_vectors() ? static_cast<int>(std::gcd(sums_.extents.depth, 4)) : 1));
+                                     reads_vectors() ? static_cast<int>(std::gcd(sums_.extents.depth, vector)) : 1));
     }
 
     void schedule_update(const std::string& tile) const {

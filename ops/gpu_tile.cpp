@@ -13,51 +13,81 @@ namespace {
 
 // A GPU of a data centre; on a smaller one more threads than it runs at once cost little.
 constexpr int multiprocessors = 132, warp = 32;
-constexpr double most_warps = 32;           // that a multiprocessor runs at once, with the registers that tiles take
+constexpr double registers = 2048;          // for each thread of a warp, of a multiprocessor
+constexpr double most_registers = 128;      // of a thread, as the driver's compiler is told (runtime/cuda_library.c)
 constexpr int64_t shared_bytes = 47 << 10;  // of 48 KB, which every GPU has
 constexpr int64_t shared_vector = 16;       // bytes
-constexpr int most_threads = 256, most_steps = 8, most_slices = 64, vector = 4;
+constexpr int most_threads = 256, most_steps = 8, most_slices = 64, vector = 4, float_bytes = 4;
 
-// Cycles, fitted to 900 kernels that were timed on one. Loads are not far ahead of their use, so that a step waits for
-// the memory that its inputs lie in; other warps work meanwhile.
-constexpr double wait_for_shared = 600, wait_for_global = 900;
-constexpr double cycles_of_weights = 1.5, cycles_of_input = 1;  // of a line of memory that a warp's load touches
-constexpr double cycles_of_sums = 0.7;                          // a vector of them
-constexpr double cost_of_many_sums = 1.6;                       // they take registers that other warps lack
-constexpr double cycles_of_copy = 40, cycles_of_block = 1500;
+// Cycles, fitted to kernels that were timed on one whose weights no cache held. A turn's loads are made at once, and
+// all are waited for; then the warp computes, on a part of the multiprocessor. Other warps work meanwhile.
+constexpr double wait_for_shared = 860, wait_for_global = 1390;
+constexpr double parts = 4;                                       // of a multiprocessor: a warp is on one
+constexpr double cycles_of_weights = 1.1, cycles_of_input = 0.8;  // of a line of memory that a warp's load touches
+constexpr double cycles_of_sums = 0.75;                           // a vector of them
+constexpr double cycles_of_copy = 50, cycles_of_block = 1400;
+constexpr double cycles_of_results = 150, cycles_of_part = 4;  // where parts are added
+constexpr double bytes_of_cycle = 32;                          // from the cache that all multiprocessors have, for each
 
-/// Terms of a step in the model.
-constexpr double step = 4;
+/// Terms of a turn: those whose inputs a thread reads at once, or those that the compiler unrolls.
+double terms_of_turn(const GpuTile& tile) { return std::max(tile.steps, vector); }
 
-/// Cycles of a step's loads, which depend on how many places the threads of a warp read at once. Those along columns
+/// Cycles of a turn's loads, which depend on how many places the threads of a warp read at once. Those along columns
 /// follow each other, then come rows and slices.
 double cycles_of_loads(const GpuTile& tile) {
-    constexpr int line = 128, bytes = 4;
+    constexpr int line = 128;
     const int along = std::min(tile.threads_along, warp),
               rows = std::min(tile.threads_across * tile.down, std::max(1, warp / along)),
               slices = std::clamp(warp / (along * rows), 1, tile.slices);
-    const auto lines_along = static_cast<double>(ceil_div(along * tile.lanes * bytes, line));
-    return step * cycles_of_weights * slices * lines_along +
-           tile.pixels * cycles_of_input * slices * rows * (tile.steps >= vector ? 1 : step);
+    const auto lines_along = static_cast<double>(ceil_div(along * tile.lanes * float_bytes, line));
+    const double terms = terms_of_turn(tile), loads_of_input = tile.steps >= vector ? terms / vector : terms;
+    return terms * cycles_of_weights * slices * lines_along +
+           tile.pixels * cycles_of_input * slices * rows * loads_of_input;
+}
+
+/// Registers of a thread: its sums, the weights of a turn, inputs, of which those in shared memory are read when they
+/// are used, and addresses.
+double registers_of(const GpuSumExtents& sums, const GpuTile& tile) {
+    constexpr int others = 20, of_input = 3, unit = 8;
+    const auto of_sum = static_cast<int>(std::max<int64_t>(sums.sum_bytes, float_bytes) / float_bytes);
+    const int inputs = of_input * (tile.shares_input ? 1 : std::max(1, tile.steps / vector));
+    const int count = others + of_sum * (tile.lanes * tile.steps + tile.pixels * (tile.lanes + inputs));
+    return std::min<double>(most_registers, static_cast<double>(ceil_div(count, unit)) * unit);
+}
+
+/// Bytes that blocks read of the cache that all multiprocessors have.
+double traffic(const GpuSumExtents& sums, const GpuTile& tile) {
+    const auto weights = static_cast<double>(tile.columns() * sums.depth * sums.taps),
+               inputs = static_cast<double>(sums.inputs_of(tile.across(), tile.down));
+    return (weights + inputs) * static_cast<double>(sums.input_bytes);
 }
 
 double cycles(const GpuSumExtents& sums, const GpuTile& tile) {
-    const auto blocks =
-        static_cast<double>(ceil_div(sums.columns, tile.columns()) * ceil_div(sums.across, tile.across()) *
-                            ceil_div(sums.down, tile.down) * sums.images);
-    const double warps_of_block = static_cast<double>(ceil_div(tile.threads(), warp));
-    const double warps = blocks * warps_of_block / multiprocessors;
-    const double at_once = std::max(std::min(warps, most_warps), warps_of_block),
-                 rounds = std::max(1.0, warps / most_warps);
+    const int64_t blocks = ceil_div(sums.columns, tile.columns()) * ceil_div(sums.across, tile.across()) *
+                           ceil_div(sums.down, tile.down) * sums.images;
+    const auto warps_of_block = static_cast<double>(ceil_div(tile.threads(), warp));
+    const int64_t at_once =
+        std::max<int64_t>(1, static_cast<int64_t>(registers / registers_of(sums, tile) / warps_of_block));
 
-    const double factor = tile.pixels > vector ? cost_of_many_sums : 1;
-    const double work = cycles_of_sums * tile.lanes * tile.pixels + cycles_of_loads(tile);
-    const double wait = tile.shares_input ? wait_for_shared : wait_for_global;
-    const auto steps = static_cast<double>(ceil_div(sums.depth, tile.slices) * sums.taps) / step;
+    const double work =
+        cycles_of_sums * tile.lanes * tile.pixels * terms_of_turn(tile) / vector + cycles_of_loads(tile);
+    const double wait = (tile.shares_input ? wait_for_shared : wait_for_global) + parts * work;
+    const auto turns = static_cast<double>(ceil_div(sums.depth, tile.slices) * sums.taps) / terms_of_turn(tile);
     const auto copied = static_cast<double>(tile.shares_input ? sums.inputs_of(tile.across(), tile.down) : 0);
-    const double added = tile.slices > 1 ? double(tile.slices) * tile.columns() * tile.across() * tile.down / 2 : 0;
-    const double around = cycles_of_block + (copied + added) / vector / tile.threads() * cycles_of_copy;
-    return rounds * (steps * factor * std::max(wait, at_once * work) + around);
+    const double copy = copied / vector / tile.threads() * cycles_of_copy;
+    const double adding = tile.slices > 1 ? static_cast<double>(tile.pixels) / tile.pixels_at_once() *
+                                                (cycles_of_results + tile.slices * cycles_of_part)
+                                          : 0;
+    const double around = cycles_of_block + copy + adding;
+    const auto cycles_of_round = [&](int64_t blocks_at_once) {
+        return turns * std::max(wait, static_cast<double>(blocks_at_once) * warps_of_block * work) + around;
+    };
+
+    // The blocks of the multiprocessor that has most of them.
+    const int64_t own = ceil_div(blocks, multiprocessors), rest = own % at_once;
+    const double computed =
+        static_cast<double>(own / at_once) * cycles_of_round(at_once) + (rest > 0 ? cycles_of_round(rest) : 0);
+    return std::max(computed, static_cast<double>(blocks) / multiprocessors * traffic(sums, tile) / bytes_of_cycle);
 }
 
 /// Terms that a thread reads at once: as many as divide its part of the depth, where inputs lie side by side.
@@ -77,6 +107,12 @@ int64_t GpuSumExtents::inputs_of(int64_t across_tile, int64_t down_tile) const {
     return ceil_div(inputs, lanes) * lanes * across * down;
 }
 
+int GpuTile::pixels_at_once() const {
+    int result = std::min(slices, pixels);
+    while (pixels % result != 0) --result;
+    return result;
+}
+
 GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
     constexpr std::array sides = {1, 2, 4, 7, 8};
     constexpr std::array along = {1, 2, 4, 8, 16, 32};
@@ -91,15 +127,20 @@ GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
         const int64_t partial = tile.slices > 1 ? results * tile.slices * sums.sum_bytes : 0;
         if (partial > shared_bytes) return;
         tile.shares_input = partial + sums.inputs_of(tile.across(), tile.down) * sums.input_bytes <= shared_bytes;
-        tile.steps = steps_of(sums, tile.slices);
-        tile.cycles = cycles(sums, tile);
-        if (!best || tile.cycles < best->cycles) best = tile;
+        // Half as many take fewer registers, so that more threads run at once.
+        const int most = steps_of(sums, tile.slices);
+        for (tile.steps = most; tile.steps >= std::min(most, vector); tile.steps /= 2) {
+            tile.cycles = cycles(sums, tile);
+            if (!best || tile.cycles < best->cycles) best = tile;
+        }
     };
     const int lanes = sums.columns >= vector ? vector : 1;
     for (int slices = 1; slices <= std::min<int64_t>(most_slices, sums.depth); ++slices) {
         // Parts of one size each, or as many as there are threads for.
         if (sums.depth % slices != 0 && !std::has_single_bit(unsigned(slices))) continue;
         for (const int pixels : sides) {
+            // Images of 7, 14, 28 ... have whole tiles of 7 rows; fewer than 7 parts would add these one by one.
+            if (pixels == 7 && (sums.across % pixels != 0 || (slices > 1 && slices < pixels))) continue;
             for (const int columns : along) {
                 for (const int across : sides) {
                     for (const int down : sides)

@@ -33,6 +33,8 @@ struct GpuTile {
 
     int columns() const { return lanes * threads_along; }
     int across() const { return pixels * threads_across; }
+    /// Of a tile's rows, those that threads of all parts add up at once.
+    int pixels_at_once() const;
     /// Threads of a block.
     int threads() const { return threads_along * threads_across * down * slices; }
 };

@@ -2,14 +2,28 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "session.h"
 
-/* Halide's own asks for libcuda.so alone: that comes with what builds programs, and machines that only run them have
- * libcuda.so.1. */
-void* halide_cuda_get_symbol(void* session, const char* name);
+typedef int (*module_loader)(void** module, const void* image, unsigned count, int* options, void** values);
 
-void* halide_cuda_get_symbol(void* session, const char* name) {
+static module_loader driver_loader;
+
+/* Halide lets the driver's compiler have 64 registers a thread, which is too few for tiles of sums and what is read for
+ * them. With 128 a block may still have 512 threads. */
+static int load_module(void** module, const void* image, unsigned count, int* options, void** values) {
+    enum { max_registers = 0 }; /* CU_JIT_MAX_REGISTERS */
+    const uintptr_t registers = 128;
+    for (unsigned i = 0; i < count; ++i) {
+        if (options[i] == max_registers && !getenv("HL_CUDA_JIT_MAX_REGISTERS")) values[i] = (void*)registers;
+    }
+    return driver_loader(module, image, count, options, values);
+}
+
+static void* driver_symbol(void* session, const char* name) {
     void* symbol = dlsym(RTLD_DEFAULT, name);
     if (symbol) return symbol;
     void* library = dlopen("libcuda.so.1", RTLD_LAZY);
@@ -17,6 +31,17 @@ void* halide_cuda_get_symbol(void* session, const char* name) {
     if (!library && session)
         onnx2halide_fail(session, ONNX2HALIDE_FAILED, "CUDA's driver, libcuda.so.1, cannot be loaded");
     return library ? dlsym(library, name) : NULL;
+}
+
+/* Halide's own asks for libcuda.so alone: that comes with what builds programs, and machines that only run them have
+ * libcuda.so.1. */
+void* halide_cuda_get_symbol(void* session, const char* name);
+
+void* halide_cuda_get_symbol(void* session, const char* name) {
+    void* symbol = driver_symbol(session, name);
+    if (!symbol || strcmp(name, "cuModuleLoadDataEx") != 0) return symbol;
+    driver_loader = (module_loader)symbol;
+    return (void*)load_module;
 }
 
 /* The device's primary context, which a program's other CUDA code has, too: all models' kernels and memory are in one,

@@ -33,12 +33,13 @@ inline void share_in_block(Func copy, Func consumer, Var block, const std::vecto
     if (vector > 1) copy.vectorize(lane);
 }
 
-/// Lets a thread read what a turn of `run` of `reader` needs of an operand at once, in registers; what lies side by side `as_vector`.
-inline void read_by_thread(Func operand, Func reader, RVar run, bool as_vector) {
+/// Lets a thread read what a turn of `run` of `reader` needs of an operand at once, in registers: `vector` elements that lie side by side
+/// with each load. CUDA's loads are of four floats at most; Halide makes single ones of longer vectors.
+inline void read_by_thread(Func operand, Func reader, RVar run, int vector) {
     const std::vector<Var> dims = operand.args();
     operand.compute_at(reader, run).store_in(MemoryType::Register);
-    as_vector ? operand.vectorize(dims[0]) : operand.unroll(dims[0]);
-    for (size_t i = 1; i < dims.size(); ++i) operand.unroll(dims[i]);
+    if (vector > 1) operand.vectorize(dims[0], vector);
+    for (const Var& dim : dims) operand.unroll(dim);
 }
 
 /// Computes a reduction for the rows that a block of `consumer` has, which `row` numbers if there are several: `threads` of its threads take
@@ -46,7 +47,12 @@ inline void read_by_thread(Func operand, Func reader, RVar run, bool as_vector) 
 /// that follow each other have steps of one row, and not those of neighbouring rows.
 inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func consumer, Var block, int threads, const std::vector<Var>& row, bool along) {
     constexpr int turns_at_once = 4, added_by_one = 16;
+    // Rows are the same dimension of the block in every stage: a block has as many threads along each as any stage has.
     const auto share_rows = [&](Stage stage, std::vector<Var> loops) {
+        if (along && loops.empty() && !row.empty()) {
+            loops = {Var("only_thread")};
+            stage.split(row[0], row[0], loops[0], 1);
+        }
         loops.insert(along ? loops.end() : loops.begin(), row.begin(), row.end());
         if (loops.size() == 1) stage.gpu_threads(loops[0]);
         if (loops.size() == 2) stage.reorder(loops[0], loops[1]).gpu_threads(loops[0], loops[1]);

@@ -68,6 +68,13 @@ TEST_CASE("few results are computed in parts, so that they keep a GPU busy, and 
     CHECK(choose_gpu_tile(product(4096, 4096, 1024)).slices <= 2);
 }
 
+TEST_CASE("threads of large products have large tiles, and those of 7 rows divide images") {
+    CHECK(choose_gpu_tile(product(4096, 4096, 1024)).pixels == 8);
+    CHECK(choose_gpu_tile(product(3072, 197, 768)).pixels == 8);
+    for (const int64_t rows : {20, 64, 128, 197, 1000}) CHECK(choose_gpu_tile(product(768, rows, 768)).pixels != 7);
+    CHECK(choose_gpu_tile(convolution(256, 14, 1024, 1, 1)).pixels == 7);
+}
+
 TEST_CASE("threads that follow each other read columns that do") {
     // Of 3072 terms a row is a third of a block's memory.
     for (const int64_t rows : {40, 128, 197}) CHECK(choose_gpu_tile(product(768, rows, 3072)).threads_along >= 4);

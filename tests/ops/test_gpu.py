@@ -108,6 +108,7 @@ MODELS = {
     "Softmax": rows("Softmax", [2, 3, 20, 33], -1),
     "Softmax of one row": rows("Softmax", [1, 1000], -1),
     "Softmax of many rows": rows("Softmax", [5000, 7], -1),
+    "Softmax of many pairs": rows("Softmax", [5000, 2], -1),
     "Softmax across": rows("Softmax", [1, 20, 33, 7], 1),
     "LogSoftmax": rows("LogSoftmax", [5, 49], 1),
     "LayerNormalization": normalised([1, 30, 768], -1),
