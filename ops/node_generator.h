@@ -89,6 +89,10 @@ public:
     /// computed inside the loops of a neighbour.
     virtual bool is_pointwise() const { return false; }
 
+    /// Of a node that is pointwise, whether an element's place counts, too, as where an attribute holds a number for
+    /// each feature. Its axes are not made one.
+    virtual bool depends_on_place() const { return false; }
+
     /// Of a node that is best for some sizes that a run may have, another for the others.
     virtual std::optional<Alternative> alternative() const { return std::nullopt; }
 

@@ -42,6 +42,15 @@ inline Expr is_below(Expr a, Expr b) {
     return a.type().is_float() ? !onnx::is_nan(b) && (onnx::is_nan(a) || a < b) : a < b;
 }
 
+// Halide makes !(b < a) of a <= b, which is true where one is NaN. Of these two comparisons LLVM makes one.
+inline Expr less_equal(Expr a, Expr b) {
+    return a.type().is_float() ? strict_float(a < b || a == b) : a <= b;
+}
+
+inline Expr greater_equal(Expr a, Expr b) {
+    return onnx::less_equal(b, a);
+}
+
 // The value, or NaN where the largest magnitude_bits of what it was made from are a NaN's.
 inline Expr unless_nan(Expr value, Expr bits) {
     return select(bits > onnx::infinity_bits(value), Internal::make_const(value.type(), std::nan("")), value);

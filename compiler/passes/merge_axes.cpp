@@ -136,8 +136,8 @@ private:
     static bool follows(const Node& node, const TensorType& whole, const Run& run) {
         const TensorType& result = node.outputs.at(0)->checked_type();
         const auto generator = make_generator(node);
-        if (!generator->is_pointwise() || node.outputs.size() != 1 || result.shape != whole.shape ||
-            result.layout != whole.layout)
+        if (!generator->is_pointwise() || generator->depends_on_place() || node.outputs.size() != 1 ||
+            result.shape != whole.shape || result.layout != whole.layout)
             return false;
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             if (node.inputs[i] && !fits(node.inputs[i]->checked_type(), generator->first_axis(i), whole, run))

@@ -133,6 +133,20 @@ def test_linear_regressor(case):
     check(case, samples(1), samples(40))
 
 
+def of_each_feature(op: str):
+    """Numbers for each feature of any count of rows, before what computes element by element."""
+    numbers = {"Scaler": {"offset": WEIGHTS[:17], "scale": WEIGHTS[17:34]}, "Imputer": {"imputed_value_floats": WEIGHTS[:17], "replaced_value_float": float("nan")}}
+    nodes = [helper.make_node(op, ["x"], ["features"], domain="ai.onnx.ml", **numbers[op]), helper.make_node("Neg", ["features"], ["y"])]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 17]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "small", ports[:1], ports[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8)
+
+
+@pytest.mark.parametrize("case", [Recipe(of_each_feature, op) for op in ("Scaler", "Imputer")], ids=str)
+def test_numbers_of_each_feature(case):
+    check(case, samples(1), np.resize(HOLES, (40, 17)))
+
+
 REFUSALS = [
     (classifier([7], coefficients=WEIGHTS[:17]), "there is 1 class label, expected 2 or more"),
     (classifier([7, 8], classlabels_strings=["a", "b"]), "classlabels_ints has 2 items and classlabels_strings has 2, expected one of them to have any"),

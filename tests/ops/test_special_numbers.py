@@ -97,6 +97,25 @@ def test_tests_for_nan_and_infinity(dtype, shape, before):
         np.testing.assert_array_equal(result, right, test)
 
 
+@pytest.mark.parametrize("shape", ["n", "n,5", "45"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+def test_comparisons(dtype, shape):
+    """A comparison with NaN is false, and so its opposite is not the other comparison."""
+    numbers = np.array([np.nan, 1, -0.0, 0, np.inf, -np.inf, -7], dtype)
+    a, b = (np.resize(grid, 45).reshape((9, 5) if shape == "n,5" else 45) for grid in np.meshgrid(numbers, numbers))
+    element = {np.float32: "float", np.float64: "double", np.float16: "float16"}[dtype]
+    tests = {"Less": np.less, "LessOrEqual": np.less_equal, "Greater": np.greater, "GreaterOrEqual": np.greater_equal, "Equal": np.equal}
+    results = ", ".join(f"bool[{shape}] {test}, bool[{shape}] Not{test}" for test in tests)
+    nodes = " ".join(f"{test} = {test}(a, b) Not{test} = Not({test})" for test in tests)
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["": 20]> g ({element}[{shape}] a, {element}[{shape}] b) => ({results}) {{ {nodes} }}'
+    )
+    found = onnx2halide.compile(model).run_by_name([a, b])
+    for name, compare in tests.items():
+        np.testing.assert_array_equal(found[name], compare(a, b), name)
+        np.testing.assert_array_equal(found[f"Not{name}"], ~compare(a, b), name)
+
+
 def test_log_of_open_size():
     model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Log(x) }')
     x = np.resize(np.abs(NUMBERS), 40)

@@ -2,6 +2,7 @@
 for maps; for an optional value what it holds, or None."""
 
 import ctypes
+import struct
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,9 @@ CValue._fields_ = [
     ("items", ctypes.POINTER(CValue)),
     ("count", ctypes.c_int64),
 ]
+# The same, for reading many. Of its fields those with the data, its size and the items:
+_VALUE = struct.Struct("iiqPPNPq")
+_DATA, _SIZE, _ITEMS = range(4, 7)
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,8 @@ class Port:
         if array.dtype.kind not in "OSU" and array.size > 0:
             raise TypeError(f"input {self.name!r} has elements of type {array.dtype}, expected strings")
         array = array.astype(object)
-        if wrong := [type(text).__name__ for text in array.flat if not isinstance(text, str | bytes)]:
+        types = dict.fromkeys(map(type, array.ravel().tolist()))  # of many texts one or two, in their order
+        if wrong := [kind.__name__ for kind in types if not issubclass(kind, str | bytes)]:
             raise TypeError(f"input {self.name!r} has an element of type {wrong[0]}, expected str or bytes")
         return array
 
@@ -156,14 +161,23 @@ def memory_of(array: np.ndarray, held: list) -> np.ndarray:
     """An array's elements as the C interface has them."""
     if not array.dtype.hasobject:
         return pack(array) if is_packed(array.dtype) else array
-    texts = [text if isinstance(text, bytes) else text.encode(errors="surrogateescape") for text in array.flat]
-    characters = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
-    lengths = np.array([len(text) for text in texts], np.uintp)
-    memory = np.empty(len(texts), _TEXT)
+    joined, counts = _joined(array.ravel().tolist())
+    characters = np.frombuffer(joined + b"\0", np.uint8)
+    lengths = np.array(counts, np.uintp)
+    memory = np.empty(array.size, _TEXT)
     memory["length"] = lengths
     memory["text"] = characters.ctypes.data + np.cumsum(lengths) - lengths
     held.append(characters)
     return memory
+
+
+def _joined(texts: list) -> tuple[bytes, list[int]]:
+    """Texts one after the other in UTF-8, and the length of each."""
+    if all(isinstance(text, str) for text in texts):
+        lengths = [len(text) if text.isascii() else len(text.encode(errors="surrogateescape")) for text in texts]
+        return "".join(texts).encode(errors="surrogateescape"), lengths
+    encoded = [text if isinstance(text, bytes) else text.encode(errors="surrogateescape") for text in texts]
+    return b"".join(encoded), list(map(len, encoded))
 
 
 def content_of(value: CValue, port: Port | BoxPort):
@@ -174,6 +188,8 @@ def content_of(value: CValue, port: Port | BoxPort):
         return content_of(value.items[0], port.item) if value.count else None
     if port.kind == MAP:
         return dict(zip(array_of(value.items[0], port.key.dtype).tolist(), array_of(value.items[1], port.item.dtype).tolist()))
+    if port.item.kind == MAP and not is_packed(port.item.item.dtype):
+        return [_map_of(item[_ITEMS], port.item) for item in _values_at(value.items, value.count)]
     return [content_of(value.items[i], port.item) for i in range(value.count)]
 
 
@@ -190,7 +206,30 @@ def array_of(value: CValue, dtype: np.dtype) -> np.ndarray:
         return memory
     if dtype.hasobject:
         texts = np.empty(value.size // _TEXT.itemsize, object)
-        for i, (text, length) in enumerate(memory.view(_TEXT).tolist()):
-            texts[i] = ctypes.string_at(text, length).decode(errors="surrogateescape")
+        texts[:] = _texts_of(memory.view(_TEXT))
         return texts.reshape(shape)
     return unpack(memory, dtype, shape)
+
+
+def _texts_of(memory: np.ndarray) -> list[str]:
+    """Texts that lie at some places, of which several may be the same, as those of labels are."""
+    places = memory.tolist()
+    texts = {place: ctypes.string_at(*place).decode(errors="surrogateescape") for place in set(places)}
+    return [texts[place] for place in places]
+
+
+def _values_at(place, count: int):
+    """The fields of values that lie one after the other."""
+    return _VALUE.iter_unpack(ctypes.string_at(place, count * _VALUE.size))
+
+
+def _map_of(items: int, port: BoxPort) -> dict:
+    """A map, read without an object for each of its parts: a model may make one for each row, and that would take longer than the model
+    does."""
+    keys, contents = _values_at(items, 2)
+    return dict(zip(_elements_of(keys, port.key.dtype), _elements_of(contents, port.item.dtype)))
+
+
+def _elements_of(tensor: tuple, dtype: np.dtype) -> list:
+    memory = np.frombuffer(ctypes.string_at(tensor[_DATA], tensor[_SIZE]), _TEXT if dtype.hasobject else dtype)
+    return _texts_of(memory) if dtype.hasobject else memory.tolist()
