@@ -1,6 +1,7 @@
 /* CUDA's graphs: what a session has launched once is launched again as one. A model that has this recorder runs the
  * same kernels on the same memory each time, up to where its steps first read what kernels have made. The first run
  * launches them one by one, which loads their modules and takes their memory; the second records them. */
+#include "cuda_graph.h"
 #include "device.h"
 #include "HalideRuntimeCuda.h"
 
@@ -24,14 +25,24 @@ typedef struct driver {
     int (*launch)(void*, void*);
     int (*destroy_graph)(void*);
     int (*destroy_executable)(void*);
+    int (*exchange_mode)(int*);
 } driver;
+
+/* Device memory that a kernel takes while it works. */
+typedef struct scratch {
+    void* memory;
+    size_t bytes;
+    int is_free;
+    struct scratch* next;
+} scratch;
 
 struct onnx2halide_recording {
     driver driver;
     void* context;
     void* stream; /* while it records */
     void* executable;
-    int is_off; /* for good */
+    scratch* scratch; /* of the recorded kernels, as long as they may be launched */
+    int is_off;       /* for good */
 };
 
 static int find(void* function, const char* name) {
@@ -47,7 +58,8 @@ static int find_driver(driver* d) {
            find(&d->begin_capture, "cuStreamBeginCapture_v2") && find(&d->end_capture, "cuStreamEndCapture") &&
            find(&d->get_nodes, "cuGraphGetNodes") && find(&d->get_node_type, "cuGraphNodeGetType") &&
            find(&d->instantiate, "cuGraphInstantiateWithFlags") && find(&d->launch, "cuGraphLaunch") &&
-           find(&d->destroy_graph, "cuGraphDestroy") && find(&d->destroy_executable, "cuGraphExecDestroy");
+           find(&d->destroy_graph, "cuGraphDestroy") && find(&d->destroy_executable, "cuGraphExecDestroy") &&
+           find(&d->exchange_mode, "cuThreadExchangeStreamCaptureMode");
 }
 
 /* What Halide launches and copies in: CUDA's default one, but while a session records. */
@@ -58,6 +70,63 @@ int halide_cuda_get_stream(void* session, void* context, void** stream) {
     const onnx2halide_session* own = session;
     *stream = own && own->launches == ONNX2HALIDE_RECORDED ? own->recording->stream : NULL;
     return 0;
+}
+
+/* ---- Memory that recorded kernels take and give back. Halide's own cache of it would give it to others. ---- */
+
+static _Thread_local onnx2halide_recording* thread_records;
+static int (*driver_allocate)(void**, size_t);
+static int (*driver_free)(void*);
+
+bool halide_can_reuse_device_allocations(void* session) {
+    (void)session;
+    return !thread_records;
+}
+
+static int allocate(void** memory, size_t bytes) {
+    onnx2halide_recording* recording = thread_records;
+    if (!recording) return driver_allocate(memory, bytes);
+    /* Recorded kernels run one after the other, so that later ones may have what earlier ones gave back. */
+    for (scratch* piece = recording->scratch; piece; piece = piece->next) {
+        if (!piece->is_free || piece->bytes < bytes) continue;
+        piece->is_free = 0;
+        *memory = piece->memory;
+        return 0;
+    }
+    enum { out_of_memory = 2, relaxed_mode = 2 }; /* CUDA_ERROR_OUT_OF_MEMORY, CU_STREAM_CAPTURE_MODE_RELAXED */
+    scratch* piece = calloc(1, sizeof(scratch));
+    if (!piece) return out_of_memory;
+    int mode = relaxed_mode;
+    int status = recording->driver.exchange_mode(&mode);
+    if (status == 0) {
+        status = driver_allocate(memory, bytes);
+        recording->driver.exchange_mode(&mode);
+    }
+    if (status != 0) return free(piece), status;
+    *piece = (scratch){*memory, bytes, 0, recording->scratch};
+    recording->scratch = piece;
+    return 0;
+}
+
+static int give_back(void* memory) {
+    for (scratch* piece = thread_records ? thread_records->scratch : NULL; piece; piece = piece->next) {
+        if (piece->memory != memory) continue;
+        piece->is_free = 1;
+        return 0;
+    }
+    return driver_free(memory);
+}
+
+void* onnx2halide_cuda_memory_function(const char* name, void* symbol) {
+    void* own = symbol;
+    if (symbol && strcmp(name, "cuMemAlloc_v2") == 0) {
+        memcpy(&driver_allocate, &symbol, sizeof symbol);
+        own = (void*)(uintptr_t)allocate;
+    } else if (symbol && strcmp(name, "cuMemFree_v2") == 0) {
+        memcpy(&driver_free, &symbol, sizeof symbol);
+        own = (void*)(uintptr_t)give_back;
+    }
+    return own;
 }
 
 /* A copy in a graph would be one of this run's memory on the host. */
@@ -81,7 +150,10 @@ static int begin(onnx2halide_recording* recording) {
     enum { non_blocking = 1, thread_local_mode = 1 }; /* CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
     const driver* d = &recording->driver;
     if (d->create_stream(&recording->stream, non_blocking) != 0) return 0;
-    if (d->begin_capture(recording->stream, thread_local_mode) == 0) return 1;
+    if (d->begin_capture(recording->stream, thread_local_mode) == 0) {
+        thread_records = recording;
+        return 1;
+    }
     d->destroy_stream(recording->stream);
     return 0;
 }
@@ -90,6 +162,7 @@ static int begin(onnx2halide_recording* recording) {
 static void end(onnx2halide_recording* recording, int is_useful) {
     const driver* d = &recording->driver;
     void* graph = NULL;
+    thread_records = NULL;
     const int status = d->end_capture(recording->stream, &graph);
     if (is_useful && status == 0 && graph && has_kernels_only(d, graph) &&
         d->instantiate(&recording->executable, graph, 0) != 0)
@@ -150,6 +223,12 @@ static int run_graph(onnx2halide_session* session) {
 static void drop_executable(onnx2halide_recording* recording) {
     if (recording->executable) recording->driver.destroy_executable(recording->executable);
     recording->executable = NULL;
+    while (recording->scratch) {
+        scratch* piece = recording->scratch;
+        recording->scratch = piece->next;
+        driver_free(piece->memory);
+        free(piece);
+    }
 }
 
 /* A run that fails is repeated without the graph. If that succeeds, the graph was at fault. */
@@ -159,10 +238,10 @@ static int run_in_context(onnx2halide_session* session) {
     session->step = NULL;
     session->model->bind(session);
     const int code = session->model->steps(session);
-    if (code != 0) return code;
+    if (code != 0 && session->recording->executable) return code;
     drop_executable(session->recording);
-    session->recording->is_off = 1;
-    return 0;
+    session->recording->is_off = code == 0;
+    return code;
 }
 
 /* After a first run. */
@@ -191,9 +270,13 @@ static int run(onnx2halide_session* session) {
 }
 
 static void forget(onnx2halide_session* session) {
-    if (!session->recording) return;
-    drop_executable(session->recording);
-    free(session->recording);
+    onnx2halide_recording* recording = session->recording;
+    void* popped;
+    if (!recording) return;
+    const int is_pushed = recording->context && recording->driver.push_context(recording->context) == 0;
+    drop_executable(recording);
+    if (is_pushed) recording->driver.pop_context(&popped);
+    free(recording);
 }
 
 const onnx2halide_recorder onnx2halide_cuda_recorder = {run, launch, forget};

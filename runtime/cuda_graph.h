@@ -4,6 +4,9 @@
 
 #include "device.h"
 
+/* What takes the place of a function of the driver that gives memory or frees it; other symbols stay. */
+void* onnx2halide_cuda_memory_function(const char* name, void* symbol);
+
 extern const onnx2halide_recorder onnx2halide_cuda_recorder;
 
 /* A kernel that the graph launches is not launched by itself. */
