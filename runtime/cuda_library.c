@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session.h"
+#include "cuda_graph.h"
 
 typedef int (*module_loader)(void** module, const void* image, unsigned count, int* options, void** values);
 
@@ -39,7 +39,7 @@ void* halide_cuda_get_symbol(void* session, const char* name);
 
 void* halide_cuda_get_symbol(void* session, const char* name) {
     void* symbol = driver_symbol(session, name);
-    if (!symbol || strcmp(name, "cuModuleLoadDataEx") != 0) return symbol;
+    if (!symbol || strcmp(name, "cuModuleLoadDataEx") != 0) return onnx2halide_cuda_memory_function(name, symbol);
     driver_loader = (module_loader)symbol;
     return (void*)load_module;
 }

@@ -56,13 +56,19 @@ static int make_on_device(onnx2halide_session* session, halide_buffer_t* tensor)
     onnx2halide_device_memory* memory = hold(session, tensor);
     tensor->flags = 0; /* nobody reads any more what it held */
     const int code = reserve(session, tensor, memory);
-    tensor->flags = 0;
+    /* A kernel of a replay does not tell itself that it has made it. */
+    if (session->launches == ONNX2HALIDE_REPLAYED && has_elements(tensor))
+        tensor->flags = halide_buffer_flag_device_dirty;
+    else
+        tensor->flags = 0;
     return code;
 }
 
 static int to_host(onnx2halide_session* session, halide_buffer_t* tensor) {
     hold(session, tensor);
     session->step = NULL;
+    if (session->launches != ONNX2HALIDE_LAUNCHED && !is_on_host(tensor))
+        RUN(session->model->recorder->launch(session));
     if (!has_elements(tensor)) tensor->flags = 0; /* CUDA copies no fewer than one byte */
     const int status = halide_copy_to_host(session, tensor);
     return status == 0 ? 0 : fail(session, status);

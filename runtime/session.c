@@ -252,6 +252,7 @@ static void free_device_memory(onnx2halide_session* session) {
 void onnx2halide_destroy(onnx2halide_session* session) {
     if (!session) return;
     onnx2halide_stop_team(session->team);
+    if (session->model->recorder) session->model->recorder->forget(session);
     free_device_memory(session);
     for (int i = 0; i < session->model->output_count; ++i) free(session->output_storage[i]);
     for (int i = 0; i < session->model->heap_count; ++i) free(session->heap[i].data);
@@ -317,5 +318,5 @@ int onnx2halide_run_bound(onnx2halide_session* session) {
     if (session->scratch_wanted > 0) grow_scratch(session);
     model->bind(session);
     session->is_small_step = 0; /* a run that failed may have left it */
-    return model->steps(session);
+    return model->recorder ? model->recorder->run(session) : model->steps(session);
 }

@@ -30,6 +30,22 @@ typedef struct onnx2halide_target {
 /* Whether this machine has what the kernels of a target need. */
 int onnx2halide_has_target(const onnx2halide_target* target);
 
+/* Launches kernels together that a session runs over and over. */
+typedef struct onnx2halide_recorder {
+    int (*run)(onnx2halide_session* session);    /* the steps, with tensors bound */
+    int (*launch)(onnx2halide_session* session); /* all kernels that wait, before something reads what they make */
+    void (*forget)(onnx2halide_session* session);
+} onnx2halide_recorder;
+
+typedef struct onnx2halide_recording onnx2halide_recording;
+
+/* What becomes of a kernel where the steps call it. */
+typedef enum onnx2halide_launches {
+    ONNX2HALIDE_LAUNCHED,
+    ONNX2HALIDE_RECORDED, /* it waits, and runs at `launch` */
+    ONNX2HALIDE_REPLAYED  /* so it does, from an earlier run's recording */
+} onnx2halide_launches;
+
 /* The constant part of a model: tables and the functions of its host program. */
 typedef struct onnx2halide_model {
     const char* name;
@@ -51,7 +67,8 @@ typedef struct onnx2halide_model {
     const struct halide_device_interface_t* (*device)(void); /* of a model that uses one */
     const int* device_memory_of;                             /* by tensor */
     int device_memory_count;
-    const onnx2halide_target* targets; /* the best first */
+    const onnx2halide_recorder* recorder; /* NULL: each kernel is launched by itself */
+    const onnx2halide_target* targets;    /* the best first */
     int target_count;
     /* Extents of all inputs, then all outputs, outermost first, for the session's open dims; -1 for what only the steps
      * tell. */
@@ -110,6 +127,8 @@ struct onnx2halide_session {
     size_t* output_storage_bytes;
     halide_buffer_t* tensors;
     onnx2halide_device_memory* device_memory;
+    onnx2halide_launches launches;    /* with a recorder */
+    onnx2halide_recording* recording; /* the recorder's; NULL: none yet */
     halide_dimension_t* dims;
     int next_dim;
     int64_t* port_dims;         /* of all inputs, then all outputs, in this run */

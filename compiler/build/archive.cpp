@@ -169,7 +169,7 @@ std::string build_regular_expressions(const ArchiveJob& job) {
 /// What they call besides on a GPU.
 std::vector<std::string_view> device_sources(const std::string& kernels_target) {
     const Halide::Target target(kernels_target);
-    if (target.has_feature(Halide::Target::CUDA)) return {"device.c", "cuda_library.c"};
+    if (target.has_feature(Halide::Target::CUDA)) return {"device.c", "cuda_library.c", "cuda_graph.c"};
     if (target.has_feature(Halide::Target::OpenCL)) return {"device.c"};
     return {};
 }

@@ -207,10 +207,21 @@ private:
         return has_tensor([](const TensorType& type) { return type.box != nullptr; });
     }
 
+    bool is_cuda() const { return program_.targets.front().gpu == Target::Gpu::cuda; }
+
+    /// Whether each run calls the same kernels with the same arguments on the same memory.
+    bool is_recordable() const {
+        const auto is_repeated = [](const Step& step) {
+            return step.kind == Step::Kind::kernel || step.kind == Step::Kind::host;
+        };
+        return is_cuda() && !is_open() && program_.symbols.empty() && program_.heap.empty() &&
+               std::all_of(program_.main.steps.begin(), program_.main.steps.end(), is_repeated);
+    }
+
     std::string device_headers() const {
         if (!program_.is_gpu()) return "";
-        return fmt::format("#include \"HalideRuntime{}.h\"\n#include \"device.h\"\n",
-                           program_.targets.front().gpu == Target::Gpu::opencl ? "OpenCL" : "Cuda");
+        return fmt::format("#include \"HalideRuntime{}.h\"\n#include \"{}.h\"\n", is_cuda() ? "Cuda" : "OpenCL",
+                           is_recordable() ? "cuda_graph" : "device");
     }
 
     /// Tensors of one storage share their memory on the device.
@@ -227,9 +238,9 @@ private:
     std::string device() const {
         if (!program_.is_gpu()) return "";
         return fmt::format("    .device = halide_{}_device_interface,\n    .device_memory_of = device_memory_of,\n"
-                           "    .device_memory_count = {},\n",
-                           program_.targets.front().gpu == Target::Gpu::opencl ? "opencl" : "cuda",
-                           program_.storages.size());
+                           "    .device_memory_count = {},\n{}",
+                           is_cuda() ? "cuda" : "opencl", program_.storages.size(),
+                           is_recordable() ? "    .recorder = &onnx2halide_cuda_recorder,\n" : "");
     }
 
     /// The strings of constants, by number.

@@ -209,3 +209,26 @@ def test_missing_gpu(compiled, tmp_path):
     program = link("device_missing.c", [compiled("image", "--target", "host-cuda")], tmp_path / "program")
     lines = run(program).splitlines()
     assert lines and all(line.split()[1] == "4" and "image: " in line for line in lines), lines
+
+
+PLAIN = "launched 5 recorded 0 graphs 0"
+FAILURES = {
+    "cuStreamBeginCapture_v2": PLAIN,
+    "cuStreamEndCapture": "launched 5 recorded 5 graphs 0",
+    "cuGraphNodeGetType": "launched 5 recorded 5 graphs 0",
+    "cuGraphInstantiateWithFlags": "launched 5 recorded 5 graphs 0",
+    "cuGraphLaunch": "launched 5 recorded 5 graphs 1",
+}
+
+
+def test_cuda_graph(compiled, tmp_path):
+    """The second run records, later ones replay; where the driver fails, each kernel is launched by itself again."""
+    program = link("cuda_graph.c", [compiled("image", "--target", "host-cuda")], tmp_path / "program", options=["-rdynamic"])
+    weights, once, nothing_left = f"{PLAIN} in 6 out 1", "in 1 out 1", "streams 0 executables 0 copies 0"
+    replayed = f"launched 0 recorded 0 graphs 1 {once}"
+    assert run(program).splitlines() == [weights, f"launched 0 recorded 5 graphs 1 {once}", replayed, replayed, nothing_left]
+    for function, second in FAILURES.items():
+        plain = f"{PLAIN} {once}"
+        assert run(program, function).splitlines() == [weights, f"{second} in 2 out 1", plain, plain, nothing_left], function
+    off = run(program, env={**os.environ, "ONNX2HALIDE_CUDA_GRAPH": "0"}).splitlines()
+    assert off == [weights, *3 * [f"{PLAIN} {once}"], nothing_left]
