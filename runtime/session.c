@@ -243,9 +243,12 @@ int onnx2halide_create(onnx2halide_session** result, const onnx2halide_model* mo
 }
 
 static void free_device_memory(onnx2halide_session* session) {
+    int is_idle = 0; /* a run that failed may have left kernels at work */
     for (int i = 0; i < session->model->device_memory_count; ++i) {
         halide_buffer_t* holder = session->device_memory[i].holder;
-        if (holder && holder->device) halide_device_free(session, holder);
+        if (!holder || !holder->device) continue;
+        if (!is_idle) is_idle = halide_device_sync(session, holder) == 0;
+        halide_device_free(session, holder);
     }
 }
 
