@@ -88,6 +88,14 @@ private:
         return is_along_ ? std::vector{thread, row} : std::vector{row, thread};
     }
 
+    /// The threads of what has one number a row: rows are the same dimension of the block as in other stages.
+    std::vector<std::string> threads_of_rows(const std::string& row, Directives& result) const {
+        if (!is_along_) return {row};
+        const std::string thread = source_.var("only_thread");
+        result.push_back(fmt::format("split({0}, {0}, {1}, 1)", row, thread));
+        return {thread, row};
+    }
+
     void write_output() {
         const std::string row = loops().vars[row_], thread = source_.var("thread"), turn = source_.var("turn");
         Directives result;
@@ -99,11 +107,10 @@ private:
             result.push_back(fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", place, turn, thread,
                                          source_.param("threads", threads_)));
             threads = in_order(thread);
-        } else if (is_shared_) {
-            threads = {row};
         }
         result.push_back(is_shared_ ? guarded_split(row, block_, source_.param("rows", rows_of_block_))
                                     : fmt::format("rename({}, {})", row, block_));
+        if (inside.empty() && is_shared_) threads = threads_of_rows(row, result);
         for (const size_t i : outside_) {
             if (i != row_) result.push_back(fmt::format("fuse({0}, {1}, {0})", block_, loops().vars[i]));
         }
@@ -122,12 +129,9 @@ private:
         const std::string rows = is_shared_ ? loops().vars[row_] : "";
         if (kind == RowStage::Kind::number) {
             Directives result = {compute_at(loops().func, block_), "store_in(MemoryType::GPUShared)"};
-            if (is_shared_ && is_along_) {  // rows are the block's second dimension, as in other stages
-                const std::string thread = source_.var("only_thread");
-                result.push_back(fmt::format("split({0}, {0}, {1}, 1)", rows, thread));
-                result.push_back(fmt::format("gpu_threads({}, {})", thread, rows));
-            } else if (is_shared_) {
-                result.push_back(fmt::format("gpu_threads({})", rows));
+            if (is_shared_) {
+                const std::vector<std::string> threads = threads_of_rows(rows, result);
+                result.push_back(fmt::format("gpu_threads({})", fmt::join(threads, ", ")));
             }
             return source_.schedule(func, result);
         }

@@ -17,6 +17,7 @@ namespace onnx2halide {
 namespace {
 
 constexpr const char* microsoft_domain = "com.microsoft";
+constexpr const char* ml_domain = "ai.onnx.ml";
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
@@ -59,6 +60,14 @@ void adopt_nodes(onnx::GraphProto& graph, int opset) {
     for (auto& node : *graph.mutable_node()) {
         if (is_contributed(node, opset)) node.set_domain(microsoft_domain);
         visit_subgraphs(node, [&](onnx::GraphProto& inner) { adopt_nodes(inner, opset); });
+    }
+}
+
+/// Which of ai.onnx.ml and com.microsoft nodes are of.
+void find_domains(onnx::GraphProto& graph, std::set<std::string>& domains) {
+    for (auto& node : *graph.mutable_node()) {
+        if (node.domain() == microsoft_domain || node.domain() == ml_domain) domains.insert(node.domain());
+        visit_subgraphs(node, [&](onnx::GraphProto& inner) { find_domains(inner, domains); });
     }
 }
 
@@ -157,16 +166,18 @@ private:
 void adopt_operators(onnx::ModelProto& model) { adopt_nodes(*model.mutable_graph(), OpsetVersions(model).of("")); }
 
 void import_domains(onnx::ModelProto& model) {
-    const auto newest_ml = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("ai.onnx.ml").second;
-    const auto import_if_absent = [&](const std::string& domain, int version) {
-        const auto imports = [&](const auto& import) { return import.domain() == domain; };
-        if (std::ranges::any_of(model.opset_import(), imports)) return;
+    // Models of these versions import nothing at all.
+    constexpr int64_t first_with_imports = 3;
+    if (model.ir_version() < first_with_imports) return;
+    std::set<std::string> domains;
+    find_domains(*model.mutable_graph(), domains);
+    for (const auto& import : model.opset_import()) domains.erase(import.domain());
+    const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
+    for (const std::string& domain : domains) {
         auto& import = *model.add_opset_import();
         import.set_domain(domain);
-        import.set_version(version);
-    };
-    import_if_absent(microsoft_domain, 1);
-    import_if_absent("ai.onnx.ml", newest_ml);
+        import.set_version(domain == ml_domain ? known.at(domain).second : 1);
+    }
 }
 
 void expand_operators(onnx::ModelProto& model) { Expander().expand(*model.mutable_graph()); }

@@ -8,8 +8,8 @@ namespace onnx2halide {
 /// lets pass.
 void adopt_operators(onnx::ModelProto& model);
 
-/// Imports the newest versions of the domains ai.onnx.ml and com.microsoft where the model does not import them:
-/// exporters forget it, and onnxruntime takes these.
+/// Imports ai.onnx.ml and com.microsoft where nodes are of these domains and the model does not import them, which
+/// exporters forget and onnxruntime lets pass: in their newest version.
 void import_domains(onnx::ModelProto& model);
 
 /// Replaces the nodes of a model that have a row in expanded_operators() by their bodies, those in sub-graphs included.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,12 +38,20 @@ std::optional<size_t> weights_channels(const Node& node) {
 /// Whether an operand is a constant for each channel of images, or one for all.
 bool is_per_channel(const Value* operand, const TensorType& images) {
     const TensorType& type = operand->checked_type();
-    if (!is_compile_time_constant(operand) || type.rank() > images.rank()) return false;
+    if (type.rank() > images.rank()) return false;
     for (size_t i = 0; i < type.rank(); ++i) {
         const size_t axis = images.rank() - type.rank() + i;
         if (!type.shape[i].is(1) && (axis != 1 || type.shape[i] != images.shape[1])) return false;
     }
-    return true;
+    return is_compile_time_constant(operand);
+}
+
+/// Whether the reciprocals of a divisor's elements are known to be numbers.
+bool has_reciprocals(const Value* divisor) {
+    constexpr double least = 1e-30;
+    if (!divisor->constant) return false;
+    const std::vector<double> numbers = divisor->constant->reals();
+    return std::ranges::all_of(numbers, [](double number) { return std::abs(number) >= least; });
 }
 
 /// What nodes behind one another that scale and shift channels by constants make of a value x: x · factor + offset. The
@@ -70,6 +79,9 @@ public:
         if (!is_sum && !is_inverse && !is_operator(next, "Mul")) return false;
         Value* operand = next.inputs[next.inputs[0] == result_ ? 1 : 0];
         if (!is_per_channel(operand, x_->checked_type()) || (is_inverse && operand == next.inputs[0])) return false;
+        // Weights times a number may be too large for narrow floats, or too small, where the sums are not.
+        if (!is_sum && is_narrow_float(x_->checked_type().element)) return false;
+        if (is_operator(next, "Div") && !has_reciprocals(operand)) return false;
         start(next);
         Value* number = add("Reshape", 5, {operand, shape({-1})}, "number");
         if (is_sum) {

@@ -25,6 +25,14 @@ def test_domain_of_a_branch_alone():
     check(model([choice], [("choice", TensorProto.BOOL, []), ("x", FLOAT, [2, 3])], [("z", FLOAT, [2, 3])], {"b": np.ones(3, np.float32)}), choice=np.array(False))
 
 
+def test_model_of_a_version_without_imports():
+    proto = model([node("Abs", "x", "y")], [("x", FLOAT, [2, 3])], [("y", FLOAT, [2, 3])])
+    proto.ir_version = 2
+    del proto.opset_import[:]
+    x = np.array([[-1, 2, -3], [4, -5, 6]], np.float32)
+    np.testing.assert_array_equal(onnx2halide.compile(proto).run_by_name({"x": x})["y"], np.abs(x))
+
+
 def check(proto, **more):
     for entry in [entry for entry in proto.opset_import if entry.domain in NODES]:
         proto.opset_import.remove(entry)

@@ -114,6 +114,8 @@ MODELS = {
     "LayerNormalization": normalised([1, 30, 768], -1),
     "LayerNormalization of planes": normalised([2, 5, 7, 9], 2),
     "ReduceMean": reduced("ReduceMean", [4, 60, 40], [2]),
+    "ReduceSum of many pairs": reduced("ReduceSum", [5000, 2], [1]),
+    "ReduceMax of many short rows": reduced("ReduceMax", [5000, 8], [1]),
     "ReduceMean across": reduced("ReduceMean", [4, 60, 40], [1]),
     "ReduceMax": reduced("ReduceMax", [4, 60, 40], [0, 2]),
     "ReduceLogSumExp": reduced("ReduceLogSumExp", [4, 600], [1]),

@@ -113,9 +113,12 @@ std::string after_fuse_channel_scales(const std::string& before, const std::stri
         w = constant float32[4,4,3,3]
         s = constant float32[4]
         t = Cast(s) to=10
+        narrow = Cast(w) to=10
         k = constant float32[4,1,1]
         wide = constant float32[6]
         one = constant float32[]
+        small = Cast(one) to=10
+        computed = Add(one, one)
         split = constant float32[4,2,3,3]
         )" + before + "\n" + behind);
     fuse_channel_scales(*graph);
@@ -169,6 +172,9 @@ TEST_CASE("What scales and shifts channels goes into a convolution's weights and
         {"c = Conv(x, w, s)\n y = Sub(k, c)", "y = Sub(k, c)"},
         {"c = Conv(x, w, s)\n y = Div(c, k)", "y = Conv(x, y_weights, y_scaled)"},
         {"c = Conv(x, w)\n y = Div(k, c)", "y = Div(k, c)"},
+        {"c = Conv(x, w)\n y = Div(c, computed)", "y = Div(c, computed)"},    // it may be 0
+        {"c = Conv(half, narrow)\n y = Mul(c, small)", "y = Mul(c, small)"},  // weights would lose bits
+        {"c = Conv(half, narrow)\n y = Add(c, small)", "y = Conv(half, narrow, y_offsets)"},
         {"c = Conv(x, w)\n d = Mul(c, k)\n y = Add(d, k)", "y = Conv(x, d_weights, d_number_2)"},
         {"c = Conv(x, w, p)\n y = Mul(c, k)", "y = Mul(c, k)"},  // the bias is an input
         {"c = ConvTranspose(x, w)\n y = Mul(c, k)", "y = ConvTranspose(x, y_weights)"},
