@@ -2,7 +2,6 @@
 #include <cmath>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "compiler/passes/constants.h"
@@ -87,7 +86,7 @@ public:
         if (is_sum) {
             shift(is_inverse ? add("Neg", 13, {number}, "number") : number);
         } else {
-            scale(next.op_type.c_str(), number);
+            scale(next.op_type, number);
         }
         return true;
     }
@@ -145,20 +144,16 @@ private:
     }
 
     /// Multiplies by a number, or divides by it.
-    void scale(const char* type, Value* number) {
-        const bool divides = std::string_view(type) == "Div";
-        if (factor_ || divides) {
-            factor_ = add(type, 14, {factor_ ? factor_ : one(), number}, "factor");
-        } else {
-            factor_ = number;
-        }
+    void scale(const std::string& type, Value* number) {
+        const bool is_first = !factor_ && type == "Mul";
+        factor_ = is_first ? number : add(type, 14, {factor_ ? factor_ : one(), number}, "factor");
         if (offset_) offset_ = add(type, 14, {offset_, number}, "scaled");
     }
 
     void shift(Value* number) { offset_ = offset_ ? add("Add", 14, {offset_, number}, "offset") : number; }
 
     /// Behind what makes the operands of all that were taken.
-    Value* add(const char* type, int version, std::vector<Value*> inputs, const char* role) {
+    Value* add(const std::string& type, int version, std::vector<Value*> inputs, const char* role) {
         return add_node(graph_, {type, version, std::move(inputs)}, name_ + "_" + role, nodes_.back());
     }
 
