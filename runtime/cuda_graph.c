@@ -129,11 +129,12 @@ void* onnx2halide_cuda_memory_function(const char* name, void* symbol) {
     return own;
 }
 
-/* A copy in a graph would be one of this run's memory on the host. */
-static int has_kernels_only(const driver* d, void* graph) {
+/* Whether a graph can be replayed, and is launched in less time than what it holds: a single kernel is not. A copy in
+ * it would be one of this run's memory on the host. */
+static int is_worth_replaying(const driver* d, void* graph) {
     enum { kernel_node = 0 }; /* CU_GRAPH_NODE_TYPE_KERNEL */
     size_t count = 0;
-    if (d->get_nodes(graph, NULL, &count) != 0 || count == 0) return 0;
+    if (d->get_nodes(graph, NULL, &count) != 0 || count < 2) return 0;
     void** nodes = calloc(count, sizeof(void*));
     int is_kernel = nodes && d->get_nodes(graph, nodes, &count) == 0;
     for (size_t i = 0; is_kernel && i < count; ++i) {
@@ -164,7 +165,7 @@ static void end(onnx2halide_recording* recording, int is_useful) {
     void* graph = NULL;
     thread_records = NULL;
     const int status = d->end_capture(recording->stream, &graph);
-    if (is_useful && status == 0 && graph && has_kernels_only(d, graph) &&
+    if (is_useful && status == 0 && graph && is_worth_replaying(d, graph) &&
         d->instantiate(&recording->executable, graph, 0) != 0)
         recording->executable = NULL;
     if (graph) d->destroy_graph(graph);
