@@ -14,6 +14,8 @@
 #include "onnx2halide_trigonometry.h"
 #include "onnx2halide_winograd.h"
 
+namespace onnx {
+
 /// Fixes the extents of a buffer, innermost first. Its runs of elements along the innermost dimension lie `pitch` apart.
 template <typename B, typename Extent>
 void fix_extents(B& buffer, std::initializer_list<Extent> extents, Extent pitch) {
@@ -54,3 +56,5 @@ void estimate(B& buffer, std::initializer_list<int> extents) {
     int i = 0;
     for (const int extent : extents) buffer.dim(i++).set_estimate(0, extent);
 }
+
+}  // namespace onnx

@@ -7,6 +7,8 @@
 
 using namespace Halide;
 
+namespace onnx {
+
 /// Lets a Func in the memory that a block's threads share fill whole vectors of 16 bytes: Halide takes what lies behind it for aligned so.
 inline void fill_shared_vectors(Func func) { func.align_storage(func.args()[0], 16 / func.type().bytes()); }
 
@@ -82,3 +84,5 @@ inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func cons
     share_rows(func, {});
     share_rows(func.update(), {});
 }
+
+}  // namespace onnx

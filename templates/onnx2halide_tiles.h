@@ -8,6 +8,8 @@
 
 using namespace Halide;
 
+namespace onnx {
+
 /// A kernel has versions of its loops for tiles of several sizes along an extent. A run takes the one that computes least. The last
 /// tile of `tile_versions` is as large as the others, and shares elements with its neighbour.
 struct TileVersion {
@@ -130,3 +132,5 @@ inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Va
     for (Stage stage : {Stage(func), func.update()}) unroll_beside(stage.vectorize(row));
     func.update().unroll(element);
 }
+
+}  // namespace onnx

@@ -13,7 +13,7 @@ using namespace Halide;
 /// transform along one axis: its result at place `i` from the elements that `at` gives. Inputs and filter are polynomials that are
 /// multiplied by their values at 0, at pairs of points ±p and at infinity, the first place, the pairs and the last one. Along an axis of one
 /// place nothing is transformed.
-namespace winograd {
+namespace onnx::winograd {
 
 using Elements = std::function<Expr(int)>;
 
@@ -131,4 +131,4 @@ Expr output(Expr i, const Elements &at) {
     return mux(i, results);
 }
 
-}  // namespace winograd
+}  // namespace onnx::winograd
