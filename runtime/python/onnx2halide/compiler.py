@@ -80,7 +80,10 @@ class Source:
         """Files beside the model that hold its weights."""
         if self.path is None:
             return []
-        # An entry of external_data: field 1 is the key "location", field 2 its value after one or two bytes of length.
+        # The bytes are scanned rather than parsed: parsing holds a second copy of all weights, fails on files that are for the compiler to
+        # refuse, and needs a walk over the tensors of branches, functions and attributes. A chance match names no file that exists and
+        # does no harm. An entry of external_data is a message whose field 1 is the key "location" and whose field 2 is the file's
+        # name, after one or two bytes of length.
         places = re.finditer(rb"\n\x08location\x12([\x80-\xff]?[\x00-\x7f])", self.bytes)
         names = set()
         for place in places:
