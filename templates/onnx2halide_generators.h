@@ -14,7 +14,8 @@
 #include "onnx2halide_trigonometry.h"
 #include "onnx2halide_winograd.h"
 
-/// Fixes the extents of a buffer, innermost first. Its runs of elements along the innermost dimension lie `pitch` apart.
+/// Fixes the extents of a buffer, innermost first. Its runs of elements along the innermost dimension lie `pitch`
+/// apart.
 template <typename B, typename Extent>
 void fix_extents(B& buffer, std::initializer_list<Extent> extents, Extent pitch) {
     Extent stride = 1;

@@ -9,25 +9,25 @@
 using namespace Halide;
 
 /// Functions that differ from Halide's: NaN, infinities, the rounding of integer division.
-/// They take and give the type in which kernels compute: float for float16. Arithmetic is strict, as IEEE says: Halide would else
-/// let LLVM reassociate it and drop what meets an infinity that it knows of.
+/// They take and give the type in which kernels compute: float for float16. Arithmetic is strict, as IEEE says: Halide
+/// would else let LLVM reassociate it and drop what meets an infinity that it knows of.
 namespace onnx {
 
-// Halide tells LLVM that results of arithmetic are never NaN or infinite, and it drops tests for them. It does not see through their bits.
+// Halide tells LLVM that results of arithmetic are never NaN or infinite, and it drops tests for them. It does not see
+// through their bits.
 inline Expr magnitude_bits(Expr x) {
-    return x.type().bits() == 64 ? reinterpret<uint64_t>(x) & Expr(uint64_t(INT64_MAX)) : reinterpret<uint32_t>(x) & Expr(uint32_t(INT32_MAX));
+    return x.type().bits() == 64 ? reinterpret<uint64_t>(x) & Expr(uint64_t(INT64_MAX))
+                                 : reinterpret<uint32_t>(x) & Expr(uint32_t(INT32_MAX));
 }
 
 inline Expr infinity_bits(Expr x) {
     return x.type().bits() == 64 ? Expr(uint64_t(0x7ff0000000000000)) : Expr(uint32_t(0x7f800000));
 }
 
-inline Expr is_nan(Expr x) {
-    return onnx::magnitude_bits(x) > onnx::infinity_bits(x);
-}
+inline Expr is_nan(Expr x) { return onnx::magnitude_bits(x) > onnx::infinity_bits(x); }
 
-// LLVM makes a comparison of floats of a test for the bits of infinity, and drops it. Without the last of them, which tells infinity from a NaN, it
-// does not. Halide drops comparisons of products that overflow.
+// LLVM makes a comparison of floats of a test for the bits of infinity, and drops it. Without the last of them, which
+// tells infinity from a NaN, it does not. Halide drops comparisons of products that overflow.
 inline Expr is_inf(Expr x) {
     return (onnx::magnitude_bits(x) >> 1) == (onnx::infinity_bits(x) >> 1) && !onnx::is_nan(x);
 }
@@ -43,13 +43,9 @@ inline Expr is_below(Expr a, Expr b) {
 }
 
 // Halide makes !(b < a) of a <= b, which is true where one is NaN. Of these two comparisons LLVM makes one.
-inline Expr less_equal(Expr a, Expr b) {
-    return a.type().is_float() ? strict_float(a < b || a == b) : a <= b;
-}
+inline Expr less_equal(Expr a, Expr b) { return a.type().is_float() ? strict_float(a < b || a == b) : a <= b; }
 
-inline Expr greater_equal(Expr a, Expr b) {
-    return onnx::less_equal(b, a);
-}
+inline Expr greater_equal(Expr a, Expr b) { return onnx::less_equal(b, a); }
 
 // The value, or NaN where the largest magnitude_bits of what it was made from are a NaN's.
 inline Expr unless_nan(Expr value, Expr bits) {
@@ -68,26 +64,21 @@ inline Expr min(Expr a, Expr b) {
     return select(onnx::is_nan(a), a, onnx::is_nan(b), b, Halide::min(a, b));
 }
 
-// Halide's strict_float makes all strict that an expression consists of, so that LLVM joins none of its products and sums. Here it is one operation.
+// Halide's strict_float makes all strict that an expression consists of, so that LLVM joins none of its products and
+// sums. Here it is one operation.
 
 inline Expr strict(Internal::Call::IntrinsicOp operation, Type type, Expr a, Expr b) {
     return Internal::Call::make(type, operation, {a, b}, Internal::Call::PureIntrinsic);
 }
 
-inline Expr strict_add(Expr a, Expr b) {
-    return onnx::strict(Internal::Call::strict_add, a.type(), a, b);
-}
+inline Expr strict_add(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_add, a.type(), a, b); }
 
-inline Expr strict_mul(Expr a, Expr b) {
-    return onnx::strict(Internal::Call::strict_mul, a.type(), a, b);
-}
+inline Expr strict_mul(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_mul, a.type(), a, b); }
 
-inline Expr strict_less(Expr a, Expr b) {
-    return onnx::strict(Internal::Call::strict_lt, Bool(), a, b);
-}
+inline Expr strict_less(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_lt, Bool(), a, b); }
 
-// The larger of x and a bound that is a number; NaN where x is. In this order of operands a processor's maximum is what the selection says, and Halide,
-// whose own max may turn them round, leaves it as it is.
+// The larger of x and a bound that is a number; NaN where x is. In this order of operands a processor's maximum is what
+// the selection says, and Halide, whose own max may turn them round, leaves it as it is.
 inline Expr at_least(Expr x, Expr bound) {
     return x.type().is_float() ? select(onnx::strict_less(x, bound), bound, x) : Halide::max(x, bound);
 }
@@ -98,9 +89,7 @@ inline Expr at_most(Expr x, Expr bound) {
 }
 
 // `highest` where the interval is empty.
-inline Expr clip(Expr x, Expr lowest, Expr highest) {
-    return onnx::at_most(onnx::at_least(x, lowest), highest);
-}
+inline Expr clip(Expr x, Expr lowest, Expr highest) { return onnx::at_most(onnx::at_least(x, lowest), highest); }
 
 // Halide's abs of an int is unsigned.
 inline Expr abs(Expr x) {
@@ -112,11 +101,13 @@ inline Expr sign(Expr x) {
     return x.type().is_float() ? select(onnx::is_nan(x), x, sign) : sign;
 }
 
-// e^x, halved so many times, of a float32 that is held to [-87.3, highest], within 6 units in the last place; 0 from -87 on. x = n ln 2 + r, and 2 e^r is a
-// polynomial, fitted for the least relative error (1.1e-7) where |r| <= ln 2 / 2. It is twice e^r since 2^n may be no float32 where e^x is one. NaN stays NaN.
+// e^x, halved so many times, of a float32 that is held to [-87.3, highest], within 6 units in the last place; 0 from
+// -87 on. x = n ln 2 + r, and 2 e^r is a polynomial, fitted for the least relative error (1.1e-7) where |r| <= ln 2
+// / 2. It is twice e^r since 2^n may be no float32 where e^x is one. NaN stays NaN.
 inline Expr exp_up_to(Expr x, float highest, int halvings = 0) {
     x = onnx::clip(x, -87.3f, highest);
-    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, here with the bias of an exponent and less the 1 of twice.
+    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, here with the bias of an
+    // exponent and less the 1 of twice.
     const float magic = 12582912.0f + 126 - halvings;
     Expr shifted = strict_float(x * 1.44269504f + magic), n = strict_float(shifted - magic);
     // The first part of ln 2 has so few bits that its product is exact.
@@ -125,14 +116,10 @@ inline Expr exp_up_to(Expr x, float highest, int halvings = 0) {
     return p * reinterpret<float>(reinterpret<int32_t>(shifted) << 23);
 }
 
-inline Expr exp(Expr x) {
-    return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 89.0f);
-}
+inline Expr exp(Expr x) { return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 89.0f); }
 
 // e^x where it is no infinity, else a number of that size.
-inline Expr bounded_exp(Expr x) {
-    return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 87.0f);
-}
+inline Expr bounded_exp(Expr x) { return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 87.0f); }
 
 // Halide's vectorised log takes NaN and infinity for numbers.
 inline Expr log(Expr x) {
@@ -145,8 +132,14 @@ inline Expr erf(Expr x) {
     if (x.type().bits() == 64) return Internal::Call::make(Float(64), "erf", {x}, Internal::Call::PureExtern);
     // Fitted to erf(x) / x, within 4e-7 in float32; from 3.95 on erf is 1 to the last place.
     Expr y = onnx::clip(x, -3.95f, 3.95f), z = y * y;
-    Expr p = ((((2.025904553e-6f * z + 2.846887104e-4f) * z + 3.808197063e-3f) * z + 5.287555874e-2f) * z + 1.915511093e-1f) * z + 1.128379144f;
-    Expr q = ((((3.783181596e-5f * z + 1.170734665e-3f) * z + 1.505516154e-2f) * z + 1.145599595e-1f) * z + 5.030904262e-1f) * z + 1.0f;
+    Expr p = ((((2.025904553e-6f * z + 2.846887104e-4f) * z + 3.808197063e-3f) * z + 5.287555874e-2f) * z +
+              1.915511093e-1f) *
+                 z +
+             1.128379144f;
+    Expr q = ((((3.783181596e-5f * z + 1.170734665e-3f) * z + 1.505516154e-2f) * z + 1.145599595e-1f) * z +
+              5.030904262e-1f) *
+                 z +
+             1.0f;
     return onnx::clip(y * p / q, -1.0f, 1.0f);
 }
 
@@ -186,7 +179,8 @@ inline Expr mod(Expr a, Expr b) {
     return strict_float(select((r < 0 && b > 0) || (r > 0 && b < 0), r + b, r));
 }
 
-// Halide's vectorised pow knows neither NaN nor infinity. An integer base is raised in double, the exponent's type does not matter.
+// Halide's vectorised pow knows neither NaN nor infinity. An integer base is raised in double, the exponent's type does
+// not matter.
 inline Expr pow(Expr x, Expr y) {
     if (!x.type().is_float()) return cast(x.type(), Halide::pow(cast<double>(x), cast<double>(y)));
     y = cast(x.type(), y);
@@ -196,7 +190,8 @@ inline Expr pow(Expr x, Expr y) {
     if (x.type().bits() == 64) return Halide::pow(x, y);
     Expr power = onnx::exp(strict_float(y * onnx::log(Halide::abs(x))));
     Expr odd = Halide::abs(y % 2) == 1;
-    return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y), Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
+    return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y),
+                  Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
 }
 
 // The quantile of the standard normal distribution at a probability, by Winitzki's approximation of the inverse of erf.
@@ -208,8 +203,9 @@ inline Expr probit(Expr probability) {
     return select(y < 0, -magnitude, magnitude);
 }
 
-// x^(-3/4) of a float32 from 1e-30 to 1e37, within 4 units in the last place. Processors estimate an inverse square root to 11 bits or more at the cost of a
-// multiplication, which a step of Newton's doubles. Of other operations a root is the one that waits for no multiplier.
+// x^(-3/4) of a float32 from 1e-30 to 1e37, within 4 units in the last place. Processors estimate an inverse square
+// root to 11 bits or more at the cost of a multiplication, which a step of Newton's doubles. Of other operations a root
+// is the one that waits for no multiplier.
 inline Expr inverse_three_quarters(Expr x) {
     // What is above 1e37 counts as that: of infinity the step would make NaN. NaN stays NaN.
     Expr y = onnx::at_most(x, 1e37f), root = Halide::fast_inverse_sqrt(y), miss = 1.0f - (y * root) * root;
@@ -226,7 +222,8 @@ inline Expr shift_left(Expr x, Expr count) {
 // Shifting by all bits or more, or by a negative number, leaves the sign alone.
 inline Expr shift_right(Expr x, Expr count) {
     Expr last = cast(UInt(x.type().bits()), x.type().bits() - 1), n = cast(last.type(), count);
-    return x.type().is_int() ? x >> Halide::min(n, last) : select(n <= last, x >> Halide::min(n, last), cast(x.type(), 0));
+    return x.type().is_int() ? x >> Halide::min(n, last)
+                             : select(n <= last, x >> Halide::min(n, last), cast(x.type(), 0));
 }
 
 // An integer's low bits as a byte, with their sign where it has one: what is left of it in an int4 or a uint2.

@@ -1,4 +1,5 @@
-// ONNX's operators that are more than arithmetic, as Halide functions: places among elements, orders, signals, matrices, random numbers.
+// ONNX's operators that are more than arithmetic, as Halide functions: places among elements, orders, signals,
+// matrices, random numbers.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 
 namespace onnx {
 
-// The place that an index means, which counts from the end where it is negative. None leads outside of the elements, whatever the index is.
+// The place that an index means, which counts from the end where it is negative. None leads outside of the elements,
+// whatever the index is.
 inline Expr place_of_index(Expr index, Expr extent) {
     Expr i = cast<int32_t>(index);
     return clamp(select(i < 0, i + extent, i), 0, extent - 1);
@@ -25,28 +27,30 @@ inline Expr cubic(Expr distance, Expr a) {
 inline Expr reflect(Expr x, Expr lowest, Expr highest) {
     lowest = cast(x.type(), lowest);
     Expr range = Halide::max(cast(x.type(), highest) - lowest, cast(x.type(), Expr(1e-6f)));
-    Expr beyond = select(x < lowest, lowest - x, x - highest), turns = floor(beyond / range), rest = strict_float(beyond - turns * range);
+    Expr beyond = select(x < lowest, lowest - x, x - highest), turns = floor(beyond / range),
+         rest = strict_float(beyond - turns * range);
     Expr from_lowest = (x < lowest) == (turns % 2 == 0);
     Expr reflected = select(x >= lowest && x <= highest, x, from_lowest, lowest + rest, highest - rest);
     return clamp(reflected, lowest, highest);
 }
 
-// The same for an element's number among `extent` ones. Where the borders are elements these are not met twice in a row.
+// The same for an element's number among `extent` ones. Where the borders are elements these are not met twice in a
+// row.
 inline Expr mirror(Expr i, Expr extent, bool borders_are_elements) {
     Expr period = borders_are_elements ? Halide::max(2 * extent - 2, 1) : 2 * extent, place = i % period;
     return select(place < extent, place, (borders_are_elements ? period : period - 1) - place);
 }
 
 // Constants that an attribute holds.
-template<typename T>
-Buffer<T> numbers(const std::vector<T> &values) {
+template <typename T>
+Buffer<T> numbers(const std::vector<T>& values) {
     Buffer<T> buffer(int(values.size()));
     std::copy(values.begin(), values.end(), buffer.begin());
     return buffer;
 }
 
 // e^(±2πi k / n), of which the first dimension holds the real and the imaginary part.
-template<typename T>
+template <typename T>
 Buffer<T> roots_of_unity(int n, int sign) {
     Buffer<T> roots(2, n);
     for (int k = 0; k < n; ++k) {
@@ -63,15 +67,12 @@ inline Tuple add_product(const Tuple& sum, const Tuple& a, const Tuple& b) {
 }
 
 // The mel scale of pitches, in double, and back.
-inline Expr mel(Expr hertz) {
-    return 2595 * Halide::log(1 + hertz / 700) / Expr(2.302585092994046);
-}
+inline Expr mel(Expr hertz) { return 2595 * Halide::log(1 + hertz / 700) / Expr(2.302585092994046); }
 
-inline Expr hertz(Expr mel) {
-    return 700 * (Halide::exp(mel / 2595 * Expr(2.302585092994046)) - 1);
-}
+inline Expr hertz(Expr mel) { return 700 * (Halide::exp(mel / 2595 * Expr(2.302585092994046)) - 1); }
 
-// The determinants of matrices of n rows and columns, which are the first two dimensions, by elimination with the largest pivots.
+// The determinants of matrices of n rows and columns, which are the first two dimensions, by elimination with the
+// largest pivots.
 inline Expr determinant(Func matrix, int n) {
     Var i{"i"}, j{"j"};
     Expr result = cast(matrix.type(), 1);

@@ -5,7 +5,8 @@
 
 namespace onnx {
 
-/// A float of a sign, an exponent and a mantissa in 8 bits or fewer. Kernels hold codes in bytes, and compute with numbers.
+/// A float of a sign, an exponent and a mantissa in 8 bits or fewer. Kernels hold codes in bytes, and compute with
+/// numbers.
 struct Minifloat {
     int sign, mantissa, bias;  // the sign's bit, the mantissa's bits
     int largest;               // code of the largest number; without the sign, larger numbers have larger codes
@@ -24,8 +25,8 @@ struct Minifloat {
         return reinterpret<float>(select((code & Expr(uint8_t(sign))) != 0, bits | Expr(INT32_MIN), bits));
     }
 
-    /// Of the nearest number, the even one where two are equally near. Numbers beyond the largest, infinities too, become the
-    /// largest if it `saturates`.
+    /// Of the nearest number, the even one where two are equally near. Numbers beyond the largest, infinities too,
+    /// become the largest if it `saturates`.
     Expr code(Expr x, bool saturates = true) const {
         if (!x.type().is_float()) x = cast(Float(x.type().bits() < 32 ? 32 : 64), x);
         const int own_mantissa = x.type().bits() == 64 ? 52 : 23, own_bias = x.type().bits() == 64 ? 1023 : 127;
@@ -55,15 +56,16 @@ const Minifloat float4e2m1{8, 1, 1, 7, 7, 8};  // it has no NaN: -0 stands for i
 
 enum class Rounding { up, down, nearest };
 
-/// A float of an exponent alone, from 2^-127; 255 is NaN. Its codes are those of float32's exponents, but float32 is subnormal at the first.
+/// A float of an exponent alone, from 2^-127; 255 is NaN. Its codes are those of float32's exponents, but float32 is
+/// subnormal at the first.
 struct Exponent {
     Expr number(Expr code) const {
         Expr n = cast<int32_t>(code);
         return reinterpret<float>(select(n == 255, 0x7fc00000, n == 0, 0x00400000, n << 23));
     }
 
-    /// The sign is ignored. What is as near to two numbers is rounded up. Numbers beyond the largest and below the smallest become
-    /// these if it `saturates`, else NaN.
+    /// The sign is ignored. What is as near to two numbers is rounded up. Numbers beyond the largest and below the
+    /// smallest become these if it `saturates`, else NaN.
     Expr code(Expr x, bool saturates = true, Rounding rounding = Rounding::up) const {
         Expr bits = onnx::magnitude_bits(cast<float>(x)), smallest = Expr(0x00400000u);
         // From the smallest number to the next a float32 counts in steps of twice the size.

@@ -8,14 +8,14 @@
 
 using namespace Halide;
 
-/// A kernel has versions of its loops for tiles of several sizes along an extent. A run takes the one that computes least. The last
-/// tile of `tile_versions` is as large as the others, and shares elements with its neighbour.
+/// A kernel has versions of its loops for tiles of several sizes along an extent. A run takes the one that computes
+/// least. The last tile of `tile_versions` is as large as the others, and shares elements with its neighbour.
 struct TileVersion {
     int size;
     Expr is_best;  // where earlier versions are not; undefined for the last one, which fits every extent
 
-    /// The stage, for directives of this version alone. A run takes it where `holds`, too, is true; the last one whatever holds, as it
-    /// serves what no other does.
+    /// The stage, for directives of this version alone. A run takes it where `holds`, too, is true; the last one
+    /// whatever holds, as it serves what no other does.
     Stage of(Stage stage, const Expr& holds = Internal::const_true()) const {
         return is_best.defined() ? stage.specialize(is_best && holds) : stage;
     }
@@ -40,8 +40,9 @@ inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step
     while (sizes.back() > 1) sizes.push_back(std::clamp(int(sizes.back() * step + 0.5), 1, sizes.back() - 1));
     // A tile costs a little more than its elements.
     const auto work = [&](int size) { return (extent + size - 1) / size * (4 * size + 1); };
-    // There are two elements or more. Said as a comparison Halide would know that there is one in the other case, make an `if` of its loop,
-    // and find conditions for what each version reads: a run would work out a long tree of them before it starts.
+    // There are two elements or more. Said as a comparison Halide would know that there is one in the other case, make
+    // an `if` of its loop, and find conditions for what each version reads: a run would work out a long tree of them
+    // before it starts.
     const Expr is_several = (extent & ~1) != 0;
     return best_versions(sizes, [&](int size, int other) {
         return other > 1 ? work(size) <= work(other) : size == 2 ? is_several : extent >= size;
@@ -66,8 +67,9 @@ inline std::vector<TileVersion> sum_versions(Expr extent, int most) {
     return best_versions(sizes, [&](int size, int other) { return work(size) <= work(other); });
 }
 
-/// Computes the tiles that a transposing copy reads, within `loop` of the copy: vectors along the innermost axis, `read` elements each and
-/// where `has_vectors`, become the columns of a tile whose rows are `written` elements of the axis along which the copy is stored.
+/// Computes the tiles that a transposing copy reads, within `loop` of the copy: vectors along the innermost axis,
+/// `read` elements each and where `has_vectors`, become the columns of a tile whose rows are `written` elements of the
+/// axis along which the copy is stored.
 inline void interleave_tile(Func tile, int axis, int written, int read, Func copy, Var loop, const Expr& has_vectors) {
     std::vector<Var> order = tile.args();
     const Var inner = order[0], outer = order[axis];
@@ -77,16 +79,17 @@ inline void interleave_tile(Func tile, int axis, int written, int read, Func cop
     vectors.vectorize(inner, read, TailStrategy::GuardWithIf).unroll(outer, written, TailStrategy::GuardWithIf);
 }
 
-/// Rows of a task: enough that it has so many elements, and that neighbouring tasks share few of the rows that they read; more where
-/// the last task would have fewer.
+/// Rows of a task: enough that it has so many elements, and that neighbouring tasks share few of the rows that they
+/// read; more where the last task would have fewer.
 inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows) {
     const Expr enough = clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);
     const Expr tasks = Halide::max(rows / Halide::max(enough, 1), 1);
     return (rows + tasks - 1) / tasks;
 }
 
-/// Makes of a Func's first update, a reduction over the `width` elements of vectors (a power of two), one of vectors. Theirs become a quarter as
-/// many, again and again: where a kernel has strict arithmetic LLVM would take them one by one. All of it is computed within a turn of `loop`.
+/// Makes of a Func's first update, a reduction over the `width` elements of vectors (a power of two), one of vectors.
+/// Theirs become a quarter as many, again and again: where a kernel has strict arithmetic LLVM would take them one by
+/// one. All of it is computed within a turn of `loop`.
 inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
     Var lane;
     while (width > 1) {
@@ -101,9 +104,11 @@ inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
     func.update().unroll(element);
 }
 
-/// The same for `width` rows at once, the turns of `row` within a turn of `loop` of `at`: their vectors are halved until each holds four numbers,
-/// which are read as four vectors across the rows. Numbers along `beside` are made side by side from what a row has for all of them.
-inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Var loop, const std::vector<Var>& beside = {}) {
+/// The same for `width` rows at once, the turns of `row` within a turn of `loop` of `at`: their vectors are halved
+/// until each holds four numbers, which are read as four vectors across the rows. Numbers along `beside` are made side
+/// by side from what a row has for all of them.
+inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Var loop,
+                        const std::vector<Var>& beside = {}) {
     constexpr int least = 4;
     const auto unroll_beside = [&](Stage stage) {
         for (const Var& var : beside) stage.unroll(var);
@@ -119,7 +124,8 @@ inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Va
         std::vector<VarOrRVar> loops = {lane};
         loops.insert(loops.end(), beside.begin(), beside.end());
         loops.push_back(row);
-        for (Stage stage : {Stage(vectors), vectors.update()}) unroll_beside(stage.reorder(loops).vectorize(lane).unroll(row));
+        for (Stage stage : {Stage(vectors), vectors.update()})
+            unroll_beside(stage.reorder(loops).vectorize(lane).unroll(row));
         if (parts <= least) break;
         half = RVar();
         RVar part;
