@@ -6,7 +6,7 @@
 
 #include "steps.h"
 
-/* Fails if the condition is false: the other branch of that If has results of another rank. */
+/* Fails if the condition of an If is false whose else branch has results of another rank. */
 int onnx2halide_require_true(onnx2halide_session* session, const char* node, const halide_buffer_t* condition);
 
 /* NonZero: the coordinates of the elements that are not 0, int64 [rank, count]. */
