@@ -85,7 +85,7 @@ int onnx2halide_append(onnx2halide_session* session, const char* node, int index
         extents[i] = slice->dim[i].extent;
         if (turn > 0 && result->dim[i].extent != slice->dim[i].extent) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                                    "%s: turn %lld makes extent %d at axis %d, the turns before it %d", node,
+                                    "%s: iteration %lld makes extent %d at axis %d, earlier ones %d", node,
                                     (long long)turn, slice->dim[i].extent, rank - 1 - i, result->dim[i].extent);
         }
     }
