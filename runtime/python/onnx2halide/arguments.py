@@ -44,15 +44,15 @@ def parser(command: str, description: str, examples: str, chooses_schedule: bool
         conflict_handler="resolve",
     )
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
-    result.add_argument("--dim", metavar="NAME=N", action="append", type=dim, default=[], help="number or bounds, as in batch=1..32, for a dim that the model leaves open, by its name or as INPUT:AXIS")
+    result.add_argument("--dim", metavar="NAME=N", action="append", type=dim, default=[], help="number or bounds, as in batch=1..32, for an open dim, by its name or as INPUT:AXIS; may be repeated")
     result.add_argument("--target", default="host", help="Halide target; default: host")
-    result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how convolutions compute; default: auto")
-    result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
-    result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")
+    result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="algorithm of convolutions; default: auto")
+    result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one per core; default: 1")
+    result.add_argument("--python", metavar="PYTHON", help="Python interpreter for this command; default: $ONNX2HALIDE_PYTHON, or that of the build")
     if chooses_schedule:
         result.add_argument("--schedule", default="default", help="as compile's: default, naive, auto:NAME or a file; default: default")
-        result.add_argument("--pipeline", default="kernels", choices=["kernels", "whole"], help="kernels: many; whole: one; default: kernels")
-        result.add_argument("--tuning", metavar="FILE", help="parameters of schedules, as `onnx2halide tune` finds them")
+        result.add_argument("--pipeline", default="kernels", choices=["kernels", "whole"], help="whole: a single kernel for a small model; default: kernels")
+        result.add_argument("--tuning", metavar="FILE", help="file of schedule parameters, as written by `onnx2halide tune`")
     return result
 
 

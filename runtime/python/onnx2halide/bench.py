@@ -287,14 +287,15 @@ bench model.onnx --against auto:mullapudi2016,auto:adams2019,auto:li2018"""
 
 def _parse() -> argparse.Namespace:
     parser = arguments.parser("bench", (
-        "Compiles a model and times it against onnxruntime and OpenVINO: interleaved, in float32, with the same threads. Inputs are data that ships "
-        "beside the model, or seeded. A ratio above 1 says how many times faster than the faster peer the compiled model is."), BENCH_EXAMPLES)  # fmt: skip
+        "Compiles a model and times it against onnxruntime and OpenVINO: in turns, in float32, with the same number of threads. Inputs are data "
+        "that ships beside the model, or seeded. The ratio is the time of the faster peer divided by that of the compiled model: above 1, the "
+        "compiled model is faster."), BENCH_EXAMPLES)  # fmt: skip
     parser.set_defaults(threads=[1])
-    parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, a row each; default: 1")
-    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, default: both; the same model with schedules {', '.join(SCHEDULES)}, or with its dims {FIXED} at --size; or none")
-    parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.size, default=[], help="size of the run for a dim that stays open in the compiled model")
-    parser.add_argument("--seconds", type=arguments.seconds, default=3, help="how long the contestants take turns, for each row; default: 3")
-    parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
+    parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, one row for each; default: 1")
+    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"contestants: {', '.join(PEERS)} (default: both); the same model with schedule {', '.join(SCHEDULES)}; {FIXED}: the same model with its dims fixed at --size; or none")
+    parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.size, default=[], help="size, in the run, of a dim that stays open in the compiled model")
+    parser.add_argument("--seconds", type=arguments.seconds, default=3, help="how long the contestants take turns for each row; default: 3")
+    parser.add_argument("--kernels", action="store_true", help="also print the time of each kernel, and its share of this machine's limit")
     parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")
     parser.add_argument("--json", action="store_true", help="print JSON; times are in seconds")
     return parser.parse_args()

@@ -227,11 +227,11 @@ compile model.onnx --tuning here.json -o out"""
 
 def _parse() -> argparse.Namespace:
     parser = arguments.parser("tune", (
-        "Tries other parameters of the kernels' schedules, from the kernel that takes most of a run: halves and doubles each and goes on from what is "
-        "faster. Generators run again for that; no C++ is compiled. A kernel's parameters are kept in the tuning file as soon as it computes the same "
-        f"and takes at least {LEAST_GAIN:.0%} less of the run, {1 + CONFIRMATIONS} times; so a command that is interrupted keeps what it has. A file that is there is "
-        "extended. Nothing else may run meanwhile."), EXAMPLES, chooses_schedule=False)  # fmt: skip
-    parser.add_argument("--tuning", metavar="FILE", type=pathlib.Path, help="what to write; default: MODEL.tuning.json in the working folder")
-    parser.add_argument("--budget", metavar="SECONDS", type=arguments.seconds, default=60, help="how long to try, once the model is compiled; default: 60")
+        "Searches for faster parameters of the kernels' schedules, starting with the kernel that takes most of a run: halves and doubles each "
+        "parameter, and continues from variants that are faster. Only generators run again; no C++ is compiled. A variant is written to the tuning "
+        f"file as soon as it has computed the same as the default and has been {LEAST_GAIN:.0%} faster in {1 + CONFIRMATIONS} comparisons, so an interrupted command "
+        "keeps what it has. An existing file is extended. Nothing else should run meanwhile."), EXAMPLES, chooses_schedule=False)  # fmt: skip
+    parser.add_argument("--tuning", metavar="FILE", type=pathlib.Path, help="file to write; default: MODEL.tuning.json in the working folder")
+    parser.add_argument("--budget", metavar="SECONDS", type=arguments.seconds, default=60, help="how long to search, once the model is compiled; default: 60")
     parser.add_argument("--json", action="store_true", help="print JSON; times are in seconds")
     return parser.parse_args()
