@@ -1,4 +1,4 @@
-// Winograd's transforms as Halide functions.
+// The transforms of Winograd's algorithm, as Halide functions.
 #pragma once
 
 #include <cmath>
@@ -9,16 +9,16 @@
 
 using namespace Halide;
 
-/// Winograd's minimal filtering: M outputs of a filter of K taps from M + K - 1 products, one for each of as many
-/// places. Each function is a transform along one axis: its result at place `i` from the elements that `at` gives.
-/// Inputs and filter are polynomials that are multiplied by their values at 0, at pairs of points ±p and at infinity,
-/// the first place, the pairs and the last one. Along an axis of one place nothing is transformed.
+/// Winograd's minimal filtering: M outputs of a filter of K taps from M + K - 1 products, one for each place of the
+/// transformed tile. Each function is a transform along one axis: it returns the result at place `i` for the elements
+/// that `at` returns. Inputs and filter are polynomials, which are multiplied through their values at the point 0 (the
+/// first place), at pairs of points ±p, and at infinity (the last place). An axis of one place is not transformed.
 namespace winograd {
 
 using Elements = std::function<Expr(int)>;
 
-/// The squares of the points of a tile with so many places. The product of all is 1. For 6 places the usual ±1 and ±2
-/// are as cheap, but twice as far from the exact result.
+/// The squares of the pairs of points of a tile with this number of places. Their product is 1. For 6 places the usual
+/// points ±1 and ±2 cost as much, but their error is twice as large.
 inline std::vector<float> squares(int places) {
     if (places == 4) return {1};
     if (places == 6) return {0.5f, 2};
@@ -27,8 +27,7 @@ inline std::vector<float> squares(int places) {
 
 constexpr int no_pair = -1;
 
-/// The coefficients of (x - s1) (x - s2) … over all squares, or all but that of one pair: first that of the lowest
-/// power.
+/// The coefficients of (x - s1) (x - s2) … over all squares, or over all but that of one pair; the lowest power first.
 inline std::vector<float> product(const std::vector<float>& squares, int left_out = no_pair) {
     std::vector<float> factors = {1};
     for (int pair = 0; pair < int(squares.size()); ++pair) {
@@ -41,7 +40,7 @@ inline std::vector<float> product(const std::vector<float>& squares, int left_ou
     return factors;
 }
 
-/// Every second element from the first on times a factor each.
+/// The sum of every second element, from the first on, times a factor each.
 template <typename At>
 auto every_second(const std::vector<float>& factors, int first, const At& at) {
     auto sum = factors.back() * at(first + 2 * int(factors.size()) - 2);
@@ -49,19 +48,19 @@ auto every_second(const std::vector<float>& factors, int first, const At& at) {
     return sum;
 }
 
-/// The powers of a number from the first on.
+/// The first powers of a number, starting with 1.
 inline std::vector<float> powers(float number, int count) {
     std::vector<float> result;
     for (float power = 1; count-- > 0; power *= number) result.push_back(power);
     return result;
 }
 
-/// What inputs are at all places.
+/// The transformed inputs at all places.
 template <typename At>
 auto inputs(int places, const At& at) {
     const std::vector<float> squares = winograd::squares(places), all = product(squares);
     std::vector<float> first = all;
-    for (float& factor : first) factor *= all[0];  // which is 1 or -1
+    for (float& factor : first) factor *= all[0];  // all[0] is 1 or -1
     std::vector results = {every_second(first, 0, at)};
     for (int pair = 0; pair < int(squares.size()); ++pair) {
         const std::vector<float> others = product(squares, pair);
@@ -80,7 +79,8 @@ Expr input(Expr i, const Elements& at) {
     return mux(i, inputs(places, at));
 }
 
-/// The same where places are lanes of a vector: the sum of all elements, each times what it adds to each place.
+/// The same if places are lanes of a vector: the sum over all elements, each times a vector of its factors at all
+/// places.
 template <int places>
 Expr input_lanes(Expr i, const Elements& at) {
     static_assert(places == 4 || places == 6 || places == 8);
