@@ -134,34 +134,34 @@ enum { DIGITS_INPUTS = 1, DIGITS_OUTPUTS = 1 };
 /* Bytes that each further thread adds. */
 #define DIGITS_SCRATCH_SIZE 0 /* scratch memory is not known before `onnx2halide build` */
 
-/* Names, types and shapes of the inputs and outputs, in the model's order; a row without a name ends each table. */
+/* Names, types and shapes of the inputs and outputs, in the model's order. A row without a name ends each table. */
 extern const onnx2halide_port digits_inputs[];
 extern const onnx2halide_port digits_outputs[];
 
-/* One session: its own memory, and the model's weights, which all sessions share. One thread at a time may use it; any
- * number of sessions run side by side. */
+/* A session has memory of its own, and shares the model's weights with all others. One thread at a time may use it; any
+ * number of sessions may run concurrently. */
 typedef struct digits digits;
 
-/* Makes a session, which digits_destroy frees; options may be NULL. Returns 0, or a code and leaves *session NULL:
- * digits_error(NULL) tells why, in this thread. */
+/* Creates a session, which digits_destroy frees; options may be NULL. Returns 0, or sets *session to NULL and returns a
+ * code: digits_error(NULL) returns the message, in the same thread. */
 int digits_create(digits** session, const onnx2halide_options* options);
 
 /* Runs the model on tensors of the shapes above, row-major. Returns 0, or a code: digits_error tells why. Allocates nothing. */
 int digits_run(digits* session, const float* image, float* probabilities);
 
-/* Runs the model on DIGITS_INPUTS values and sets DIGITS_OUTPUTS values. An output without a buffer of its own points
- * into the session until its next run. Returns 0, or a code: digits_error tells why. */
+/* Runs the model on DIGITS_INPUTS values and sets DIGITS_OUTPUTS values. An output without a buffer from the caller
+ * points into the session's memory, until its next run. Returns 0, or a code: digits_error returns the message. */
 int digits_run_values(digits* session, const onnx2halide_value* inputs, onnx2halide_value* outputs);
 
-/* Why the last call on this session failed, or with NULL why create or a call without a session did, in this thread.
- * Never NULL, and good until the next call. */
+/* Returns the message of this session's last call, if it failed; with NULL, that of this thread's last create or call
+ * without a session. Never NULL, and valid until the next call. */
 const char* digits_error(const digits* session);
 
-/* What the kernels that a session runs are compiled for: the first of the library's targets that this machine has. NULL
- * for NULL. */
+/* Returns the target of the kernels that a session runs: the first of the library's targets that this machine supports.
+ * NULL for NULL. */
 const char* digits_target(const digits* session);
 
-/* Frees a session; NULL is allowed. */
+/* Frees a session, which may be NULL. */
 void digits_destroy(digits* session);
 
 #ifdef __cplusplus
