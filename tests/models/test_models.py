@@ -9,7 +9,7 @@ from onnx2halide.data import DataSet, data_sets, sample
 from onnx2halide.references import OnnxRuntime
 from paths import real_model
 
-# The largest |a - b| / max |b|, and numbers for dims that the model leaves open.
+# The largest |a - b| / max |b|, and numbers for open dims.
 CASES = {
     "attention-flow": (1e-4, {}),
     "dtln-1": (1e-4, {}),
@@ -22,12 +22,12 @@ CASES = {
     "fastestdet": (1e-4, {}),
     "micro_kws_m_static_fp32": (1e-4, {}),
     "mujoco-go1-policy": (1e-4, {}),
-    # Where a float between quantised layers lies near the middle of two steps, rounding decides.
+    # If a float between quantised layers is about halfway between two steps, rounding decides.
     "micro_kws_m_qoperator_softmax": (1e-2, {}),
     "micro_kws_m_static_qoperator": (1e-2, {}),
 }
 
-# Models that read pixels from 0 to this number. On noise around 0, which is no image, yolox_nano is so ill-conditioned that onnxruntime
+# Models that read pixels from 0 to this number. On noise around 0, unlike on images, yolox_nano is so ill-conditioned that onnxruntime
 # itself differs from the same network in float64 by 1.3e-4 of the largest output (onnx2halide: by 1.0e-4).
 PIXELS = {"yolox_nano": 255}
 

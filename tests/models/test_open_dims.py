@@ -22,7 +22,7 @@ class OpenModel:
     floor: float = 0.0  # added to it, for probabilities near 0, where onnxruntime's sigmoid is off by 1.5e-7
     below: dict[str, int] = field(default_factory=dict)
     fixed: dict[str, np.ndarray] = field(default_factory=dict)
-    bounds: dict[str, str] = field(default_factory=dict)  # that the compiler is given
+    bounds: dict[str, str] = field(default_factory=dict)  # passed to the compiler
 
     def inputs(self, model: bytes, seed: int) -> dict[str, np.ndarray]:
         dims = self.sizes[seed]
