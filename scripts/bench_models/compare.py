@@ -66,7 +66,7 @@ def _model(name: str, collection: pathlib.Path | None) -> tuple[pathlib.Path, di
         raise FileNotFoundError(f"is not one of {', '.join(MODELS)}; for others name their folder with --models")
     found = sorted((collection / name).glob("*.onnx"))
     if not found:
-        raise FileNotFoundError(f"{collection / name} holds no .onnx file")
+        raise FileNotFoundError(f"{collection / name} contains no .onnx file")
     return found[0], COLLECTED.get(name, {})
 
 

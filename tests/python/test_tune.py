@@ -143,7 +143,7 @@ def test_a_run_that_is_cut_off_keeps_its_file(image, number):
     [
         (["--budget", "x"], 2, "--budget: 'x', expected a number of seconds\nRun with --help for more information.\n"),
         (["--budget", "-1"], 2, "--budget: '-1', expected a number of seconds\nRun with --help for more information.\n"),
-        (["--tuning", "none/t.json"], 1, "none/t.json: cannot be written, for its folder is missing or read-only\n"),
+        (["--tuning", "none/t.json"], 1, "none/t.json: cannot be written: its folder is missing or read-only\n"),
         (["--target", "host,x86-64-linux"], 2, "--target: 'host,x86-64-linux', expected one of a processor: kernels are tried on this machine\nRun with --help for more information.\n"),
         (["--target", "host-opencl"], 2, "--target: 'host-opencl', expected one of a processor: kernels are tried on this machine\nRun with --help for more information.\n"),
     ],

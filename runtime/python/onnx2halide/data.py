@@ -58,7 +58,7 @@ def _sizes(port: Port, open_dim: int) -> tuple[int, ...]:
 
 def _sample(rng: np.random.Generator, port: Port | BoxPort, open_dim: int) -> np.ndarray:
     if port.kind != TENSOR:
-        raise TypeError(f"input '{port.name}' is of kind {KINDS[port.kind]}, and samples are tensors")
+        raise TypeError(f"input '{port.name}' is of kind {KINDS[port.kind]}, and samples are only tensors")
     shape = _sizes(port, open_dim)
     if port.dtype.hasobject:
         return rng.choice(np.array(["yes", "no"], object), shape)
@@ -83,7 +83,7 @@ def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
 
 def _declared(value, dims: Mapping[str, int]) -> Port:
     if not value.type.HasField("tensor_type"):
-        raise TypeError(f"input '{value.name}' is no tensor, and files hold tensors")
+        raise TypeError(f"input '{value.name}' is not a tensor, and files contain only tensors")
     tensor = value.type.tensor_type
     is_open = lambda dim: not dim.HasField("dim_value") or dim.dim_value < 0
     shape = (_number(value.name, axis, dim.dim_param, dims) if is_open(dim) else dim.dim_value for axis, dim in enumerate(tensor.shape.dim))
@@ -127,7 +127,7 @@ def _read_image(file: pathlib.Path, port: Port, pixels: tuple[float, float], res
 
     channels_first = len(port.shape) == 4 and port.shape[1] in (1, 3)  # ONNX's layout, so it is tried first
     if not channels_first and not (len(port.shape) == 4 and port.shape[3] in (1, 3)):
-        raise ValueError(f"{file}: input '{port.name}' of shape {list(port.shape)} is no image of 1 or 3 channels")
+        raise ValueError(f"{file}: input '{port.name}' of shape {list(port.shape)} is not an image of 1 or 3 channels")
     channels, height, width = (port.shape[axis] for axis in ((1, 2, 3) if channels_first else (3, 1, 2)))
     image = Image.open(file).convert("L" if channels == 1 else "RGB")
     wanted = (width or image.width, height or image.height)

@@ -75,7 +75,7 @@ class Model:
     def _companion(self) -> "Model":
         if not hasattr(self, "_all_values"):
             if self._with_all_values is None:
-                raise RuntimeError(f"{self.name}: all outputs can be had only of a model that onnx2halide.compile has made")
+                raise RuntimeError(f"{self.name}: all_outputs needs a model from onnx2halide.compile")
             self._all_values = self._with_all_values()
         return self._all_values
 

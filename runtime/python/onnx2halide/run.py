@@ -66,8 +66,8 @@ def _parse() -> argparse.Namespace:
         "run mnist.onnx --input digit.png\n"
         "run yunet.onnx --dim height=320 --dim width=320 --input input=image.npy -o out"))  # fmt: skip
     parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help=(
-        "an input from .npy, .npz, .pb or an image; NAME= may be left out where the model has one input, or for an .npz of all inputs"))  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", type=pathlib.Path, help="folder for the outputs, a .npy each, or .json of sequences and maps")
+        "an input from .npy, .npz, .pb or an image; NAME= may be omitted if the model has one input, or for an .npz of all inputs"))  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR", type=pathlib.Path, help="folder for the outputs, as .npy files, or .json for sequences and maps")
     parser.add_argument("--pixels", metavar="LOW,HIGH", type=_pair, default=(0, 1), help="numbers for an image's black and white; default: 0,1")
     parser.add_argument("--resize", action="store_true", help="scale images to the size of their input")
     return parser.parse_args()

@@ -51,7 +51,7 @@ class TuningFile:
         self.path = path
         self._entries = {}
         if not os.access(path.absolute().parent, os.W_OK):
-            raise CompileError(f"{path}: cannot be written, for its folder is missing or read-only")
+            raise CompileError(f"{path}: cannot be written: its folder is missing or read-only")
 
     def read(self) -> None:
         """Reads the existing entries, which the compiler has already checked."""

@@ -159,7 +159,7 @@ def main() -> int:
     model = arguments.compile_model(options)
     sets = data_sets(options.data or options.model.parent, model.inputs, model.outputs)
     if not sets and options.data:
-        raise ValueError(f"{options.data}: neither test_data_set_N nor io.npz is there")
+        raise ValueError(f"{options.data}: contains neither test_data_set_N nor io.npz")
     sets = sets or [DataSet(f"seed {options.seed}", sample(model.inputs, options.seed))]
     report = verify(options.model, model, sets, options.against, Tolerance(options.tolerance, options.floor))
     arguments.progress("")
