@@ -25,8 +25,7 @@ static onnx2halide_device_memory* hold(onnx2halide_session* session, halide_buff
     return memory;
 }
 
-/* Ensures that a holder has enough device memory. Memory that is large enough keeps its contents; new memory has none.
- */
+/* Ensures that a holder has enough device memory. Memory that is large enough keeps its contents. */
 static int reserve(onnx2halide_session* session, halide_buffer_t* tensor, onnx2halide_device_memory* memory) {
     const size_t bytes = onnx2halide_tensor_bytes(tensor);
     if (tensor->device && bytes <= memory->bytes) return 0;

@@ -11,8 +11,7 @@
  * time between consecutive runs. */
 enum { LOOK_NS = 1000000, LOOK_ALONE_NS = 20000 /* before it starts to yield its core */ };
 
-/* How long a woken worker may take to begin before the caller yields its own core, on which the worker may be waiting.
- */
+/* How long a woken worker may take to begin before the caller yields its core, on which the worker may be waiting. */
 enum { WAKE_NS = 50000 };
 
 /* The tasks assigned to one thread. It takes them from the front, other threads from the back. */
@@ -34,8 +33,7 @@ struct onnx2halide_team {
     void* context;
     uint8_t* closure;
     int status; /* code of a task that failed */
-    /* The job's number in the upper half; in the lower half whether workers may still join it, and how many work on it.
-     */
+    /* Upper half: the job's number. Lower half: whether workers may still join it, and how many are working on it. */
     _Alignas(128) uint64_t state;
     share shares[];
 };

@@ -74,15 +74,13 @@ typedef struct onnx2halide_value {
     int32_t type;        /* element type: ONNX2HALIDE_FLOAT32 … */
     int64_t rank;        /* number of dims */
     const int64_t* dims; /* outermost first */
-    void* data; /* elements, row-major, with any alignment; of an output: the caller's buffer, or NULL for the session's
-                 */
+    void* data; /* row-major elements, of any alignment; for an output the caller's buffer, or NULL for the session's */
     size_t size;                     /* bytes at data */
     struct onnx2halide_value* items; /* of a sequence or an optional value; a map has two: its keys and its values */
     int64_t count;                   /* number of items; 0 for an optional value that is absent */
 } onnx2halide_value;
 
-/* An element of a tensor of strings: `data` points to an array of these. In outputs a null character follows the text.
- */
+/* An element of a tensor of strings, whose data is an array of these. In outputs a null character follows the text. */
 typedef struct onnx2halide_string {
     const char* text;
     size_t length;
@@ -93,7 +91,7 @@ typedef struct onnx2halide_port {
     const char* name; /* as in the ONNX file */
     int32_t type;     /* ONNX2HALIDE_FLOAT32 … */
     int32_t rank;
-    const int64_t* dims; /* -1 where the model leaves a dim open */
+    const int64_t* dims; /* -1 for an open dim */
     int32_t kind;        /* ONNX2HALIDE_TENSOR … */
     /* The contents of a sequence, map or optional value, without a name; NULL for a tensor. The type of a map is that
      * of its keys. Rank -1 in an item means any rank. */
