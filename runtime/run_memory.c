@@ -61,8 +61,7 @@ void onnx2halide_give_back(onnx2halide_session* session, onnx2halide_mark mark) 
     if (mark.chunk) mark.chunk->used = mark.used;
 }
 
-/* Merges several chunks into one, large enough for a run like the last one. If there is no memory for it, none is left.
- */
+/* Merges several chunks into one, large enough for a run like the last. Without memory for it, none is left. */
 static void forget_chunks(onnx2halide_run_memory* run) {
     if (run->chunks && run->chunks->next) {
         const size_t bytes = free_chunks(run->chunks);
