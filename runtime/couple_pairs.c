@@ -75,7 +75,7 @@ int onnx2halide_couple_pairs(onnx2halide_session* session, const char* node, int
         const coupling c = {classes, (const float*)pairs->host + row * pairs->dim[0].extent, to, to + classes,
                             to + 2 * classes};
         for (int64_t i = 0; i < classes; ++i) c.p[i] = 1 / (float)classes;
-        for (int turn = 0; turn < 100; ++turn) {
+        for (int iteration = 0; iteration < 100; ++iteration) {
             const float sum = multiply(&c);
             if (distance(&c, sum) < 0.005f / (float)classes) break;
             improve(&c, sum);

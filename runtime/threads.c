@@ -71,14 +71,14 @@ static int64_t now(void) {
 
 /* The state of a spinning wait. */
 typedef struct waiting {
-    unsigned turns;
+    unsigned spins;
     int64_t since, ns; /* when it began and how long it has lasted, when the clock was last read */
 } waiting;
 
 /* Spins once. Every 32nd time it reads the clock, and yields and returns 1 if the wait is long. */
-static int wait_a_turn(waiting* wait) {
+static int spin_once(waiting* wait) {
     pause_briefly();
-    if (++wait->turns % 32 != 0) return 0;
+    if (++wait->spins % 32 != 0) return 0;
     const int64_t time = now();
     if (wait->since == 0) wait->since = time;
     wait->ns = time - wait->since;
@@ -162,7 +162,7 @@ static int sleep_until_job(onnx2halide_team* team, int own, uint32_t last) {
 static int wait_for_job(onnx2halide_team* team, int own, uint32_t last) {
     waiting wait = {0};
     while (number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) == last) {
-        if (!wait_a_turn(&wait)) continue;
+        if (!spin_once(&wait)) continue;
         if (wait.ns > LOOK_NS) return sleep_until_job(team, own, last);
         keep_apart(team, own);
     }
@@ -279,7 +279,7 @@ int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t t
     wake_sleepers(team);
     run_tasks(team, 0);
     uint64_t state = __atomic_and_fetch(&team->state, ~is_open, __ATOMIC_ACQUIRE);
-    for (waiting wait = {0}; (state & workers_at_it) != 0; wait_a_turn(&wait))
+    for (waiting wait = {0}; (state & workers_at_it) != 0; spin_once(&wait))
         state = __atomic_load_n(&team->state, __ATOMIC_ACQUIRE);
     return team->status;
 }

@@ -22,14 +22,14 @@ enum { sums = 12 };
 
 #define FMA_LOOP(NAME, FLOATS, ATTRIBUTE)                                                                              \
     typedef float NAME##_vector __attribute__((vector_size(4 * FLOATS)));                                              \
-    ATTRIBUTE static double NAME(int64_t turns) {                                                                      \
+    ATTRIBUTE static double NAME(int64_t iterations) {                                                                 \
         const NAME##_vector zero = {0}, factor = zero + 0.999f;                                                        \
         NAME##_vector EACH_SUM(START) term = zero + 1e-3f;                                                             \
         const double began = seconds();                                                                                \
-        for (int64_t turn = 0; turn < turns; ++turn) {                                                                 \
+        for (int64_t i = 0; i < iterations; ++i) {                                                                     \
             EACH_SUM(ADD)                                                                                              \
         }                                                                                                              \
-        return 2.0 * FLOATS * sums * turns / (seconds() - began);                                                      \
+        return 2.0 * FLOATS * sums * iterations / (seconds() - began);                                                 \
     }
 
 /* Loads every vector of a working set into a register, or stores a register to each. */
@@ -57,7 +57,7 @@ enum { sums = 12 };
     }
 
 typedef struct vector_loops {
-    double (*fma)(int64_t turns);
+    double (*fma)(int64_t iterations);
     void (*read)(const float* data, size_t bytes);
     void (*write)(float* data, size_t bytes);
 } vector_loops;
