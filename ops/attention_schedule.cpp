@@ -156,8 +156,7 @@ private:
             const auto has_loop = [&](const std::string& var) {
                 return std::find(batch_.begin(), batch_.end(), var) != batch_.end();
             };
-            const auto image =
-                std::find_if(matmul.panel_batch.rbegin(), matmul.panel_batch.rend(), has_loop);
+            const auto image = std::find_if(matmul.panel_batch.rbegin(), matmul.panel_batch.rend(), has_loop);
             if (image != matmul.panel_batch.rend()) place.push_back(fmt::format("parallel({})", *image));
         }
         schedule_panels(source_, matmul, place, columns_vector(matmul));

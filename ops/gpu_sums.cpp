@@ -192,8 +192,8 @@ private:
         if (!tile_.shares_input) return;
         operand_ = source_.local(sums_.input + "_of_block");
         source_.schedule(fmt::format("Func {} = {}.in({});", operand_, sums_.input, reader));
-        source_.schedule(fmt::format("onnx::share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func, block_,
-                                     fmt::join(thread_counts(), ", "),
+        source_.schedule(fmt::format("onnx::share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func,
+                                     block_, fmt::join(thread_counts(), ", "),
                                      reads_vectors() ? static_cast<int>(std::gcd(sums_.extents.depth, vector)) : 1));
     }
 

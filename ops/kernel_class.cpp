@@ -72,8 +72,8 @@ std::string KernelSource::estimates() const {
             std::vector<std::string> extents;
             for (const Dim& extent : value->checked_type().extents()) extents.push_back(extent.substitute(open).text());
             if (extents.empty()) continue;
-            text +=
-                fmt::format("            onnx::estimate({}, {{{}}});\n", value_names_.at(value), fmt::join(extents, ", "));
+            text += fmt::format("            onnx::estimate({}, {{{}}});\n", value_names_.at(value),
+                                fmt::join(extents, ", "));
         }
     }
     return text;

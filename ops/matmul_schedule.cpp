@@ -151,8 +151,8 @@ void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const 
         return source.schedule(fmt::format("{}.update().specialize({});", matmul.sum, matmul.is_single));
     source.schedule("// A single row takes each column as it lies.");
     source.schedule(fmt::format("{}.{};", matmul.dots, place));
-    source.schedule(
-        fmt::format("onnx::reduce_vectors({}, {}, {}, {});", matmul.dots, matmul.dot_lane, matmul.dot_width, matmul.column));
+    source.schedule(fmt::format("onnx::reduce_vectors({}, {}, {}, {});", matmul.dots, matmul.dot_lane, matmul.dot_width,
+                                matmul.column));
 }
 
 std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows) {

@@ -188,8 +188,8 @@ void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::strin
     }
     const VectorLoops vectors = vector_loops(source, rows, func + ".update()", step, width);
     source.schedule(func + ".update()", {reorder({vectors.element, row, vectors.turn})});
-    source.schedule(
-        fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {});", func, vectors.element, width, row, rows.output.func, tile));
+    source.schedule(fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {});", func, vectors.element, width, row,
+                                rows.output.func, tile));
 }
 
 /// Whether several rows are worked on together: their sums do not wait for each other, and what is the same for all

@@ -79,7 +79,8 @@ std::string attribute_text(const std::string& name, const Attribute& attribute) 
     return "";
 }
 
-/// `Node 0  conv1 = Conv(image, W, B)   kernel 3x3, pads 1`; with the node's name where its outputs do not begin with it.
+/// `Node 0  conv1 = Conv(image, W, B)   kernel 3x3, pads 1`; with the node's name where its outputs do not begin with
+/// it.
 std::string node_comment(const Node& node) {
     std::vector<std::string> attributes;
     for (const auto& [name, attribute] : node.attributes) {

@@ -35,7 +35,7 @@ node  operator  {"result":<{len(LONG)}}  type
 1     Abs       {"y":<{len(LONG)}}  float32 [2, 3]
 
 step  kernel  FLOPs
-0     y       12
+0     y_Abs   12
 """
 
 
