@@ -20,7 +20,7 @@ Conv::Conv(const Node& node) : NodeGenerator(node), group_(node.integer("group",
 
 std::vector<TensorType> Conv::infer() const {
     const TensorType& data = in(0);
-    // Of bytes those on the left have no sign, and those on the right have one.
+    // For bytes, the left operands are unsigned and the right ones signed.
     const bool are_bytes = data.element == ElementType::uint8 && in(1).element == ElementType::int8;
     if (!is_float(data.element) && data.element != ElementType::int16 && !are_bytes)
         throw CompileError("element type {} is not supported", info(data.element).name);
@@ -231,7 +231,7 @@ void Conv::algorithm(KernelSource& source) const {
         taps = source.name_axes(rdom, tap_roles(source));
         leave_out_taps(source, rdom, this->tap(taps));
     }
-    // What other nodes of the kernel read may be the sum itself.
+    // If only other nodes of the kernel read the result, it may be the sum itself.
     const bool is_result = source.is_internal(output(0)) && !sums_by_group() && !is_narrow_float(out(0).element);
     const std::string sum = is_result ? source.name(output(0)) : source.func(output(0)->name + "_sum");
     source.keep(output(0), sum_role, sum);

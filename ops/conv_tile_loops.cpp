@@ -4,8 +4,7 @@
 
 namespace onnx2halide {
 
-/// A tile that is shifted inwards may not be larger than the output, and beyond the last vector of channels there are
-/// no weights.
+/// A tile that is shifted inwards may not exceed the output, and there are no weights past the last vector of channels.
 ConvTileLoops::ConvTileLoops(KernelSource& source, const DirectConv& conv)
     : source_(source), conv_(conv), tile_(choose_conv_tile(conv.loops, source.target())),
       walk_(choose_conv_walk(conv.loops, tile_)), c_(conv.output.vars.front()), x_(conv.output.vars.at(1)),
