@@ -13,12 +13,12 @@ namespace {
 
 bool may_be_equal(const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; }
 
-/// Attention's scores, before they are made probabilities: of queries [batch, heads, queries, size] with keys
-/// [batch, key heads, keys, size], where a run of heads may share one of the keys'.
+/// Attention's scores, before softmax: of queries [batch, heads, queries, size] and keys [batch, key heads, keys,
+/// size], where several consecutive heads may share a key head.
 ///
 ///     softcap(queries * keys' * scale) + bias + penalties of masked keys
 ///
-/// and a lowest number for the keys behind a query's own position.
+/// and the lowest number for keys after a query's own position.
 class AttentionScores {
 public:
     explicit AttentionScores(Expansion& expansion) : expansion_(expansion) {
@@ -67,7 +67,7 @@ private:
         return binary("capped", "Mul", expansion_.add("tanh", {"Tanh", 13, {small}}), number("cap", cap));
     }
 
-    /// Which keys a mask shows, [batch, 1, 1 or queries, keys]; null where it has one element for all keys.
+    /// Which keys a mask shows, [batch, 1, 1 or queries, keys]; null if the mask has one element for all keys.
     Value* visible_by_mask() {
         Value* mask = expansion_.optional_input(mask_input);
         if (!mask) return nullptr;
@@ -88,8 +88,8 @@ private:
                           shape.size() == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
     }
 
-    /// A mask as one whose last axis is the keys: sizes of a run that must be equal are then the same in all that reads
-    /// them, where it would take them for those of a broadcast, and write scores to be masked by another kernel.
+    /// Reshapes a mask so that its last axis is the keys'. Otherwise symbols that must be equal would look like a
+    /// broadcast to all readers, and scores would be stored and masked by another kernel.
     Value* over_keys(Value* mask) {
         const size_t rank = mask->type->rank();
         if (prove_equal(mask->type->shape.back(), keys_->type->shape[2]) == Proof::yes) return mask;
@@ -100,7 +100,8 @@ private:
         return expansion_.add("mask_of_keys", {"Reshape", 14, {mask, shape}});
     }
 
-    /// Of a vector with the number of keys in each row of the batch, and, where it is twice as long, the first keys.
+    /// Which keys are shown by a vector with the number of keys of each batch row and, if it is twice as long, the
+    /// first keys.
     Value* visible_by_lengths(Value* mask) {
         const Dim &extent = mask->type->shape[0], &batch = queries_->type->shape[0];
         Value* rows = expansion_.add("batch", {"Shape", 15, {queries_}, {{"start", int64_t{0}}, {"end", int64_t{1}}}});
@@ -127,7 +128,7 @@ private:
         return chosen("penalty", visible, number("none", 0), number("filter", std::max(filter, lowest_number())));
     }
 
-    /// Keys up to the position of a query, and no more than a window of them.
+    /// Shows keys up to a query's position, and at most a window of them.
     Value* visible_by_position() {
         Value* positions = expansion_.input(positions_input);
         const std::vector<Dim>& shape = positions->checked_type().shape;
@@ -173,7 +174,7 @@ private:
 
 std::vector<Value*> expand_scores(Expansion& expansion) { return {AttentionScores(expansion).make()}; }
 
-/// [batch, sequence, heads * size] as [batch, heads, sequence, size], which is what a tensor of rank 4 is already.
+/// [batch, sequence, heads * size] as [batch, heads, sequence, size]; a tensor of rank 4 is returned as it is.
 std::vector<Value*> expand_heads(Expansion& expansion) {
     Value* x = expansion.input(0);
     if (x->checked_type().rank() == 4) return {expansion.add("heads", {"Identity", 13, {x}})};

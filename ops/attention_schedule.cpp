@@ -12,8 +12,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Tiles of a block, whose keys and values come from a farther cache once, such that the blocks, of which the last
-/// overlaps its neighbour, have few rows in all.
+/// The rows of a block, a multiple of a tile's. Larger blocks load keys and values from a farther cache less often, but
+/// the last block, which overlaps its neighbour, computes more rows in vain.
 int choose_block(int64_t rows, int tile) {
     constexpr int most_rows = 40;
     int best = 1;
@@ -28,7 +28,7 @@ int choose_block(int64_t rows, int tile) {
     return best;
 }
 
-/// A machine with the registers that exp leaves to the sums of products: LLVM keeps its constants in the others from
+/// A machine with the registers that exp leaves for the sums of products: LLVM keeps exp's constants in the others from
 /// block to block, and would rather spill sums.
 Target without_constants_of_exp(Target target) {
     // A machine with few registers spills constants in any case: 4 x 2 sums, two vectors and an operand stay.
@@ -52,8 +52,8 @@ public:
     }
 
 private:
-    /// Images of a batch that keep the threads of most machines busy. Fewer are cut into blocks, behind packed keys
-    /// and values that one thread makes.
+    /// Images of a batch that keep the threads of most machines busy. Fewer are divided into blocks, after one thread
+    /// has packed keys and values.
     static constexpr int enough_images = 8;
 
     void schedule_results() {
@@ -93,7 +93,7 @@ private:
         schedule_single_row(source_, product_, place);
     }
 
-    /// Makes parallel tasks and sets the loop over images, outside of which nothing is packed.
+    /// Directives for parallel tasks; sets the loop over images, outside of which nothing is packed.
     Directives tasks(const Loops& batch) {
         Directives directives;
         const auto images = product(batch.extents).constant();
@@ -108,7 +108,7 @@ private:
         return directives;
     }
 
-    /// The stage whose loops run over the scores of a block, the loop along a row and the one over tiles of it.
+    /// The stage that computes the scores of a block, the loop along a row, and the loop over its tiles.
     struct ScoreLoops {
         std::string func, stage, x, x_tile;
     };
@@ -161,7 +161,7 @@ private:
                                               source_.lanes(product_.element, lanes_))});
         }
         source_.schedule(attention_.exp, {at_block(), whole_vectors});
-        // All maxima first: the rows' exp need not wait for them one by one.
+        // All maxima first, so that the rows' exp need not wait for each one.
         for (const std::string& reduction : {attention_.max, attention_.total}) {
             source_.schedule(fmt::format("{}.{};", reduction, at_block()));
             source_.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", reduction, attention_.element,
@@ -175,10 +175,10 @@ private:
     const MatmulLoops& product_;
     const Target target_;
     int lanes_, tile_rows_ = 0;
-    bool has_versions_;  // of tiles, for rows that only a run knows
+    bool has_versions_;  // of tiles, if the number of rows is known only at run time
     std::string x_tile_, y_tile_, rows_;
     std::string block_;  // the loop over blocks
-    std::string image_;  // and that over images, the innermost of a batch; none where there is none
+    std::string image_;  // the loop over images, the innermost of a batch; empty if there is none
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ void Composite::rename(Graph& graph, Value* result, Value* output) {
     result->producer = nullptr;
 }
 
-/// Expands a copy of the node. Whoever hears that elements are unknown knows the node's own inputs alone.
+/// Expands a copy of the node. UnknownElements is thrown for the node's own input, as callers do not know the copy.
 std::vector<Value*> Composite::expand_known(Graph& scratch, const Node& copy) const {
     try {
         return Composite(copy, expand_).expand(scratch);
@@ -62,7 +62,7 @@ std::vector<Value*> Composite::expand_known(Graph& scratch, const Node& copy) co
     }
 }
 
-/// Expands a copy of the node in a graph of their own, which is left without the copy.
+/// Expands a copy of the node in a separate graph, from which the copy is then removed.
 std::vector<Value*> Composite::expand_copy(Graph& scratch) const {
     Node copy = node_;
     for (Value*& input : copy.inputs) {

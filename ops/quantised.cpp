@@ -66,7 +66,7 @@ DynamicallyQuantised quantised_dynamically(Expansion& expansion, Value* x) {
     Value* least = expansion.add("least", {"Min", 13, {all("min", "ReduceMin"), zero}});
     Value* greatest = expansion.add("greatest", {"Max", 13, {all("max", "ReduceMax"), zero}});
     Value* difference = expansion.add("difference", {"Sub", 14, {greatest, least}});
-    // A tensor of zeros has a range as well.
+    // A tensor of zeros needs a range, too.
     Value* is_empty = expansion.add("is_empty", {"Equal", 13, {difference, zero}});
     Value* range = expansion.add("range", {"Where", 16, {is_empty, one, difference}});
     Value* scale = expansion.add("scale", {"Div", 14, {range, real_constant(expansion, "steps", 255)}});
@@ -98,8 +98,8 @@ namespace {
 
 using Operation = Expansion::Operation;
 
-/// Input 0, with its scale and zero point behind it, through an operation on floats, quantised by the scale at input 3
-/// and the zero point behind it.
+/// Input 0, followed by its scale and zero point, through an operation on floats, quantised by the scale at input 3 and
+/// the zero point at input 4.
 std::vector<Value*> through(Expansion& expansion, Operation operation) {
     operation.inputs = {dequantised(expansion, "x_real", 0)};
     Value* result = expansion.add("real", operation);
@@ -112,7 +112,7 @@ std::vector<Value*> expand_leaky_relu(Expansion& expansion) {
     return through(expansion, {"LeakyRelu", 16, {}, {{"alpha", expansion.node().real("alpha", 0.01f)}}});
 }
 
-/// The attribute opset tells which of ONNX's two meanings of axis is meant.
+/// The attribute opset determines which of ONNX's two meanings of axis applies.
 std::vector<Value*> expand_softmax(Expansion& expansion) {
     const int64_t opset = expansion.node().integer("opset");
     const int version = opset < 13 ? 11 : 13;
@@ -120,7 +120,7 @@ std::vector<Value*> expand_softmax(Expansion& expansion) {
     return through(expansion, {"Softmax", version, {}, {{"axis", axis}}});
 }
 
-/// A pool over axes 2 and on or, with channels_last, over those between the first and the last.
+/// A pool over axes 2 and up or, with channels_last, over those between the first and the last.
 std::vector<Value*> pooled(Expansion& expansion, Operation pool) {
     const bool channels_last = expansion.node().integer("channels_last", 0) != 0;
     if (!channels_last) return through(expansion, pool);
@@ -155,15 +155,15 @@ std::vector<Value*> expand_add(Expansion& expansion) {
     return {quantised(expansion, sum, 6, expansion.input(0)->checked_type().element)};
 }
 
-/// The condition comes first.
+/// The condition is the first input.
 std::vector<Value*> expand_where(Expansion& expansion) {
     Value *x = dequantised(expansion, "x_real", 1), *y = dequantised(expansion, "y_real", 4);
     Value* chosen = expansion.add("real", {"Where", 16, {expansion.input(0), x, y}});
     return {quantised(expansion, chosen, 7, expansion.input(1)->checked_type().element)};
 }
 
-/// GatherBlockQuantized: what is picked along one axis of integers that have a scale and a zero point a block of
-/// another. Bytes hold elements of 4 bits, or of 8, along their last axis.
+/// GatherBlockQuantized: gathers along one axis of integers that have a scale and a zero point per block of another
+/// axis. Bytes hold elements of 4 or 8 bits along their last axis.
 class GatherBlocks {
 public:
     explicit GatherBlocks(Expansion& expansion)
@@ -214,14 +214,14 @@ private:
                               {"Gather", 13, {expansion_.input(i), expansion_.input(1)}, {{"axis", gather_axis_}}});
     }
 
-    /// The elements of bytes along their last axis.
+    /// The elements packed in bytes along their last axis.
     Value* elements(const std::string& role, Value* bytes) {
         std::vector<int64_t> shape(bytes->checked_type().rank(), 0);
         shape.back() = -1;
         return unpacked(expansion_, role, bytes, bits_, shape);
     }
 
-    /// Where there is none, bytes have one in the middle of their range.
+    /// If omitted, that of bytes is the middle of their range.
     Value* zero_point() {
         if (expansion_.has_input(3)) return gathered("zero_point", 3);
         if (!is_in_bytes()) return nullptr;

@@ -6,8 +6,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// An 8-bit operand of a product: its input and that of its zero point, which may be missing, and how many axes lie
-/// behind the one along which a vector of zero points runs.
+/// An 8-bit operand of a product: its input, that of its zero point, which may be omitted, and the number of axes after
+/// the one along which a vector of zero points runs.
 struct Operand {
     std::string name;
     size_t input, zero_point;
@@ -30,7 +30,7 @@ void check_operand(const Expansion& expansion, const Operand& operand) {
 
 bool may_be_equal(const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; }
 
-/// 8-bit integers less their zero point, in 16 bits.
+/// 8-bit integers minus their zero point, as 16-bit integers.
 Value* centred(Expansion& expansion, const std::string& name, Value* x, Value* zero_point) {
     Value* wide = cast(expansion, name + "_wide", x, ElementType::int16);
     if (!zero_point) return wide;
@@ -52,10 +52,10 @@ Value* centred(Expansion& expansion, const Operand& operand) {
     return result;
 }
 
-/// No input of a node.
+/// The index that stands for no input.
 constexpr size_t none = SIZE_MAX;
 
-/// The inputs of both operands' scales, and how many axes lie behind those along which vectors of them run.
+/// The inputs of both operands' scales, and the number of axes after those along which vectors of scales run.
 struct Scales {
     size_t a, b;
     int64_t axes_behind_a = 0, axes_behind_b = 0;
@@ -67,7 +67,7 @@ Value* scale_of_product(Expansion& expansion, const Scales& scales) {
     return expansion.add("scale", {"Mul", 14, {a, b}});
 }
 
-/// Sums as floats, each multiplied by its scale.
+/// Sums as floats, multiplied by their scale.
 Value* scaled(Expansion& expansion, Value* sums, Value* scale) {
     if (sums->type->element != ElementType::float32) sums = cast(expansion, "real", sums, ElementType::float32);
     if (scale->type->element != ElementType::float32)
@@ -75,7 +75,7 @@ Value* scaled(Expansion& expansion, Value* sums, Value* scale) {
     return expansion.add("scaled", {"Mul", 14, {sums, scale}});
 }
 
-/// Sums as floats that are multiplied by their scale's ratio to the result's, quantised with the zero point at an
+/// Sums as floats, multiplied by the ratio of their scale to the result's, and quantised with the zero point at an
 /// input.
 Value* requantised(Expansion& expansion, Value* sums, Value* ratio, size_t y_zero_point) {
     Value* one = real_constant(expansion, "one", 1);
@@ -88,20 +88,20 @@ Value* requantised(Expansion& expansion, Value* sums, Value* ratio, size_t y_zer
                                        {{"output_dtype", static_cast<int64_t>(type)}}});
 }
 
-/// Sums quantised by the scale at input `y_scale` and the zero point behind it, as one product with the ratio
-/// of the scales.
+/// Sums quantised by the scale at input `y_scale` and the zero point after it, with a single multiplication by the
+/// ratio of the scales.
 Value* requantised(Expansion& expansion, Value* sums, const Scales& scales, size_t y_scale) {
     check_scalar(expansion, y_scale);
     Value* ratio = expansion.add("ratio", {"Div", 14, {scale_of_product(expansion, scales), expansion.input(y_scale)}});
     return requantised(expansion, sums, ratio, y_scale + 1);
 }
 
-/// Axes of a tensor behind its first ones.
+/// The number of a tensor's axes after the first ones.
 int64_t axes_behind(const Value* value, size_t first) {
     return std::max<int64_t>(0, static_cast<int64_t>(value->checked_type().rank()) - static_cast<int64_t>(first));
 }
 
-/// The convolution of two centred operands, and a bias of sums where there is one.
+/// The convolution of two centred operands, and optionally a bias of the sums' type.
 Value* convolved(Expansion& expansion, size_t x, size_t x_zero_point, size_t w, size_t w_zero_point, size_t bias) {
     check_scalar(expansion, x_zero_point);
     std::vector<Value*> inputs = {
@@ -117,8 +117,7 @@ Value* convolved(Expansion& expansion, size_t x, size_t x_zero_point, size_t w, 
     return expansion.add("sums", {"Conv", 11, inputs, expansion.node().attributes});
 }
 
-/// numpy's matmul of two centred operands. A vector of A's zero points runs along its rows, one of B's along its
-/// columns.
+/// numpy's matmul of two centred operands. A vector of A's zero points has one element per row, of B's one per column.
 Value* multiplied(Expansion& expansion, size_t a, size_t a_zero_point, size_t b, size_t b_zero_point) {
     return expansion.add(
         "sums",
@@ -140,7 +139,7 @@ std::vector<Value*> expand_qlinear_matmul(Expansion& expansion) {
     return {requantised(expansion, sums, {1, 4, 1, 0}, 6)};
 }
 
-/// Products of two numbers of 9 bits are exact as floats.
+/// Products of two 9-bit numbers are exact as floats.
 std::vector<Value*> expand_qlinear_mul(Expansion& expansion) {
     for (const size_t i : {1, 2, 4, 5}) check_scalar(expansion, i);
     Value* a = cast(expansion, "a_real", centred(expansion, {"a", 0, 2}), ElementType::float32);
@@ -166,8 +165,8 @@ std::vector<Value*> expand_dynamic_quantize_matmul(Expansion& expansion) {
     return {with_bias(expansion, result, 4)};
 }
 
-/// Sums of two centred matrices, either of which may be transposed, and of C where there is one. A vector of B's zero
-/// points runs along its columns.
+/// Sums of two centred matrices, either of which may be transposed, and optionally C. A vector of B's zero points has
+/// one element per column.
 Value* qgemm_sums(Expansion& expansion) {
     check_scalar(expansion, 2);
     check_operand(expansion, {"a", 0, 2});
@@ -181,7 +180,7 @@ Value* qgemm_sums(Expansion& expansion) {
     return expansion.has_input(6) ? expansion.add("with_c", {"Add", 14, {sums, expansion.input(6)}}) : sums;
 }
 
-/// The result has the type of its zero point; without one it is of floats.
+/// The result has the type of its zero point; if that is omitted, it is float.
 std::vector<Value*> expand_qgemm(Expansion& expansion) {
     check_scalar(expansion, 1);
     check_scalar(expansion, 7);

@@ -11,8 +11,8 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr const char* steps_role = "steps";    // the RDom, kept for the schedule
-constexpr const char* padded_role = "padded";  // the stage of rows that fill whole vectors
+constexpr const char* steps_role = "steps";    // the RDom, stored for the schedule
+constexpr const char* padded_role = "padded";  // the stage of rows padded to whole vectors
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Reduction RowNode::reduction() const {
     return {is_reduced, true};
 }
 
-/// The axes beside a row's, innermost in memory first.
+/// The axes other than a row's, innermost in memory first.
 std::vector<size_t> RowNode::numbering_axes() const {
     std::vector<size_t> axes;
     for (const int axis : in(0).layout) {
@@ -105,7 +105,8 @@ void RowNode::schedule(KernelSource& source) const {
     rows.padded_width = padded_width(source);
     if (rows.padded_width > 0) rows.stages.push_back({source.kept(output(0), padded_role), RowStage::Kind::elements});
     for (const auto& [role, kind] : stages()) rows.stages.push_back({source.kept(output(0), role), kind});
-    // Loops are split into rows only where a schedule of rows follows, and a GPU's takes none that may be empty.
+    // Loops are split into rows only if a schedule by rows follows, which a GPU does not have for rows that may be
+    // empty.
     const bool is_gpu = source.target().is_gpu(),
                may_nest = source.output_count() == 1 && !(is_gpu && rows.may_be_empty());
     if (const auto loops = may_nest ? loops_of_rows(source, rows.output) : std::nullopt) {
@@ -136,7 +137,7 @@ void RowText::define_padded(const std::string& rdom, int width) {
     const std::string x = at_[axis], length = source_.dim(node_.row_length());
     const std::string func = stage(padded_role);
     Coordinates inside = at_;
-    // Only the last vector asks what is inside.
+    // Only the last vector needs the bound.
     inside[axis] = fmt::format("min(likely({}), {})", x, source_.dim(node_.row_length() - 1));
     source_.line("// Behind a row's end lies what has no part in it.");
     source_.line(fmt::format("{} = select(likely({} < {}), {}, {});", place(func, at_), x, length,

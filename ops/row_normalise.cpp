@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Subtracts each row's mean, where it does, and divides by the root of its mean square.
+/// Subtracts each row's mean (optional), and divides by the root of its mean square.
 class Standardise : public RowNode {
 public:
     explicit Standardise(const Node& node) : RowNode(node), epsilon_(node.real("epsilon", 1e-5f)) {}
@@ -46,13 +46,13 @@ protected:
     double epsilon_;
 
     virtual bool subtracts_mean() const { return true; }
-    /// What each element is multiplied with, from the mean square.
+    /// The factor of each element, computed from the mean square.
     virtual std::string factor(const std::string& mean_square) const {
         return fmt::format("1 / sqrt({} + {})", mean_square, KernelSource::literal(epsilon_, in(0).element));
     }
-    /// The result from the standardised element.
+    /// The result, computed from the standardised element.
     virtual std::string result(KernelSource&, const Coordinates&, const std::string& x) const { return x; }
-    /// Outputs beside the first.
+    /// Defines the outputs other than the first.
     virtual void define_others(KernelSource&, const RowText&, const std::string&, const std::string&) const {}
 
     std::vector<Stage> stages() const override {
@@ -83,7 +83,7 @@ protected:
     }
 };
 
-/// Standardises over the axes from one on. The parameters are broadcast; the means and factors may be outputs too.
+/// Standardises over the axes from one on. Parameters are broadcast; means and factors may be outputs, too.
 class LayerNormalization : public Standardise {
 public:
     explicit LayerNormalization(const Node& node)
@@ -286,7 +286,8 @@ std::vector<Value*> expand_open_groups(Expansion& expansion) {
     return {expansion.add("result", {"Add", 14, {result, of_channels("bias", 2)}})};
 }
 
-/// Of as many channels as only a run knows, which may be no multiple of the groups, those of a group become an axis.
+/// If the number of channels is known only at run time, it may not be a multiple of the groups: the channels of a group
+/// become an axis.
 std::unique_ptr<NodeGenerator> make_group_normalization(const Node& node) {
     const auto* type = node.has_input(0) && node.inputs[0]->type ? &*node.inputs[0]->type : nullptr;
     const bool is_open = type && type->rank() >= 2 && !type->shape[1].constant() && node.version >= 21 &&
@@ -312,7 +313,7 @@ protected:
     }
 };
 
-/// Divides by the 1- or 2-norm of the row; a row of zeros stays.
+/// Divides by the 1- or 2-norm of the row; a row of zeros is unchanged.
 class LpNormalization : public RowNode {
 public:
     explicit LpNormalization(const Node& node) : RowNode(node), p_(node.integer("p", 2)) {

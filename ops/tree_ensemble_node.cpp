@@ -13,7 +13,7 @@ namespace {
 
 using enum ElementType;
 
-/// A tree ensemble as the model has it. A pass makes WalkTrees and nodes behind it of it (see expand_trees).
+/// A tree ensemble of the model. A pass turns it into WalkTrees and nodes after it (see expand_trees).
 class TreeEnsembleNode : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -48,7 +48,7 @@ private:
     }
 };
 
-/// The quantile of the standard normal distribution at a probability, as a scores' transform.
+/// The quantile of the standard normal distribution for a probability, a transform of scores.
 class Probit : public Elementwise {
 public:
     using Elementwise::Elementwise;
