@@ -21,7 +21,7 @@ void check_element(ElementType element) {
         throw CompileError("element type {} is not supported", info(element).name);
 }
 
-/// Products of any number of operands, summed over the indices that the result lacks.
+/// Products of any number of operands, summed over the indices that are not in the result.
 class SumOfProducts : public NodeGenerator {
 public:
     explicit SumOfProducts(const Node& node) : NodeGenerator(node), equation_(node.string("equation")) {}
@@ -82,8 +82,8 @@ private:
     }
 };
 
-/// The equation of a batch of matrix products: one index is summed, which both operands have, and the result's last is
-/// a column of the second.
+/// The equation of a batch of matrix products: one index, which both operands have, is summed, and the result's last
+/// index is a column of the second operand.
 class EinsumProduct : public MatrixProduct {
 public:
     explicit EinsumProduct(const Node& node) : MatrixProduct(node), equation_(node.string("equation")) {}
@@ -157,8 +157,8 @@ private:
     }
 };
 
-/// A product of matrices whose rows, columns and steps may each be several axes that lie together, of which none is a
-/// batch: `ibh,hnd->ibnd`.
+/// A product of matrices, not batched, whose rows, columns and steps may each be several adjacent axes:
+/// `ibh,hnd->ibnd`.
 struct PlainProduct {
     size_t a, b;  // operands of the node
     Labels rows, columns, steps;
@@ -200,7 +200,7 @@ private:
         return product;
     }
 
-    /// Whether nothing is broadcast, and axes that become one have numbers.
+    /// Whether nothing is broadcast, and merged axes have known extents.
     bool fits(const Contraction& contraction, const std::vector<std::vector<Dim>>& shapes) const {
         const size_t first = b_is_transposed ? columns.size() : 0;
         for (size_t i = 0; i < steps.size(); ++i) {
@@ -208,7 +208,7 @@ private:
         }
         const auto is_one_axis = [&](const Labels& labels) {
             const auto extent = [&](Label label) { return contraction.extents.at(label); };
-            // To Reshape, 0 is another number.
+            // Reshape does not take 0 as an extent.
             return std::none_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).is(0); }) &&
                    (labels.size() == 1 ||
                     std::all_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).constant(); }));
@@ -221,10 +221,10 @@ private:
     }
 };
 
-/// A value whose axes but the `kept` first ones are others.
+/// Reshapes a value whose `kept` first axes stay as they are to the `others`.
 Value* reshaped(Expansion& expansion, const std::string& role, Value* value, size_t kept,
                 const std::vector<int64_t>& others) {
-    // 0: as many as there are.
+    // 0: the extent of the input.
     std::vector<int64_t> shape(kept, 0);
     shape.insert(shape.end(), others.begin(), others.end());
     Value* list = expansion.constant(role + "_shape",
@@ -244,7 +244,7 @@ std::vector<Value*> expand_product(Expansion& expansion) {
 
     if (steps.size() > 1) a = reshaped(expansion, "rows", a, product.rows.size(), {*count(steps)});
     if (steps.size() > 1 || columns.size() > 1) {
-        // -1: the axis that only a run knows the extent of, if there is one.
+        // -1: the axis whose extent is known only at run time, if there is one.
         std::vector<int64_t> matrix = {count(steps).value_or(-1), count(columns).value_or(-1)};
         if (product.b_is_transposed) std::swap(matrix[0], matrix[1]);
         b = reshaped(expansion, "matrix", b, 0, matrix);

@@ -50,7 +50,7 @@ protected:
     }
 };
 
-/// STFT: of frames of a signal, that begin `frame_step` elements after each other.
+/// STFT: transforms the frames of a signal, which start `frame_step` elements apart.
 class ShortTimeFourier : public FourierNode {
 public:
     using FourierNode::FourierNode;
@@ -81,7 +81,7 @@ protected:
     size_t axis() const override { return 2; }
 
     Element element(KernelSource& source, const Coordinates& at, const std::string& n) const override {
-        // A step that is known only at run time leads nowhere but into the signal.
+        // A step that is known only at run time must not lead out of the signal.
         const std::string step =
             is_known_at_run_time(node_, 1)
                 ? fmt::format("cast<int>({})", source.element(input(1), Coordinates(in(1).rank(), "0")))
@@ -109,7 +109,7 @@ private:
     }
 };
 
-/// Along an axis that only a run knows: along the middle one of three.
+/// Expands a transform along an axis known only at run time to one along the middle one of three.
 std::vector<Value*> expand_along_open_axis(Expansion& expansion) {
     const Node& node = expansion.node();
     Value *signal = expansion.input(0), *axis = expansion.input(2);
@@ -121,7 +121,7 @@ std::vector<Value*> expand_along_open_axis(Expansion& expansion) {
     return {expansion.add("as_given", {"Unaround", 1, {along, shape, axis}, kept, "onnx2halide"})};
 }
 
-/// A signal of real numbers without the axis that says so, as PyTorch exports it.
+/// Adds the last axis that a signal of real numbers lacks when exported from PyTorch.
 std::vector<Value*> expand_real_signal(Expansion& expansion) {
     const Node& node = expansion.node();
     Value* last = expansion.constant("last", make_constant(ElementType::int64, {1}, std::vector<int64_t>{2}));

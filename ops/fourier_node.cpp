@@ -14,7 +14,7 @@ namespace {
 
 /// The longest transform.
 constexpr int64_t longest = 1 << 24;
-/// Products of two numbers below this one fit an int.
+/// The largest number such that the product of two below it fits in an int.
 constexpr int64_t largest_factor = 46340;
 /// The longest transforms whose roots are stored for each result and element.
 constexpr int64_t longest_of_table = 256;
@@ -48,7 +48,7 @@ void FourierNode::check_signal() const {
 
 Dim FourierNode::bins() const { return is_onesided_ && !is_inverse_ ? floor_div(length(), 2) + 1 : length(); }
 
-/// The two that are nearest, as their sum is what a transform costs.
+/// The factors with the smallest difference, as their sum is what a transform costs.
 FourierNode::Factors FourierNode::factors(int64_t length) {
     int64_t second = 1;
     for (int64_t divisor = 1; divisor * divisor <= length; ++divisor) {
@@ -224,7 +224,7 @@ std::string FourierNode::schedule_rows(KernelSource& source) const {
     return place;
 }
 
-/// Row by row, in vectors of neighbouring results of the first transforms.
+/// Schedules row by row, in vectors of adjacent results of the first transforms.
 void FourierNode::schedule(KernelSource& source) const {
     if (source.target().is_gpu()) return schedule_on_gpu(source);
     if (has_table()) source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), "factors")));

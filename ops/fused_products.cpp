@@ -11,8 +11,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// An operand of FusedMatMul as a matrix product wants it. With `transBatch` its outermost axis is one of the matrix,
-/// and the axes behind that are the batch.
+/// An operand of FusedMatMul in the form of a matrix product's. With `transBatch` its outermost axis belongs to the
+/// matrix, and the axes after that are the batch.
 Value* matrices(Expansion& expansion, size_t i, const std::string& letter) {
     Value* x = expansion.input(i);
     const size_t rank = x->checked_type().rank();
@@ -37,8 +37,8 @@ std::vector<Value*> expand_fused_matmul(Expansion& expansion) {
     return {expansion.add("scaled", {"Mul", 14, {product, factor}})};
 }
 
-/// A product with B', whose rows are integers of a few bits. Each block of a row has a scale and a zero point; with
-/// g_idx it tells of each element whose block's these are.
+/// A product with B', whose rows are integers of a few bits. Each block of a row has a scale and a zero point; g_idx,
+/// if given, assigns each element to a block.
 class MatMulNBits {
 public:
     explicit MatMulNBits(Expansion& expansion)
@@ -91,7 +91,7 @@ private:
         return expansion_.add("real", {"Mul", 14, {centred, scales}});
     }
 
-    /// Without what the last block has too much.
+    /// Removes the padding of the last block.
     Value* without_padding(const std::string& role, Value* x, int64_t axis) {
         return x->checked_type().shape[axis].is(depth_) ? x : part(expansion_, role, x, axis, 0, depth_);
     }
@@ -120,7 +120,7 @@ private:
         return onnx2halide::unpacked(expansion_, role, bytes, bits_, shape);
     }
 
-    /// Of each block; a number in the middle of the range where they are omitted.
+    /// The zero point of each block; the middle of the range if they are omitted.
     Value* zero_points() {
         Value* given = expansion_.optional_input(3);
         if (!given) {
@@ -147,8 +147,8 @@ private:
     int64_t bits_, columns_, depth_, block_, blocks_ = 0;
 };
 
-/// The numbers that the codes of MatMulBnb4 stand for, as in bitsandbytes: floats of 4 bits, or NF4 (Dettmers et al.,
-/// 2023), whose steps share out a normal distribution evenly.
+/// The values of the codes of MatMulBnb4, as in bitsandbytes: 4-bit floats, or NF4 (Dettmers et al., 2023), whose steps
+/// divide a normal distribution evenly.
 constexpr std::array<float, 16> fp4 = {0.0f,         0.0052083333f, 0.6666667f,   1.0f,           0.33333333f, 0.5f,
                                        0.16666667f,  0.25f,         -0.0f,        -0.0052083333f, -0.6666667f, -1.0f,
                                        -0.33333333f, -0.5f,         -0.16666667f, -0.25f};
@@ -157,8 +157,8 @@ constexpr std::array<float, 16> nf4 = {
     0.07958030f, 0.16093020f,  0.24611230f,  0.33791524f,  0.44070983f,  0.56261700f,  0.72295684f,  1.0f,
 };
 
-/// A product with a matrix [N, K], or its transpose, of codes of 4 bits, the first of a byte in its high bits. Blocks
-/// of it, row after row, have a scale each.
+/// A product with a matrix [N, K], or its transpose, of 4-bit codes, the first of each byte in its high bits. Its
+/// blocks, row after row, have one scale each.
 std::vector<Value*> expand_matmul_bnb4(Expansion& expansion) {
     const Node& node = expansion.node();
     const int64_t rows = node.integer("N"), columns = node.integer("K"), block = node.integer("block_size"),

@@ -29,7 +29,7 @@ Constant row_of(const std::vector<int64_t>& numbers) {
     return make_constant(int64, {static_cast<int64_t>(numbers.size())}, numbers);
 }
 
-/// `keys` or `values`, which have an attribute for each type, or a tensor.
+/// `keys` or `values`, for which there is an attribute per type, or a tensor.
 Constant read_elements(const Node& node, const std::string& name, StringTable& strings) {
     if (node.has(name + "_strings")) return row_of(node.strings(name + "_strings"), strings);
     if (node.has(name + "_tensor")) return node.tensor(name + "_tensor");
@@ -39,8 +39,8 @@ Constant read_elements(const Node& node, const std::string& name, StringTable& s
     return make_constant(float32, {static_cast<int64_t>(numbers.size())}, numbers);
 }
 
-/// Keys and values of what names classes: LabelEncoder (1) numbers them in their order, CategoryMapper as it says. The
-/// input tells which of both are keys.
+/// Keys and values from class names: LabelEncoder (1) numbers them in their order, CategoryMapper lists numbers. The
+/// input's type determines which of the two are keys.
 std::pair<Constant, Constant> read_classes(const Node& node, StringTable& strings) {
     const bool is_mapper = node.op_type == "CategoryMapper";
     const std::vector<std::string> texts = node.strings(is_mapper ? "cats_strings" : "classes_strings");
@@ -84,7 +84,7 @@ Constant read_default(const Node& node, ElementType type, StringTable& strings) 
     }
 }
 
-/// The places of keys in ascending order, each key's last one. NaN is the greatest.
+/// The indices of keys in ascending order, the last one for each key. NaN is the greatest.
 template <typename T>
 std::vector<size_t> ascending(const std::vector<T>& keys) {
     const auto is_less = [&](size_t a, size_t b) {
@@ -101,7 +101,7 @@ std::vector<size_t> ascending(const std::vector<T>& keys) {
     return order;
 }
 
-/// LabelEncoder or CategoryMapper as the model has it. A pass makes Lookup of it (see expand_encoders).
+/// LabelEncoder or CategoryMapper of the model. A pass replaces it by Lookup (see expand_encoders).
 class LabelEncoder : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -118,7 +118,7 @@ public:
     }
 };
 
-/// What OneHotEncoder makes of x.
+/// The type of OneHotEncoder's result for x.
 TensorType one_hot_type(const TensorType& x, const TensorType& categories) {
     if ((x.element == string) != (categories.element == string))
         throw CompileError("categories have type {}, but input 0 has {}", info(categories.element).name,
@@ -140,7 +140,7 @@ public:
     }
 };
 
-/// OneHotEncoder that fails on what is no category: the compiler's own operator (domain onnx2halide), a function in
+/// OneHotEncoder that fails on values which are not categories: the compiler's own operator, a function in
 /// runtime/one_hot.c. Input 1 holds the categories.
 class OneHotOfKnown : public HostNode {
 public:
@@ -170,8 +170,8 @@ std::unique_ptr<NodeGenerator> make_one_hot_encoder(const Node& node) {
     return node.integer("zeros", 1) == 0 ? make<StrictOneHotEncoder>(node) : make<OneHotEncoder>(node);
 }
 
-/// Replaces each element of input 0 by the value of its key: the compiler's own operator (domain onnx2halide). Inputs
-/// behind it are the constants of an Encoding.
+/// Replaces each element of input 0 by the value of its key: the compiler's own operator. Its further inputs are the
+/// constants of an Encoding.
 class Lookup : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -185,7 +185,7 @@ public:
         const Coordinates at = source.vars(out(0).rank());
         const std::string x = source.read(input(0), at), below = source.func(output(0)->name + "_below"),
                           here = fmt::format("{}({})", below, fmt::join(at, ", "));
-        // A search by halves for the number of keys that are below the element.
+        // A binary search for the number of keys that are less than the element.
         source.line(fmt::format("{} = 0;", here));
         const std::string step = source.rdom("step", {steps()}), next = source.local("next"),
                           place = source.local("place");
@@ -240,7 +240,7 @@ Encoding read_encoding(const Node& node, StringTable& strings) {
     encoding.keys = taken(keys, places);
     encoding.values = taken(values, places);
     if (!places.empty()) return encoding;
-    // A key that means nothing.
+    // A key without a meaning.
     encoding.keys = {
         keys.element, {1}, std::make_shared<const std::vector<std::byte>>(info(keys.element).bytes, std::byte{}), {}};
     encoding.values = encoding.otherwise;

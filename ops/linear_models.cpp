@@ -7,8 +7,7 @@ namespace {
 
 using enum ElementType;
 
-/// What LinearRegressor and LinearClassifier (ai.onnx.ml) have in common: sums of products of features and
-/// coefficients.
+/// What LinearRegressor and LinearClassifier (ai.onnx.ml) share: sums of products of features and coefficients.
 class LinearModel : public ScoreModel {
 protected:
     explicit LinearModel(Expansion& expansion) : ScoreModel(expansion) { check_transform(); }
@@ -48,9 +47,10 @@ public:
     }
 
 private:
-    /// Of two classes there may be one sum alone, the score of the second one. LOGISTIC is the only transform of it.
+    /// For two classes there may be a single sum, the second one's score. LOGISTIC is the only transform that affects
+    /// it.
     std::vector<Value*> of_pair(const Constant& known) {
-        // onnxruntime leaves the other score as it finds it.
+        // onnxruntime leaves the other score uninitialised.
         if (transform_ == "PROBIT")
             throw CompileError("post_transform is 'PROBIT', expected another one as two classes have one score");
         Value* sum = sums(1);

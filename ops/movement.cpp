@@ -32,7 +32,7 @@ protected:
     }
 
 private:
-    /// The input's axis that each of the output's is.
+    /// The input's axis for each of the output's.
     std::vector<size_t> permutation() const {
         std::vector<int64_t> all(in(0).rank());
         std::iota(all.begin(), all.end(), 0);
@@ -43,13 +43,13 @@ private:
     }
 };
 
-/// Split: sizes are an attribute (an input in version 1 too, and since 13), or the axis is cut into equal parts of
-/// which the last may be smaller.
+/// Split: sizes are an attribute (also an input in version 1, and since 13); without them, the axis is divided into
+/// equal parts, of which the last may be smaller.
 class Split : public AxisMapNode {
 public:
     using AxisMapNode::AxisMapNode;
 
-    /// Attribute of a node that makes one part alone.
+    /// Attribute of a node that makes only one part.
     static constexpr const char* own_part = "part";
 
     std::vector<TensorType> infer() const override {
@@ -68,7 +68,7 @@ public:
         return {{"the sum of split", sum, extent, extent}};
     }
 
-    /// Whether the model tells the sizes of the parts nowhere.
+    /// Whether the model does not contain the sizes of the parts.
     bool has_open_parts() const {
         const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
         return !std::all_of(node_.outputs.begin(), node_.outputs.end(), [&](const Value* part) {
@@ -134,8 +134,8 @@ private:
     }
 };
 
-/// Parts whose sizes only a run knows, any of which may be empty: kernels make one each, as they may assume that there
-/// is something to make.
+/// Expands a Split into parts whose sizes are known only at run time, and may be 0: each is made by a kernel of its
+/// own, as kernels may assume that their results are not empty.
 std::vector<Value*> expand_split(Expansion& expansion) {
     const Node& node = expansion.node();
     std::vector<Value*> parts;
@@ -193,14 +193,14 @@ protected:
     }
 };
 
-/// Whether a repeated axis becomes copies that are joined: of an open one each element's place would be a remainder.
+/// Whether a repeated axis is a concatenation of copies: for an open one, each element's index would be a remainder.
 bool joins_copies(const Dim& extent, const Dim& repeats) {
     constexpr int64_t most_copies = 8;
     const auto count = repeats.constant();
     return !extent.constant() && count && *count > 1 && *count <= most_copies;
 }
 
-/// A Tile of open axes: what other axes repeat, then the copies of one axis after the other, the outermost last.
+/// Expands a Tile of open axes: other axes are repeated first, then one open axis after the other, the outermost last.
 std::vector<Value*> expand_tile(Expansion& expansion) {
     const std::vector<Dim> extents = expansion.input(0)->checked_type().shape;
     const std::vector<Dim> repeats = Tile(expansion.node()).repeats();

@@ -31,7 +31,7 @@ Constant read_pool(const Node& node, StringTable& strings) {
                          : make_constant(strings, {static_cast<int64_t>(texts.size())}, texts);
 }
 
-/// The lengths of n-grams that count.
+/// The range of lengths of n-grams that are counted.
 struct LengthRange {
     explicit LengthRange(const Node& node)
         : min(node.integer("min_gram_length")), max(node.integer("max_gram_length")) {
@@ -49,7 +49,7 @@ void check_rest(const Node& node) {
         throw CompileError("mode is '{}', expected TF, IDF or TFIDF", mode);
 }
 
-/// The columns of `ngram_indexes`, each from 0.
+/// The columns in `ngram_indexes`.
 std::vector<int64_t> read_columns(const Node& node) {
     std::vector<int64_t> columns = node.integers("ngram_indexes", {});
     if (columns.empty()) throw CompileError("ngram_indexes has no values");
@@ -59,7 +59,7 @@ std::vector<int64_t> read_columns(const Node& node) {
     return columns;
 }
 
-/// How many n-grams of each length the pool holds, from where `ngram_counts` says that they start.
+/// The number of n-grams of each length in the pool, from their starts in `ngram_counts`.
 std::vector<int64_t> read_lengths(const Node& node, int64_t pool_size) {
     const std::vector<int64_t> starts = node.integers("ngram_counts", {});
     std::vector<int64_t> lengths;
@@ -82,7 +82,7 @@ void check_count(std::string_view attribute, size_t count, const std::vector<int
         throw CompileError("{} has {} values, expected {} as there are n-grams", attribute, count, ngrams);
 }
 
-/// TfIdfVectorizer (9) as the model has it. A pass makes WeighNgrams of it (see expand_encoders).
+/// TfIdfVectorizer (9) of the model. A pass replaces it by WeighNgrams (see expand_encoders).
 class TfIdfVectorizer : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -105,8 +105,8 @@ public:
     }
 };
 
-/// What the n-grams of a pool weigh in each row of input 0, float64: the compiler's own operator (domain onnx2halide),
-/// a function in runtime/ngrams.c. Inputs behind it are the constants of Ngrams.
+/// The weights of a pool's n-grams in each row of input 0, float64: the compiler's own operator, a function in
+/// runtime/ngrams.c. Its further inputs are the constants of Ngrams.
 class WeighNgrams : public HostNode {
 public:
     using HostNode::HostNode;
@@ -143,7 +143,7 @@ Ngrams read_ngrams(const Node& node, StringTable& strings) {
     size_t place = 0;
     for (size_t i = 0; i < lengths.size(); ++i) {
         const int64_t length = static_cast<int64_t>(i) + 1;
-        std::map<std::vector<int64_t>, size_t> ascending;  // of an n-gram that is there twice the last one
+        std::map<std::vector<int64_t>, size_t> ascending;  // for a duplicate n-gram, the last one
         for (int64_t n = 0; n < lengths[i]; ++n, item += length) ascending[{item, item + length}] = place++;
         if (length < range.min || length > range.max) ascending.clear();
         kept_lengths.push_back(static_cast<int64_t>(ascending.size()));

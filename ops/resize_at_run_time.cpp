@@ -41,7 +41,8 @@ private:
         return expansion_.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
     }
 
-    /// Null where there are none. Of known ones those that change an extent, so that other extents stay known.
+    /// Null if there are none. Known scales are limited to those that change an extent, so that other extents stay
+    /// known.
     Value* given_scales(size_t input) {
         Value* scales = expansion_.optional_input(input);
         if (scales && scales->checked_type().elements().is(0)) return nullptr;
@@ -84,7 +85,7 @@ private:
         extents_ = expansion_.add("extents", {"Gather", 13, {extents_, named}, {{"axis", int64_t{0}}}});
     }
 
-    /// floor(extent * scale), in float as the standard's own inference has it.
+    /// floor(extent * scale), in float as in the standard's own inference.
     Value* scaled(Value* scales) {
         Value* extents = cast("real_extents", extents_, ElementType::float32);
         Value* product =
@@ -92,7 +93,7 @@ private:
         return cast("sizes", expansion_.add("floor", {"Floor", 13, {product}}), ElementType::int64);
     }
 
-    /// The smallest or largest of the scales that lead to the sizes, for each axis.
+    /// The smallest or largest of the axes' scales that follow from the sizes, for each axis.
     Value* common_scale() {
         const bool is_larger = node_.string("keep_aspect_ratio_policy", "") == "not_smaller";
         Value *sizes = cast("real_sizes", expansion_.input(3), ElementType::float64),

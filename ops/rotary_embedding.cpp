@@ -5,8 +5,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Turns pairs of elements of each head, [batch, sequence, heads * size] or [batch, heads, sequence, size], by the
-/// angle of its position. The pairs are neighbours where they are interleaved; else one of each half.
+/// Rotates pairs of elements of each head, [batch, sequence, heads * size] or [batch, heads, sequence, size], by the
+/// angle of its position. The pairs are adjacent if they are interleaved; else one of each half.
 class RotaryEmbedding {
 public:
     explicit RotaryEmbedding(Expansion& expansion)
@@ -37,7 +37,7 @@ public:
     }
 
 private:
-    /// Elements of a head that are turned: two for each angle.
+    /// Elements of a head that are rotated: two per angle.
     int64_t rotated_size() const {
         const auto angles = expansion_.input(2)->checked_type().shape[1].constant();
         if (!angles || *angles < 1)
@@ -58,7 +58,7 @@ private:
         return *size->constant();
     }
 
-    /// The two elements of every pair, turned.
+    /// The two elements of every pair, rotated.
     std::pair<Value*, Value*> halves_turned(Value* heads, int64_t rotated, bool has_head_axis) {
         const auto [left, right] = halves(part(expansion_, "rotated", heads, 3, 0, rotated), rotated);
         Value *cos = of_positions("cos", 2, has_head_axis), *sin = of_positions("sin", 3, has_head_axis);
@@ -98,8 +98,8 @@ private:
         return is_interleaved_ ? reshaped(expansion_, "interleaved", both, {0, 0, 0, rotated}) : both;
     }
 
-    /// A cache's rows at the positions, broadcast to the heads. Position ids with one element are the first position of
-    /// every row of the batch.
+    /// A cache's rows at the positions, broadcast to the heads. A single position id is the first position of every row
+    /// of the batch.
     Value* of_positions(const std::string& role, size_t cache, bool has_head_axis) {
         Value* positions = expansion_.input(1);
         const std::vector<Dim>& shape = positions->checked_type().shape;

@@ -57,7 +57,7 @@ Value* ScoreModel::transformed(Value* scores, int64_t columns) {
     return softmax_of_nonzero(scores);
 }
 
-/// A softmax over the scores that are not 0, which stay so.
+/// A softmax over the scores other than 0; zeros are kept.
 Value* ScoreModel::softmax_of_nonzero(Value* scores) {
     Value* largest = row_reduced("largest", "ReduceMax", 13, scores);
     Value* powers = add("powers", "Exp", 13, {add("lowered", "Sub", 14, {scores, largest})});
@@ -78,7 +78,7 @@ Value* ScoreModel::best_place(Value* scores) {
 }
 
 Constant ScoreModel::read_labels() const {
-    StringTable strings;  // the graph's one numbers them when they are entered
+    StringTable strings;  // the graph's own table numbers them when they are added
     return onnx2halide::read_labels(node_, strings, "classlabels_ints");
 }
 

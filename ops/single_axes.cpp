@@ -36,8 +36,8 @@ protected:
     }
 };
 
-/// Squeeze: without axes, every one whose extent is known to be 1 goes. A run that finds further ones, which would
-/// change the rank, is refused.
+/// Squeeze: without axes, removes every one whose extent is known to be 1. If further ones turn out to be 1 at run
+/// time, which would change the rank, the run fails.
 class Squeeze : public SingleAxesNode {
 public:
     using SingleAxesNode::SingleAxesNode;
@@ -86,7 +86,7 @@ private:
     }
 };
 
-/// Unsqueeze: axes count in the output.
+/// Unsqueeze: axes are numbered in the output.
 class Unsqueeze : public SingleAxesNode {
 public:
     using SingleAxesNode::SingleAxesNode;
@@ -114,8 +114,8 @@ private:
     }
 };
 
-/// The compiler's own: the extents, input 0, of a tensor that gets axes of extent 1 or loses them. Which ones, input 1,
-/// only a run knows.
+/// The compiler's own: the extents, input 0, of a tensor to which axes of extent 1 are added, or from which they are
+/// removed. Input 1, the axes, is known only at run time.
 class ShapeWithAxes : public HostNode {
 public:
     using HostNode::HostNode;

@@ -9,9 +9,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// The squares of the distances between the rows of input 0 and the columns of input 1: the compiler's own operator
-/// (domain onnx2halide). Differences are squared as they are: a product of the two, as in x x - 2 x y + y y, loses what
-/// is small beside x x.
+/// The squared distances between the rows of input 0 and the columns of input 1: the compiler's own operator. It
+/// squares the differences themselves, as x x - 2 x y + y y would cancel what is small relative to x x.
 class SquaredDistances : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
