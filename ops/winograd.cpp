@@ -59,8 +59,6 @@ bool has_tiles(const TiledKernel& kernel, const PerAxis& places) {
 
 PerAxis places_of_tile(const TiledKernel& kernel) { return {kernel[0].places, kernel[1].places}; }
 
-PerAxis outputs_of_tile(const TiledKernel& kernel) { return {kernel[0].outputs(), kernel[1].outputs()}; }
-
 size_t plane_axes(size_t spatial_axes) { return std::max<size_t>(2, spatial_axes) - 2; }
 
 TiledKernel tiled_kernel(const Window& window, const PerAxis& places) {

@@ -48,7 +48,6 @@ struct KernelAxis {
 /// A kernel along rows and along columns; a signal's one axis is that of rows.
 using TiledKernel = std::array<KernelAxis, 2>;
 PerAxis places_of_tile(const TiledKernel& kernel);
-PerAxis outputs_of_tile(const TiledKernel& kernel);
 
 /// The number of spatial axes before rows and columns, along which there are no tiles.
 size_t plane_axes(size_t spatial_axes);
