@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/composite.h"
+#include "ops/constant_rows.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
 #include "ops/replaced_node.h"
@@ -21,22 +22,13 @@ namespace {
 
 using enum ElementType;
 
-Constant row_of(const std::vector<std::string>& texts, StringTable& strings) {
-    return make_constant(strings, {static_cast<int64_t>(texts.size())}, texts);
-}
-
-Constant row_of(const std::vector<int64_t>& numbers) {
-    return make_constant(int64, {static_cast<int64_t>(numbers.size())}, numbers);
-}
-
 /// `keys` or `values`, for which there is an attribute per type, or a tensor.
 Constant read_elements(const Node& node, const std::string& name, StringTable& strings) {
-    if (node.has(name + "_strings")) return row_of(node.strings(name + "_strings"), strings);
+    if (node.has(name + "_strings")) return row_of(strings, node.strings(name + "_strings"));
     if (node.has(name + "_tensor")) return node.tensor(name + "_tensor");
-    if (node.has(name + "_int64s")) return row_of(node.integers(name + "_int64s"));
+    if (node.has(name + "_int64s")) return row_of(int64, node.integers(name + "_int64s"));
     if (!node.has(name + "_floats")) throw CompileError("there are no {}", name);
-    const std::vector<float> numbers = node.reals(name + "_floats");
-    return make_constant(float32, {static_cast<int64_t>(numbers.size())}, numbers);
+    return row_of(float32, node.reals(name + "_floats"));
 }
 
 /// Keys and values from class names: LabelEncoder (1) numbers them in their order, CategoryMapper lists numbers. The
@@ -47,7 +39,7 @@ std::pair<Constant, Constant> read_classes(const Node& node, StringTable& string
     std::vector<int64_t> numbers(texts.size());
     std::iota(numbers.begin(), numbers.end(), 0);
     if (is_mapper) numbers = node.integers("cats_int64s", {});
-    Constant names = row_of(texts, strings), places = row_of(numbers);
+    Constant names = row_of(strings, texts), places = row_of(int64, numbers);
     const bool from_names = node.inputs.at(0)->checked_type().element == string;
     return from_names ? std::pair(std::move(names), std::move(places)) : std::pair(std::move(places), std::move(names));
 }
@@ -74,7 +66,7 @@ Constant read_default(const Node& node, ElementType type, StringTable& strings) 
     const float real = node.real("default_float", -0.0f);
     const int64_t integer = node.integer("default_int64", -1);
     switch (type) {
-    case string: return row_of({node.string("default_string", "_Unused")}, strings);
+    case string: return row_of(strings, {node.string("default_string", "_Unused")});
     case float32: return make_constant<float>(type, {1}, {real});
     case float64: return make_constant<double>(type, {1}, {real});
     case int64: return make_constant<int64_t>(type, {1}, {integer});
@@ -154,7 +146,7 @@ public:
 std::vector<Value*> expand_one_hot_of_known(Expansion& expansion) {
     const Node& node = expansion.node();
     const std::vector<std::string> texts = node.strings("cats_strings");
-    Value* categories = texts.empty() ? expansion.constant("categories", row_of(node.integers("cats_int64s")))
+    Value* categories = texts.empty() ? expansion.constant("categories", row_of(int64, node.integers("cats_int64s")))
                                       : expansion.constant("categories", {static_cast<int64_t>(texts.size())}, texts);
     return {expansion.add("columns", {"OneHotOfKnown", 1, {expansion.input(0), categories}, {}, "onnx2halide"})};
 }
@@ -219,8 +211,8 @@ private:
 }  // namespace
 
 Constant read_categories(const Node& node, StringTable& strings) {
-    if (node.has("cats_strings")) return row_of(node.strings("cats_strings"), strings);
-    return row_of(node.integers("cats_int64s"));
+    if (node.has("cats_strings")) return row_of(strings, node.strings("cats_strings"));
+    return row_of(int64, node.integers("cats_int64s"));
 }
 
 Encoding read_encoding(const Node& node, StringTable& strings) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/box_type.h"
+#include "ops/constant_rows.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
 #include "ops/replaced_node.h"
@@ -15,20 +16,6 @@ namespace onnx2halide {
 namespace {
 
 using enum ElementType;
-
-Constant row_of(ElementType element, const std::vector<int64_t>& numbers) {
-    return make_constant(element, {static_cast<int64_t>(numbers.size())}, numbers);
-}
-
-/// The items of whichever of two attributes has any.
-Constant read_keys(const Node& node, const std::string& integers, const std::string& texts, StringTable& strings) {
-    const std::vector<int64_t> numbers = node.integers(integers, {});
-    const std::vector<std::string> names = node.strings(texts);
-    if (numbers.empty() == names.empty())
-        throw CompileError("{} has {} items and {} has {}, expected one of them to have any", integers, numbers.size(),
-                           texts, names.size());
-    return names.empty() ? row_of(int64, numbers) : make_constant(strings, {static_cast<int64_t>(names.size())}, names);
-}
 
 /// A sequence of maps from such keys to such values.
 TensorType sequence_of_maps(ElementType key, ElementType value) {
@@ -161,11 +148,11 @@ private:
 }  // namespace
 
 Constant read_labels(const Node& node, StringTable& strings, const std::string& integers) {
-    return read_keys(node, integers, "classlabels_strings", strings);
+    return read_items(node, integers, "classlabels_strings", strings);
 }
 
 Vocabulary read_vocabulary(const Node& node, StringTable& strings) {
-    const Constant words = read_keys(node, "int64_vocabulary", "string_vocabulary", strings);
+    const Constant words = read_items(node, "int64_vocabulary", "string_vocabulary", strings);
     const std::vector<int64_t> keys = words.integers();
     std::vector<int64_t> columns(keys.size()), ascending(keys.size());
     std::iota(columns.begin(), columns.end(), 0);

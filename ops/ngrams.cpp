@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/constant_rows.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
 #include "ops/replaced_node.h"
@@ -15,21 +16,6 @@ namespace onnx2halide {
 namespace {
 
 using enum ElementType;
-
-template <typename T>
-Constant row_of(ElementType element, const std::vector<T>& numbers) {
-    return make_constant(element, {static_cast<int64_t>(numbers.size())}, numbers);
-}
-
-Constant read_pool(const Node& node, StringTable& strings) {
-    const std::vector<int64_t> integers = node.integers("pool_int64s", {});
-    const std::vector<std::string> texts = node.strings("pool_strings");
-    if (integers.empty() == texts.empty())
-        throw CompileError("pool_int64s has {} items and pool_strings has {}, expected one of them to have any",
-                           integers.size(), texts.size());
-    return texts.empty() ? row_of(int64, integers)
-                         : make_constant(strings, {static_cast<int64_t>(texts.size())}, texts);
-}
 
 /// The range of lengths of n-grams that are counted.
 struct LengthRange {
@@ -130,7 +116,7 @@ public:
 Ngrams read_ngrams(const Node& node, StringTable& strings) {
     const LengthRange range(node);
     check_rest(node);
-    const Constant pool = read_pool(node, strings);
+    const Constant pool = read_items(node, "pool_int64s", "pool_strings", strings);
     const std::vector<int64_t> items = pool.integers(), columns = read_columns(node),
                                lengths = read_lengths(node, pool.elements());
     const std::vector<float> weights = node.has("weights") ? node.reals("weights") : std::vector<float>();
