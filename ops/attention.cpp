@@ -11,8 +11,6 @@ namespace onnx2halide {
 
 namespace {
 
-bool may_be_equal(const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; }
-
 /// Attention's scores, before softmax: of queries [batch, heads, queries, size] and keys [batch, key heads, keys,
 /// size], where several consecutive heads may share a key head.
 ///

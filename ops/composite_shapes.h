@@ -17,6 +17,9 @@ Value* part(Expansion& expansion, const std::string& role, Value* x, int64_t axi
 /// The int64 indices along an axis of `x`: 0, 1, … up to its extent - 1.
 Value* places(Expansion& expansion, const std::string& role, Value* x, int64_t axis);
 
+/// Whether two extents may be equal at run time.
+inline bool may_be_equal(const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; }
+
 /// Throws CompileError if input `i` has another rank.
 void check_rank(const Expansion& expansion, size_t i, size_t rank);
 

@@ -105,7 +105,6 @@ private:
 
     void check_shape(size_t i, const std::vector<Dim>& expected) const {
         const std::vector<Dim>& found = expansion_.input(i)->checked_type().shape;
-        const auto may_be_equal = [](const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; };
         if (!std::equal(found.begin(), found.end(), expected.begin(), expected.end(), may_be_equal))
             throw CompileError("input {} has shape {}, expected {}", i, shape_text(found), shape_text(expected));
     }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/composite_shapes.h"
 #include "ops/quantised.h"
 
 namespace onnx2halide {
@@ -27,8 +28,6 @@ void check_operand(const Expansion& expansion, const Operand& operand) {
         throw CompileError("input {} has type {}, expected {} as input {}", operand.zero_point,
                            info(zero_point.element).name, info(type.element).name, operand.input);
 }
-
-bool may_be_equal(const Dim& a, const Dim& b) { return prove_equal(a, b) != Proof::no; }
 
 /// 8-bit integers minus their zero point, as 16-bit integers.
 Value* centred(Expansion& expansion, const std::string& name, Value* x, Value* zero_point) {
