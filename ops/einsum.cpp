@@ -16,28 +16,44 @@ namespace onnx2halide {
 
 namespace {
 
-void check_element(ElementType element) {
-    if (!is_float(element) && !is_integer(element))
-        throw CompileError("element type {} is not supported", info(element).name);
-}
-
-/// Products of any number of operands, summed over the indices that are not in the result.
-class SumOfProducts : public NodeGenerator {
+/// The equation of an Einsum that is computed as a `Base`, with the types and checks that follow from it.
+template <typename Base>
+class EinsumNode : public Base {
 public:
-    explicit SumOfProducts(const Node& node) : NodeGenerator(node), equation_(node.string("equation")) {}
+    explicit EinsumNode(const Node& node) : Base(node), equation_(node.string("equation")) {}
 
     std::vector<TensorType> infer() const override {
-        check_element(in(0).element);
-        for (size_t i = 1; i < node_.inputs.size(); ++i) check_type_of_first(i);
-        return {TensorType(in(0).element, contraction().shape())};
+        const ElementType element = this->in(0).element;
+        if (!is_float(element) && !is_integer(element))
+            throw CompileError("element type {} is not supported", info(element).name);
+        for (size_t i = 1; i < this->node_.inputs.size(); ++i) this->check_type_of_first(i);
+        return {TensorType(element, contraction().shape())};
     }
 
     std::vector<Check> checks() const override {
         std::vector<Check> checks;
         for (const auto& [operand, axis, expected] : contraction().expected_extents(shapes()))
-            check_extent(checks, operand, axis, expected);
+            this->check_extent(checks, operand, axis, expected);
         return checks;
     }
+
+protected:
+    Contraction contraction() const { return {equation_, shapes()}; }
+
+private:
+    Equation equation_;
+
+    std::vector<std::vector<Dim>> shapes() const {
+        std::vector<std::vector<Dim>> shapes;
+        for (size_t i = 0; i < this->node_.inputs.size(); ++i) shapes.push_back(this->in(i).shape);
+        return shapes;
+    }
+};
+
+/// Products of any number of operands, summed over the indices that are not in the result.
+class SumOfProducts : public EinsumNode<NodeGenerator> {
+public:
+    using EinsumNode::EinsumNode;
 
     Dim flops() const override {
         const Contraction contraction = this->contraction();
@@ -64,15 +80,6 @@ public:
     }
 
 private:
-    Equation equation_;
-
-    std::vector<std::vector<Dim>> shapes() const {
-        std::vector<std::vector<Dim>> shapes;
-        for (size_t i = 0; i < node_.inputs.size(); ++i) shapes.push_back(in(i).shape);
-        return shapes;
-    }
-    Contraction contraction() const { return {equation_, shapes()}; }
-
     std::string product(KernelSource& source, const Contraction& contraction,
                         const std::map<Label, std::string>& indices) const {
         std::vector<std::string> factors;
@@ -84,9 +91,9 @@ private:
 
 /// The equation of a batch of matrix products: one index, which both operands have, is summed, and the result's last
 /// index is a column of the second operand.
-class EinsumProduct : public MatrixProduct {
+class EinsumProduct : public EinsumNode<MatrixProduct> {
 public:
-    explicit EinsumProduct(const Node& node) : MatrixProduct(node), equation_(node.string("equation")) {}
+    using EinsumNode::EinsumNode;
 
     static bool fits(const Equation& equation) {
         if (equation.operands.size() != 2 || equation.result.labels(0).empty()) return false;
@@ -106,19 +113,6 @@ public:
             summed.size() == 1 && summed[0] != first_of_ellipsis && count(a, summed[0]) && count(b, summed[0]);
         const Label column = result.back();
         return has_step && column != first_of_ellipsis && !count(a, column);
-    }
-
-    std::vector<TensorType> infer() const override {
-        check_element(in(0).element);
-        for (size_t i = 1; i < node_.inputs.size(); ++i) check_type_of_first(i);
-        return {TensorType(in(0).element, contraction().shape())};
-    }
-
-    std::vector<Check> checks() const override {
-        std::vector<Check> checks;
-        for (const auto& [operand, axis, expected] : contraction().expected_extents(shapes()))
-            check_extent(checks, operand, axis, expected);
-        return checks;
     }
 
 protected:
@@ -143,10 +137,6 @@ protected:
     }
 
 private:
-    Equation equation_;
-
-    std::vector<std::vector<Dim>> shapes() const { return {in(0).shape, in(1).shape}; }
-    Contraction contraction() const { return {equation_, shapes()}; }
     Label step() const { return contraction().summed.at(0); }
 
     Coordinates place(size_t operand, const Coordinates& at, const std::string& k) const {
