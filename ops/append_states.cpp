@@ -78,6 +78,6 @@ private:
 
 }  // namespace
 
-std::vector<Operator> append_states_operators() { return {{"AppendStates", 1, make<AppendStates>, "onnx2halide"}}; }
+std::vector<Operator> append_states_operators() { return {{"AppendStates", 1, make<AppendStates>, own_domain}}; }
 
 }  // namespace onnx2halide

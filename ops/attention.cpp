@@ -189,9 +189,9 @@ std::vector<Value*> expand_heads(Expansion& expansion) {
 std::vector<Operator> attention_operators() {
     std::vector<Operator> rows = rotary_operators();
     for (const Operator& row : append_states_operators()) rows.push_back(row);
-    rows.push_back({"AttentionScores", 1, make_composite<expand_scores>, "onnx2halide"});
-    rows.push_back({"SoftmaxMatMul", 1, make<SoftmaxMatMul>, "onnx2halide"});
-    rows.push_back({"SplitHeads", 1, make_composite<expand_heads>, "onnx2halide"});
+    rows.push_back({"AttentionScores", 1, make_composite<expand_scores>, own_domain});
+    rows.push_back({"SoftmaxMatMul", 1, make<SoftmaxMatMul>, own_domain});
+    rows.push_back({"SplitHeads", 1, make_composite<expand_heads>, own_domain});
     return rows;
 }
 

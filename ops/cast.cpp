@@ -178,9 +178,9 @@ std::vector<Value*> expand_string_cast(Expansion& expansion) {
         return expansion.add("cast", {"Cast", 13, {value}, attributes});
     };
     if (to == ElementType::string)
-        return {expansion.add("printed", {"PrintNumbers", 1, {cast(x, widest(from))}, {}, "onnx2halide"})};
+        return {expansion.add("printed", {"PrintNumbers", 1, {cast(x, widest(from))}, {}, own_domain})};
     const auto parsed = static_cast<int64_t>(widest(to));
-    return {cast(expansion.add("parsed", {"ParseNumbers", 1, {x}, {{"to", parsed}}, "onnx2halide"}), to)};
+    return {cast(expansion.add("parsed", {"ParseNumbers", 1, {x}, {{"to", parsed}}, own_domain}), to)};
 }
 
 /// Cast or CastLike between strings and numbers, by onnxruntime's rules, which ONNX leaves open.
@@ -199,12 +199,11 @@ std::unique_ptr<NodeGenerator> make_cast(const Node& node) {
 }  // namespace
 
 std::vector<Operator> cast_operators() {
-    constexpr std::string_view own = "onnx2halide";
     return {{"Cast", 1, make_cast},
             {"CastLike", 15, make_cast},
             {"BitCast", 26, make<BitCast>},
-            {"PrintNumbers", 1, make<PrintNumbers>, own},
-            {"ParseNumbers", 1, make<ParseNumbers>, own}};
+            {"PrintNumbers", 1, make<PrintNumbers>, own_domain},
+            {"ParseNumbers", 1, make<ParseNumbers>, own_domain}};
 }
 
 }  // namespace onnx2halide

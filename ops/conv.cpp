@@ -266,11 +266,11 @@ std::vector<Operator> conv_operators() {
     return {
         {"Conv", 1, make<Conv>},
         {"ConvTranspose", 1, make<ConvTranspose>},
-        {"PackedConv", 1, make<PackedConv>, "onnx2halide"},
-        {"PackConvWeights", 1, make<PackConvWeights>, "onnx2halide"},
-        {"WinogradConv", 1, make<WinogradConv>, "onnx2halide"},
-        {"PackWinogradWeights", 1, make<PackWinogradWeights>, "onnx2halide"},
-        {"PackConvBias", 1, make<PackConvBias>, "onnx2halide"},
+        {"PackedConv", 1, make<PackedConv>, own_domain},
+        {"PackConvWeights", 1, make<PackConvWeights>, own_domain},
+        {"WinogradConv", 1, make<WinogradConv>, own_domain},
+        {"PackWinogradWeights", 1, make<PackWinogradWeights>, own_domain},
+        {"PackConvBias", 1, make<PackConvBias>, own_domain},
     };
 }
 

@@ -213,7 +213,7 @@ std::vector<Value*> expand_cumulative(Expansion& expansion) {
     const Node& node = expansion.node();
     Value *data = expansion.input(0), *axis = expansion.input(1);
     Value* middle = expansion.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
-    Value* around = expansion.add("around", {"Around", 1, {data, axis}, {}, "onnx2halide"});
+    Value* around = expansion.add("around", {"Around", 1, {data, axis}, {}, own_domain});
     Value* sums = expansion.add("along", {node.op_type, node.version, {around, middle}, node.attributes});
     Value* shape = expansion.add("shape", {"Shape", 13, {data}});
     return {expansion.add("as_given", {"Reshape", 13, {sums, shape}})};

@@ -113,7 +113,7 @@ std::unique_ptr<NodeGenerator> make_inverse(const Node& node) {
 }  // namespace
 
 std::vector<Operator> determinant_operators() {
-    return {{"Det", 11, make_determinant}, {"Inverse", 1, make_inverse, "com.microsoft"}};
+    return {{"Det", 11, make_determinant}, {"Inverse", 1, make_inverse, microsoft_domain}};
 }
 
 }  // namespace onnx2halide

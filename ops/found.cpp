@@ -149,11 +149,11 @@ public:
 std::vector<Operator> finding_operators() {
     return {
         {"Compress", 9, make<Compress>},
-        {"CountedRange", 1, make<CountedRange>, "onnx2halide"},
+        {"CountedRange", 1, make<CountedRange>, own_domain},
         {"NonMaxSuppression", 10, make<NonMaxSuppression>},
         {"NonZero", 9, make<NonZero>},
-        {"DynamicTimeWarping", 1, make<DynamicTimeWarping>, "com.microsoft"},
-        {"RequireTrue", 1, make<RequireTrue>, "onnx2halide"},
+        {"DynamicTimeWarping", 1, make<DynamicTimeWarping>, microsoft_domain},
+        {"RequireTrue", 1, make<RequireTrue>, own_domain},
         {"Unique", 11, make<Unique>},
     };
 }

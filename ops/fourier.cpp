@@ -115,10 +115,10 @@ std::vector<Value*> expand_along_open_axis(Expansion& expansion) {
     Value *signal = expansion.input(0), *axis = expansion.input(2);
     Value* middle = expansion.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
     const std::map<std::string, Attribute> kept = {{"kept", int64_t{1}}};  // the axis of real and imaginary parts
-    Value* around = expansion.add("around", {"Around", 1, {signal, axis}, kept, "onnx2halide"});
+    Value* around = expansion.add("around", {"Around", 1, {signal, axis}, kept, own_domain});
     Value* along = expansion.add("along", {"DFT", 20, {around, expansion.optional_input(1), middle}, node.attributes});
     Value* shape = expansion.add("shape", {"Shape", 13, {signal}});
-    return {expansion.add("as_given", {"Unaround", 1, {along, shape, axis}, kept, "onnx2halide"})};
+    return {expansion.add("as_given", {"Unaround", 1, {along, shape, axis}, kept, own_domain})};
 }
 
 /// Adds the last axis that a signal of real numbers lacks when exported from PyTorch.

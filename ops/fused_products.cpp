@@ -204,10 +204,10 @@ std::vector<Value*> expand_matmul_n_bits(Expansion& expansion) { return {MatMulN
 
 std::vector<Operator> fused_product_operators() {
     return {
-        {"FusedMatMul", 1, make_composite<expand_fused_matmul>, "com.microsoft"},
-        {"MatMulBnb4", 1, make_composite<expand_matmul_bnb4>, "com.microsoft"},
-        {"MatMulNBits", 1, make_composite<expand_matmul_n_bits>, "com.microsoft"},
-        {"TransposeMatMul", 1, make_composite<expand_fused_matmul>, "com.microsoft"},
+        {"FusedMatMul", 1, make_composite<expand_fused_matmul>, microsoft_domain},
+        {"MatMulBnb4", 1, make_composite<expand_matmul_bnb4>, microsoft_domain},
+        {"MatMulNBits", 1, make_composite<expand_matmul_n_bits>, microsoft_domain},
+        {"TransposeMatMul", 1, make_composite<expand_fused_matmul>, microsoft_domain},
     };
 }
 

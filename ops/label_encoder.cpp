@@ -148,7 +148,7 @@ std::vector<Value*> expand_one_hot_of_known(Expansion& expansion) {
     const std::vector<std::string> texts = node.strings("cats_strings");
     Value* categories = texts.empty() ? expansion.constant("categories", row_of(int64, node.integers("cats_int64s")))
                                       : expansion.constant("categories", {static_cast<int64_t>(texts.size())}, texts);
-    return {expansion.add("columns", {"OneHotOfKnown", 1, {expansion.input(0), categories}, {}, "onnx2halide"})};
+    return {expansion.add("columns", {"OneHotOfKnown", 1, {expansion.input(0), categories}, {}, own_domain})};
 }
 
 /// OneHotEncoder with zeros = 0.
@@ -243,8 +243,8 @@ std::vector<Operator> encoder_operators() {
     return {{"LabelEncoder", 1, make<LabelEncoder>, "ai.onnx.ml"},
             {"CategoryMapper", 1, make<LabelEncoder>, "ai.onnx.ml"},
             {"OneHotEncoder", 1, make_one_hot_encoder, "ai.onnx.ml"},
-            {"OneHotOfKnown", 1, make<OneHotOfKnown>, "onnx2halide"},
-            {"Lookup", 1, make<Lookup>, "onnx2halide"}};
+            {"OneHotOfKnown", 1, make<OneHotOfKnown>, own_domain},
+            {"Lookup", 1, make<Lookup>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -166,8 +166,8 @@ std::vector<Operator> map_operators() {
     return {{"ZipMap", 1, make<ZipMap>, "ai.onnx.ml"},
             {"DictVectorizer", 1, make<DictVectorizer>, "ai.onnx.ml"},
             {"CastMap", 1, make<CastMap>, "ai.onnx.ml"},
-            {"MapRows", 1, make<MapRows>, "onnx2halide"},
-            {"RowOfMap", 1, make<RowOfMap>, "onnx2halide"}};
+            {"MapRows", 1, make<MapRows>, own_domain},
+            {"RowOfMap", 1, make<RowOfMap>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -129,8 +129,8 @@ std::vector<Operator> matmul_operators() {
         {"MatMul", 1, make<MatMul>},
         {"Gemm", 1, make<Gemm>},
         {"Einsum", 12, make_einsum},
-        {"PackedMatMul", 1, make<PackedMatMul>, "onnx2halide"},
-        {"PackMatMulWeights", 1, make<PackMatMulWeights>, "onnx2halide"},
+        {"PackedMatMul", 1, make<PackedMatMul>, own_domain},
+        {"PackMatMulWeights", 1, make<PackMatMulWeights>, own_domain},
     };
 }
 

@@ -243,7 +243,7 @@ std::vector<Operator> movement_operators() {
         {"Transpose", 1, make<Transpose>},
         {"Split", 1, make_split},
         {"Tile", 1, make_tile},
-        {"Relayout", 1, make<Relayout>, Relayout::domain},
+        {"Relayout", 1, make<Relayout>, own_domain},
     };
 }
 

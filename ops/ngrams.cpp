@@ -150,7 +150,7 @@ Ngrams read_ngrams(const Node& node, StringTable& strings) {
 }
 
 std::vector<Operator> ngram_operators() {
-    return {{"TfIdfVectorizer", 9, make<TfIdfVectorizer>}, {"WeighNgrams", 1, make<WeighNgrams>, "onnx2halide"}};
+    return {{"TfIdfVectorizer", 9, make<TfIdfVectorizer>}, {"WeighNgrams", 1, make<WeighNgrams>, own_domain}};
 }
 
 }  // namespace onnx2halide

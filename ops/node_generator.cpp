@@ -135,7 +135,7 @@ const Value* of_model(const Value* value, size_t axis) {
                source->type->shape[axis] == value->type->shape[axis];
     };
     for (const Node* node = value->producer; node; node = value->producer) {
-        const bool is_own = !node->origin.empty() || node->domain == "onnx2halide";
+        const bool is_own = !node->origin.empty() || node->domain == own_domain;
         if (!is_own || node->inputs.empty() || !is_like(node->inputs[0])) break;
         value = node->inputs[0];
     }

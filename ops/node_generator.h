@@ -241,6 +241,9 @@ Dim extent_symbol(const Value& value, size_t axis, const Dim& max = Dim::unbound
 /// Multidirectional (numpy) broadcasting. Throws CompileError if two dims can never be equal.
 std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b);
 
+/// The domains of the compiler's own operators, and of onnxruntime's contributed ones.
+inline constexpr const char *own_domain = "onnx2halide", *microsoft_domain = "com.microsoft";
+
 /// One row of the table of operators.
 struct Operator {
     std::string_view type;  // Conv

@@ -85,7 +85,7 @@ private:
 }  // namespace
 
 std::vector<Operator> packed_elements_operators() {
-    return {{"Unpack", 1, make<Unpack>, "onnx2halide"}, {"Pack", 1, make<Pack>, "onnx2halide"}};
+    return {{"Unpack", 1, make<Unpack>, own_domain}, {"Pack", 1, make<Pack>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -260,19 +260,18 @@ std::vector<Value*> expand_concat(Expansion& expansion) {
 }  // namespace
 
 std::vector<Operator> quantised_operators() {
-    constexpr std::string_view domain = "com.microsoft";
     std::vector<Operator> rows = quantised_products();
     const Operator more[] = {
         {"DynamicQuantizeLinear", 11, make_composite<expand_dynamic_quantize_linear>},
-        {"GatherBlockQuantized", 1, make<GatherBlockQuantized>, domain},
-        {"QLinearAdd", 1, make_composite<expand_add>, domain},
-        {"QLinearAveragePool", 1, make_composite<expand_average_pool>, domain},
-        {"QLinearConcat", 1, make_composite<expand_concat>, domain},
-        {"QLinearGlobalAveragePool", 1, make_composite<expand_global_average_pool>, domain},
-        {"QLinearLeakyRelu", 1, make_composite<expand_leaky_relu>, domain},
-        {"QLinearSigmoid", 1, make_composite<expand_sigmoid>, domain},
-        {"QLinearSoftmax", 1, make_composite<expand_softmax>, domain},
-        {"QLinearWhere", 1, make_composite<expand_where>, domain},
+        {"GatherBlockQuantized", 1, make<GatherBlockQuantized>, microsoft_domain},
+        {"QLinearAdd", 1, make_composite<expand_add>, microsoft_domain},
+        {"QLinearAveragePool", 1, make_composite<expand_average_pool>, microsoft_domain},
+        {"QLinearConcat", 1, make_composite<expand_concat>, microsoft_domain},
+        {"QLinearGlobalAveragePool", 1, make_composite<expand_global_average_pool>, microsoft_domain},
+        {"QLinearLeakyRelu", 1, make_composite<expand_leaky_relu>, microsoft_domain},
+        {"QLinearSigmoid", 1, make_composite<expand_sigmoid>, microsoft_domain},
+        {"QLinearSoftmax", 1, make_composite<expand_softmax>, microsoft_domain},
+        {"QLinearWhere", 1, make_composite<expand_where>, microsoft_domain},
     };
     rows.insert(rows.end(), std::begin(more), std::end(more));
     return rows;

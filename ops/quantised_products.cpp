@@ -199,10 +199,10 @@ std::vector<Operator> quantised_products() {
         {"QLinearConv", 10, make_composite<expand_qlinear_conv>},
         {"MatMulInteger", 10, make_composite<expand_matmul_integer>},
         {"QLinearMatMul", 10, make_composite<expand_qlinear_matmul>},
-        {"QGemm", 1, make_composite<expand_qgemm>, "com.microsoft"},
-        {"QLinearMul", 1, make_composite<expand_qlinear_mul>, "com.microsoft"},
-        {"DynamicQuantizeMatMul", 1, make_composite<expand_dynamic_quantize_matmul>, "com.microsoft"},
-        {"MatMulIntegerToFloat", 1, make_composite<expand_matmul_integer_to_float>, "com.microsoft"},
+        {"QGemm", 1, make_composite<expand_qgemm>, microsoft_domain},
+        {"QLinearMul", 1, make_composite<expand_qlinear_mul>, microsoft_domain},
+        {"DynamicQuantizeMatMul", 1, make_composite<expand_dynamic_quantize_matmul>, microsoft_domain},
+        {"MatMulIntegerToFloat", 1, make_composite<expand_matmul_integer_to_float>, microsoft_domain},
     };
 }
 

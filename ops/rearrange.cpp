@@ -242,7 +242,7 @@ std::vector<Operator> rearrange_operators() {
     return {
         {"DepthToSpace", 1, make<DepthToSpace>},
         {"SpaceToDepth", 1, make<SpaceToDepth>},
-        {"PhasesToSpace", 1, make<PhasesToSpace>, "onnx2halide"},
+        {"PhasesToSpace", 1, make<PhasesToSpace>, own_domain},
         {"ReverseSequence", 10, make<ReverseSequence>},
         {"Trilu", 14, make<Trilu>},
     };

@@ -100,7 +100,7 @@ void find_transposed(const KernelSource& source, const Value& value, std::set<co
                      std::vector<const Value*>& copies) {
     for (const Value* input : value.producer->inputs) {
         if (!input || !source.is_internal(input) || !visited.insert(input).second) continue;
-        const bool is_relayout = input->producer->domain == Relayout::domain && input->producer->op_type == "Relayout";
+        const bool is_relayout = input->producer->domain == own_domain && input->producer->op_type == "Relayout";
         if (!is_relayout) {
             find_transposed(source, *input, visited, copies);
         } else if (const auto axis = read_across(*input); axis && (copies.empty() || axis == read_across(*copies[0]))) {

@@ -8,8 +8,6 @@ namespace onnx2halide {
 /// demand it. Its attribute `layout` lists the output's axes, innermost first.
 class Relayout : public AxisMapNode {
 public:
-    static constexpr std::string_view domain = "onnx2halide";
-
     explicit Relayout(const Node& node);
     std::vector<TensorType> infer() const override;
 

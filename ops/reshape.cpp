@@ -263,12 +263,12 @@ std::vector<Operator> reshape_operators() {
     return {
         {"Reshape", 1, make<Reshape>},
         {"Flatten", 1, make<Flatten>},
-        {"View", 1, make<View>, "onnx2halide"},
-        {"ReshapeTo", 1, make<ReshapeTo>, "onnx2halide"},
-        {"Around", 1, make<Around>, "onnx2halide"},
-        {"Unaround", 1, make<Unaround>, "onnx2halide"},
+        {"View", 1, make<View>, own_domain},
+        {"ReshapeTo", 1, make<ReshapeTo>, own_domain},
+        {"Around", 1, make<Around>, own_domain},
+        {"Unaround", 1, make<Unaround>, own_domain},
         {"Identity", 1, make<Identity>},
-        {"WithShapeOf", 1, make<WithShapeOf>, "onnx2halide"},
+        {"WithShapeOf", 1, make<WithShapeOf>, own_domain},
         {"Expand", 8, make<Expand>},
     };
 }

@@ -73,7 +73,7 @@ Resize::Resize(const Node& node)
         throw CompileError("mode is '{}', expected nearest, linear or cubic", mode_);
     if (is_nearest() && antialias_) throw CompileError("antialias is 1, expected 0 with mode nearest");
     row(transformations, "coordinate_transformation_mode", transformation_);
-    const bool is_own = node.version < 11 || node.domain == "onnx2halide";
+    const bool is_own = node.version < 11 || node.domain == own_domain;
     if (!is_own || nearest_mode_ != by_scale) row(roundings, "nearest_mode", nearest_mode_);
 }
 
@@ -241,7 +241,7 @@ std::unique_ptr<NodeGenerator> make_resize(const Node& node) {
 }  // namespace
 
 std::vector<Operator> resize_operators() {
-    return {{"Resize", 10, make_resize}, {"Upsample", 7, make_resize}, {"Resize", 1, make<Resize>, "onnx2halide"}};
+    return {{"Resize", 10, make_resize}, {"Upsample", 7, make_resize}, {"Resize", 1, make<Resize>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -41,7 +41,7 @@ private:
     size_t scales_input() const { return node_.op_type == "Upsample" || node_.version < 11 ? 1 : 2; }
     std::vector<double> scales() const;
     /// Whether scales, and sizes that follow from them (see expand_resize), are known only at run time.
-    bool has_open_scales() const { return has_input(2) && has_input(3) && node_.domain == "onnx2halide"; }
+    bool has_open_scales() const { return has_input(2) && has_input(3) && node_.domain == own_domain; }
     std::vector<Dim> sizes() const;
     std::vector<size_t> resized_axes() const;
     std::string ratio_policy() const { return node_.string("keep_aspect_ratio_policy", "stretch"); }

@@ -28,7 +28,7 @@ public:
         Value *roi = is_first ? nullptr : expansion_.optional_input(1),
               *sizes = has_scales ? scaled(scales) : rounded(scales);
         return expansion_.add("by_size",
-                              {"Resize", 13, {expansion_.input(0), roi, scales, sizes}, attributes_, "onnx2halide"});
+                              {"Resize", 13, {expansion_.input(0), roi, scales, sizes}, attributes_, own_domain});
     }
 
 private:

@@ -40,7 +40,7 @@ std::vector<Dim> Resize::sizes() const {
 }
 
 bool Resize::is_sized_by_run() const {
-    if (node_.domain == "onnx2halide") return false;
+    if (node_.domain == own_domain) return false;
     if (!node_.has("scales") && is_known_at_run_time(node_, scales_input())) return true;
     const std::vector<size_t> axes = resized_axes();
     if (const std::vector<double> scales = this->scales(); !scales.empty()) {

@@ -126,7 +126,7 @@ std::vector<Value*> expand_rotary(Expansion& expansion) { return {RotaryEmbeddin
 }  // namespace
 
 std::vector<Operator> rotary_operators() {
-    return {{"RotaryEmbedding", 1, make_composite<expand_rotary>, "com.microsoft"}};
+    return {{"RotaryEmbedding", 1, make_composite<expand_rotary>, microsoft_domain}};
 }
 
 }  // namespace onnx2halide

@@ -357,7 +357,7 @@ std::vector<Operator> row_normalise_operators() {
         {"GroupNormalization", 1, make_group_normalization},
         {"MeanVarianceNormalization", 1, make<MeanVarianceNormalization>},
         {"LpNormalization", 1, make<LpNormalization>},
-        {"Standardise", 1, make<StandardiseAxes>, "onnx2halide"},
+        {"Standardise", 1, make<StandardiseAxes>, own_domain},
     };
 }
 

@@ -50,7 +50,7 @@ Value* ScoreModel::products(const std::string& attribute, int64_t count) {
 }
 
 Value* ScoreModel::transformed(Value* scores, int64_t columns) {
-    if (transform_ == "PROBIT") return add("scores", "Probit", 1, {scores}, {}, "onnx2halide");
+    if (transform_ == "PROBIT") return add("scores", "Probit", 1, {scores}, {}, own_domain);
     if (columns < 2 || transform_ == "NONE") return add("scores", "Identity", 16, {scores});
     if (transform_ == "LOGISTIC") return add("scores", "Sigmoid", 13, {scores});
     if (transform_ == "SOFTMAX") return add("scores", "Softmax", 13, {scores}, {{"axis", int64_t{1}}});

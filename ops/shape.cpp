@@ -190,7 +190,7 @@ std::vector<Value*> expand_range(Expansion& expansion) {
     std::vector<Value*> inputs;
     for (size_t i = 0; i < 3; ++i)
         inputs.push_back(is_narrow ? cast("wide", expansion.input(i), ElementType::float32) : expansion.input(i));
-    Value* range = expansion.add("counted", {"CountedRange", 1, inputs, {}, "onnx2halide"});
+    Value* range = expansion.add("counted", {"CountedRange", 1, inputs, {}, own_domain});
     return {is_narrow ? cast("narrow", range, type) : range};
 }
 

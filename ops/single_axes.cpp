@@ -140,8 +140,8 @@ std::vector<Value*> expand_at_run_time(Expansion& expansion) {
     const std::string_view own = expansion.node().op_type == "Unsqueeze" ? "InsertAxes" : "RemoveAxes";
     Value *data = expansion.input(0), *axes = expansion.input(1);
     Value* before = expansion.add("shape_before", {"Shape", 13, {data}});
-    Value* shape = expansion.add("shape", {std::string(own), 1, {before, axes}, {}, "onnx2halide"});
-    return {expansion.add("reshaped", {"ReshapeTo", 1, {data, shape}, {}, "onnx2halide"})};
+    Value* shape = expansion.add("shape", {std::string(own), 1, {before, axes}, {}, own_domain});
+    return {expansion.add("reshaped", {"ReshapeTo", 1, {data, shape}, {}, own_domain})};
 }
 
 template <typename T>
@@ -156,8 +156,8 @@ std::vector<Operator> single_axes_operators() {
     return {
         {"Squeeze", 1, make_single_axes<Squeeze>},
         {"Unsqueeze", 1, make_single_axes<Unsqueeze>},
-        {"InsertAxes", 1, make<ShapeWithAxes>, "onnx2halide"},
-        {"RemoveAxes", 1, make<ShapeWithAxes>, "onnx2halide"},
+        {"InsertAxes", 1, make<ShapeWithAxes>, own_domain},
+        {"RemoveAxes", 1, make<ShapeWithAxes>, own_domain},
     };
 }
 

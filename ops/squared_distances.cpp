@@ -70,7 +70,7 @@ private:
 }  // namespace
 
 std::vector<Operator> squared_distance_operators() {
-    return {{"SquaredDistances", 1, make<SquaredDistances>, "onnx2halide"}};
+    return {{"SquaredDistances", 1, make<SquaredDistances>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -186,9 +186,12 @@ private:
 
 std::vector<Operator> string_operators() {
     return {
-        {"StringConcat", 20, make<StringConcat>},           {"StringSplit", 20, make<StringSplit>},
-        {"StringNormalizer", 10, make<StringNormalizer>},   {"RegexFullMatch", 20, make<RegexFullMatch>},
-        {"Tokenizer", 1, make<Tokenizer>, "com.microsoft"}, {"MurmurHash3", 1, make<MurmurHash>, "com.microsoft"},
+        {"StringConcat", 20, make<StringConcat>},
+        {"StringSplit", 20, make<StringSplit>},
+        {"StringNormalizer", 10, make<StringNormalizer>},
+        {"RegexFullMatch", 20, make<RegexFullMatch>},
+        {"Tokenizer", 1, make<Tokenizer>, microsoft_domain},
+        {"MurmurHash3", 1, make<MurmurHash>, microsoft_domain},
     };
 }
 

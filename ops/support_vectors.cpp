@@ -39,7 +39,7 @@ Value* SupportVectorMachine::kernels(int64_t count) {
     const float gamma = numbers[0], coef0 = numbers[1], degree = numbers[2];
     if (type == "RBF") {
         Value* squares =
-            add("squares", "SquaredDistances", 1, {rows_, columns("support_vectors", count)}, {}, "onnx2halide");
+            add("squares", "SquaredDistances", 1, {rows_, columns("support_vectors", count)}, {}, own_domain);
         return add("kernels", "Exp", 13, {add("powers", "Mul", 14, {squares, real("gamma", -gamma)})});
     }
     Value* scaled = add("scaled", "Mul", 14, {products("support_vectors", count), real("gamma", gamma)});
@@ -211,7 +211,7 @@ Value* Classifier::probabilities(Value* sums) {
     Value* of_second = add("of_second", "Sigmoid", 13, {sloped});
     Value* of_first = add("of_first", "Sub", 14, {real("one", 1), of_second});
     Value* pairs = add("pairs", "Clip", 13, {of_first, real("least", 1e-7f), real("most", 1 - 1e-7f)});
-    Value* coupled = add("coupled", "CouplePairs", 1, {pairs}, {{"classes", classes_}}, "onnx2halide");
+    Value* coupled = add("coupled", "CouplePairs", 1, {pairs}, {{"classes", classes_}}, own_domain);
     return part(expansion_, "probabilities", coupled, 1, 0, classes_);
 }
 
@@ -241,7 +241,7 @@ std::vector<Operator> support_vector_operators() {
     constexpr std::string_view ml = "ai.onnx.ml";
     return {{"SVMClassifier", 1, make<ClassifierNode<expand_classifier>>, ml},
             {"SVMRegressor", 1, make_composite<expand_regressor>, ml},
-            {"CouplePairs", 1, make<CouplePairs>, "onnx2halide"}};
+            {"CouplePairs", 1, make<CouplePairs>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -69,8 +69,8 @@ std::vector<Operator> tree_operators() {
     return {{"TreeEnsemble", 5, make<TreeEnsembleNode>, ml},
             {"TreeEnsembleClassifier", 1, make<TreeEnsembleNode>, ml},
             {"TreeEnsembleRegressor", 1, make<TreeEnsembleNode>, ml},
-            {"WalkTrees", 1, make<WalkTrees>, "onnx2halide"},
-            {"Probit", 1, make<Probit>, "onnx2halide"}};
+            {"WalkTrees", 1, make<WalkTrees>, own_domain},
+            {"Probit", 1, make<Probit>, own_domain}};
 }
 
 }  // namespace onnx2halide
