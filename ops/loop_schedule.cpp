@@ -56,6 +56,39 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
     source.schedule(loops.func, directives);
 }
 
+/// Whether a loop is a reduction's, such as r.x, which Halide does not fuse with others or divide into tasks.
+bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
+
+/// The lanes of vectors along a loop that is not a multiple of `lanes`. In the last vector, scattered elements are read
+/// one by one, each with a branch: a shorter vector has few of them, and is as fast for the others.
+int lanes_with_rest(const KernelSource& source, const std::string& loop, int lanes) {
+    constexpr int short_vector = 4;
+    return source.reads_scattered_along(loop) ? std::min(lanes, short_vector) : lanes;
+}
+
+/// The lanes of vectors along a loop shorter than the machine's vectors: a power of two; 1 for none.
+int lanes_of_short_loop(const KernelSource& source, const std::string& loop, int64_t extent) {
+    constexpr int64_t least = 4;
+    const int64_t whole = extent & -extent, most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
+    if (whole == extent) return static_cast<int>(whole);
+    // Without masks, the remainder that fills no vector is computed element by element.
+    const auto cycles = [&](int64_t lanes) {
+        return extent / lanes + (source.target().has_masks ? 1 : extent % lanes);
+    };
+    int64_t best = whole;
+    for (int64_t lanes = lanes_with_rest(source, loop, static_cast<int>(most)); lanes > whole; lanes /= 2) {
+        if (cycles(lanes) < cycles(best)) best = lanes;
+    }
+    return best < least ? 1 : static_cast<int>(best);
+}
+
+/// Whether an input or output has a row pitch, so that its rows are not contiguous.
+bool has_pitches(const KernelSource& source) {
+    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
+    return std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
+           std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched);
+}
+
 }  // namespace
 
 Loops turning_loops(const Loops& loops) {
@@ -98,9 +131,6 @@ std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops
     return fused;
 }
 
-/// Whether a loop is a reduction's, such as r.x, which Halide does not fuse with others or divide into tasks.
-static bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
-
 std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
     if (const auto length = elements.constant())
         return source.param("rows",
@@ -131,29 +161,6 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
     return directives;
 }
 
-/// The lanes of vectors along a loop that is not a multiple of `lanes`. In the last vector, scattered elements are read
-/// one by one, each with a branch: a shorter vector has few of them, and is as fast for the others.
-static int lanes_with_rest(const KernelSource& source, const std::string& loop, int lanes) {
-    constexpr int short_vector = 4;
-    return source.reads_scattered_along(loop) ? std::min(lanes, short_vector) : lanes;
-}
-
-/// The lanes of vectors along a loop shorter than the machine's vectors: a power of two; 1 for none.
-static int lanes_of_short_loop(const KernelSource& source, const std::string& loop, int64_t extent) {
-    constexpr int64_t least = 4;
-    const int64_t whole = extent & -extent, most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
-    if (whole == extent) return static_cast<int>(whole);
-    // Without masks, the remainder that fills no vector is computed element by element.
-    const auto cycles = [&](int64_t lanes) {
-        return extent / lanes + (source.target().has_masks ? 1 : extent % lanes);
-    };
-    int64_t best = whole;
-    for (int64_t lanes = lanes_with_rest(source, loop, static_cast<int>(most)); lanes > whole; lanes /= 2) {
-        if (cycles(lanes) < cycles(best)) best = lanes;
-    }
-    return best < least ? 1 : static_cast<int>(best);
-}
-
 void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
     int lanes = source.target().lanes(loops.element);
     if (loops.vars.empty() || lanes == 1) return;
@@ -180,13 +187,6 @@ Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size) {
     blocks.vars[0] = block;
     blocks.extents[0] = ceil_div(blocks.extents[0], size);
     return blocks;
-}
-
-/// Whether an input or output has a row pitch, so that its rows are not contiguous.
-static bool has_pitches(const KernelSource& source) {
-    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
-    return std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
-           std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched);
 }
 
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {

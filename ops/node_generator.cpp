@@ -112,10 +112,14 @@ std::vector<Check> NodeGenerator::axis_checks(const std::vector<Dim>& axes, size
     return checks;
 }
 
-static std::string symbol_name(const Value& value, std::string_view role, size_t i) {
+namespace {
+
+std::string symbol_name(const Value& value, std::string_view role, size_t i) {
     const std::string name = fmt::format("{}_{}_{}", identifier(value.name), role, i);
     return value.namesake == 0 ? name : fmt::format("{}_of_{}", name, value.namesake + 1);
 }
+
+}  // namespace
 
 std::string extent_symbol_name(const Value& value, size_t axis) { return symbol_name(value, "extent", axis); }
 
