@@ -146,6 +146,10 @@ ConvLoops PackedConv::loops(const Target& target) const {
     return loops;
 }
 
+std::optional<AxisRun> PackedConv::axes_gaining_as_one(const Target& target) const {
+    return gains_from_one_row(target) ? std::optional(AxisRun{2, out(0).rank() - 1}) : std::nullopt;
+}
+
 bool PackedConv::gains_from_one_row(const Target& target) const {
     constexpr double least_gain = 0.03;
     const Window window = this->window();

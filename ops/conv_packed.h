@@ -17,8 +17,8 @@ public:
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
     /// Images with few channels are read from planes as well as from interleaved channels.
     bool reads_as_it_lies(size_t i, const Target&) const override;
-    /// Whether tiles fit an image better if it is a single row. Only for pointwise (1 x 1) kernels.
-    bool gains_from_one_row(const Target& target) const;
+    /// The axes of an image that tiles fit better as a single row.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 
 protected:
     Dim channels() const override { return output_channels_; }
@@ -35,6 +35,8 @@ private:
     WeightForm form_;
     int64_t output_channels_;
 
+    /// Whether tiles fit an image better if it is a single row. Only for pointwise (1 x 1) kernels.
+    bool gains_from_one_row(const Target& target) const;
     /// Channels that are adjacent in the weights.
     const Dim& block() const { return in(1).shape[in(1).rank() - (steps() > 1 ? 2 : 1)]; }
     /// Whether each lane of a vector of channels reads an input of its own for each product.

@@ -229,6 +229,10 @@ std::string MatrixProduct::panel_element(KernelSource& source, const Coordinates
     return fmt::format("{}({})", source.kept(output(0), panels_role), fmt::join(panel, ", "));
 }
 
+std::optional<AxisRun> MatrixProduct::axes_gaining_as_one(const Target& target) const {
+    return gains_from_one_matrix(target) ? std::optional(AxisRun{0, rank() - 2}) : std::nullopt;
+}
+
 bool MatrixProduct::gains_from_one_matrix(const Target& target) const {
     // With so many rows, whose number is known, tiles waste little.
     constexpr int64_t many_rows = 32;

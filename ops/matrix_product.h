@@ -25,9 +25,8 @@ public:
     bool writes(const Layout& layout, const Target& target) const override;
     Dim flops() const override { return out(0).elements() * depth() * 2; }
 
-    /// Whether tiles of rows are fuller if all axes of the result except its columns are merged: the rows of a batch
-    /// that shares B.
-    bool gains_from_one_matrix(const Target& target) const;
+    /// The axes of the result except its columns, if tiles are fuller with the rows of all matrices of a batch.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
     /// Whether a CPU computes it in tiles of rows, the result's second last axis, and columns, its last.
     bool has_tiles_of_rows() const;
     /// The loops of the algorithm that has been written. `output` is that of the kernel.
@@ -84,6 +83,9 @@ private:
     };  // plain: as the definition says; for the others see the schedules of these names
     Form form(const Target& target) const;
     Form form_on_cpu() const;
+    /// Whether tiles of rows are fuller if all axes of the result except its columns are merged: the rows of a batch
+    /// that shares B.
+    bool gains_from_one_matrix(const Target& target) const;
     /// Whether each element of the result is a single product.
     bool is_outer() const;
     /// The axis whose rows share B and form tiles; nullopt if B varies along all axes of the result.

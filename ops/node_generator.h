@@ -62,6 +62,12 @@ struct Alternative {
     Dim cycles, node_cycles;  // of this node, and of the one that it may replace
 };
 
+/// Adjacent axes of output 0, from the first to the last.
+struct AxisRun {
+    size_t first, last;
+    size_t before = 0;  // leading axes of input 0 that output 0 does not have
+};
+
 /// One ONNX node as Halide source text. The constructor throws CompileError on the first attribute that it cannot
 /// honour. After that every method is a pure function: the same node and target always yield the same text.
 class NodeGenerator {
@@ -139,6 +145,10 @@ public:
     /// scalars, one kernel reads them, though they are constants. Other scalars stay literals, on which formulas may
     /// depend, such as that of a power.
     virtual bool is_parameter(size_t) const { return false; }
+
+    /// The axes of output 0 that are faster when they are merged into one, and input 0's with them; nullopt if there
+    /// are none. Asked after layouts are set.
+    virtual std::optional<AxisRun> axes_gaining_as_one(const Target&) const { return std::nullopt; }
 
     // Layout: the order of elements in memory, and which values share it.
 

@@ -156,7 +156,7 @@ Layout ReduceNode::gaining_run(const Target& target) const {
     return {layout.begin(), layout.begin() + count};
 }
 
-std::optional<std::pair<size_t, size_t>> ReduceNode::kept_axes_gaining_as_one(const Target& target) const {
+std::optional<AxisRun> ReduceNode::axes_gaining_as_one(const Target& target) const {
     const size_t rank = in(0).rank();
     const Reduction reduced = reduction();
     if (target.is_gpu() || rank < 2 || !reduced.is_known() || !in(0).is_row_major() || !out(0).is_row_major())
@@ -168,7 +168,9 @@ std::optional<std::pair<size_t, size_t>> ReduceNode::kept_axes_gaining_as_one(co
     if (first >= last || floor_mod(in(0).shape[last], target.lanes(type())).is(0)) return std::nullopt;
     const auto count =
         std::count_if(in(0).shape.begin() + first, in(0).shape.end(), [](const Dim& extent) { return !extent.is(1); });
-    return count > 1 ? std::optional(std::pair(first, last)) : std::nullopt;
+    if (count < 2) return std::nullopt;
+    const size_t before = rank - out(0).rank();
+    return AxisRun{first - before, last - before, before};
 }
 
 Dim ReduceNode::contiguous_run() const {

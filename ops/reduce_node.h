@@ -32,9 +32,8 @@ public:
     /// axes with open extents would need divisions to index a run.
     Layout gaining_run(const Target& target) const;
 
-    /// The first and the last of input 0's innermost axes, if these are kept and faster as one: otherwise vectors would
-    /// end with the innermost axis.
-    std::optional<std::pair<size_t, size_t>> kept_axes_gaining_as_one(const Target& target) const;
+    /// The innermost axes, if these are kept: otherwise vectors would end with the innermost one.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 
 protected:
     Reduction reduction() const;

@@ -184,6 +184,21 @@ std::vector<TensorType> Relayout::infer() const {
     return {type};
 }
 
+std::optional<AxisRun> Relayout::axes_gaining_as_one(const Target& target) const {
+    const TensorType &from = in(0), &to = out(0);
+    const auto is_image = [](const TensorType& type) {
+        return type.is_row_major() || type.layout == channels_last(type.rank());
+    };
+    if (target.is_gpu() || to.rank() < 4 || !is_image(from) || !is_image(to)) return std::nullopt;
+    Dim pixels = 1;
+    int turning = 0;
+    for (size_t axis = 2; axis < to.rank(); ++axis) {
+        pixels *= to.shape[axis];
+        turning += to.shape[axis].is(1) ? 0 : 1;
+    }
+    return turning > 1 && !pixels.constant() ? std::optional(AxisRun{2, to.rank() - 1}) : std::nullopt;
+}
+
 void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& from) {
     const size_t read = std::find(loops.vars.begin(), loops.vars.end(), from.read) - loops.vars.begin();
     const std::optional<int64_t> run = from.period ? from.period->constant() : std::nullopt;

@@ -10,6 +10,9 @@ class Relayout : public AxisMapNode {
 public:
     explicit Relayout(const Node& node);
     std::vector<TensorType> infer() const override;
+    /// The axes of an image that is converted between planes and pixels, if their extents are open: tiles then do not
+    /// end with a row.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 
 protected:
     AxisMap map(size_t) const override { return plain_map(in(0).rank()); }

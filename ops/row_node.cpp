@@ -65,31 +65,31 @@ bool RowNode::are_open(size_t first, size_t end) const {
     return several > 1 && !count.constant();
 }
 
-std::optional<std::pair<size_t, size_t>> RowNode::axes_gaining_as_one(const Target& target) const {
+std::optional<AxisRun> RowNode::axes_gaining_as_one(const Target& target) const {
     if (target.is_gpu() || node_.outputs.size() != 1 || row_axes().empty() || in(0).layout != out(0).layout)
         return std::nullopt;
     const auto places = places_gaining_as_one();
     return places ? places : numbers_gaining_as_one();
 }
 
-std::optional<std::pair<size_t, size_t>> RowNode::places_gaining_as_one() const {
+std::optional<AxisRun> RowNode::places_gaining_as_one() const {
     std::vector<size_t> axes = row_axes();
     std::sort(axes.begin(), axes.end());
     const size_t last = axes.back(), least = std::max<size_t>(first_axis_of_places(), in(0).is_row_major() ? 0 : 2);
     size_t first = last;
     while (first > least && std::binary_search(axes.begin(), axes.end(), first - 1)) --first;
     const bool lie_together = in(0).is_row_major() || in(0).layout == channels_last(in(0).rank());
-    return lie_together && are_open(first, last + 1) ? std::optional(std::pair(first, last)) : std::nullopt;
+    return lie_together && are_open(first, last + 1) ? std::optional(AxisRun{first, last}) : std::nullopt;
 }
 
-std::optional<std::pair<size_t, size_t>> RowNode::numbers_gaining_as_one() const {
+std::optional<AxisRun> RowNode::numbers_gaining_as_one() const {
     if (!treats_rows_alike() || !in(0).is_row_major()) return std::nullopt;
     const std::vector<size_t> axes = row_axes();
     const size_t rank = in(0).rank(), behind = *std::max_element(axes.begin(), axes.end()) + 1;
-    if (behind < rank) return are_open(behind, rank) ? std::optional(std::pair(behind, rank - 1)) : std::nullopt;
+    if (behind < rank) return are_open(behind, rank) ? std::optional(AxisRun{behind, rank - 1}) : std::nullopt;
     const size_t count = rank - axes.size();
     const bool are_last = std::all_of(axes.begin(), axes.end(), [&](size_t axis) { return axis >= count; });
-    return are_last && are_open(0, count) ? std::optional(std::pair(size_t{0}, count - 1)) : std::nullopt;
+    return are_last && are_open(0, count) ? std::optional(AxisRun{0, count - 1}) : std::nullopt;
 }
 
 void RowNode::schedule(KernelSource& source) const {

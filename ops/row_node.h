@@ -18,10 +18,9 @@ public:
 
     void schedule(KernelSource& source) const override;
 
-    /// The first and the last of adjacent axes, if rows are faster with these merged: axes of a row; or axes that
-    /// number rows, either before the rows' own, as Halide does not make one parallel loop of several with open
-    /// extents, or after them, where vectors run across rows and end with the innermost axis.
-    std::optional<std::pair<size_t, size_t>> axes_gaining_as_one(const Target& target) const;
+    /// Axes of a row; or axes that number rows, either before the rows' own, as Halide does not make one parallel loop
+    /// of several with open extents, or after them, where vectors run across rows and end with the innermost axis.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 
 protected:
     friend class RowText;
@@ -66,8 +65,8 @@ private:
     /// only at run time.
     bool are_open(size_t first, size_t end) const;
     /// For `axes_gaining_as_one`: axes of a row, and axes that number rows.
-    std::optional<std::pair<size_t, size_t>> places_gaining_as_one() const;
-    std::optional<std::pair<size_t, size_t>> numbers_gaining_as_one() const;
+    std::optional<AxisRun> places_gaining_as_one() const;
+    std::optional<AxisRun> numbers_gaining_as_one() const;
 };
 
 /// Writes the stages of a row node's algorithm. Terms and results may refer to earlier stages.
