@@ -45,7 +45,7 @@ public:
           has_versions_(!product_.rows.constant()) {}
 
     void write() {
-        source_.schedule("// A block of rows at a time, from scores to results: they stay in the caches.");
+        source_.schedule("// One block of rows at a time, from scores to results, so that they stay in the caches.");
         schedule_results();
         if (attention_.scores) schedule_scores(*attention_.scores);
         schedule_rows();

@@ -21,7 +21,7 @@ public:
 
     void write() {
         source_.schedule(
-            "// Few channels: the vectors of a tile's sums are over the input's, and are added up at its end.");
+            "// Few channels: a sum is a vector along the input's channels, whose lanes are added up at the end.");
         const std::string tiles = source_.var(x_ + "o");
         Directives output = {shifted_split(x_, tiles, held(source_.param("pixels", tile_.pixels), conv_.loops.width))};
         write_loops(output, tiles);

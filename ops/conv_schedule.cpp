@@ -208,11 +208,11 @@ private:
             return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
         };
         if (!conv_.loops.shares_inputs) {
-            source_.schedule("// Copied with its edges for one vector of channels, which stays in the nearest cache.");
+            source_.schedule("// A padded copy for one vector of channels, which stays in the nearest cache.");
             return place(channels_.front(), vectors(tile_.lanes()));
         }
-        source_.schedule(fmt::format("// Copied with its edges once {}, so that taps are read without conditions.",
-                                     walk_.parallel && !walk_.channels_outermost ? "a task" : "an image"));
+        source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
+                                     walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
         const auto run = input.extents[0].constant();
         int lanes = source_.target().lanes(conv_.loops.element);
         if (run && *run * 2 <= lanes) return place(task_, fmt::format("unroll({})", input.vars[0]));

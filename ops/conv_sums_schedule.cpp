@@ -57,14 +57,14 @@ private:
             directives.insert(directives.begin(), "atomic()");
             directives.push_back(fmt::format("vectorize({})", conv_.at_once));
         }
-        if (!conv_.distant.name.empty()) source_.schedule("// The inputs of the next tile are asked for meanwhile.");
+        if (!conv_.distant.name.empty()) source_.schedule("// The inputs of the next tile are prefetched meanwhile.");
         source_.schedule(conv_.sum + ".update()", joined(directives, unrolled_reduction()));
     }
 
     void write_copy() {
         source_.schedule(tile_.gathers_group()
-                             ? "// The registers hold the sums of a part of the group. All of it waits in memory."
-                             : "// The sums wait in memory: what follows needs the registers for itself.");
+                             ? "// The registers hold the sums of part of a group, which is buffered in memory."
+                             : "// The sums are buffered in memory: the epilogue needs the registers for itself.");
         Directives directives = {place_};
         const std::string& c = tile_.channels();
         if (tile_.rounds_channels_up())

@@ -161,7 +161,7 @@ private:
         if (walk_.parallel)
             directives.push_back(fmt::format("parallel({})", walk_.channels_outermost ? channels_ : task_));
         source_.schedule(walk_.channels_outermost
-                             ? "// Weights are read once: tiles of channels are the outermost loop."
+                             ? "// Tiles of channels are the outermost loop, so that weights are read only once."
                              : "// A strip of rows is a task, so that its transformed inputs stay in the cache.");
         source_.schedule(output_.func, directives);
     }
@@ -174,7 +174,7 @@ private:
         unroll_all(directives, outputs_);
         if (is_dilated()) {
             source_.schedule(
-                "// Tiles lie between each other: those of a strip are made before they are copied to their places.");
+                "// Tiles are interleaved: those of a strip are computed before they are copied to their positions.");
             directives.insert(directives.begin(), at(channels_));
         } else {
             directives.insert(directives.begin(), {at(vector_), one_tile});
@@ -308,7 +308,7 @@ private:
         if (places_.size() == 2)
             source_.schedule(func_(WinogradConv::across_role),
                              transform(loops, compute_at(tiles, loops.channels), {places_[0], outputs_[1]}));
-        source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
+        source_.schedule("// A padded copy, from which tiles are read without conditions.");
         directives = joined({at_inputs}, bound_channels());
         // The pixels of a single channel are adjacent.
         directives.push_back(loops_.places_are_lanes()

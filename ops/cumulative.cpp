@@ -95,7 +95,7 @@ Loops Cumulative::loops_around(KernelSource& source) const {
 std::string Cumulative::open_place(KernelSource& source, const std::string& place) const {
     const std::string input = source.name(this->input(0));
     source.update(output(0));
-    source.comment("The output that is read is aligned as it may be: where its rows lie is open, from 0 on.");
+    source.comment("Halide must not know which element of the output is read, as it would assume its alignment.");
     source.line(fmt::format("{}.dim(0).set_min(Expr());", input));
     return fmt::format("unsafe_promise_clamped({} + {}.dim(0).min(), 0, {})", place, input,
                        source.dim(max(in(0).shape[axis()] - 1, 0)));

@@ -47,7 +47,7 @@ public:
         while (is_shared_ && 2 * rows_of_block_ * threads_ <= threads_of_block && rows_of_block_ < side_by_side)
             rows_of_block_ *= 2;
         source_.schedule(
-            fmt::format("// {} threads share a row's reductions, of {} rows a block.", threads_, rows_of_block_));
+            fmt::format("// {} threads share a row's reductions; a block has {} rows.", threads_, rows_of_block_));
         write_output();
         for (const auto& [func, kind] : rows_.stages) write_stage(func, kind);
         return true;

@@ -61,7 +61,8 @@ private:
     bool reads_runs() const { return sums_.extents.is_run && tile_.steps > 1; }
 
     void write_comment() const {
-        const std::string slices = has_parts() ? fmt::format(", in {} parts that the block adds", tile_.slices) : "";
+        const std::string slices =
+            has_parts() ? fmt::format(", in {} slices that the block adds up", tile_.slices) : "";
         source_.schedule(fmt::format("// A thread sums {} x {} results in registers{}; a block has {} threads.",
                                      tile_.lanes, tile_.pixels, slices, tile_.threads()));
     }

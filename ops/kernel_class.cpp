@@ -120,10 +120,9 @@ std::string KernelSource::text(Schedule schedule, const std::optional<std::strin
             text += fmt::format("        const int {} = natural_vector_size<{}>();\n", lanes.name, lanes.type);
         text += body(schedule_);
         if (!maybe_one_.empty() && !target_.is_gpu()) {
-            text += fmt::format(
-                "\n        // Where nothing is broadcast, elements that follow each other are read as vectors.\n"
-                "        {}.specialize({});\n",
-                value_names_.at(outputs_.back()), nothing_is_broadcast());
+            text += fmt::format("\n        // If nothing is broadcast, adjacent elements are read as vectors.\n"
+                                "        {}.specialize({});\n",
+                                value_names_.at(outputs_.back()), nothing_is_broadcast());
         }
     }
     text += "    }\n";

@@ -52,7 +52,7 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
                            fmt::format("gpu_threads({}, {})", thread, outer_thread)});
     }
     if (lanes > 1) directives.push_back(fmt::format("vectorize({})", lane));
-    source.schedule("// A block's threads have elements of a few runs that follow each other in memory.");
+    source.schedule("// A block's threads compute a few contiguous runs of elements.");
     source.schedule(loops.func, directives);
 }
 
@@ -226,8 +226,7 @@ bool schedule_short_rows(KernelSource& source, const Loops& loops) {
     runs.extents[0] = size;
     runs.vars[1] = both;
     runs.extents[1] = ceil_div(elements, size);
-    source.schedule(
-        "// Rows that leave vectors unfilled follow each other in runs of whole vectors, all of which are alike.");
+    source.schedule("// Rows that do not fill vectors are grouped into runs of whole vectors, all of which are alike.");
     source.schedule(loops.func,
                     {fmt::format("fuse({}, {}, {})", loops.vars[0], loops.vars[1], both),
                      fmt::format("split({0}, {0}, {1}, {2}, {3})", both, run, source.lanes(loops.element, size),

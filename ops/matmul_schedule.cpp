@@ -150,7 +150,7 @@ void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const 
     if (matmul.is_single.empty()) return;
     if (matmul.dots.empty())
         return source.schedule(fmt::format("{}.update().specialize({});", matmul.sum, matmul.is_single));
-    source.schedule("// A single row takes each column as it lies.");
+    source.schedule("// A single row reads each column in place.");
     source.schedule(fmt::format("{}.{};", matmul.dots, place));
     source.schedule(
         fmt::format("reduce_vectors({}, {}, {}, {});", matmul.dots, matmul.dot_lane, matmul.dot_width, matmul.column));
@@ -204,7 +204,7 @@ void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
     const int64_t terms = std::max<int64_t>(1, matmul.depth.constant().value_or(Dim::unbounded));
     const int lanes = dots_at_once(source, matmul, loops, terms);
     if (lanes > 1) {
-        source.schedule("// So many sums at once that they fill a vector, too.");
+        source.schedule("// So many sums are computed at once that they fill a vector, too.");
         loops.vars[0] = source.var(dot + "_tile");
         loops.extents[0] = ceil_div(loops.extents[0], lanes);
         source.schedule(loops.func, {shifted_split(dot, loops.vars[0], source.param("lanes", lanes)),
@@ -238,8 +238,7 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
     const std::string vectors = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", x,
                                             source.lanes(matmul.element, source.target().lanes(matmul.element)));
 
-    source.schedule(
-        "// B is read in order, a stretch of each row at a time; the sums over it stay in the nearest cache.");
+    source.schedule("// B is read in order, part of each row at a time; the sums over it stay in the nearest cache.");
     const std::string order = reorder(joined({x, y, x_tile}, batch_loops(matmul).vars));
     source.schedule(matmul.output.func,
                     joined({guarded_split(x, x_tile, source.param("stretch", stretch)), order, vectors},
@@ -333,7 +332,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const Directives loops = tile_loops(source, matmul, tiling);
     if (tiling.has_versions) {
         source.schedule(
-            "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
+            "// The rows are known at run time: of tiles up to this high, the version that fits them best is used.");
         source.schedule_versions(matmul.output.func, row_versions(source, matmul, tiling.height), loops);
     } else {
         source.schedule(matmul.output.func, loops);
@@ -341,7 +340,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
     Directives steps;
     if (!matmul.distant_a.name.empty()) {
-        source.schedule("// The rows of A for the next tile are asked for meanwhile.");
+        source.schedule("// The rows of A for the next tile are prefetched meanwhile.");
         steps = read_ahead(matmul.distant_a, matmul.step,
                            turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes), tiling.height);
     }

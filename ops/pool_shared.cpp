@@ -208,7 +208,7 @@ void WindowPool::schedule_windows(KernelSource& source, const SharedTile& tile, 
     Directives directives = joined(splits, {reorder(order), tile.vectors()});
     if (!has_runs) directives.push_back(unroll(x));
     if (has_rows && (has_runs || tile.in_registers)) directives.push_back(unroll(y));
-    source.schedule("// What windows share along an axis is combined once.");
+    source.schedule("// What windows share along an axis is combined only once.");
     source.schedule(tile.loops.func, directives);
 }
 

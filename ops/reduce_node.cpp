@@ -94,7 +94,8 @@ void ReduceNode::schedule(KernelSource& source) const {
     Loops turning = turning_loops(loops);
     if (takes_rows_at_once(source.target(), loops)) {
         const std::string rows = source.var("rows");
-        source.schedule("// Vectors run along rows, so many at once that their numbers fill a vector, too.");
+        source.schedule(
+            "// Vectors run along rows, of which so many are reduced at once that their results fill a vector, too.");
         source.schedule(loops.func,
                         {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", turning.vars[0], rows,
                                      source.param("lanes", vector_width(source.target()))),
@@ -231,7 +232,7 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
                             "update()", fmt::format("vectorize({})", lane)});
     source.keep(output(0), role + "_lanes", parts);
     if (!with.empty()) {
-        source.schedule("// Each vector is read once for both.");
+        source.schedule("// Each vector is read only once for both folds.");
         source.schedule(fmt::format("{}.update().compute_with({}.update(), {});", parts,
                                     source.kept(output(0), with + "_lanes"), block));
     }

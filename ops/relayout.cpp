@@ -228,7 +228,8 @@ bool schedule_transposed_operands(KernelSource& source) {
     const auto pitch = memory_strides(input)[*output.checked_type().innermost_axis()].constant();
     const Tiles tiles(source, loops, read, sides_of(loops, read, pitch));
 
-    source.schedule(fmt::format("// Tiles of what lies in memory along {} are transposed in registers.", tiles.in));
+    source.schedule(
+        fmt::format("// Tiles of operands that are contiguous along {} are transposed in registers.", tiles.in));
     source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
     source.schedule(fmt::format("{}.{};", loops.func, reorder(tiles.order(false))));
     source.schedule(fmt::format("{}.vectorize({});", loops.func, tiles.loops.vars[0]));

@@ -139,7 +139,7 @@ void RowText::define_padded(const std::string& rdom, int width) {
     Coordinates inside = at_;
     // Only the last vector needs the bound.
     inside[axis] = fmt::format("min(likely({}), {})", x, source_.dim(node_.row_length() - 1));
-    source_.line("// Behind a row's end lies what has no part in it.");
+    source_.line("// Rows are padded with elements that do not affect them.");
     source_.line(fmt::format("{} = select(likely({} < {}), {}, {});", place(func, at_), x, length,
                              source_.read(node_.input(0), inside), lowest_literal(node_.compute_element())));
     step_at_ = at_;

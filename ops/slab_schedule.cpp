@@ -47,7 +47,7 @@ bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& out
     const std::string turns = source.param("slab", static_cast<int>(ceil_div(slow, slabs)));
     Directives vectors = {fmt::format("vectorize({}, {})", x, source.lanes(rows.numbers.element, lanes))};
     if (count / lanes <= source.target().vector_registers / 4) vectors.push_back(unroll(x));
-    source.schedule("// A vector has elements of several rows: slabs of all are tasks, and their sums are added up.");
+    source.schedule("// A vector has elements of several rows: tasks are slabs of all rows, whose sums are added up.");
     for (const auto& [func, kind] : rows.stages) {
         if (kind == RowStage::Kind::reduction)
             schedule_reduction(source, func, steps, turns, vectors, x);

@@ -77,7 +77,7 @@ private:
     void unroll_rows(KernelSource& source) const {
         const Loops loops = turning_loops(source.output_loops());
         const std::string &x = loops.vars[0], &rows = loops.vars[1];
-        source.schedule("// All elements of a vector's rows are read and written as they lie.");
+        source.schedule("// Rows are unrolled, so that a vector of them is read and written contiguously.");
         source.schedule(loops.func, {unroll(x)});
         for (const auto& [role, kind] : stages()) {
             const std::string& func = source.kept(output(0), role);

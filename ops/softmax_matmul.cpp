@@ -80,7 +80,7 @@ void SoftmaxMatMul::define_rows(KernelSource& source) const {
         Coordinates filled = at;
         filled.back() = KernelSource::axis(source.rdom("key", {depth()}), 0);
         source.keep(output(0), key_role, filled.back());
-        source.line("// Behind a row's end lies what has no part in its softmax.");
+        source.line("// Rows are padded with scores that do not affect their softmax.");
         source.line(fmt::format("{} = {};", of_element(rows, at), lowest));
         source.line(fmt::format("{} = {};", of_element(rows, filled), source.read(input(0), filled)));
     }

@@ -42,7 +42,7 @@ public:
                       vectors = std::min<int64_t>(4, columns / lanes);
         if (source.target().is_gpu() || vectors == 0) return NodeGenerator::schedule(source);
 
-        source.schedule("// Vectors of neighbouring columns add up side by side.");
+        source.schedule("// Vectors of adjacent columns are added up side by side.");
         const std::string vector = source.lanes(ElementType::float32, static_cast<int>(lanes)),
                           width = fmt::format("{} * {}", source.param("vectors", static_cast<int>(vectors)), vector),
                           tile = source.var(column + "_tile"), task = source.var("task");

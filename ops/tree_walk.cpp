@@ -302,7 +302,7 @@ void WalkTrees::schedule_trees_at_once(KernelSource& source, const std::string& 
     const std::string row = source.vars(2)[0], strip = source.var("strip"), group = source.rvar("group"),
                       member = source.rvar("member"), tree = source.kept(output(0), tree_role),
                       trees = source.param("trees", side_by_side(source.target(), in(roots).shape[0], 2));
-    source.schedule("// A row of few walks down several trees side by side.");
+    source.schedule("// Few rows: each walks down several trees side by side.");
     schedule_scores(source, source.kept(output(0), total_role) + ".update()" + version,
                     {fmt::format("split({0}, {1}, {0}, 1, TailStrategy::RoundUp)", row, strip),
                      fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", tree, group, member, trees)},
@@ -320,7 +320,7 @@ void WalkTrees::schedule_rows_at_once(KernelSource& source) const {
 /// Schedules vectors of rows to compute the value of each node of a tree.
 void WalkTrees::schedule_values(KernelSource& source) const {
     const std::string row = source.vars(2)[0], value = source.kept(output(0), value_role);
-    source.schedule("// Each place of a tree has its value for rows side by side.");
+    source.schedule("// Each node of a tree has a vector of values, one per row.");
     schedule_strips(source, source.param("evaluated_at_once", evaluated_at_once(source.target())));
     source.schedule(
         fmt::format("{}.compute_at({}, {});", value, source.kept(output(0), total_role), source.var("strip")));
