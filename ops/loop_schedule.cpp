@@ -18,7 +18,7 @@ int gpu_lanes(const KernelSource& source, const Loops& loops) {
     constexpr int lanes = 4;
     const bool is_update = loops.func.find('.') != std::string::npos;
     const bool fills = floor_mod(loops.extents[0], lanes).is(0) && !is_update;
-    return fills && has_gpu_vectors(source) && !has_long_nodes(source) ? lanes : 1;
+    return fills && has_gpu_vectors(source) && !has_expensive_nodes(source) ? lanes : 1;
 }
 
 void schedule_on_gpu(KernelSource& source, const Loops& loops) {
@@ -204,9 +204,9 @@ Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
     return fused;
 }
 
-bool has_long_nodes(const KernelSource& source) {
+bool has_expensive_nodes(const KernelSource& source) {
     return std::any_of(source.defined().begin(), source.defined().end(),
-                       [](const Value* value) { return make_generator(*value->producer)->is_long(); });
+                       [](const Value* value) { return make_generator(*value->producer)->is_expensive(); });
 }
 
 bool schedule_short_rows(KernelSource& source, const Loops& loops) {
@@ -240,7 +240,7 @@ bool schedule_short_rows(KernelSource& source, const Loops& loops) {
 void schedule_loops(KernelSource& source, const Loops& loops) {
     const Loops turning = turning_loops(loops);
     if (source.target().is_gpu()) return schedule_on_gpu(source, turning);
-    if (has_long_nodes(source) && schedule_short_rows(source, turning)) return;
+    if (has_expensive_nodes(source) && schedule_short_rows(source, turning)) return;
     vectorise(source, turning);
     parallelise(source, turning);
 }

@@ -20,8 +20,8 @@ Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size);
 /// Vectorises the innermost loop, with shorter vectors if it does not fill one. An update's loop may be a reduction's,
 /// which is never rounded up.
 void vectorise(KernelSource& source, const Loops& loops, bool is_update = false);
-/// Whether some of a kernel's nodes take many instructions and registers per element (see NodeGenerator::is_long).
-bool has_long_nodes(const KernelSource& source);
+/// Whether some of a kernel's nodes take many instructions and registers per element (see NodeGenerator::is_expensive).
+bool has_expensive_nodes(const KernelSource& source);
 /// Whether a GPU's threads may compute vectors of results: Halide's OpenCL supports few functions of vectors, and its
 /// CUDA stores vectors of halves incorrectly.
 bool has_gpu_vectors(const KernelSource& source);

@@ -133,7 +133,7 @@ public:
     virtual size_t first_axis(size_t i) const;
 
     /// Whether an element takes many instructions and registers, such as an exponential.
-    virtual bool is_long() const { return false; }
+    virtual bool is_expensive() const { return false; }
 
     /// Whether the loops of a kernel with this anchor can also compute input 0, if that is read only by this node.
     virtual bool can_compute_input(const Node&) const { return false; }

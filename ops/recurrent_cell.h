@@ -30,7 +30,7 @@ public:
     void schedule(KernelSource& source) const override;
     bool can_compute_input(const Node& anchor) const override;
     bool keeps_input() const override { return true; }
-    bool is_long() const override { return true; }
+    bool is_expensive() const override { return true; }
 
 protected:
     /// The index of the input that is the state.
@@ -54,7 +54,7 @@ private:
 class RnnCell : public Elementwise {
 public:
     explicit RnnCell(const Node& node) : Elementwise(node), functions_(node) {}
-    bool is_long() const override { return true; }
+    bool is_expensive() const override { return true; }
 
 protected:
     std::string expression(std::span<const std::string> operands) const override {

@@ -233,7 +233,7 @@ bool schedule_transposed_operands(KernelSource& source) {
     source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
     source.schedule(fmt::format("{}.{};", loops.func, reorder(tiles.order(false))));
     source.schedule(fmt::format("{}.vectorize({});", loops.func, tiles.loops.vars[0]));
-    if (!has_long_nodes(source)) source.schedule(fmt::format("{}.{};", loops.func, unroll(tiles.loops.vars[1])));
+    if (!has_expensive_nodes(source)) source.schedule(fmt::format("{}.{};", loops.func, unroll(tiles.loops.vars[1])));
     if (const Directives tasks = tiles.tasks(source); !tasks.empty()) source.schedule(loops.func, tasks);
     for (const Value* copy : copies)
         source.schedule(source.name(copy),

@@ -293,9 +293,9 @@ void schedule_tiles_across(KernelSource& source, const RowLoops& rows, const Loo
     Directives vectors = {
         fmt::format("vectorize({}, {})", x, has_versions ? KernelSource::tile_size : std::to_string(width))};
     if (tile_rows > width) vectors.push_back(unroll(x));
-    const Directives of_output = tile_rows == width       ? Directives{fmt::format("vectorize({})", x)}
-                                 : has_long_nodes(source) ? Directives{vectors[0]}
-                                                          : vectors;
+    const Directives of_output = tile_rows == width            ? Directives{fmt::format("vectorize({})", x)}
+                                 : has_expensive_nodes(source) ? Directives{vectors[0]}
+                                                               : vectors;
     schedule(
         rows.output.func,
         joined(joined({fmt::format("split({0}, {1}, {0}, {2}, {3})", x, tile, size, tail), reorder(order)}, of_output),

@@ -55,7 +55,7 @@ public:
 
 protected:
     Takes takes(size_t) const override { return Takes::floats; }
-    bool is_long() const override { return true; }
+    bool is_expensive() const override { return true; }
 
     std::string expression(std::span<const std::string> operands) const override {
         return formula("onnx::probit({x})", operands, node_);

@@ -133,7 +133,7 @@ protected:
         return formula(row_.text, operands, node_);
     }
 
-    bool is_long() const override { return has_polynomials(row_.text); }
+    bool is_expensive() const override { return has_polynomials(row_.text); }
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {
         if (std::holds_alternative<double>(operands[0])) {
@@ -162,7 +162,7 @@ protected:
         return formula(text_, operands, node_);
     }
 
-    bool is_long() const override { return has_polynomials(text_); }
+    bool is_expensive() const override { return has_polynomials(text_); }
 
 private:
     std::string_view text_;
