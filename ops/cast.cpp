@@ -167,20 +167,20 @@ ElementType widest(ElementType type) {
     return info(type).is_signed ? ElementType::int64 : ElementType::uint64;
 }
 
-std::vector<Value*> expand_string_cast(Expansion& expansion) {
-    Value* x = expansion.input(0);
-    const ElementType from = x->checked_type().element, to = target(expansion.node());
-    if (from == to) return {expansion.add("same", {"Identity", 13, {x}})};
-    std::map<std::string, Attribute> attributes = expansion.node().attributes;
+std::vector<Value*> expand_string_cast(CompositeBuilder& builder) {
+    Value* x = builder.input(0);
+    const ElementType from = x->checked_type().element, to = target(builder.node());
+    if (from == to) return {builder.add("same", {"Identity", 13, {x}})};
+    std::map<std::string, Attribute> attributes = builder.node().attributes;
     const auto cast = [&](Value* value, ElementType type) {
         if (value->checked_type().element == type) return value;
         attributes["to"] = static_cast<int64_t>(type);
-        return expansion.add("cast", {"Cast", 13, {value}, attributes});
+        return builder.add("cast", {"Cast", 13, {value}, attributes});
     };
     if (to == ElementType::string)
-        return {expansion.add("printed", {"PrintNumbers", 1, {cast(x, widest(from))}, {}, own_domain})};
+        return {builder.add("printed", {"PrintNumbers", 1, {cast(x, widest(from))}, {}, own_domain})};
     const auto parsed = static_cast<int64_t>(widest(to));
-    return {cast(expansion.add("parsed", {"ParseNumbers", 1, {x}, {{"to", parsed}}, own_domain}), to)};
+    return {cast(builder.add("parsed", {"ParseNumbers", 1, {x}, {{"to", parsed}}, own_domain}), to)};
 }
 
 /// Cast or CastLike between strings and numbers, by onnxruntime's rules, which ONNX leaves open.

@@ -9,9 +9,9 @@
 namespace onnx2halide {
 
 /// Builds the nodes that replace one node. They are inserted into the graph before it, after its inputs' producers.
-class Expansion {
+class CompositeBuilder {
 public:
-    Expansion(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+    CompositeBuilder(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
 
     const Node& node() const { return node_; }
     bool has_input(size_t i) const { return node_.has_input(i); }
@@ -41,7 +41,7 @@ private:
 };
 
 /// Builds the nodes that replace one node, and returns the values that replace its outputs.
-using Expand = std::vector<Value*> (*)(Expansion&);
+using Expand = std::vector<Value*> (*)(CompositeBuilder&);
 
 /// A node that is expanded into other operators, which define it, before the graph is divided into kernels.
 class Composite : public NodeGenerator {

@@ -209,14 +209,14 @@ void Cumulative::schedule_scan_of_turn(KernelSource& source) const {
 }
 
 /// Expands a scan along an axis known only at run time to one along the middle one of three.
-std::vector<Value*> expand_cumulative(Expansion& expansion) {
-    const Node& node = expansion.node();
-    Value *data = expansion.input(0), *axis = expansion.input(1);
-    Value* middle = expansion.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
-    Value* around = expansion.add("around", {"Around", 1, {data, axis}, {}, own_domain});
-    Value* sums = expansion.add("along", {node.op_type, node.version, {around, middle}, node.attributes});
-    Value* shape = expansion.add("shape", {"Shape", 13, {data}});
-    return {expansion.add("as_given", {"Reshape", 13, {sums, shape}})};
+std::vector<Value*> expand_cumulative(CompositeBuilder& builder) {
+    const Node& node = builder.node();
+    Value *data = builder.input(0), *axis = builder.input(1);
+    Value* middle = builder.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
+    Value* around = builder.add("around", {"Around", 1, {data, axis}, {}, own_domain});
+    Value* sums = builder.add("along", {node.op_type, node.version, {around, middle}, node.attributes});
+    Value* shape = builder.add("shape", {"Shape", 13, {data}});
+    return {builder.add("as_given", {"Reshape", 13, {sums, shape}})};
 }
 
 class CumSum : public Cumulative {

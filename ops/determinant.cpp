@@ -87,14 +87,14 @@ public:
 };
 
 /// Expands the node to the same one in float32.
-std::vector<Value*> expand_narrow(Expansion& expansion) {
-    const Node& node = expansion.node();
-    Value* x = expansion.input(0);
+std::vector<Value*> expand_narrow(CompositeBuilder& builder) {
+    const Node& node = builder.node();
+    Value* x = builder.input(0);
     const auto cast = [&](const std::string& role, Value* value, ElementType type) {
-        return expansion.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
+        return builder.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
     };
     Value* wide = cast("wide", x, ElementType::float32);
-    Value* result = expansion.add("wide_result", {node.op_type, node.version, {wide}, {}, node.domain});
+    Value* result = builder.add("wide_result", {node.op_type, node.version, {wide}, {}, node.domain});
     return {cast("result", result, x->checked_type().element)};
 }
 

@@ -212,19 +212,19 @@ private:
 };
 
 /// Reshapes a value whose `kept` first axes stay as they are to the `others`.
-Value* reshaped(Expansion& expansion, const std::string& role, Value* value, size_t kept,
+Value* reshaped(CompositeBuilder& builder, const std::string& role, Value* value, size_t kept,
                 const std::vector<int64_t>& others) {
     // 0: the extent of the input.
     std::vector<int64_t> shape(kept, 0);
     shape.insert(shape.end(), others.begin(), others.end());
-    Value* list = expansion.constant(role + "_shape",
-                                     make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
-    return expansion.add(role, {"Reshape", 5, {value, list}});
+    Value* list = builder.constant(role + "_shape",
+                                   make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
+    return builder.add(role, {"Reshape", 5, {value, list}});
 }
 
-std::vector<Value*> expand_product(Expansion& expansion) {
-    const PlainProduct product = PlainProduct::of(expansion.node()).value();
-    Value *a = expansion.input(product.a), *b = expansion.input(product.b);
+std::vector<Value*> expand_product(CompositeBuilder& builder) {
+    const PlainProduct product = PlainProduct::of(builder.node()).value();
+    Value *a = builder.input(product.a), *b = builder.input(product.b);
     const std::vector<Dim> shape = b->checked_type().shape;
     const auto first_step = shape.begin() + (product.b_is_transposed ? product.columns.size() : 0),
                first_column = shape.begin() + (product.b_is_transposed ? 0 : product.steps.size());
@@ -232,20 +232,20 @@ std::vector<Value*> expand_product(Expansion& expansion) {
         columns(first_column, first_column + product.columns.size());
     const auto count = [](const std::vector<Dim>& extents) { return onnx2halide::product(extents).constant(); };
 
-    if (steps.size() > 1) a = reshaped(expansion, "rows", a, product.rows.size(), {*count(steps)});
+    if (steps.size() > 1) a = reshaped(builder, "rows", a, product.rows.size(), {*count(steps)});
     if (steps.size() > 1 || columns.size() > 1) {
         // -1: the axis whose extent is known only at run time, if there is one.
         std::vector<int64_t> matrix = {count(steps).value_or(-1), count(columns).value_or(-1)};
         if (product.b_is_transposed) std::swap(matrix[0], matrix[1]);
-        b = reshaped(expansion, "matrix", b, 0, matrix);
+        b = reshaped(builder, "matrix", b, 0, matrix);
     }
     if (product.b_is_transposed)
-        b = expansion.add("columns", {"Transpose", 1, {b}, {{"perm", std::vector<int64_t>{1, 0}}}});
-    Value* result = expansion.add("product", {"MatMul", 13, {a, b}});
+        b = builder.add("columns", {"Transpose", 1, {b}, {{"perm", std::vector<int64_t>{1, 0}}}});
+    Value* result = builder.add("product", {"MatMul", 13, {a, b}});
     if (columns.size() > 1) {
         std::vector<int64_t> axes;
         for (const Dim& column : columns) axes.push_back(*column.constant());
-        result = reshaped(expansion, "result", result, product.rows.size(), axes);
+        result = reshaped(builder, "result", result, product.rows.size(), axes);
     }
     return {result};
 }

@@ -143,12 +143,12 @@ public:
     HostCall host_call() const override { return {"onnx2halide_one_hot", {in(0).element == string ? "1" : "0"}, 2}; }
 };
 
-std::vector<Value*> expand_one_hot_of_known(Expansion& expansion) {
-    const Node& node = expansion.node();
+std::vector<Value*> expand_one_hot_of_known(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     const std::vector<std::string> texts = node.strings("cats_strings");
-    Value* categories = texts.empty() ? expansion.constant("categories", row_of(int64, node.integers("cats_int64s")))
-                                      : expansion.constant("categories", {static_cast<int64_t>(texts.size())}, texts);
-    return {expansion.add("columns", {"OneHotOfKnown", 1, {expansion.input(0), categories}, {}, own_domain})};
+    Value* categories = texts.empty() ? builder.constant("categories", row_of(int64, node.integers("cats_int64s")))
+                                      : builder.constant("categories", {static_cast<int64_t>(texts.size())}, texts);
+    return {builder.add("columns", {"OneHotOfKnown", 1, {builder.input(0), categories}, {}, own_domain})};
 }
 
 /// OneHotEncoder with zeros = 0.

@@ -10,7 +10,7 @@ using enum ElementType;
 /// What LinearRegressor and LinearClassifier (ai.onnx.ml) share: sums of products of features and coefficients.
 class LinearModel : public ScoreModel {
 protected:
-    explicit LinearModel(Expansion& expansion) : ScoreModel(expansion) { check_transform(); }
+    explicit LinearModel(CompositeBuilder& builder) : ScoreModel(builder) { check_transform(); }
 
     Value* sums(int64_t count) {
         Value* sums = products("coefficients", count);
@@ -23,7 +23,7 @@ protected:
 
 class Regressor : public LinearModel {
 public:
-    explicit Regressor(Expansion& expansion) : LinearModel(expansion) {}
+    explicit Regressor(CompositeBuilder& builder) : LinearModel(builder) {}
 
     Value* make() {
         const int64_t targets = node_.integer("targets", 1);
@@ -34,7 +34,7 @@ public:
 
 class Classifier : public LinearModel {
 public:
-    explicit Classifier(Expansion& expansion) : LinearModel(expansion) {}
+    explicit Classifier(CompositeBuilder& builder) : LinearModel(builder) {}
 
     /// Labels and scores.
     std::vector<Value*> make() {
@@ -66,8 +66,8 @@ private:
     }
 };
 
-std::vector<Value*> expand_regressor(Expansion& expansion) { return {Regressor(expansion).make()}; }
-std::vector<Value*> expand_classifier(Expansion& expansion) { return Classifier(expansion).make(); }
+std::vector<Value*> expand_regressor(CompositeBuilder& builder) { return {Regressor(builder).make()}; }
+std::vector<Value*> expand_classifier(CompositeBuilder& builder) { return Classifier(builder).make(); }
 
 }  // namespace
 

@@ -136,16 +136,16 @@ private:
 
 /// Expands a Split into parts whose sizes are known only at run time, and may be 0: each is made by a kernel of its
 /// own, as kernels may assume that their results are not empty.
-std::vector<Value*> expand_split(Expansion& expansion) {
-    const Node& node = expansion.node();
+std::vector<Value*> expand_split(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     std::vector<Value*> parts;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         const auto part = static_cast<int64_t>(i);
         parts.push_back(
-            expansion.add(fmt::format("part_{}", i), {"Split",
-                                                      node.version,
-                                                      {expansion.input(0), expansion.input(1)},
-                                                      {{"axis", node.integer("axis", 0)}, {Split::own_part, part}}}));
+            builder.add(fmt::format("part_{}", i), {"Split",
+                                                    node.version,
+                                                    {builder.input(0), builder.input(1)},
+                                                    {{"axis", node.integer("axis", 0)}, {Split::own_part, part}}}));
     }
     return parts;
 }
@@ -201,24 +201,24 @@ bool joins_copies(const Dim& extent, const Dim& repeats) {
 }
 
 /// Expands a Tile of open axes: other axes are repeated first, then one open axis after the other, the outermost last.
-std::vector<Value*> expand_tile(Expansion& expansion) {
-    const std::vector<Dim> extents = expansion.input(0)->checked_type().shape;
-    const std::vector<Dim> repeats = Tile(expansion.node()).repeats();
+std::vector<Value*> expand_tile(CompositeBuilder& builder) {
+    const std::vector<Dim> extents = builder.input(0)->checked_type().shape;
+    const std::vector<Dim> repeats = Tile(builder.node()).repeats();
     std::vector<int64_t> others, axes;
     for (size_t i = 0; i < extents.size(); ++i) {
         const bool joins = joins_copies(extents[i], repeats[i]);
         others.push_back(joins ? 1 : *repeats[i].constant());
         if (joins) axes.insert(axes.begin(), static_cast<int64_t>(i));
     }
-    Value* result = expansion.input(0);
+    Value* result = builder.input(0);
     if (std::any_of(others.begin(), others.end(), [](int64_t count) { return count != 1; })) {
         const auto rank = static_cast<int64_t>(others.size());
-        Value* counts = expansion.constant("other_repeats", make_constant(ElementType::int64, {rank}, others));
-        result = expansion.add("of_other_axes", {"Tile", 13, {result, counts}});
+        Value* counts = builder.constant("other_repeats", make_constant(ElementType::int64, {rank}, others));
+        result = builder.add("of_other_axes", {"Tile", 13, {result, counts}});
     }
     for (const int64_t axis : axes) {
         const std::vector<Value*> copies(static_cast<size_t>(*repeats[axis].constant()), result);
-        result = expansion.add(fmt::format("along_axis_{}", axis), {"Concat", 13, copies, {{"axis", axis}}});
+        result = builder.add(fmt::format("along_axis_{}", axis), {"Concat", 13, copies, {{"axis", axis}}});
     }
     return {result};
 }

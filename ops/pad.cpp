@@ -299,44 +299,44 @@ protected:
     }
 };
 
-Value* integers(Expansion& expansion, const std::string& role, const std::vector<int64_t>& numbers) {
+Value* integers(CompositeBuilder& builder, const std::string& role, const std::vector<int64_t>& numbers) {
     const auto count = static_cast<int64_t>(numbers.size());
-    return expansion.constant(role, make_constant(ElementType::int64, {count}, numbers));
+    return builder.constant(role, make_constant(ElementType::int64, {count}, numbers));
 }
 
 /// The padding value of constant mode.
-Value* fill_of(Expansion& expansion) {
-    if (Value* given = expansion.optional_input(2)) return given;
-    const double number = expansion.node().real("value", 0);
-    Value* wide = expansion.constant("wide_fill", make_constant(ElementType::float64, {}, std::vector<double>{number}));
-    const auto type = static_cast<int64_t>(expansion.input(0)->checked_type().element);
-    return expansion.add("fill", {"Cast", 13, {wide}, {{"to", type}}});
+Value* fill_of(CompositeBuilder& builder) {
+    if (Value* given = builder.optional_input(2)) return given;
+    const double number = builder.node().real("value", 0);
+    Value* wide = builder.constant("wide_fill", make_constant(ElementType::float64, {}, std::vector<double>{number}));
+    const auto type = static_cast<int64_t>(builder.input(0)->checked_type().element);
+    return builder.add("fill", {"Cast", 13, {wide}, {{"to", type}}});
 }
 
 /// Expands a Pad: axes that may be empty at run time are concatenated with their padding, others are padded as usual.
-std::vector<Value*> expand_joined(Expansion& expansion) {
-    Pad::Joints joints = Pad(expansion.node()).joints().value();
+std::vector<Value*> expand_joined(CompositeBuilder& builder) {
+    Pad::Joints joints = Pad(builder.node()).joints().value();
     const size_t rank = joints.begins.size();
-    Value *x = expansion.input(0), *fill = fill_of(expansion);
+    Value *x = builder.input(0), *fill = fill_of(builder);
     for (size_t axis = 0; axis < rank; ++axis) {
         if (!joints.may_be_empty[axis]) continue;
         const auto role = [&](const std::string& what) { return fmt::format("{}_of_axis_{}", what, axis); };
         int64_t &begin = joints.begins[axis], &end = joints.ends[axis];
-        Value* outer = expansion.add(role("outer"), {"Shape", 15, {x}, {{"end", static_cast<int64_t>(axis)}}});
-        Value* inner = expansion.add(role("inner"), {"Shape", 15, {x}, {{"start", static_cast<int64_t>(axis) + 1}}});
+        Value* outer = builder.add(role("outer"), {"Shape", 15, {x}, {{"end", static_cast<int64_t>(axis)}}});
+        Value* inner = builder.add(role("inner"), {"Shape", 15, {x}, {{"start", static_cast<int64_t>(axis) + 1}}});
         const auto edge = [&](const std::string& side, int64_t count) {
-            Value* extent = integers(expansion, role(side + "_extent"), {count});
+            Value* extent = integers(builder, role(side + "_extent"), {count});
             Value* own =
-                expansion.add(role(side + "_shape"), {"Concat", 13, {outer, extent, inner}, {{"axis", int64_t{0}}}});
-            return expansion.add(role(side), {"Expand", 13, {fill, own}});
+                builder.add(role(side + "_shape"), {"Concat", 13, {outer, extent, inner}, {{"axis", int64_t{0}}}});
+            return builder.add(role(side), {"Expand", 13, {fill, own}});
         };
         Value *before = edge("before", begin), *behind = edge("behind", end);
-        x = expansion.add(role("joined"), {"Concat", 13, {before, x, behind}, {{"axis", static_cast<int64_t>(axis)}}});
+        x = builder.add(role("joined"), {"Concat", 13, {before, x, behind}, {{"axis", static_cast<int64_t>(axis)}}});
         begin = end = 0;
     }
     std::vector<int64_t> others = joints.begins;
     others.insert(others.end(), joints.ends.begin(), joints.ends.end());
-    return {expansion.add("padded", {"Pad", 13, {x, integers(expansion, "other_pads", others), fill}})};
+    return {builder.add("padded", {"Pad", 13, {x, integers(builder, "other_pads", others), fill}})};
 }
 
 std::unique_ptr<NodeGenerator> make_pad(const Node& node) {

@@ -203,13 +203,13 @@ protected:
 };
 
 /// Expands a reduction over axes that are known only at run time, and are removed from the shape.
-std::vector<Value*> expand_reduction(Expansion& expansion) {
-    const Node& node = expansion.node();
+std::vector<Value*> expand_reduction(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     std::map<std::string, Attribute> attributes = node.attributes;
     attributes["keepdims"] = int64_t{1};
-    Value* axes = expansion.input(1);
-    Value* kept = expansion.add("kept", {node.op_type, node.version, {expansion.input(0), axes}, attributes});
-    return {expansion.add("squeezed", {"Squeeze", 13, {kept, axes}})};
+    Value* axes = builder.input(1);
+    Value* kept = builder.add("kept", {node.op_type, node.version, {builder.input(0), axes}, attributes});
+    return {builder.add("squeezed", {"Squeeze", 13, {kept, axes}})};
 }
 
 template <typename T>

@@ -109,8 +109,8 @@ private:
     void schedule_passes(KernelSource& source) const;
 };
 
-class Expansion;
+class CompositeBuilder;
 /// Expands a Resize or Upsample whose size is known only at run time.
-std::vector<Value*> expand_resize(Expansion& expansion);
+std::vector<Value*> expand_resize(CompositeBuilder& builder);
 
 }  // namespace onnx2halide

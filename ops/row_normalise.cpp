@@ -252,38 +252,37 @@ private:
     std::string group(const Coordinates& at) const { return fmt::format("{} / {}", at[1], channels().text()); }
 };
 
-std::vector<Value*> expand_open_groups(Expansion& expansion) {
-    const Node& node = expansion.node();
-    Value* x = expansion.input(0);
+std::vector<Value*> expand_open_groups(CompositeBuilder& builder) {
+    const Node& node = builder.node();
+    Value* x = builder.input(0);
     const auto integers = [&](const std::string& role, const std::vector<int64_t>& numbers) {
         const auto count = static_cast<int64_t>(numbers.size());
-        return expansion.constant(role, make_constant(ElementType::int64, {count}, numbers));
+        return builder.constant(role, make_constant(ElementType::int64, {count}, numbers));
     };
     const auto shape_from = [&](const std::string& role, int64_t start, int64_t end) {
-        return expansion.add(role, {"Shape", 15, {x}, {{"start", start}, {"end", end}}});
+        return builder.add(role, {"Shape", 15, {x}, {{"start", start}, {"end", end}}});
     };
     const auto rank = static_cast<int64_t>(x->checked_type().rank());
     Value *batch = shape_from("batch", 0, 1), *channels = shape_from("channels", 1, 2),
           *places = shape_from("places", 2, rank), *groups = integers("groups", {node.integer("num_groups")});
-    Value* of_group = expansion.add("of_group", {"Div", 14, {channels, groups}});
+    Value* of_group = builder.add("of_group", {"Div", 14, {channels, groups}});
     Value* grouped_shape =
-        expansion.add("grouped_shape", {"Concat", 13, {batch, groups, of_group, places}, {{"axis", int64_t{0}}}});
-    Value* grouped = expansion.add("grouped", {"Reshape", 14, {x, grouped_shape}});
+        builder.add("grouped_shape", {"Concat", 13, {batch, groups, of_group, places}, {{"axis", int64_t{0}}}});
+    Value* grouped = builder.add("grouped", {"Reshape", 14, {x, grouped_shape}});
     std::map<std::string, Attribute> attributes = {{"axis", int64_t{2}}};
     if (node.has("epsilon")) attributes.emplace("epsilon", node.attributes.at("epsilon"));
-    Value* one = expansion.constant("one", make_constant(ElementType::float32, {1}, std::vector<float>{1}));
+    Value* one = builder.constant("one", make_constant(ElementType::float32, {1}, std::vector<float>{1}));
     const auto type = static_cast<int64_t>(x->checked_type().element);
-    Value* unit = expansion.add("unit", {"Cast", 13, {one}, {{"to", type}}});
-    Value* standardised = expansion.add("standardised", {"LayerNormalization", 17, {grouped, unit}, attributes});
-    Value* result =
-        expansion.add("as_given", {"Reshape", 14, {standardised, expansion.add("shape", {"Shape", 13, {x}})}});
+    Value* unit = builder.add("unit", {"Cast", 13, {one}, {{"to", type}}});
+    Value* standardised = builder.add("standardised", {"LayerNormalization", 17, {grouped, unit}, attributes});
+    Value* result = builder.add("as_given", {"Reshape", 14, {standardised, builder.add("shape", {"Shape", 13, {x}})}});
     std::vector<int64_t> axes(rank - 2);
     std::iota(axes.begin(), axes.end(), 1);
     const auto of_channels = [&](const std::string& role, size_t i) {
-        return expansion.add(role, {"Unsqueeze", 13, {expansion.input(i), integers(role + "_axes", axes)}});
+        return builder.add(role, {"Unsqueeze", 13, {builder.input(i), integers(role + "_axes", axes)}});
     };
-    result = expansion.add("scaled", {"Mul", 14, {result, of_channels("scale", 1)}});
-    return {expansion.add("result", {"Add", 14, {result, of_channels("bias", 2)}})};
+    result = builder.add("scaled", {"Mul", 14, {result, of_channels("scale", 1)}});
+    return {builder.add("result", {"Add", 14, {result, of_channels("bias", 2)}})};
 }
 
 /// If the number of channels is known only at run time, it may not be a multiple of the groups: the channels of a group

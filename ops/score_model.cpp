@@ -9,17 +9,17 @@ namespace onnx2halide {
 
 using enum ElementType;
 
-ScoreModel::ScoreModel(Expansion& expansion)
-    : expansion_(expansion), node_(expansion.node()), transform_(node_.string("post_transform", "NONE")) {
-    const TensorType& type = expansion.input(0)->checked_type();
+ScoreModel::ScoreModel(CompositeBuilder& builder)
+    : builder_(builder), node_(builder.node()), transform_(node_.string("post_transform", "NONE")) {
+    const TensorType& type = builder.input(0)->checked_type();
     constexpr ElementType known[] = {float32, float64, int32, int64};
     if (std::find(std::begin(known), std::end(known), type.element) == std::end(known))
         throw CompileError("input 0 has type {}, expected float32, float64, int32 or int64", info(type.element).name);
     if (type.rank() < 1 || type.rank() > 2 || !type.shape.back().constant() || type.shape.back().is(0))
         throw CompileError("input 0 is {}, expected rows of features", type.text());
     features_ = *type.shape.back().constant();
-    rows_ = expansion.input(0);
-    if (type.rank() == 1) rows_ = reshaped(expansion, "row", rows_, {1, features_});
+    rows_ = builder.input(0);
+    if (type.rank() == 1) rows_ = reshaped(builder, "row", rows_, {1, features_});
     if (type.element != float32) rows_ = cast("real", rows_, float32);
 }
 
@@ -83,8 +83,8 @@ Constant ScoreModel::read_labels() const {
 }
 
 Value* ScoreModel::labels(const Constant& labels, Value* places) {
-    Value* table = labels.element == string ? expansion_.constant("labels", labels.shape, labels.strings)
-                                            : expansion_.constant("labels", labels);
+    Value* table = labels.element == string ? builder_.constant("labels", labels.shape, labels.strings)
+                                            : builder_.constant("labels", labels);
     return add("label", "Gather", 13, {table, places}, {{"axis", int64_t{0}}});
 }
 

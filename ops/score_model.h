@@ -13,10 +13,10 @@ namespace onnx2halide {
 /// from an attribute, and the transforms of scores. Where ONNX leaves details open, they follow onnxruntime.
 class ScoreModel {
 public:
-    explicit ScoreModel(Expansion& expansion);
+    explicit ScoreModel(CompositeBuilder& builder);
 
 protected:
-    Expansion& expansion_;
+    CompositeBuilder& builder_;
     const Node& node_;
     Value* rows_;  // float32, two axes
     int64_t features_;
@@ -24,14 +24,14 @@ protected:
 
     Value* add(const std::string& role, const std::string& op, int version, const std::vector<Value*>& inputs,
                const std::map<std::string, Attribute>& attributes = {}, const std::string& domain = "") {
-        return expansion_.add(role, {op, version, inputs, attributes, domain});
+        return builder_.add(role, {op, version, inputs, attributes, domain});
     }
     Value* cast(const std::string& role, Value* x, ElementType type) {
         return add(role, "Cast", 13, {x}, {{"to", static_cast<int64_t>(type)}});
     }
     template <typename T>
     Value* constant(const std::string& role, ElementType type, std::vector<int64_t> shape, const std::vector<T>& of) {
-        return expansion_.constant(role, make_constant(type, std::move(shape), of));
+        return builder_.constant(role, make_constant(type, std::move(shape), of));
     }
     Value* real(const std::string& role, float number) {
         return constant(role, ElementType::float32, {}, std::vector{number});

@@ -181,16 +181,16 @@ private:
 };
 
 /// Expands a Range whose count is known only at run time.
-std::vector<Value*> expand_range(Expansion& expansion) {
-    const ElementType type = expansion.input(0)->checked_type().element;
+std::vector<Value*> expand_range(CompositeBuilder& builder) {
+    const ElementType type = builder.input(0)->checked_type().element;
     const bool is_narrow = is_narrow_float(type);
     const auto cast = [&](const std::string& role, Value* value, ElementType to) {
-        return expansion.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
+        return builder.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
     };
     std::vector<Value*> inputs;
     for (size_t i = 0; i < 3; ++i)
-        inputs.push_back(is_narrow ? cast("wide", expansion.input(i), ElementType::float32) : expansion.input(i));
-    Value* range = expansion.add("counted", {"CountedRange", 1, inputs, {}, own_domain});
+        inputs.push_back(is_narrow ? cast("wide", builder.input(i), ElementType::float32) : builder.input(i));
+    Value* range = builder.add("counted", {"CountedRange", 1, inputs, {}, own_domain});
     return {is_narrow ? cast("narrow", range, type) : range};
 }
 
@@ -267,12 +267,12 @@ private:
     }
 };
 
-std::vector<Value*> expand_one_hot(Expansion& expansion) {
-    const Node& node = expansion.node();
+std::vector<Value*> expand_one_hot(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     Value* depth =
-        expansion.add("depth", {"Cast", 13, {expansion.input(1)}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
-    return {expansion.add("counted",
-                          {"OneHot", node.version, {expansion.input(0), depth, expansion.input(2)}, node.attributes})};
+        builder.add("depth", {"Cast", 13, {builder.input(1)}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
+    return {
+        builder.add("counted", {"OneHot", node.version, {builder.input(0), depth, builder.input(2)}, node.attributes})};
 }
 
 /// A depth known only at run time is converted to an integer before it becomes an extent.

@@ -136,12 +136,12 @@ private:
     bool is_inserting() const { return node_.op_type == "InsertAxes"; }
 };
 
-std::vector<Value*> expand_at_run_time(Expansion& expansion) {
-    const std::string_view own = expansion.node().op_type == "Unsqueeze" ? "InsertAxes" : "RemoveAxes";
-    Value *data = expansion.input(0), *axes = expansion.input(1);
-    Value* before = expansion.add("shape_before", {"Shape", 13, {data}});
-    Value* shape = expansion.add("shape", {std::string(own), 1, {before, axes}, {}, own_domain});
-    return {expansion.add("reshaped", {"ReshapeTo", 1, {data, shape}, {}, own_domain})};
+std::vector<Value*> expand_at_run_time(CompositeBuilder& builder) {
+    const std::string_view own = builder.node().op_type == "Unsqueeze" ? "InsertAxes" : "RemoveAxes";
+    Value *data = builder.input(0), *axes = builder.input(1);
+    Value* before = builder.add("shape_before", {"Shape", 13, {data}});
+    Value* shape = builder.add("shape", {std::string(own), 1, {before, axes}, {}, own_domain});
+    return {builder.add("reshaped", {"ReshapeTo", 1, {data, shape}, {}, own_domain})};
 }
 
 template <typename T>

@@ -190,47 +190,47 @@ std::optional<int64_t> count_of_starts(const Node& node) {
 }
 
 /// An operand of Slice, of any size up to the rank, padded for all axes: those past its end are taken whole.
-Value* for_all_axes(Expansion& expansion, size_t i) {
+Value* for_all_axes(CompositeBuilder& builder, size_t i) {
     const int64_t whole[] = {0, Dim::unbounded, 0, 1};  // start, end, none for axes, step
-    const auto rank = static_cast<int64_t>(expansion.input(0)->checked_type().rank());
+    const auto rank = static_cast<int64_t>(builder.input(0)->checked_type().rank());
     const std::string role = fmt::format("operand_{}", i);
     const auto int64 = static_cast<int64_t>(ElementType::int64);
-    Value* given = expansion.add(role + "_given", {"Cast", 13, {expansion.input(i)}, {{"to", int64}}});
-    Value* rest = integer_constant(expansion, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
-    Value* longer = expansion.add(role + "_longer", {"Concat", 13, {given, rest}, {{"axis", int64_t{0}}}});
-    return part(expansion, role, longer, 0, 0, rank);
+    Value* given = builder.add(role + "_given", {"Cast", 13, {builder.input(i)}, {{"to", int64}}});
+    Value* rest = integer_constant(builder, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
+    Value* longer = builder.add(role + "_longer", {"Concat", 13, {given, rest}, {{"axis", int64_t{0}}}});
+    return part(builder, role, longer, 0, 0, rank);
 }
 
 /// Expands a Slice of several axes known only at run time to one of all axes, where other axes are taken whole.
-std::vector<Value*> expand_open_axes(Expansion& expansion) {
+std::vector<Value*> expand_open_axes(CompositeBuilder& builder) {
     const int64_t whole[] = {0, INT64_MAX, 0, 1};  // start, end, none for axes, step
-    const auto rank = static_cast<int64_t>(expansion.input(0)->checked_type().rank());
-    std::vector<Value*> inputs = {expansion.input(0), nullptr, nullptr, nullptr, nullptr};
+    const auto rank = static_cast<int64_t>(builder.input(0)->checked_type().rank());
+    std::vector<Value*> inputs = {builder.input(0), nullptr, nullptr, nullptr, nullptr};
     for (const size_t i : {1, 2, 4}) {
-        if (!expansion.has_input(i)) continue;
+        if (!builder.has_input(i)) continue;
         const std::string role = fmt::format("operand_{}", i);
         const auto int64 = static_cast<int64_t>(ElementType::int64);
-        Value* given = expansion.add(role + "_given", {"Cast", 13, {expansion.input(i)}, {{"to", int64}}});
-        Value* rest = integer_constant(expansion, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
-        inputs[i] = expansion.add(role, {"ScatterElements", 13, {rest, expansion.input(3), given}});
+        Value* given = builder.add(role + "_given", {"Cast", 13, {builder.input(i)}, {{"to", int64}}});
+        Value* rest = integer_constant(builder, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
+        inputs[i] = builder.add(role, {"ScatterElements", 13, {rest, builder.input(3), given}});
     }
-    return {expansion.add("slice", {"Slice", expansion.node().version, inputs})};
+    return {builder.add("slice", {"Slice", builder.node().version, inputs})};
 }
 
 /// Expands a Slice with operands whose sizes are known only at run time to one with operands of known sizes.
-std::vector<Value*> expand_open_operands(Expansion& expansion) {
-    const Node& node = expansion.node();
+std::vector<Value*> expand_open_operands(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     const auto count = count_of_starts(node);
-    std::vector<Value*> inputs = {expansion.input(0)};
+    std::vector<Value*> inputs = {builder.input(0)};
     for (size_t i = 1; i < node.inputs.size(); ++i) {
-        Value* operand = expansion.optional_input(i);
+        Value* operand = builder.optional_input(i);
         if (operand && !operand->checked_type().elements().constant()) {
-            operand = count ? reshaped(expansion, fmt::format("operand_{}", i), operand, {*count})
-                            : for_all_axes(expansion, i);
+            operand =
+                count ? reshaped(builder, fmt::format("operand_{}", i), operand, {*count}) : for_all_axes(builder, i);
         }
         inputs.push_back(operand);
     }
-    return {expansion.add("slice", {"Slice", node.version, inputs})};
+    return {builder.add("slice", {"Slice", node.version, inputs})};
 }
 
 bool has_open_operands(const Node& node) {

@@ -77,8 +77,8 @@ private:
 /// class has a score, and the largest wins.
 class Classifier : public SupportVectorMachine {
 public:
-    explicit Classifier(Expansion& expansion)
-        : SupportVectorMachine(expansion), labels_(read_labels()), classes_(labels_.elements()),
+    explicit Classifier(CompositeBuilder& builder)
+        : SupportVectorMachine(builder), labels_(read_labels()), classes_(labels_.elements()),
           pairs_(classes_ * (classes_ - 1) / 2), vectors_(node_.integers("vectors_per_class", {})),
           count_(sum(vectors_)), has_probabilities_(!reals("prob_a").empty()) {
         check_transform();
@@ -212,7 +212,7 @@ Value* Classifier::probabilities(Value* sums) {
     Value* of_first = add("of_first", "Sub", 14, {real("one", 1), of_second});
     Value* pairs = add("pairs", "Clip", 13, {of_first, real("least", 1e-7f), real("most", 1 - 1e-7f)});
     Value* coupled = add("coupled", "CouplePairs", 1, {pairs}, {{"classes", classes_}}, own_domain);
-    return part(expansion_, "probabilities", coupled, 1, 0, classes_);
+    return part(builder_, "probabilities", coupled, 1, 0, classes_);
 }
 
 /// The probabilities of classes that agree best with those of the first classes of all pairs, [rows, pairs], by the
@@ -232,8 +232,8 @@ public:
     }
 };
 
-std::vector<Value*> expand_regressor(Expansion& expansion) { return {Regressor(expansion).make()}; }
-std::vector<Value*> expand_classifier(Expansion& expansion) { return Classifier(expansion).make(); }
+std::vector<Value*> expand_regressor(CompositeBuilder& builder) { return {Regressor(builder).make()}; }
+std::vector<Value*> expand_classifier(CompositeBuilder& builder) { return Classifier(builder).make(); }
 
 }  // namespace
 
