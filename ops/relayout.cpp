@@ -120,11 +120,10 @@ void schedule_transpose(KernelSource& source, const Loops& loops, size_t read, s
     // The shorter side is unrolled, so that Halide or LLVM turns strided vectors into shuffles.
     const bool reads_vectors = sides.in >= sides.out;
     const std::vector<std::string> order = tiles.order(reads_vectors);
+    const Directives tile = {tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf"), reorder(order),
+                             fmt::format("vectorize({})", order[0]), unroll(order[1])};
     source.schedule(purpose(tiles));
-    source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
-    source.schedule(fmt::format("{}.{};", loops.func, reorder(order)));
-    source.schedule(fmt::format("{}.vectorize({}).unroll({});", loops.func, order[0], order[1]));
-    if (const Directives tasks = tiles.tasks(source); !tasks.empty()) source.schedule(loops.func, tasks);
+    source.schedule(loops.func, joined(tile, tiles.tasks(source)));
 }
 
 /// The same if the stride between the output's rows is known only at run time: LLVM does not make shuffles of stores at
@@ -230,11 +229,10 @@ bool schedule_transposed_operands(KernelSource& source) {
 
     source.schedule(
         fmt::format("// Tiles of operands that are contiguous along {} are transposed in registers.", tiles.in));
-    source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
-    source.schedule(fmt::format("{}.{};", loops.func, reorder(tiles.order(false))));
-    source.schedule(fmt::format("{}.vectorize({});", loops.func, tiles.loops.vars[0]));
-    if (!has_expensive_nodes(source)) source.schedule(fmt::format("{}.{};", loops.func, unroll(tiles.loops.vars[1])));
-    if (const Directives tasks = tiles.tasks(source); !tasks.empty()) source.schedule(loops.func, tasks);
+    Directives tile = {tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf"), reorder(tiles.order(false)),
+                       fmt::format("vectorize({})", tiles.loops.vars[0])};
+    if (!has_expensive_nodes(source)) tile.push_back(unroll(tiles.loops.vars[1]));
+    source.schedule(loops.func, joined(tile, tiles.tasks(source)));
     for (const Value* copy : copies)
         source.schedule(source.name(copy),
                         {compute_at(loops.func, tiles.loops.vars[2]),
