@@ -139,7 +139,7 @@ def test_numbers_to_strings(name):
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_strings_to_numbers(name):
-    """Texts that onnxruntime refuses are refused, and the session works on."""
+    """Texts that onnxruntime rejects are rejected, and the session still works."""
     to = getattr(TensorProto, name)
     made = cast(np.array(["1"], object), to)
     compiled, reference = onnx2halide.compile(made), OnnxRuntime(made)
