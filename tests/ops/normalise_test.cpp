@@ -15,7 +15,7 @@ struct Row {
 
 }  // namespace
 
-TEST_CASE("what rows of normalisations are") {
+TEST_CASE("the rows of normalisations") {
     const Row rows[] = {
         {"before opset 13 softmax takes all axes from one on",
          "x = input float32[2,3,4]\ny = Softmax-11(x) axis=1\noutput y", "k = RDom(0, 4, 0, 3);"},
@@ -44,7 +44,7 @@ TEST_CASE("what rows of normalisations are") {
     }
 }
 
-TEST_CASE("normalisations that cannot be") {
+TEST_CASE("errors about normalisations") {
     const Row rows[] = {
         {"axis", "x = input float32[2,3]\ny = Softmax(x) axis=2\noutput y",
          "node 'y' (Softmax): axis is 2, expected one in [-2, 1]"},
@@ -89,7 +89,7 @@ TEST_CASE("batch normalisation is pointwise unless it trains") {
     }
 }
 
-TEST_CASE("rows that may fill no whole vectors are filled up before they are reduced in a strict order") {
+TEST_CASE("rows that may not be whole vectors are padded before they are reduced in strict order") {
     const auto text = [](const char* shape) {
         return kernel_text(fmt::format("x = input float32[{}]\ny = Softmax(x)\noutput y", shape));
     };

@@ -12,7 +12,7 @@ struct Row {
 
 }  // namespace
 
-TEST_CASE("samples that cannot be taken") {
+TEST_CASE("errors about samples") {
     const Row rows[] = {
         {"mode", "x = input float32[1,2,4,4]\ng = input float32[1,3,3,2]\ny = GridSample-16(x, g) mode=best\noutput y",
          "node 'y' (GridSample): mode is 'best', expected nearest, linear or cubic"},
@@ -46,7 +46,7 @@ TEST_CASE("samples that cannot be taken") {
     }
 }
 
-TEST_CASE("rows that cannot be sorted or transformed") {
+TEST_CASE("errors about rows that are sorted or transformed") {
     const Row rows[] = {
         {"k", "x = input float32[2,4]\nk = constant int64[1] 5\ny, i = TopK(x, k)\noutput y",
          "node 'y' (TopK): k is 5, expected 0 to 4, the extent of axis 1"},
