@@ -15,7 +15,7 @@ public:
 
     const Node& node() const { return node_; }
     bool has_input(size_t i) const { return node_.has_input(i); }
-    /// An input of the node. Throws CompileError where it is omitted.
+    /// An input of the node. Throws CompileError if it is omitted.
     Value* input(size_t i) const;
     /// The same, null if it is omitted.
     Value* optional_input(size_t i) const { return has_input(i) ? node_.inputs[i] : nullptr; }

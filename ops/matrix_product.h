@@ -101,7 +101,7 @@ private:
     /// The lanes of a vector of columns: all lanes of the machine's vectors, or as many as few columns fill exactly.
     int column_lanes(const Target& target) const;
     /// Whether a single row, if there is only one at run time, reads B in place instead of packing it for tiles of
-    /// rows. Whether a run that has a single row reads B as it lies, which other runs pack for their tiles of rows.
+    /// rows.
     bool reads_b_of_single_row(const Target& target) const;
     /// The condition that there is a single row, as text.
     std::string is_single(KernelSource& source) const;
