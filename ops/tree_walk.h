@@ -11,7 +11,6 @@ namespace onnx2halide {
 /// A row walks down a tree, from test to test, each of which determines what is read next. If trees have few tests, a
 /// vector of rows evaluates all of them instead: from the leaves up, each test takes the score of one of its children,
 /// and every read except that of a feature is the same for all rows.
-/// and every read but that of a feature is one for all rows.
 class WalkTrees : public NodeGenerator {
 public:
     /// The indices of its inputs.
