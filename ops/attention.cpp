@@ -178,7 +178,7 @@ std::vector<Value*> expand_heads(CompositeBuilder& builder) {
     check_rank(builder, 0, 3);
     const int64_t heads = builder.node().integer("num_heads");
     if (!exact_div(x->type->shape[2], heads))
-        throw CompileError("{} elements are no multiple of {} heads", x->type->shape[2].text(), heads);
+        throw CompileError("{} elements are not a multiple of {} heads", x->type->shape[2].text(), heads);
     Value* split = reshaped(builder, "split", x, {0, 0, heads, -1});
     return {builder.add("heads", {"Transpose", 13, {split}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}})};
 }

@@ -43,7 +43,7 @@ protected:
         if (box.rank != BoxType::Rank::known) {
             const auto& declared = output(0)->declared;
             if (!declared || declared->box)
-                throw CompileError("the rank of output 0 is not known: neither the {} nor the model tells it",
+                throw CompileError("the rank of output 0 is not known: neither the {} nor the model determines it",
                                    box.text());
             type = boxed(box.kind, TensorType(box.item.element, declared->shape)).box->item;
         }

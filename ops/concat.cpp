@@ -136,7 +136,7 @@ private:
         for (size_t k = 0; fits && k < shape.size(); ++k)
             fits = k == axis || prove_equal(shape[k], first[k]) != Proof::no;
         if (!fits)
-            throw CompileError("input {} has shape {}, expected {} but for axis {}", i, shape_text(shape),
+            throw CompileError("input {} has shape {}, expected {} except along axis {}", i, shape_text(shape),
                                shape_text(first), axis);
     }
 

@@ -326,7 +326,7 @@ void WinogradConv::schedule(KernelSource& source) const {
         !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
     if (!is_tiled) return NodeGenerator::schedule(source);
     const auto loops = winograd_loops(node_);
-    if (!loops) throw CompileError("is no convolution for Winograd's algorithm");
+    if (!loops) throw CompileError("is not a convolution for Winograd's algorithm");
     std::vector<std::string> terms;
     for (const Term& term : this->terms(source)) terms.push_back(source.rvar(term.role));
     schedule_winograd(source, loops->with_places(places_of_tile(kernel_)), terms,

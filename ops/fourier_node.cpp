@@ -35,7 +35,8 @@ void FourierNode::check_length() const {
     if (*length < 1 || *length > longest)
         throw CompileError("the transform has {} elements, expected 1 to {}", *length, longest);
     if (prove_less_equal(factors().first, largest_factor) == Proof::no)
-        throw CompileError("the transform's {} elements are no product of numbers up to {}", *length, largest_factor);
+        throw CompileError("the transform's {} elements are not a product of numbers up to {}", *length,
+                           largest_factor);
 }
 
 void FourierNode::check_signal() const {

@@ -54,7 +54,7 @@ private:
         if (heads < 1) return rotated_size();
         const auto size = exact_div(x_->type->shape[2], heads);
         if (!size || !size->constant())
-            throw CompileError("{} elements are no multiple of {} heads", x_->type->shape[2].text(), heads);
+            throw CompileError("{} elements are not a multiple of {} heads", x_->type->shape[2].text(), heads);
         return *size->constant();
     }
 

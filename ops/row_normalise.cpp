@@ -195,7 +195,7 @@ public:
         if (shape.size() < 2)
             throw CompileError("input has shape {}, expected channels as its axis 1", shape_text(shape));
         if (!exact_div(shape[1], groups_))
-            throw CompileError("{} channels are no multiple of {} groups", shape[1].text(), groups_);
+            throw CompileError("{} channels are not a multiple of {} groups", shape[1].text(), groups_);
         return Standardise::infer();
     }
 

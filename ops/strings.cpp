@@ -121,7 +121,7 @@ void check_pattern(std::string_view attribute, const std::string& pattern) {
     RE2::Options options;
     options.set_log_errors(false);
     const RE2 expression(pattern, options);
-    if (!expression.ok()) throw CompileError("{} is no expression of RE2: {}", attribute, expression.error());
+    if (!expression.ok()) throw CompileError("{} is not an expression of RE2: {}", attribute, expression.error());
 }
 
 /// RegexFullMatch (20)

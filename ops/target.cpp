@@ -69,12 +69,12 @@ bool is_same_processor(const Target& a, const Target& b) {
 /// Throws CompileError if two targets cannot be in one library.
 void check_pair(const Target& before, const Target& after) {
     if (before.is_gpu() || after.is_gpu())
-        throw CompileError("'{}' goes with no other target, expected instruction sets of one processor",
+        throw CompileError("'{}' cannot be combined with another target, expected instruction sets of one processor",
                            before.is_gpu() ? before.text : after.text);
     if (!is_same_processor(before, after))
         throw CompileError("'{}' and '{}' are not for one processor", before.text, after.text);
     if (has_all_of(after, before))
-        throw CompileError("'{}' would never be taken: its machines have '{}', which stands before it", after.text,
+        throw CompileError("'{}' would never be chosen: its machines have '{}', which comes before it", after.text,
                            before.text);
 }
 

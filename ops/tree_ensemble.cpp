@@ -140,7 +140,7 @@ private:
     size_t place(const std::string& attribute, const Id& id) const {
         const auto found = places_.find(id);
         if (found == places_.end())
-            throw CompileError("{} names node {} of tree {}, which is not there", attribute, id.second, id.first);
+            throw CompileError("{} names node {} of tree {}, which does not exist", attribute, id.second, id.first);
         return found->second;
     }
 
@@ -229,7 +229,7 @@ private:
     /// Members up to the next NaN, which ends a set.
     static std::vector<double> take_members(std::span<const double>& left) {
         const auto end = std::find_if(left.begin(), left.end(), [](double number) { return std::isnan(number); });
-        if (end == left.end()) throw CompileError("membership_values has too few sets, expected one a BRANCH_MEMBER");
+        if (end == left.end()) throw CompileError("membership_values has too few sets, expected one per BRANCH_MEMBER");
         std::vector<double> members(left.begin(), end);
         left = left.subspan(members.size() + 1);
         return members;

@@ -292,7 +292,7 @@ TEST_CASE("errors about nodes that move elements") {
         {"x = input float32[7]\n y, z = Split-13(x) axis=0",
          "node 'y' (Split): axis of extent 7 cannot be split into 2 equal parts"},
         {"x = input float32[2,3]\n z = input float32[2,4]\n y = Concat(x, z) axis=0",
-         "node 'y' (Concat): input 1 has shape 2x4, expected 2x3 but for axis 0"},
+         "node 'y' (Concat): input 1 has shape 2x4, expected 2x3 except along axis 0"},
         {"x = input float32[2,3]\n p = constant int64[4] 0 -2 0 -2\n y = Pad(x, p)",
          "node 'y' (Pad): pads cut more from axis 1 than its 3 elements"},
         {"x = input float32[2,3]\n i = constant int64[] 2\n y = Gather(x, i)",

@@ -52,7 +52,7 @@ TEST_CASE("errors about normalisations") {
          "node 'y' (Softmax): element type int32 is not supported"},
         {"groups",
          "x = input float32[2,5,4]\ns = input float32[5]\ny = GroupNormalization(x, s, s) num_groups=2\noutput y",
-         "node 'y' (GroupNormalization): 5 channels are no multiple of 2 groups"},
+         "node 'y' (GroupNormalization): 5 channels are not a multiple of 2 groups"},
         {"norm", "x = input float32[2,5]\ny = LpNormalization(x) p=3\noutput y",
          "node 'y' (LpNormalization): p is 3, expected 1 or 2"},
         {"window", "x = input float32[2,5,4,4]\ny = LRN(x) size=0\noutput y",

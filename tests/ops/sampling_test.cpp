@@ -59,7 +59,7 @@ TEST_CASE("errors about rows that are sorted or transformed") {
         {"a real signal's last axis", "x = input float32[2,4]\ny = DFT-17(x)\noutput y",
          "node 'y' (DFT): input 0 has shape 2x4, expected a last axis of 1 or 2"},
         {"a long prime", "x = input float32[1,46349,1]\ny = DFT-17(x)\noutput y",
-         "node 'y' (DFT): the transform's 46349 elements are no product of numbers up to 46340"},
+         "node 'y' (DFT): the transform's 46349 elements are not a product of numbers up to 46340"},
         {"a short signal",
          "x = input float32[1,8,1]\ns = constant int64[1] 2\nw = input float32[16]\ny = STFT(x, s, w)\noutput y",
          "node 'y' (STFT): a signal of 8 elements is shorter than a frame of 16"},

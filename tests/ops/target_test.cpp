@@ -68,13 +68,13 @@ TEST_CASE("errors about lists of targets") {
         const char *list, *error;
     } rows[] = {
         {"x86-64-linux-avx2,x86-64-linux-avx2-fma",
-         "'x86-64-linux-avx2-fma' would never be taken: its machines have 'x86-64-linux-avx2', which stands before it"},
+         "'x86-64-linux-avx2-fma' would never be chosen: its machines have 'x86-64-linux-avx2', which comes before it"},
         {"x86-64-linux-sse41,x86-64-linux-avx2",
-         "'x86-64-linux-avx2' would never be taken: its machines have 'x86-64-linux-sse41', which stands before it"},
+         "'x86-64-linux-avx2' would never be chosen: its machines have 'x86-64-linux-sse41', which comes before it"},
         {"x86-64-linux-avx2,arm-64-linux", "'x86-64-linux-avx2' and 'arm-64-linux' are not for one processor"},
         {"x86-64-linux-avx2,x86-32-linux", "'x86-64-linux-avx2' and 'x86-32-linux' are not for one processor"},
         {"x86-64-linux-avx2,x86-64-linux-opencl",
-         "'x86-64-linux-opencl' goes with no other target, expected instruction sets of one processor"},
+         "'x86-64-linux-opencl' cannot be combined with another target, expected instruction sets of one processor"},
         {"x86-64-linux-avx2,",
          "'' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or "
          "host-opencl"},

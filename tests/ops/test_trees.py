@@ -219,7 +219,7 @@ ERRORS = [
     ({"nodes_modes": ["BRANCH_MEMBER"] * NODES}, "nodes_modes has the value 'BRANCH_MEMBER', which only TreeEnsemble has"),
     ({"nodes_featureids": [-1] * NODES}, f"a branch tests feature -1, expected one in [0, {FEATURES})"),
     ({"nodes_featureids": [FEATURES] * NODES}, f"a branch tests feature {FEATURES}, expected one in [0, {FEATURES})"),
-    ({"nodes_truenodeids": [99] * NODES}, "nodes_truenodeids names node 99 of tree 0, which is not there"),
+    ({"nodes_truenodeids": [99] * NODES}, "nodes_truenodeids names node 99 of tree 0, which does not exist"),
     ({"nodes_truenodeids": [0] * NODES}, "two branches lead to node 0, expected trees"),
     ({"nodes_nodeids": [0] * NODES}, "tree 0 has two nodes 0"),
     ({"aggregate_function": "MEDIAN"}, "aggregate_function has the value 'MEDIAN', expected one of AVERAGE, SUM, MIN, MAX"),
