@@ -23,7 +23,7 @@ WeightForm weight_form(const Node& node);
 WeightForm weight_form(int64_t group, const Dim& inputs_per_group, int64_t channels_per_group, int lanes);
 std::string_view name(WeightForm form);
 /// Whether each group of a Conv (there may be one) consists of whole blocks of output channels and quads of input
-/// channels, the condition for grouped integer convolutions to be packed.
+/// channels, the condition for summing integers.
 bool has_whole_groups(const Node& conv);
 
 /// Output channels of a block: the same for every element type and machine, so that one set of weights serves all

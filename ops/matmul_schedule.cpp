@@ -92,7 +92,8 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
     return joined(directives, share_out(source, tiles, flops, are_whole));
 }
 
-/// Splits a loop whose extent is a multiple of `divisor`, without a guard unless `turns` is set to another number.
+/// Splits a loop whose extent is a multiple of `divisor`, with a guard only if `turns`, which users may set, is not a
+/// divisor.
 std::string whole_split(const std::string& loop, const std::string& outer, const std::string& turns, int divisor) {
     return fmt::format("split({0}, {1}, {0}, {2}, {3} % {2} == 0 ? TailStrategy::RoundUp : TailStrategy::GuardWithIf)",
                        loop, outer, turns, divisor);

@@ -26,7 +26,7 @@ struct Target {
     int quad_rate = 0;  // the same for quads of 8-bit integers, one operand unsigned, the other signed
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 
-    /// Multiply-adds of vectors of so many bytes, started per cycle: at most two, where half registers count as halves.
+    /// Multiply-adds of vectors of so many bytes, started per cycle: of half registers twice as many, but at most two.
     double multiply_adds_of(int bytes) const { return std::min(2.0, double(multiply_adds) * vector_bytes / bytes); }
     /// Elements of a type in one register; at least 1.
     int lanes(ElementType type) const;
