@@ -75,8 +75,9 @@ private:
         source_.schedule(conv_.sum + ".update()", update);
         // The sums of neighbouring pixels form a vector.
         if (has_channels()) source_.schedule(conv_.sum, {fmt::format("reorder_storage({}, {})", x_, c_)});
-        source_.schedule(fmt::format("reduce_rows({}, {}, {}, {}, {}, {}{});", conv_.sum, conv_.at_once, tile_.lanes,
-                                     x_, conv_.output.func, tiles, has_channels() ? fmt::format(", {{{}}}", c_) : ""));
+        source_.schedule(fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {}{});", conv_.sum, conv_.at_once,
+                                     tile_.lanes, x_, conv_.output.func, tiles,
+                                     has_channels() ? fmt::format(", {{{}}}", c_) : ""));
     }
 };
 

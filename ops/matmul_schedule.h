@@ -15,6 +15,7 @@ struct MatmulLoops {
     std::string at_once;            // its second variable: steps added at once; empty if there are none
     std::string panels;             // the Func of packed B; empty if there is none
     Coordinates panel_updates;      // the variables of its updates along blocks, for an open number of columns
+    Coordinates panel_batch;        // its loops over matrices, the outermost ones
     bool packs_transposed = false;  // whether steps are adjacent in what the panels are packed from
     std::string is_single;          // the condition of a single row, which reads B in place; empty if none does
     std::string dots, dot_lane;     // if that takes a Func of its own, its sums and the variable of their vectors

@@ -1,4 +1,4 @@
-"""What `inspect` prints, as a whole."""
+"""The whole output of `inspect`."""
 
 import hashlib
 import json

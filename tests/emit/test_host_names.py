@@ -1,4 +1,4 @@
-"""A model's names may be those of C, of the runtime's headers and of the emitted program itself."""
+"""Names in a model may equal those of C, of the runtime's headers and of the emitted program."""
 
 import shlex
 
@@ -34,7 +34,7 @@ def test_tensors(rows):
 
 
 def test_text_stays_in_comments_and_literals(onnx2halide, tmp_path):
-    """Names and paths with line breaks, ends of comments, backslashes and trigraphs are no code."""
+    """Names and paths with line breaks, ends of comments, backslashes and trigraphs do not become code."""
     hostile = ["n*/ x", "n\n#error x", "n??/", 'n"\\', "n/*", "n\\"]
     nodes, values = [], ["x\n#error x"]
     for i, name in enumerate(hostile):
