@@ -149,7 +149,7 @@ private:
 
     std::string columns_vector(const MatmulLoops& matmul) { return source_.lanes(matmul.element, matmul.lanes); }
 
-    /// Packs keys or values: those of an image, or, as tasks of their own, of all.
+    /// Schedules the packing of keys or values: those of one image or, as tasks of their own, of all images.
     void place_panels(const MatmulLoops& matmul) {
         Directives place = {image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_)};
         if (has_shared_panels_) {
