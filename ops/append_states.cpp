@@ -8,9 +8,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// A cache of keys or values [batch, heads, places, size], and new ones that follow those which each row of the batch
-/// has: input 2 tells how many. The result has as many places as the cache, or as input 3 where that is more; zeros are
-/// behind the last.
+/// Appends new keys or values to a cache [batch, heads, places, size], after those that each batch row has: input 2
+/// holds their numbers. The result has as many places as the cache, or as input 3 if that is more, padded with zeros.
 class AppendStates : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -66,7 +65,7 @@ private:
         at[2] = source.kept(output(0), role);
         Loops loops = loops_over(fmt::format("{}.update({})", source.name(output(0)), number), type, at);
         if (source.target().is_gpu()) {
-            // The loop along the places, which is a reduction's to Halide, stays innermost, inside each thread.
+            // The loop along the places, a reduction's for Halide, stays innermost, inside each thread.
             loops.extents.erase(loops.extents.begin() + 1);
             loops.vars.erase(loops.vars.begin() + 1);
             return schedule_loops(source, loops);
@@ -79,6 +78,6 @@ private:
 
 }  // namespace
 
-std::vector<Operator> append_states_operators() { return {{"AppendStates", 1, make<AppendStates>, "onnx2halide"}}; }
+std::vector<Operator> append_states_operators() { return {{"AppendStates", 1, make<AppendStates>, own_domain}}; }
 
 }  // namespace onnx2halide

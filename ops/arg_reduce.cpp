@@ -12,7 +12,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether one known element is less than another, where that is certain.
+/// Whether one known element is less than another; nullopt if that is not certain.
 std::optional<bool> is_less(const Number& a, const Number& b) {
     if (std::holds_alternative<double>(a)) return real(a) < real(b);
     const Proof proof = prove_less_equal(integer(b), integer(a));
@@ -43,7 +43,7 @@ public:
         });
     }
 
-    /// Of no elements none is the best.
+    /// There is no best of no elements.
     std::vector<Check> checks() const override {
         if (prove_less_equal(1, extent()) == Proof::yes) return {};
         return {{fmt::format("the extent of axis {}", axis()), extent(), 1, Dim::unbounded}};
@@ -60,7 +60,7 @@ public:
         source.define(output(0), at, fmt::format("cast<int64_t>({})", index));
     }
 
-    /// In vectors of the elements that are compared, which fill more lanes than the indices do: across rows or, where
+    /// Vectorises by the elements that are compared, which fill more lanes than the indices do: across rows or, if
     /// these are long, along them.
     void schedule(KernelSource& source) const override {
         if (has_lanes(source)) schedule_lanes(source);
@@ -79,12 +79,12 @@ private:
     bool is_max_, takes_last_;
 
     static constexpr const char *parts_role = "parts", *few_role = "few", *best_role = "best";
-    /// Of rows that are read as vectors: a hundred elements of a few rows take as long side by side.
+    /// The shortest rows that are read as vectors: below, the elements of a few rows are as fast side by side.
     static constexpr int64_t least_row = 128;
-    static constexpr int few = 4;  // lanes that those of a vector become, before they become one
+    static constexpr int few = 4;  // lanes to which those of a vector are reduced, before they are reduced to one
 
     const Dim& extent() const { return in(0).shape[axis()]; }
-    /// Whether elements of a row lie side by side, and may be many.
+    /// Whether a row's elements are contiguous, and may be many.
     bool has_lanes(const KernelSource& source) const {
         const TensorType& data = in(0);
         const auto innermost =
@@ -93,7 +93,7 @@ private:
                *innermost == static_cast<int>(axis()) && extent().constant().value_or(least_row) >= least_row;
     }
     std::string is_long(KernelSource& source) const { return fmt::format("{} >= {}", source.dim(extent()), least_row); }
-    /// Two vectors, each of which waits for its own comparisons alone.
+    /// Two vectors, so that one's comparison need not wait for the other's.
     int lanes(const KernelSource& source) const {
         return std::max(few, 2 * source.target().lanes(compute_element(in(0).element)));
     }
@@ -112,14 +112,14 @@ private:
         return best + "[0]";
     }
 
-    /// The best of each lane's elements, of these a few, and of them one.
+    /// The best of each lane's elements, then of these a few, then one.
     std::string define_best_of_lanes(KernelSource& source, const Coordinates& at) const {
         const int width = lanes(source);
         const std::string func = source.func(output(0)->name + "_lanes"), lane = source.var("lane"),
                           turn = source.rdom("turn", {ceil_div(extent(), width)});
         source.keep(output(0), parts_role, func);
         Coordinates place = reduction().input_coordinates(in(0), at, turn), first = place;
-        // The last vector has elements of the one before, too: they change nothing.
+        // The last vector overlaps the previous one, which changes nothing.
         const std::string last = source.dim(extent() - width),
                           begin = fmt::format("{} * {}", KernelSource::axis(turn, 0), width),
                           index = floor_mod(extent(), width).is(0) ? fmt::format("{} + {}", begin, lane)
@@ -142,8 +142,8 @@ private:
         return fmt::format("{}({})", func, fmt::join(own, ", "));
     }
 
-    /// The best of `count` parts at a time; those of lane l are at l, l + few... Returns the Func, or its call where
-    /// it has no lanes.
+    /// The best of `count` parts at a time; lane l's are at l, l + few, … Returns the Func, or its call if it has no
+    /// lanes.
     std::string fold(KernelSource& source, const std::string& role, const Coordinates& at, const std::string& parts,
                      int count, const std::string& lane) const {
         const std::string func = source.func(fmt::format("{}_{}", output(0)->name, role)),
@@ -153,7 +153,7 @@ private:
                           other =
                               of_lane(parts, at, lane.empty() ? turn : fmt::format("{} * {} + {}", turn, few, lane));
         source.line(fmt::format("{} = Tuple({});", best, of_lane(parts, at, lane.empty() ? "0" : lane)));
-        // Of equal elements that of the first index, or the last, counts in whatever lane it is.
+        // Of equal elements the one with the first index, or the last, counts, whatever its lane.
         const std::string_view better = is_max_ ? "is_above" : "is_below";
         source.line(fmt::format("{0} = select(onnx::{2}({1}[1], {0}[1]) || (!onnx::{2}({0}[1], {1}[1]) && {1}[0] {3} "
                                 "{0}[0]), Tuple({1}), Tuple({0}));",
@@ -165,7 +165,7 @@ private:
         const Loops loops = source.output_loops(), turning = turning_loops(loops);
         const std::string place = compute_at(loops.func, turning.vars.empty() ? "Var::outermost()" : turning.vars[0]),
                           vector = fmt::format("vectorize({})", source.var("lane"));
-        source.schedule("// Vectors run along a row, and its best is found among those of their lanes.");
+        source.schedule("// Vectors run along a row, whose best element is found among the best of their lanes.");
         for (const char* role : {parts_role, few_role}) {
             const std::string func = source.kept(output(0), role);
             source.schedule(func, {place, vector});
@@ -189,7 +189,7 @@ private:
         return {is_reduced, node_.integer("keepdims", 1) == 1};
     }
 
-    /// Whether `x`, which comes after `best`, takes its place.
+    /// The condition that `x`, which comes after `best`, replaces it.
     std::string is_better(const std::string& x, const std::string& best) const {
         const std::string_view better = is_max_ ? "is_above" : "is_below";
         return takes_last_ ? fmt::format("!onnx::{}({}, {})", better, best, x)

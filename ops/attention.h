@@ -4,10 +4,10 @@
 
 #include "ops/node_generator.h"
 
-// What the bodies of attention operators (compiler/load/attention_body.h) leave to nodes that know their inputs' types.
+// Nodes for what the bodies of attention operators (compiler/load/attention_body.h) leave open until types are known.
 namespace onnx2halide {
 
-/// Rows that are among those of attention.
+/// Rows of the table of operators that attention_operators() joins.
 std::vector<Operator> rotary_operators();
 std::vector<Operator> append_states_operators();
 

@@ -12,8 +12,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Tiles of a block, whose keys and values come from a farther cache once, such that the blocks, of which the last
-/// overlaps its neighbour, have few rows in all.
+/// The rows of a block, a multiple of a tile's. Larger blocks load keys and values from a farther cache less often, but
+/// the last block, which overlaps its neighbour, computes more rows in vain.
 int choose_block(int64_t rows, int tile) {
     constexpr int most_rows = 40;
     int best = 1;
@@ -28,7 +28,7 @@ int choose_block(int64_t rows, int tile) {
     return best;
 }
 
-/// A machine with the registers that exp leaves to the sums of products: LLVM keeps its constants in the others from
+/// A machine with the registers that exp leaves for the sums of products: LLVM keeps exp's constants in the others from
 /// block to block, and would rather spill sums.
 Target without_constants_of_exp(Target target) {
     // A machine with few registers spills constants in any case: 4 x 2 sums, two vectors and an operand stay.
@@ -45,15 +45,15 @@ public:
           has_versions_(!product_.rows.constant()) {}
 
     void write() {
-        source_.schedule("// A block of rows at a time, from scores to results: they stay in the caches.");
+        source_.schedule("// One block of rows at a time, from scores to results, so that they stay in the caches.");
         schedule_results();
         if (attention_.scores) schedule_scores(*attention_.scores);
         schedule_rows();
     }
 
 private:
-    /// Images of a batch that keep the threads of most machines busy. Of fewer the blocks of rows are tasks, once the
-    /// keys and values of all images are packed.
+    /// Images of a batch that keep the threads of most machines busy. If there are fewer, blocks of rows are tasks,
+    /// once the keys and values of all images have been packed.
     static constexpr int enough_images = 8;
 
     void schedule_results() {
@@ -93,7 +93,7 @@ private:
         schedule_single_row(source_, product_, place);
     }
 
-    /// Makes parallel tasks and sets the loops over images and blocks.
+    /// Directives for parallel tasks; sets the loops over images and blocks.
     Directives tasks(const Loops& batch) {
         Directives directives;
         const auto images = product(batch.extents).constant();
@@ -112,7 +112,7 @@ private:
         return directives;
     }
 
-    /// The stage whose loops run over the scores of a block, the loop along a row and the one over tiles of it.
+    /// The stage that computes the scores of a block, the loop along a row, and the loop over its tiles.
     struct ScoreLoops {
         std::string func, stage, x, x_tile;
     };
@@ -149,7 +149,7 @@ private:
 
     std::string columns_vector(const MatmulLoops& matmul) { return source_.lanes(matmul.element, matmul.lanes); }
 
-    /// Packs keys or values: those of an image, or, as tasks of their own, of all.
+    /// Schedules the packing of keys or values: those of one image or, as tasks of their own, of all images.
     void place_panels(const MatmulLoops& matmul) {
         Directives place = {image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_)};
         if (has_shared_panels_) {
@@ -173,7 +173,7 @@ private:
                                               source_.lanes(product_.element, lanes_))});
         }
         source_.schedule(attention_.exp, {at_block(), whole_vectors});
-        // All maxima first: the rows' exp need not wait for them one by one.
+        // All maxima first, so that the rows' exp need not wait for each one.
         for (const std::string& reduction : {attention_.max, attention_.total}) {
             source_.schedule(fmt::format("{}.{};", reduction, at_block()));
             source_.schedule(fmt::format("onnx::reduce_vectors({}, {}, {}, {});", reduction, attention_.element,
@@ -187,10 +187,10 @@ private:
     const MatmulLoops& product_;
     const Target target_;
     int lanes_, tile_rows_ = 0;
-    bool has_versions_;  // of tiles, for rows that only a run knows
+    bool has_versions_;  // of tiles, if the number of rows is known only at run time
     std::string x_tile_, y_tile_, rows_;
     std::string block_;  // the loop over blocks
-    std::string image_;  // and that over images, the innermost of a batch; empty where there is none, or panels of all
+    std::string image_;  // the loop over images, the innermost of a batch; empty if there is none, or panels are shared
     Coordinates batch_;  // all loops over images
     bool has_shared_panels_ = false;  // whether keys and values of all images are packed first
 };

@@ -7,19 +7,19 @@
 
 namespace onnx2halide {
 
-/// What the schedule of an attention on a CPU works on.
+/// What the schedule of attention on a CPU works on.
 struct AttentionLoops {
-    MatmulLoops product;                // of the rows' exp with the values
-    std::optional<MatmulLoops> scores;  // the product of queries and keys, and the Func of scores; where the kernel
-                                        // makes them
-    std::string rows, key;  // the Func of scores that reach to the end of a vector, and the variable of the update that
-                            // fills them in; empty where all vectors are filled
+    MatmulLoops product;                // of the rows' exponentials with the values
+    std::optional<MatmulLoops> scores;  // the product of queries and keys, if this kernel computes it; its output is
+                                        // the Func of scores
+    std::string rows, key;  // the Func of scores padded to whole vectors, and the variable of the update that fills in
+                            // the padding; empty if the scores fill whole vectors
     std::string max, exp, total, factor;  // Funcs of the rows
     std::string element;                  // the variable of the rows' reductions within vectors of `width` elements
     int width;
 };
 
-/// A block of rows at a time, from scores to results.
+/// Schedules one block of rows at a time, from scores to results.
 void schedule_attention(KernelSource& source, const AttentionLoops& attention);
 
 }  // namespace onnx2halide

@@ -12,19 +12,19 @@ namespace onnx2halide {
 
 namespace {
 
-/// `offset + x * step`, as a person writes it.
+/// `offset + x * step`, as one would write it by hand.
 std::string coordinate_text(KernelSource& source, const AxisSource& from, const Coordinates& at) {
     if (!from.axis) return source.dim(from.offset);
     std::string text = at[*from.axis];
     if (from.period) text = fmt::format("{} % {}", text, source.dim(*from.period));
     if (std::abs(from.step) != 1) text = fmt::format("{} * {}", text, std::abs(from.step));
-    // Of the guarded rest of a row that is read backwards Halide makes a vector that starts before it, and fails.
+    // For the guarded remainder of a row read backwards, Halide would load a vector from before the row, and fail.
     if (from.step < 0) return fmt::format("max({} - {}, 0)", source.dim(from.offset), text);
     return shifted(source, text, from.offset);
 }
 
-/// For each axis of the output the input's axis that it is, -1 where its extent is 1; nothing where the output is more
-/// or less than the whole input with its axes in another order.
+/// For each axis of the output, the input's axis that it is, or -1 if its extent is 1; nullopt unless the output is the
+/// whole input with permuted axes.
 std::optional<std::vector<int>> permutation(const AxisMap& map, const TensorType& in, const TensorType& out) {
     std::vector<int> axes(out.rank(), -1);
     for (size_t i = 0; i < map.size(); ++i) {
@@ -38,7 +38,7 @@ std::optional<std::vector<int>> permutation(const AxisMap& map, const TensorType
     return axes;
 }
 
-/// How many of the output's innermost loops that turn read elements of the input that follow each other.
+/// The number of the output's innermost loops, with several iterations each, that read contiguous input.
 size_t contiguous_loops(const AxisMap& map, const TensorType& in, const TensorType& out) {
     const auto turning = [](const TensorType& type) {
         std::vector<int> axes;
@@ -174,7 +174,7 @@ void AxisMapNode::schedule(KernelSource& source) const {
         const Loops loops = turning_loops(source.output_loops(i));
         const auto own = std::find(node_.outputs.begin(), node_.outputs.end(), source.outputs()[i]);
         const bool is_own = own != node_.outputs.end();
-        // Of the other nodes' outputs only the last one of a group computes this copy.
+        // Among other nodes' outputs, only the last one of a group computes this copy.
         const bool copies = is_own || source.output_count() == 1;
         const size_t number = is_own ? own - node_.outputs.begin() : 0;
         const AxisSource from = copies && read ? map(number)[*read] : AxisSource{};

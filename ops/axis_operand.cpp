@@ -43,7 +43,7 @@ std::optional<std::string> AxisOperand::at(KernelSource& source, size_t axis, si
 
 std::string AxisOperand::value(KernelSource& source, size_t i) const {
     if (values->known) return source.dim(values->known->integers.at(first + i));
-    // INT64_MAX and the like stay what they mean in 32 bits.
+    // INT64_MAX and the like keep their meaning in 32 bits.
     const std::string element = source.element(values, {fmt::to_string(first + i)});
     return fmt::format("cast<int32_t>(clamp({}, {}, {}))", element, -INT32_MAX, INT32_MAX);
 }

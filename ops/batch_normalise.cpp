@@ -7,10 +7,10 @@ namespace onnx2halide {
 
 namespace {
 
-/// The attributes that every version of BatchNormalization has, and where the parameters of an element stand.
+/// The attributes of all versions of BatchNormalization, and the index of an element's parameters.
 struct BatchParameters {
     double epsilon, momentum;
-    bool is_spatial;  // parameters per channel; else per channel and place, as opsets before 9 allow
+    bool is_spatial;  // parameters per channel; else per channel and pixel, as opsets before 9 allow
 
     explicit BatchParameters(const Node& node)
         : epsilon(node.real("epsilon", 1e-5f)), momentum(node.real("momentum", 0.9f)),
@@ -27,7 +27,7 @@ void check_element(const TensorType& type) {
     if (!is_float(type.element)) throw CompileError("element type {} is not supported", info(type.element).name);
 }
 
-/// A parameter in the type in which x is computed.
+/// A parameter in the type of the arithmetic with x.
 std::string parameter(KernelSource& source, const Value* value, const Coordinates& at, ElementType element) {
     return cast_compute(source.read_broadcast(value, at), value->checked_type().element, element);
 }
@@ -68,8 +68,8 @@ private:
     BatchParameters parameters_;
 };
 
-/// The same with the means and variances of the batch itself, which are also mixed into the running ones. Outputs: the
-/// result, the running mean and variance and, before opset 14, those of the batch.
+/// The same with the means and variances of the batch itself, which also update the running ones. Outputs: the result,
+/// the running mean and variance and, before opset 14, those of the batch.
 class BatchTraining : public RowNode {
 public:
     explicit BatchTraining(const Node& node) : RowNode(node), parameters_(node) {}
@@ -116,8 +116,8 @@ protected:
 private:
     BatchParameters parameters_;
 
-    /// Output `i` mixes the batch's statistics into the running ones of input `running`; output i + 2 is the batch's
-    /// alone.
+    /// Output `i` blends the batch's statistics into the running ones of input `running`; output i + 2 holds the
+    /// batch's alone.
     void define_statistics(KernelSource& source, size_t i, const std::string& func, size_t running) const {
         const Coordinates at = source.vars(in(running).rank());
         const ElementType element = in(running).element;

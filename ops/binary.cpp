@@ -16,7 +16,7 @@ using Ratios = std::optional<Ratio> (*)(const Ratio&, const Ratio&);
 using Comparison = Proof (*)(const Dim&, const Dim&);
 using RealComparison = bool (*)(double, double);
 
-/// An operator whose result has its operands' type: its formula in `{a}` and `{b}`, and what it makes of known
+/// An operator whose result has its operands' type: its formula in `{a}` and `{b}`, and its functions of known
 /// elements.
 struct Arithmetic {
     std::string_view op;
@@ -25,7 +25,7 @@ struct Arithmetic {
     std::string_view text;
     Integers integers = nullptr;
     Reals reals = nullptr;
-    std::string_view integer_text = "";  // where integers have a formula of their own
+    std::string_view integer_text = "";  // if integers have a formula of their own
     Ratios ratios = nullptr;
 };
 
@@ -49,7 +49,7 @@ bool is_positive(const Dim& x) { return prove_less_equal(1, x) == Proof::yes; }
 
 bool is_natural(const Dim& x) { return prove_less_equal(0, x) == Proof::yes; }
 
-/// Both as numbers, unless the second is 0 or their quotient is beyond 64 bits.
+/// Both as numbers; nullopt if the second is 0 or their quotient exceeds 64 bits.
 std::optional<std::pair<int64_t, int64_t>> divisible(const Dim& a, const Dim& b) {
     const auto x = a.constant(), y = b.constant();
     if (!x || !y || *y == 0 || (*x == INT64_MIN && *y == -1)) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Dim> power(const Dim& a, const Dim& b) {
     return result;
 }
 
-/// 2^count, unless the count is not known or all bits are shifted out.
+/// 2^count; nullopt if the count is not known or all bits are shifted out.
 std::optional<Dim> shift_factor(const Dim& count) {
     constexpr int64_t most = 31;
     const auto number = count.constant();
@@ -169,7 +169,7 @@ public:
     using Elementwise::Elementwise;
 
 protected:
-    /// A call of a function may leave out what the function's nodes require.
+    /// Both are required, even in the body of a function that is called without one.
     std::vector<size_t> operands() const override { return {0, 1}; }
 
     std::vector<Dim> shape() const override {
@@ -283,7 +283,7 @@ private:
 };
 
 /// PRelu. ONNX broadcasts the slope to the input, onnxruntime both to each other; before opset 7 it has one element, or
-/// one a channel.
+/// one per channel.
 class PRelu : public ArithmeticNode {
 public:
     using ArithmeticNode::ArithmeticNode;
@@ -300,7 +300,7 @@ protected:
     }
 };
 
-/// Mod, whose quotient is rounded down or, with fmod, towards zero.
+/// Mod. The quotient is rounded down or, with fmod, towards zero.
 class Mod : public ArithmeticNode {
 public:
     explicit Mod(const Node& node) : ArithmeticNode(node, node.integer("fmod", 0) ? fmod_row : floor_mod_row) {}

@@ -36,14 +36,14 @@ protected:
             throw CompileError("position is {}, expected one int32 or int64", in(i).text());
     }
 
-    /// The type of a tensor that output 0 takes out of such a box. Its rank comes from the model's declaration where
-    /// the box does not tell. Extents that differ from tensor to tensor are found by the run.
+    /// The type of a tensor taken out of such a box as output 0. If the box does not have a rank, it is the one
+    /// declared by the model. Extents that differ from tensor to tensor are found at run time.
     TensorType taken_out(const BoxType& box) const {
         TensorType type = box.item;
         if (box.rank != BoxType::Rank::known) {
             const auto& declared = output(0)->declared;
             if (!declared || declared->box)
-                throw CompileError("the rank of output 0 is not known: neither the {} nor the model tells it",
+                throw CompileError("the rank of output 0 is not known: neither the {} nor the model determines it",
                                    box.text());
             type = boxed(box.kind, TensorType(box.item.element, declared->shape)).box->item;
         }
@@ -53,7 +53,7 @@ protected:
         return type;
     }
 
-    /// `2, (const int64_t[]){3, -1}`: a tensor's rank and extents, -1 for those that a run finds.
+    /// A tensor's rank and extents, -1 for those found at run time: `2, (const int64_t[]){3, -1}`
     static std::vector<std::string> expected_dims(const TensorType& type) {
         std::vector<int64_t> dims;
         for (const Dim& dim : type.shape) dims.push_back(dim.constant().value_or(-1));
@@ -150,7 +150,7 @@ public:
     HostCall host_call() const override { return {"onnx2halide_sequence_length", {}}; }
 };
 
-/// SplitToSequence (11): slices of one element, of as many as a scalar says, or of those sizes.
+/// SplitToSequence (11): slices of one element, of the size that a scalar holds, or of the given sizes.
 class SplitToSequence : public BoxNode {
 public:
     using BoxNode::BoxNode;
@@ -176,7 +176,7 @@ private:
     }
     bool keeps_axis() const { return node_.integer("keepdims", 1) != 0; }
 
-    /// What all parts have along the axis where that is certain, else a symbol.
+    /// The extent of all parts along the axis if they are known to have the same, else a symbol.
     Dim sizes() const {
         check_tensor(1);
         const bool is_integer = in(1).element == ElementType::int64 || in(1).element == ElementType::int32;
@@ -228,7 +228,7 @@ private:
     bool is_new_;
 };
 
-/// Optional (15): nothing, of the type that an attribute tells, or what the input is.
+/// Optional (15): the input or, without one, an empty optional of the type in an attribute.
 class Optional : public BoxNode {
 public:
     using BoxNode::BoxNode;

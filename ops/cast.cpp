@@ -15,11 +15,11 @@ namespace {
 
 std::string converted(const std::string& x, std::string_view type) { return fmt::format("cast<{}>({})", type, x); }
 
-/// Whether kernels compute with floats where elements are of this type.
+/// Whether kernels compute elements of this type as floats.
 bool is_real(ElementType type) { return is_float(type) || is_minifloat(type); }
 
-/// An element that kernels compute with as one to store. Floats go to integers by truncation; ONNX leaves open what
-/// becomes of those out of range, and numpy lets small integers wrap.
+/// Converts an element from the type of kernels' arithmetic to a stored type. Floats are truncated to integers; ONNX
+/// leaves out of range values undefined, and as in numpy small integers wrap.
 std::string cast_element(const std::string& x, ElementType from, ElementType to) {
     const bool is_small = info(to).bytes < 4;
     if (to == ElementType::boolean) return converted(from == to ? x : x + " != 0", "uint8_t");
@@ -57,13 +57,13 @@ ElementType named_type(const std::string& name) {
     return static_cast<ElementType>(found - std::begin(names));
 }
 
-/// The type that Cast or CastLike makes.
+/// The result type of Cast or CastLike.
 ElementType target(const Node& node) {
     if (node.op_type == "CastLike") return node.inputs.at(1)->checked_type().element;
     return node.version >= 6 ? static_cast<ElementType>(node.integer("to")) : named_type(node.string("to"));
 }
 
-/// A node that gives its first input's elements in another type.
+/// A node that converts its first input's elements to another type.
 class Conversion : public Elementwise {
 public:
     Conversion(const Node& node, ElementType to) : Elementwise(node), to_(to) {
@@ -83,7 +83,7 @@ private:
     ElementType to_;
 };
 
-/// Cast (1), whose attribute names the type (before opset 6 as text), and CastLike (15), which takes that of input 1.
+/// Cast (1), to the type that an attribute names (before opset 6 as text), and CastLike (15), to that of input 1.
 class Cast : public Conversion {
 public:
     explicit Cast(const Node& node)
@@ -119,7 +119,7 @@ private:
     MinifloatRounding rounding_;
 };
 
-/// BitCast (26), which reads the same bytes as another type.
+/// BitCast (26), which reinterprets the same bytes as another type.
 class BitCast : public Conversion {
 public:
     explicit BitCast(const Node& node) : Conversion(node, static_cast<ElementType>(node.integer("to"))) {}
@@ -141,8 +141,8 @@ protected:
     }
 };
 
-/// Strings of numbers, or numbers (float32, float64, int64 or uint64) of strings: the compiler's own operators (domain
-/// onnx2halide), functions in runtime/string_operators.c.
+/// Converts numbers to strings, or strings to numbers (float32, float64, int64 or uint64): the compiler's own
+/// operators, functions in runtime/string_operators.c.
 class PrintNumbers : public HostNode {
 public:
     using HostNode::HostNode;
@@ -161,26 +161,26 @@ private:
     ElementType type() const { return static_cast<ElementType>(node_.integer("to")); }
 };
 
-/// The type of its kind that those print and parse.
+/// The widest type of a kind, which those operators print and parse.
 ElementType widest(ElementType type) {
     if (is_real(type)) return type == ElementType::float64 ? type : ElementType::float32;
     return info(type).is_signed ? ElementType::int64 : ElementType::uint64;
 }
 
-std::vector<Value*> expand_string_cast(Expansion& expansion) {
-    Value* x = expansion.input(0);
-    const ElementType from = x->checked_type().element, to = target(expansion.node());
-    if (from == to) return {expansion.add("same", {"Identity", 13, {x}})};
-    std::map<std::string, Attribute> attributes = expansion.node().attributes;
+std::vector<Value*> expand_string_cast(CompositeBuilder& builder) {
+    Value* x = builder.input(0);
+    const ElementType from = x->checked_type().element, to = target(builder.node());
+    if (from == to) return {builder.add("same", {"Identity", 13, {x}})};
+    std::map<std::string, Attribute> attributes = builder.node().attributes;
     const auto cast = [&](Value* value, ElementType type) {
         if (value->checked_type().element == type) return value;
         attributes["to"] = static_cast<int64_t>(type);
-        return expansion.add("cast", {"Cast", 13, {value}, attributes});
+        return builder.add("cast", {"Cast", 13, {value}, attributes});
     };
     if (to == ElementType::string)
-        return {expansion.add("printed", {"PrintNumbers", 1, {cast(x, widest(from))}, {}, "onnx2halide"})};
+        return {builder.add("printed", {"PrintNumbers", 1, {cast(x, widest(from))}, {}, own_domain})};
     const auto parsed = static_cast<int64_t>(widest(to));
-    return {cast(expansion.add("parsed", {"ParseNumbers", 1, {x}, {{"to", parsed}}, "onnx2halide"}), to)};
+    return {cast(builder.add("parsed", {"ParseNumbers", 1, {x}, {{"to", parsed}}, own_domain}), to)};
 }
 
 /// Cast or CastLike between strings and numbers, by onnxruntime's rules, which ONNX leaves open.
@@ -199,12 +199,11 @@ std::unique_ptr<NodeGenerator> make_cast(const Node& node) {
 }  // namespace
 
 std::vector<Operator> cast_operators() {
-    constexpr std::string_view own = "onnx2halide";
     return {{"Cast", 1, make_cast},
             {"CastLike", 15, make_cast},
             {"BitCast", 26, make<BitCast>},
-            {"PrintNumbers", 1, make<PrintNumbers>, own},
-            {"ParseNumbers", 1, make<ParseNumbers>, own}};
+            {"PrintNumbers", 1, make<PrintNumbers>, own_domain},
+            {"ParseNumbers", 1, make<ParseNumbers>, own_domain}};
 }
 
 }  // namespace onnx2halide

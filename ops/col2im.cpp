@@ -19,9 +19,9 @@ std::string divided(const std::string& text, int64_t divisor) {
     return divisor == 1 ? text : fmt::format("{} / {}", text, divisor);
 }
 
-/// Col2Im: the columns of input 0 are the blocks that a convolution's windows cut from an image; they go back to their
-/// places, and what meets at a place is added. Each element of the image gathers from the blocks over it, so that
-/// threads and vectors never meet.
+/// Col2Im: the columns of input 0 are the blocks that a convolution's windows cut from an image; overlapping elements
+/// of blocks are added up. Each element of the image gathers from the blocks over it, so that threads and vectors never
+/// write to the same one.
 class Col2Im : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -30,13 +30,13 @@ public:
     Dim flops() const override { return in(0).elements(); }
 
 private:
-    /// How blocks lie along one axis of the image.
+    /// The arrangement of blocks along one axis of the image.
     struct Axis {
         int64_t stride, dilation;
         Dim pad_begin;
-        Dim last;  // place of the last element of the image with its pads
+        Dim last;  // the last index of the padded image
 
-        /// The number of blocks whose extent is known, or is known at run time as this text.
+        /// The number of blocks of an extent, which is known or, as text, found at run time.
         Dim blocks(const Dim& extent) const { return floor_div(last - (extent - 1) * dilation, stride) + 1; }
         std::string blocks(KernelSource& source, const std::string& extent) const {
             const std::string begins =
@@ -48,7 +48,7 @@ private:
     struct Blocks {
         std::vector<std::string> extents, counts;
     };
-    /// The column of the block that has a tap over an element of the image, and the condition under which there is one.
+    /// The column of the block with a tap over an element of the image, and the condition that there is one.
     struct Column {
         std::string at, condition;
     };
@@ -63,7 +63,7 @@ private:
     Dim taps() const { return floor_div(in(0).shape[1], max(out(0).shape[1], 1)); }
 };
 
-/// The output's shape as the model declares it, in place of an input that is known only at run time.
+/// The output's shape as declared by the model, instead of an input that is known only at run time.
 std::vector<Dim> Col2Im::declared_shape(size_t unknown) const {
     const std::vector<Dim> shape = shape_operand(unknown);
     if (shape.size() < 3) throw CompileError("output has rank {}, expected 3 or more", shape.size());
@@ -96,7 +96,7 @@ std::vector<Col2Im::Axis> Col2Im::axes(const std::vector<Dim>& image) const {
     return axes;
 }
 
-/// Throws CompileError where there are other blocks than input 0 has columns.
+/// Throws CompileError if the number of blocks is not that of input 0's columns.
 void Col2Im::check_blocks(const std::vector<Axis>& axes) const {
     std::vector<Dim> counts;
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -149,7 +149,7 @@ Col2Im::Column Col2Im::column(KernelSource& source, const std::string& tap) cons
     const Coordinates at = source.vars(shape.size());
     std::string rest = tap, number, stride_of_number;
     std::vector<std::string> conditions;
-    // Taps in a block and blocks in the image are numbered alike: the last axis counts fastest.
+    // Taps in a block and blocks in the image are numbered alike, with the last axis fastest.
     for (size_t i = axes.size(); i-- > 0;) {
         const Axis& axis = axes[i];
         const std::string place = i == 0 ? rest : fmt::format("{} % {}", rest, blocks.extents[i]);

@@ -7,19 +7,19 @@
 
 namespace onnx2halide {
 
-Value* Expansion::input(size_t i) const {
+Value* CompositeBuilder::input(size_t i) const {
     if (!has_input(i)) throw CompileError("input {} is missing", i);
     return node_.inputs[i];
 }
 
-std::string Expansion::name(const std::string& role) const {
+std::string CompositeBuilder::name(const std::string& role) const {
     for (const Value* output : node_.outputs) {
         if (output) return output->name + "_" + role;
     }
     return role;
 }
 
-Value* Expansion::add(const std::string& role, const Operation& operation) {
+Value* CompositeBuilder::add(const std::string& role, const Operation& operation) {
     const NewNode added{operation.type, operation.version, operation.inputs, operation.attributes, operation.domain};
     Value* result = add_node(graph_, added, name(role), &node_);
     result->producer->index = node_.index;
@@ -27,18 +27,18 @@ Value* Expansion::add(const std::string& role, const Operation& operation) {
     return result;
 }
 
-Value* Expansion::constant(const std::string& role, Constant constant) {
+Value* CompositeBuilder::constant(const std::string& role, Constant constant) {
     return add_constant(graph_, std::move(constant), name(role));
 }
 
-Value* Expansion::constant(const std::string& role, std::vector<int64_t> shape,
-                           const std::vector<std::string>& strings) {
+Value* CompositeBuilder::constant(const std::string& role, std::vector<int64_t> shape,
+                                  const std::vector<std::string>& strings) {
     return constant(role, make_constant(*graph_.strings, std::move(shape), strings));
 }
 
 std::vector<Value*> Composite::expand(Graph& graph) const {
-    Expansion expansion(graph, node_);
-    return expand_(expansion);
+    CompositeBuilder builder(graph, node_);
+    return expand_(builder);
 }
 
 void Composite::rename(Graph& graph, Value* result, Value* output) {
@@ -50,7 +50,7 @@ void Composite::rename(Graph& graph, Value* result, Value* output) {
     result->producer = nullptr;
 }
 
-/// Expands a copy of the node. Whoever hears that elements are unknown knows the node's own inputs alone.
+/// Expands a copy of the node. UnknownElements is thrown for the node's own input, as callers do not know the copy.
 std::vector<Value*> Composite::expand_known(Graph& scratch, const Node& copy) const {
     try {
         return Composite(copy, expand_).expand(scratch);
@@ -62,7 +62,7 @@ std::vector<Value*> Composite::expand_known(Graph& scratch, const Node& copy) co
     }
 }
 
-/// Expands a copy of the node in a graph of their own, which is left without the copy.
+/// Expands a copy of the node in a separate graph, from which the copy is then removed.
 std::vector<Value*> Composite::expand_copy(Graph& scratch) const {
     Node copy = node_;
     for (Value*& input : copy.inputs) {

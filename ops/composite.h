@@ -8,27 +8,27 @@
 
 namespace onnx2halide {
 
-/// The nodes that stand for one node, as they are written into a graph: before it, so that they find its inputs.
-class Expansion {
+/// Builds the nodes that replace one node. They are inserted into the graph before it, after its inputs' producers.
+class CompositeBuilder {
 public:
-    Expansion(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+    CompositeBuilder(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
 
     const Node& node() const { return node_; }
     bool has_input(size_t i) const { return node_.has_input(i); }
-    /// An input of the node. Throws CompileError where it is omitted.
+    /// An input of the node. Throws CompileError if it is omitted.
     Value* input(size_t i) const;
-    /// The same, null where it is omitted.
+    /// The same, null if it is omitted.
     Value* optional_input(size_t i) const { return has_input(i) ? node_.inputs[i] : nullptr; }
 
-    /// What a node added to the graph computes.
+    /// A node to be added.
     struct Operation {
         std::string type;
-        int version;  // the operator's, in ONNX's own domain
+        int version;  // of the operator, in its domain
         std::vector<Value*> inputs = {};
         std::map<std::string, Attribute> attributes = {};
         std::string domain = "";
     };
-    /// Adds a node. Returns its one result, whose name says its role in the expanded node.
+    /// Adds a node. Returns its only result, named after its role in the expanded node.
     Value* add(const std::string& role, const Operation& operation);
     Value* constant(const std::string& role, Constant constant);
     Value* constant(const std::string& role, std::vector<int64_t> shape, const std::vector<std::string>& strings);
@@ -40,24 +40,24 @@ private:
     std::string name(const std::string& role) const;
 };
 
-/// Writes the nodes that stand for one node, and returns the node's outputs.
-using Expand = std::vector<Value*> (*)(Expansion&);
+/// Builds the nodes that replace one node, and returns the values that replace its outputs.
+using Expand = std::vector<Value*> (*)(CompositeBuilder&);
 
-/// A node that becomes several nodes of other operators, which define it, before the graph is made into kernels.
+/// A node that is expanded into other operators, which define it, before the graph is divided into kernels.
 class Composite : public NodeGenerator {
 public:
     Composite(const Node& node, Expand expand) : NodeGenerator(node), expand_(expand) {}
 
     std::vector<TensorType> infer() const override;
-    /// There are none: the node is expanded before.
+    /// Never called: the node is expanded before kernels are written.
     void algorithm(KernelSource& source) const override;
     bool is_kernel() const override { return false; }
     Dim flops() const override;
 
-    /// Writes the nodes into the node's graph, before it.
+    /// Inserts the nodes into the node's graph, before it.
     std::vector<Value*> expand(Graph& graph) const;
 
-    /// Lets a value that the nodes make stand for an output of the node, and have its name.
+    /// Replaces an output of the node by a value that the expansion computes, which takes over its name.
     static void rename(Graph& graph, Value* result, Value* output);
 
 private:
@@ -67,7 +67,7 @@ private:
     std::vector<Value*> expand_known(Graph& scratch, const Node& copy) const;
 };
 
-/// A composite that takes what only a run knows. Inference already puts its nodes in its place, as they may ask for
+/// A composite that accepts operands known only at run time. It is expanded during inference, as its nodes may ask for
 /// elements of each other's results.
 class EarlyComposite : public Composite {
 public:

@@ -12,8 +12,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Concat: an undefined Func that one update an input fills, so that each element is copied once, whatever the number
-/// of inputs; those that are in their place are not.
+/// Concat: an undefined Func with one update per input, so that each element is copied once, whatever the number of
+/// inputs. Inputs in place are not copied.
 class Concat : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -112,19 +112,19 @@ public:
         for (const Piece& piece : pieces()) schedule_piece(source, piece, at_root);
         if (!at_root) {
             vectorise(source, turning);
-            parallelise(source, turning, 2);  // the second loop computes what is joined
+            parallelise(source, turning, 2);  // the second loop computes the concatenation
         }
         for (size_t i = has_epilogue && at_root ? 0 : 1; i < source.output_count(); ++i)
             schedule_loops(source, source.output_loops(i));
     }
 
 private:
-    /// What one input fills along the axis.
+    /// The range of the axis that one input fills.
     struct Piece {
         const Value* value;
         Dim offset, extent;
-        size_t number;     // of its update
-        std::string role;  // under which its coordinate along the axis is kept
+        size_t number;     // index of its update
+        std::string role;  // under which its coordinate along the axis is stored
     };
 
     size_t axis() const { return normalised_axis(node_.integer("axis", 1), in(0).rank()); }
@@ -136,7 +136,7 @@ private:
         for (size_t k = 0; fits && k < shape.size(); ++k)
             fits = k == axis || prove_equal(shape[k], first[k]) != Proof::no;
         if (!fits)
-            throw CompileError("input {} has shape {}, expected {} but for axis {}", i, shape_text(shape),
+            throw CompileError("input {} has shape {}, expected {} except along axis {}", i, shape_text(shape),
                                shape_text(first), axis);
     }
 
@@ -155,7 +155,7 @@ private:
         return pieces;
     }
 
-    /// The loops that copy a piece: those of the output, but for the axis along which its RDom walks.
+    /// The loops that copy a piece: those of the output, except that its RDom replaces the one along the axis.
     Loops piece_loops(KernelSource& source, const Piece& piece) const {
         TensorType type = out(0);
         type.shape[axis()] = piece.extent;
@@ -164,7 +164,8 @@ private:
         return turning_loops(loops_over(fmt::format("{}.update({})", source.name(output(0)), piece.number), type, at));
     }
 
-    /// How many of a piece's loops lie inside the axis: their elements follow each other in the piece as in the output.
+    /// The number of a piece's loops inside of the axis, whose elements are contiguous in both the piece and the
+    /// output.
     size_t loops_inside(const Piece& piece) const {
         const TensorType& type = out(0);
         if (piece.value->checked_type().layout != type.layout) return 1;
@@ -177,7 +178,7 @@ private:
         const auto along = std::find(loops.vars.begin(), loops.vars.end(), source.kept(output(0), piece.role));
         const bool is_gpu = source.target().is_gpu();
         if (is_gpu && along != loops.vars.end()) {
-            // The loop along the axis, which is a reduction's to Halide, stays innermost, inside each thread.
+            // The loop along the axis, a reduction's for Halide, stays innermost, inside each thread.
             loops.extents.erase(loops.extents.begin() + (along - loops.vars.begin()));
             loops.vars.erase(along);
         } else if (loops.vars.size() > 1) {
@@ -189,8 +190,8 @@ private:
         if (at_root) parallelise(source, loops);
     }
 
-    /// Lets each turn of an epilogue's second loop fill what it takes, where the axis is innermost. Elsewhere, where a
-    /// turn would take parts of all pieces, it computes all at once and returns false.
+    /// Computes the concatenation within each iteration of an epilogue's second loop, if the axis is innermost.
+    /// Otherwise an iteration would need parts of all pieces: schedules it at root, and returns false.
     bool compute_within(KernelSource& source, const Loops& epilogue) const {
         const std::string own = source.name(output(0));
         const std::string along = source.vars(out(0).rank())[axis()];

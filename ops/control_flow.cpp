@@ -10,7 +10,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// A node that runs graphs. Inference, plan and host program know what it does; kernels do not.
+/// A node that runs subgraphs. Inference, the plan and the host program handle it; kernels do not.
 class ControlFlowNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -21,7 +21,7 @@ public:
     void algorithm(KernelSource&) const override { throw std::logic_error(node_.label() + " is no kernel"); }
 };
 
-/// A run checks that all of its inputs have as many slices.
+/// All inputs must have equally many slices, which is checked at run time.
 class Scan : public ControlFlowNode {
 public:
     using ControlFlowNode::ControlFlowNode;

@@ -6,36 +6,36 @@
 
 namespace onnx2halide {
 
-/// How the values of a Loop or Scan correspond to those of its body, in the order of the operator's inputs and outputs.
+/// How the values of a Loop or Scan correspond to its body's values, in the order of the operator's inputs and outputs.
 struct Repetition {
     Graph* body;
-    bool is_loop;                // a Loop, whose body also takes the turn and a condition, and returns a condition
-    Value *count, *condition;    // of a Loop: how often, and whether at all; null where omitted
-    std::vector<Value*> states;  // what the first turn takes
-    std::vector<Value*> state_inputs;   // as what the body takes them
-    std::vector<Value*> state_outputs;  // what the next turn takes instead
-    std::vector<Value*> state_results;  // what the last turn leaves; null where nobody asks
-    std::vector<Value*> scans;          // along whose axis 0 a Scan goes
-    std::vector<Value*> scan_inputs;    // their slices
+    bool is_loop;  // Loop: the body also takes the iteration number and a condition, and returns a condition
+    Value *count, *condition;           // of a Loop: the trip count and the first condition; null if omitted
+    std::vector<Value*> states;         // what the first iteration takes
+    std::vector<Value*> state_inputs;   // the body's inputs for them
+    std::vector<Value*> state_outputs;  // what the next iteration takes instead
+    std::vector<Value*> state_results;  // what the last iteration leaves; null if unused
+    std::vector<Value*> scans;          // what a Scan slices along axis 0
+    std::vector<Value*> scan_inputs;    // the body's inputs for the slices
     std::vector<bool> scan_backwards;
-    std::vector<Value*> slices;         // what a turn adds …
-    std::vector<Value*> slice_results;  // … to a result along axis 0; null where nobody asks
+    std::vector<Value*> slices;         // what each iteration appends …
+    std::vector<Value*> slice_results;  // … to a result along axis 0; null if unused
     std::vector<bool> slice_backwards;
-    std::vector<Value*> captures;      // of the graph around …
-    std::vector<Value*> captured;      // … and as what the body reads them
-    Value* turn = nullptr;             // of a Loop's body
+    std::vector<Value*> captures;      // values of the enclosing graph …
+    std::vector<Value*> captured;      // … and the body's values for them
+    Value* turn = nullptr;             // a Loop's body's input for the iteration number
     Value* condition_input = nullptr;  // likewise
     Value* condition_output = nullptr;
 
     explicit Repetition(const Node& node);
 };
 
-/// How often a Scan's body runs: as often as its inputs have slices.
+/// The trip count of a Scan: the number of its inputs' slices.
 Dim scan_turns(const Repetition& scan);
 
-/// Whether a node runs graphs: If, Loop, Scan.
+/// Whether a node runs subgraphs: If, Loop, Scan.
 bool is_control_flow(const Node& node);
-/// Whether it runs one graph again and again: Loop, Scan.
+/// Whether it runs one subgraph repeatedly: Loop, Scan.
 bool is_repetition(const Node& node);
 
 }  // namespace onnx2halide

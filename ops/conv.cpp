@@ -20,7 +20,7 @@ Conv::Conv(const Node& node) : NodeGenerator(node), group_(node.integer("group",
 
 std::vector<TensorType> Conv::infer() const {
     const TensorType& data = in(0);
-    // Of bytes those on the left have no sign, and those on the right have one.
+    // For bytes, the left operands are unsigned and the right ones signed.
     const bool are_bytes = data.element == ElementType::uint8 && in(1).element == ElementType::int8;
     if (!is_float(data.element) && data.element != ElementType::int16 && !are_bytes)
         throw CompileError("element type {} is not supported", info(data.element).name);
@@ -231,7 +231,7 @@ void Conv::algorithm(KernelSource& source) const {
         taps = source.name_axes(rdom, tap_roles(source));
         leave_out_taps(source, rdom, this->tap(taps));
     }
-    // What other nodes of the kernel read may be the sum itself.
+    // If only other nodes of the kernel read the result, it may be the sum itself.
     const bool is_result = source.is_internal(output(0)) && !sums_by_group() && !is_narrow_float(out(0).element);
     const std::string sum = is_result ? source.name(output(0)) : source.func(output(0)->name + "_sum");
     source.keep(output(0), sum_role, sum);
@@ -266,11 +266,11 @@ std::vector<Operator> conv_operators() {
     return {
         {"Conv", 1, make<Conv>},
         {"ConvTranspose", 1, make<ConvTranspose>},
-        {"PackedConv", 1, make<PackedConv>, "onnx2halide"},
-        {"PackConvWeights", 1, make<PackConvWeights>, "onnx2halide"},
-        {"WinogradConv", 1, make<WinogradConv>, "onnx2halide"},
-        {"PackWinogradWeights", 1, make<PackWinogradWeights>, "onnx2halide"},
-        {"PackConvBias", 1, make<PackConvBias>, "onnx2halide"},
+        {"PackedConv", 1, make<PackedConv>, own_domain},
+        {"PackConvWeights", 1, make<PackConvWeights>, own_domain},
+        {"WinogradConv", 1, make<WinogradConv>, own_domain},
+        {"PackWinogradWeights", 1, make<PackWinogradWeights>, own_domain},
+        {"PackConvBias", 1, make<PackConvBias>, own_domain},
     };
 }
 

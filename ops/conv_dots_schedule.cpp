@@ -13,7 +13,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// How the loops over pixels are walked: those of tiles are the innermost.
+/// Writes the schedule. The loops over tiles of pixels are the innermost ones of the walk.
 class Writer {
 public:
     Writer(KernelSource& source, const DirectConv& conv, const DotsTile& tile)
@@ -21,7 +21,7 @@ public:
 
     void write() {
         source_.schedule(
-            "// Few channels: the vectors of a tile's sums are over the input's, and are added up at its end.");
+            "// Few channels: a sum is a vector along the input's channels, whose lanes are added up at the end.");
         const std::string tiles = source_.var(x_ + "o");
         Directives output = {shifted_split(x_, tiles, held(source_.param("pixels", tile_.pixels), conv_.loops.width))};
         write_loops(output, tiles);
@@ -42,14 +42,14 @@ private:
         return choose_conv_walk(conv_.loops, tile);
     }
 
-    /// Orders the loops, makes vectors and tasks.
+    /// Appends the loops' order, vectors and tasks.
     void write_loops(Directives& output, const std::string& tiles) {
         const std::vector<std::string>& vars = conv_.output.vars;
         std::vector<std::string> order = {x_, c_, tiles}, tasks(vars.begin() + 2, vars.end());
         const ConvWalk walk = this->walk();
         const bool has_rows = conv_.loops.has_strips_of_rows();
         const bool has_strips = walk.strip < (has_rows ? conv_.loops.height : conv_.loops.width);
-        // Rows are tasks themselves where all strips are one, which is worth several.
+        // If all strips are one, and worth several tasks, rows themselves are tasks.
         if (has_rows && (has_strips || !walk.parallel)) {
             order.push_back(vars[2]);
             tasks.erase(tasks.begin());
@@ -70,10 +70,10 @@ private:
     void write_sums(const std::string& tiles) {
         constexpr int64_t few_turns = 8;
         Directives update = {reorder(joined({conv_.at_once, c_, x_}, conv_.reduction))};
-        // Of a few blocks of channels all are unrolled.
+        // A few blocks of channels are all unrolled.
         if (conv_.loops.inner_products <= few_turns) update.push_back(unroll(conv_.reduction.front()));
         source_.schedule(conv_.sum + ".update()", update);
-        // Sums of neighbouring pixels are a vector.
+        // The sums of neighbouring pixels form a vector.
         if (has_channels()) source_.schedule(conv_.sum, {fmt::format("reorder_storage({}, {})", x_, c_)});
         source_.schedule(fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {}{});", conv_.sum, conv_.at_once,
                                      tile_.lanes, x_, conv_.output.func, tiles,

@@ -5,7 +5,7 @@
 
 namespace onnx2halide {
 
-/// Writes the schedule. The channels of the input that are added at once are a vector's.
+/// Writes the schedule of a convolution whose vectors run along input channels, all of which are added at once.
 void schedule_conv_dots(KernelSource& source, const DirectConv& conv, const DotsTile& tile);
 
 }  // namespace onnx2halide

@@ -24,7 +24,7 @@ int64_t PackedConv::steps() const {
 
 bool PackedConv::sums_by_group() const {
     if (form_ != WeightForm::grouped) return false;
-    // Of several blocks Halide does not see that vectors of pairs or quads have one group's inputs.
+    // With several blocks, Halide does not see that vectors of pairs or quads have the inputs of one group.
     const bool has_one_block = channels_per_group() == block();
     return !floor_mod(channels_per_group(), block()).is(0) || (steps() > 1 && !has_one_block);
 }
@@ -45,7 +45,7 @@ Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const 
     at.insert(at.begin(), fmt::format("{} / {}", channel.in_group, block));
     if (form_ == WeightForm::grouped) at.insert(at.begin(), channel.group);
     at.push_back(tap.channel.empty() ? "0" : tap.channel);
-    // Where blocks divide groups the channel's number will do.
+    // If blocks divide groups, the channel's number has the same remainder.
     at.push_back(fmt::format("{} % {}", sums_by_group() ? channel.in_group : channel.number, block));
     if (steps() > 1) at.push_back(tap.place);
     return at;
@@ -53,13 +53,13 @@ Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const 
 
 std::string PackedConv::input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const {
     if (form_ != WeightForm::rotated) return Conv::input_channel(source, channel, tap);
-    // In this form Halide finds that a vector's inputs are one vector, and rotates it in a register.
+    // In this form Halide recognises that the inputs of a vector are one vector, and rotates it in a register.
     return fmt::format("{0} / {1} * {1} + ({0} % {1} + {2}) % {1}", channel.number, source.dim(inputs_per_group()),
                        tap.channel);
 }
 
 std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) const {
-    // Sums are computed for whole blocks of channels; a packed bias has elements for them.
+    // Sums are computed for whole blocks of channels; a packed bias has elements for all of them.
     const bool enough = has_own_inputs() || form_ == WeightForm::dots || channels_per_group().is(0) ||
                         floor_mod(channels_per_group(), block()).is(0) ||
                         (form_ == WeightForm::dense && !(in(2).shape[0] == channels()));
@@ -77,10 +77,10 @@ bool PackedConv::crowds_cache() const {
     if (window.size() < 2) return false;
     const WindowAxis &rows = window[window.size() - 2], &columns = window.back();
     const auto width = columns.output.constant(), channels = in(0).shape[1].constant();
-    // Of a row of one tile the conditions are known when it is compiled.
+    // For a row of a single tile, the conditions at the edges are resolved at compile time.
     if (!width || !rows.output.constant() || !channels || *width <= depthwise_pixels) return false;
     const int64_t across = (depthwise_pixels - 1) * columns.stride + columns.span();
-    // Its outputs lie as far apart as its inputs.
+    // Its outputs have the same stride as its inputs.
     return crowd_level1(*channels * info(in(0).element).bytes, rows.kernel * across + depthwise_pixels);
 }
 
@@ -90,7 +90,7 @@ bool PackedConv::is_outside_of_tiles(size_t axis, const Target& target) const {
     if (!is_row || target.is_gpu()) return Conv::is_outside_of_tiles(axis, target);
     if (form_ == WeightForm::dots) return true;
     const ConvLoops loops = loops_of_sums();
-    // Of unrolled taps a condition for each element is cheaper than a jump for each row.
+    // With unrolled taps a condition per element is cheaper than a branch per row.
     return !unrolls_taps(loops) && choose_conv_tile(loops, target).tile_rows == 1;
 }
 
@@ -146,6 +146,10 @@ ConvLoops PackedConv::loops(const Target& target) const {
     return loops;
 }
 
+std::optional<AxisRun> PackedConv::axes_gaining_as_one(const Target& target) const {
+    return gains_from_one_row(target) ? std::optional(AxisRun{2, out(0).rank() - 1}) : std::nullopt;
+}
+
 bool PackedConv::gains_from_one_row(const Target& target) const {
     constexpr double least_gain = 0.03;
     const Window window = this->window();
@@ -157,7 +161,7 @@ bool PackedConv::gains_from_one_row(const Target& target) const {
         return false;
     const auto turn = [](const WindowAxis& axis) { return !axis.output.is(1); };
     const auto are_open = [](const WindowAxis& axis) { return !axis.output.constant(); };
-    // Of open rows each ends in a tile that may be hardly filled.
+    // With open extents, each row ends in a tile that may be almost empty.
     if (std::any_of(window.begin(), window.end(), are_open))
         return std::count_if(window.begin(), window.end(), turn) > 1;
     ConvLoops rows = loops_of_sums(), row = rows;
@@ -217,7 +221,7 @@ std::optional<GpuSums> PackedConv::gpu_sums(KernelSource& source) const {
     GpuSumExtents& extents = sums.extents;
     extents.inputs = *channels;
     extents.is_run = *channels >= least_channels && in(0).layout == channels_last(in(0).rank());
-    // Parts of the largest of several loops over few terms are of the most equal sizes.
+    // Of several short loops, the longest can be divided into slices of the most equal sizes.
     std::vector<int64_t> loops = {*channels};
     for (auto axis = window.rbegin(); axis != window.rend(); ++axis) loops.push_back(axis->kernel);
     std::erase(loops, 1);
@@ -258,7 +262,7 @@ void PackedConv::schedule(KernelSource& source) const {
     }
     conv.loops = loops(source.target());
     conv.distant = distant_input(source, conv.loops);
-    conv.has_long_epilogue = has_long_nodes(source);
+    conv.has_long_epilogue = has_expensive_nodes(source);
     const auto dots = dots_tile(conv.loops, source.target());
     if (dots) return schedule_conv_dots(source, conv, *dots);
     schedule_direct_conv(source, conv);

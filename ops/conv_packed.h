@@ -8,17 +8,17 @@
 
 namespace onnx2halide {
 
-/// A convolution whose weights were packed at compile time (see WeightForm), with channels innermost. Attributes: those
-/// of Conv, `form`, `output_channels` and `inputs_per_group`.
+/// A convolution with weights packed at compile time (see WeightForm) and channels innermost. Attributes: those of
+/// Conv, `form`, `output_channels` and `inputs_per_group`.
 class PackedConv : public Conv {
 public:
     explicit PackedConv(const Node& node);
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
-    /// A few channels, as images have, are read from their planes one by one as well as side by side.
+    /// Images with few channels are read from planes as well as from interleaved channels.
     bool reads_as_it_lies(size_t i, const Target&) const override;
-    /// Whether tiles fill an image better as one row, where each output has the inputs of its own pixel alone.
-    bool gains_from_one_row(const Target& target) const;
+    /// The axes of an image that tiles fit better as a single row.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 
 protected:
     Dim channels() const override { return output_channels_; }
@@ -35,31 +35,33 @@ private:
     WeightForm form_;
     int64_t output_channels_;
 
-    /// Channels that lie side by side in the weights.
+    /// Whether tiles fit an image better if it is a single row. Only for pointwise (1 x 1) kernels.
+    bool gains_from_one_row(const Target& target) const;
+    /// Channels that are adjacent in the weights.
     const Dim& block() const { return in(1).shape[in(1).rank() - (steps() > 1 ? 2 : 1)]; }
-    /// Whether each channel of a vector has an input of its own for each product.
+    /// Whether each lane of a vector of channels reads an input of its own for each product.
     bool has_own_inputs() const { return form_ == WeightForm::depthwise || form_ == WeightForm::rotated; }
-    /// Whether the input is copied with its edges. Depthwise sums use each element a few times only: a condition at the
-    /// edges costs less than a copy, unless elements drive each other out of the cache.
+    /// Whether the padded input is copied. Depthwise sums use each element only a few times: a condition at the edges
+    /// costs less than a copy, unless elements evict each other from the cache.
     bool copies_input(const Target& target) const {
         return has_input_func(target) && form_ != WeightForm::dots &&
                (form_ != WeightForm::depthwise || crowds_cache());
     }
-    /// Whether the inputs of a depthwise tile do not fit in the first-level cache where they lie.
+    /// Whether the inputs of a depthwise tile, read in place, do not fit in the first-level cache.
     bool crowds_cache() const;
-    /// Whether the input lies in planes, a channel each.
+    /// Whether the input is planar: one plane per channel.
     bool reads_planes() const { return in(0).is_row_major(); }
-    /// What the loops run over, but for what is copied of the input.
+    /// The extents of the loops, without those of the copied input.
     ConvLoops loops_of_sums() const;
     ConvLoops loops(const Target& target) const;
-    /// The tile of sums of few channels; nothing for weights in another form.
+    /// The tile for few channels; nullopt for weights in other forms.
     std::optional<DotsTile> dots_tile(ConvLoops loops, const Target& target) const;
-    /// Estimated cycles of an image or plane.
+    /// Estimated cycles for an image or plane.
     double cycles(const ConvLoops& loops, const Target& target) const;
     Loops input_loops(KernelSource& source) const;
-    /// The sums, where a GPU computes them in tiles of threads: of channels that share all inputs.
+    /// The sums, if a GPU computes them in tiles of threads: requires channels that share all inputs.
     std::optional<GpuSums> gpu_sums(KernelSource& source) const;
-    /// The input, where it is read without edges and is one; else nothing.
+    /// The input, if it is unpadded and worth prefetching; else an empty operand.
     DistantOperand distant_input(KernelSource& source, const ConvLoops& loops) const;
 };
 

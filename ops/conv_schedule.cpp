@@ -44,7 +44,7 @@ private:
     ConvTileLoops tile_;
     const ConvWalk& walk_;
     const std::string &c_, &x_;
-    // Loops outside of a tile, innermost first: over tiles in a strip, over tiles of channels, over strips.
+    // Loops outside of a tile: over tiles in a strip, over tiles of channels, and over strips; each innermost first.
     std::vector<std::string> tiles_, channels_, strips_;
     std::string task_;
     Directives output_;  // of the output's Func
@@ -55,8 +55,8 @@ private:
         output_.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail));
     }
 
-    /// Splits tiles, or what else has so many channels, from the loop over channels or, where vectors begin at groups,
-    /// over these.
+    /// Splits tiles (or other steps of so many channels) off the loop over channels or, if vectors start at groups, off
+    /// the loop over groups.
     void split_shifted_channels(const std::string& to, const std::string& channels) {
         if (!tile_.begins_at_groups()) return split(c_, to, channels, "ShiftInwards");
         split(tile_.groups(), to, fmt::format("{} / {}", channels, conv_.loops.channels_of_vector_groups),
@@ -103,8 +103,8 @@ private:
         if (!rows.empty()) split(y, tiles_.back(), rows, "ShiftInwards");
     }
 
-    /// Splits a loop into strips of several of these steps or, where it has none, of so many turns. Returns what a step
-    /// is held to; nothing where all is one strip.
+    /// Splits a loop into strips of several of these steps or, if it has none, of so many iterations. Returns the limit
+    /// of a step; empty if there is one strip.
     std::string split_strip(const std::string& var, int64_t extent, const char* role, const std::string& step) {
         if (walk_.strip >= extent) return "";
         strips_.push_back(source_.var("strip"));
@@ -118,7 +118,7 @@ private:
         return strip;
     }
 
-    /// Strips of as many rows as a run finds worth a task.
+    /// Splits off strips of rows, each worth a task; their number is determined at run time.
     void split_open_rows() {
         constexpr int64_t rows_of_a_halo_row = 4;
         const std::string height = source_.dim(conv_.output.extents[2]), width = source_.dim(conv_.output.extents[1]);
@@ -129,7 +129,7 @@ private:
         split(tile_.rows(), strips_.back(), rows, "GuardWithIf");
     }
 
-    /// Strips of tiles of the one row.
+    /// Splits off strips of tiles of the only row.
     void split_open_row() {
         const int tiles = std::max(1, pixels_of_task(conv_.loops, tile_.tile()) / tile_.tile().pixels);
         strips_.push_back(source_.var("strip"));
@@ -166,13 +166,13 @@ private:
         if (walk_.channels_outermost) task_ = planes.front();
     }
 
-    /// The loops in a tile of the output, innermost first.
+    /// The loops within an output tile, innermost first.
     std::vector<std::string> in_tile() const {
         return tile_.begins_at_groups() ? tile_.in_tile_of_groups() : tile_.in_tile();
     }
 
-    /// Where what follows the sums lacks registers a pixel at a time, in a single loop: of unrolled pixels or of two
-    /// loops LLVM takes the constants for more important than the sums, and spills these.
+    /// If the epilogue lacks registers, it is computed pixel by pixel, in a single loop: with unrolled pixels or two
+    /// loops LLVM prefers to keep the constants in registers, and spills the sums.
     Directives vectorised() const {
         std::vector<std::string> unrolled = in_tile();
         const auto pixels = unrolled.begin() + (tile_.begins_at_groups() ? 2 : 1);
@@ -180,8 +180,8 @@ private:
         return tile_.begins_at_groups() ? tile_.vectorised_groups(unrolled) : tile_.vectorised(unrolled);
     }
 
-    /// Makes tasks of loops. Of strips that a run counts no loop is made with others: Halide does not see what stands
-    /// behind the division, and then allows for more than there is.
+    /// Makes loops parallel. Strips of open rows are not fused with other loops: Halide cannot simplify the resulting
+    /// division, and then allocates too much.
     void parallelise(const std::vector<std::string>& tasks) {
         if (!conv_.loops.open_height) {
             task_ = fuse_all(source_, tasks, "task", output_);
@@ -192,8 +192,8 @@ private:
         const std::vector<std::string> others(tasks.begin() + 1, tasks.end());
         if (!others.empty()) output_.push_back(fmt::format("parallel({})", fuse_all(source_, others, "task", output_)));
         output_.push_back(fmt::format("parallel({})", task_));
-        // Of an image that is one strip tiles of channels are tasks: only the outermost loop of several turns is shared
-        // out.
+        // If an image is one strip, tiles of channels are tasks: only the outermost loop with several iterations is
+        // divided among threads.
         const int64_t channels_of_tile = int64_t{tile_.tile().lanes} * tile_.tile().vectors;
         if (!walk_.channels_outermost && !channels_.empty() && conv_.loops.channels > channels_of_tile)
             output_.push_back(fmt::format("parallel({})", channels_.back()));
@@ -209,15 +209,15 @@ private:
             return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
         };
         if (!conv_.loops.shares_inputs) {
-            source_.schedule("// Copied with its edges for one vector of channels, which stays in the nearest cache.");
+            source_.schedule("// A padded copy for one vector of channels, which stays in the nearest cache.");
             return place(channels_.front(), vectors(tile_.lanes()));
         }
-        source_.schedule(fmt::format("// Copied with its edges once {}, so that taps are read without conditions.",
-                                     walk_.parallel && !walk_.channels_outermost ? "a task" : "an image"));
+        source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
+                                     walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
         const auto run = input.extents[0].constant();
         int lanes = source_.target().lanes(conv_.loops.element);
         if (run && *run * 2 <= lanes) return place(task_, fmt::format("unroll({})", input.vars[0]));
-        // A vector that goes beyond an edge is read element by element: of short runs that is most of the work.
+        // A vector that reaches past an edge is read element by element, which dominates in short runs.
         if (run && conv_.pads_runs)
             lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
         place(task_, vectors(source_.lanes(conv_.loops.element, lanes)));

@@ -6,10 +6,10 @@ namespace onnx2halide {
 
 namespace {
 
-/// Unrolled turns of the innermost reduction loop: enough to hide the loop's own cost.
+/// Unrolled iterations of the innermost reduction loop: enough to hide the loop's overhead.
 constexpr int64_t unroll_limit = 4;
 
-/// `unroll(c)`, a directive a loop
+/// One directive per loop: `unroll(c)`
 Directives unroll_all(const std::vector<std::string>& loops) {
     Directives directives;
     for (const std::string& loop : loops) directives.push_back(unroll(loop));
@@ -24,7 +24,7 @@ public:
     void write() {
         if (tile_.waits_in_memory()) write_copy();
         Directives directives = {place_of_sums()};
-        // Lanes behind the last channel are computed and not stored.
+        // Lanes past the last channel are computed, but not stored.
         if (tile_.rounds_channels_up())
             directives.push_back(fmt::format("bound_extent({}, {})", tile_.channels(), tile_.tile_channels()));
         if (tile_.shifts_pixels_twice())
@@ -42,7 +42,7 @@ private:
     const DirectConv& conv_;
     const std::string& place_;
 
-    /// The sums of a tile where they have left the registers.
+    /// The sums of a tile after they have left the registers.
     std::string copy() const { return conv_.sum + ".in()"; }
 
     std::string place_of_sums() const {
@@ -61,14 +61,14 @@ private:
             directives.insert(directives.begin(), "atomic()");
             directives.push_back(fmt::format("vectorize({})", conv_.at_once));
         }
-        if (!conv_.distant.name.empty()) source_.schedule("// The inputs of the next tile are asked for meanwhile.");
+        if (!conv_.distant.name.empty()) source_.schedule("// The inputs of the next tile are prefetched meanwhile.");
         source_.schedule(conv_.sum + ".update()", joined(directives, unrolled_reduction()));
     }
 
     void write_copy() {
         source_.schedule(tile_.gathers_group()
-                             ? "// The registers hold the sums of a part of the group. All of it waits in memory."
-                             : "// The sums wait in memory: what follows needs the registers for itself.");
+                             ? "// The registers hold the sums of part of a group, which is buffered in memory."
+                             : "// The sums are buffered in memory: the epilogue needs the registers for itself.");
         Directives directives = {place_};
         const std::string& c = tile_.channels();
         if (tile_.rounds_channels_up())
@@ -84,7 +84,7 @@ private:
         source_.schedule(copy(), joined(directives, tile_.vectorised()));
     }
 
-    /// Splits what waits together into the tiles that registers hold.
+    /// Splits what is buffered together into tiles that fit in registers.
     Directives split_tiles() const {
         Directives directives;
         std::vector<std::string> order = tile_.in_tile();
@@ -107,8 +107,8 @@ private:
         return loops;
     }
 
-    /// Depthwise taps are unrolled: neighbouring pixels share inputs, which then stay in registers. Those of vectors of
-    /// groups are rotated by numbers that are known.
+    /// Depthwise taps are unrolled, so that inputs which neighbouring pixels share stay in registers. For vectors of
+    /// groups, the amounts of rotation are then constants.
     Directives unrolled_reduction() const {
         const std::vector<std::string> reduction = this->reduction();
         if (unrolls_neighbours()) return {unroll(reduction[0])};
@@ -130,7 +130,7 @@ private:
         return {};
     }
 
-    /// `14 * 2`: those of the largest tile, along both axes
+    /// The pixels of the largest tile, along both axes: `14 * 2`
     std::string most_pixels() const {
         const std::string pixels = tile_.has_versions() ? source_.param("pixels", tile_.tile().pixels) : tile_.pixels();
         return tile_.tile_rows().empty() ? pixels : fmt::format("{} * {}", pixels, tile_.tile_rows());

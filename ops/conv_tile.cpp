@@ -13,9 +13,9 @@ namespace onnx2halide {
 
 namespace {
 
-/// Cycles of a product of each sum of a tile whose vectors have several pixels. An input is permuted for each vector;
-/// of taps that are unrolled, every second one has the inputs of another. Where permutations take the place of
-/// multiply-adds they cost as much.
+/// Cycles of one product for each sum of a tile whose vectors hold several pixels. An input is permuted for each
+/// vector; of unrolled taps, every second one reuses the inputs of another. Permutations cost as much as the
+/// multiply-adds whose slots they take.
 double shared_step_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     const auto taps = static_cast<double>(loops.neighbour_taps);
     const int across = tile.pixels / tile.pixels_of_vector;
@@ -25,7 +25,7 @@ double shared_step_cycles(const ConvLoops& loops, const ConvTile& tile, const Ta
            permutations / target.multiply_adds;
 }
 
-/// Cycles of one tile, from its bias to its results.
+/// Cycles of one tile, from bias to results.
 double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr double level1_weights = 20480;
     const int pixels = tile.pixels * tile.tile_rows, sums = tile.sums();
@@ -37,22 +37,22 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
         step = std::max(step, weight_bytes / level2_rate);
     if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
-    // Sums of a part of a group go to memory and come back.
+    // Sums of part of a group are stored and loaded again.
     const bool is_part = loops.whole_group && tile.vectors * tile.lanes < loops.channels;
     const double prologue_and_epilogue = loops.stores_sums ? sums + 4 : (is_part ? 4.5 : 1.5) * sums + 20;
     return static_cast<double>(loops.products) * step + prologue_and_epilogue;
 }
 
-/// Whether sums, weights and inputs fit in the registers. A single pixel takes each weight from memory once.
+/// Whether sums, weights and inputs fit in the registers. A single pixel loads each weight only once.
 bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     const int pixels = tile.pixels * tile.tile_rows;
     if (!loops.shares_inputs) {
-        // Inputs that are rotated are in registers.
+        // Rotated inputs are kept in registers.
         const bool rotates = loops.channels_of_vector_groups > 1;
         return pixels <= depthwise_pixels && tile.vectors == 1 &&
                (!rotates || target.fit_in_registers(2 * pixels, tile.vectors));
     }
-    // Of unrolled taps each has weights of its own.
+    // Each unrolled tap has weights of its own.
     if (tile.pixels_of_vector > 1)
         return target.fit_in_registers(tile.sums(), static_cast<int>(tile.vectors * loops.neighbour_taps));
     const int weights = pixels == 1 ? 0 : tile.vectors;
@@ -61,14 +61,14 @@ bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
 
 int choose_lanes(const ConvLoops& loops, const Target& target) {
     const auto lanes = std::min<int64_t>(target.lanes(loops.element), loops.max_lanes);
-    // Depthwise weights have no zeros behind the last channel, so a vector may not go beyond it.
+    // Depthwise weights are not padded after the last channel, so a vector may not extend past it.
     const auto channels = static_cast<uint64_t>(loops.channels);
     const int64_t least = loops.channels_of_vector_groups;
     return static_cast<int>(std::max<int64_t>(
         least, std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels))));
 }
 
-/// Tiles in a row, of which the last is whole too. A width that is open counts as large.
+/// Tiles in a row, the last one counted as whole. An open width counts as large.
 double tiles_across(const ConvLoops& loops, int pixels) {
     return loops.open_width ? static_cast<double>(loops.width) / pixels
                             : static_cast<double>(ceil_div(loops.width, pixels));
@@ -80,16 +80,16 @@ struct TileChoice {
     double all_cycles;
 };
 
-/// The fastest tile of vectors like those of `least`, which is the smallest, and of so many of them at most.
+/// The fastest tile of vectors like those of `least`, the smallest tile, with at most so many of them.
 TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const ConvTile& least, int max_vectors) {
     const int lanes = least.lanes;
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
     TileChoice best{least, INFINITY};
     best.tile.cycles = std::llround(tile_cycles(loops, best.tile, target));
     for (ConvTile tile = least; tile.vectors <= max_vectors; ++tile.vectors) {
-        // Channels of one group share their inputs.
+        // Only channels of one group share inputs.
         if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
-        // Behind the last channel there are weights for the rest of a vector, not for further vectors.
+        // Past the last channel, weights pad the last vector, but not further ones.
         if (loops.channels % lanes != 0 && whole % tile.vectors != 0) continue;
         const int64_t max_pixels = loops.open_width ? Dim::unbounded : loops.width,
                       most_pixels = int64_t{target.vector_registers} * tile.pixels_of_vector;
@@ -113,7 +113,7 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const Conv
     return best;
 }
 
-/// Pixels whose few channels fill a vector together; 1 where they do not, or where their inputs lie apart.
+/// The number of pixels whose few channels fill a vector together; 1 if they do not, or their inputs are not adjacent.
 int pixels_of_shared_vectors(const ConvLoops& loops, const Target& target) {
     const int lanes = target.lanes(loops.element);
     const bool fill = loops.shares_inputs && loops.groups == 1 && lanes % loops.channels == 0;
@@ -131,8 +131,8 @@ TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
         const TileChoice shared = fastest_tile(loops, target, {lanes, 1, pixels, 1, 0, pixels}, 1);
         if (shared.all_cycles < best.all_cycles) return shared;
     }
-    // Where they fill no whole vectors, halves may waste less. Weights lie in blocks of whole vectors, so that only a
-    // tile for all channels begins at a block.
+    // If they do not fill whole vectors, half vectors may waste less. Weights are stored in blocks of whole vectors, so
+    // that only a tile of all channels starts at a block.
     if (lanes != target.lanes(loops.element) || lanes == 1 || !loops.shares_inputs) return best;
     if (loops.groups > 1 && !loops.whole_group) return best;
     const auto vectors = static_cast<int>(ceil_div(loops.channels, half));
@@ -211,7 +211,7 @@ int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile) {
 
 WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, const ConvWalk& walk,
                                   int64_t channels) {
-    // They leave much of the nearest cache to what the next sums read.
+    // Most of the nearest cache is left for what the next sums read.
     constexpr int64_t most_bytes = 6144;
     const int64_t most = most_bytes / (channels * info(loops.element).bytes),
                   length = loops.has_strips_of_rows() ? loops.width : walk.strip,
@@ -219,7 +219,7 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
                   pixels = std::min(length, ceil_div(ceil_div(length, parts), tile.pixels) * tile.pixels);
     if (parts > 1 || !loops.has_strips_of_rows() || loops.open_height) return {static_cast<int>(pixels), 1};
 
-    // Few turns from sums to what follows, and few rows that the last ones, which are shifted inwards, compute twice.
+    // Minimises switches from sums to epilogue, and rows that the last, shifted tiles compute twice.
     constexpr double turn_cycles = 60;
     const double row_cycles = static_cast<double>(tile.cycles * ceil_div(loops.width, tile.pixels)) / tile.tile_rows;
     const auto cycles = [&](int rows) {

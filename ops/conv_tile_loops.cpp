@@ -4,8 +4,7 @@
 
 namespace onnx2halide {
 
-/// A tile that is shifted inwards may not be larger than the output, and beyond the last vector of channels there are
-/// no weights.
+/// A tile that is shifted inwards may not exceed the output, and there are no weights past the last vector of channels.
 ConvTileLoops::ConvTileLoops(KernelSource& source, const DirectConv& conv)
     : source_(source), conv_(conv), tile_(choose_conv_tile(conv.loops, source.target())),
       walk_(choose_conv_walk(conv.loops, tile_)), c_(conv.output.vars.front()), x_(conv.output.vars.at(1)),
@@ -52,19 +51,19 @@ void ConvTileLoops::explain() const {
     } else {
         source_.schedule(
             has_vectors_of_groups()
-                ? "// A vector has several groups: for each product their inputs are rotated, group by group."
-                : "// Each channel has inputs of its own: a tile is one vector wide, its pixels share inputs.");
+                ? "// A vector spans several groups, whose inputs are rotated for each product, group by group."
+                : "// Each channel has inputs of its own: a tile is one vector wide, and its pixels share inputs.");
         if (walks_channels())
-            source_.schedule("// Channels of a place come before the next place, in the order of memory.");
+            source_.schedule("// The channels of a pixel come before the next pixel, in memory order.");
         if (loops.has_edges)
-            source_.schedule("// An input is used a few times, so that conditions cost less than a padded copy.");
+            source_.schedule("// An input is used only a few times, so that conditions cost less than a padded copy.");
     }
     if (has_versions())
         source_.schedule(
-            "// A run knows the width: it takes the version whose tiles fit it best, as wide as this or less.");
+            "// The width is known at run time: of tiles up to this wide, the version that fits it best is used.");
     if (loops.open_width || loops.width % tile_.pixels != 0)
         source_.schedule(
-            "// The last tile of a row is shifted inwards: some sums are computed twice, none is guarded.");
+            "// The last tile of a row is shifted inwards: some sums are computed twice, none are guarded.");
 }
 
 bool ConvTileLoops::lacks_registers() const {

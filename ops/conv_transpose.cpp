@@ -41,7 +41,7 @@ ConvTranspose::Axis ConvTranspose::axis(size_t i) const {
         axis.output = full - pads[i] - pads[axes + i];
         return axis;
     }
-    // The output's shape may be given for the spatial axes alone or for all.
+    // The output's shape may be given for the spatial axes only, or for all.
     if (!output_shape.empty() && output_shape.size() < axes)
         throw CompileError("output_shape has {} values, expected {}", output_shape.size(), axes);
     axis.output = output_shape.empty() ? axis.input * axis.stride : Dim(output_shape[output_shape.size() - axes + i]);
@@ -89,7 +89,7 @@ ConvTranspose::Place ConvTranspose::place(KernelSource& source, const Axis& axis
                  fmt::format("{} - {}{}", padded, tap, axis.dilation == 1 ? "" : fmt::format(" * {}", axis.dilation)),
                  ""};
     } else if (axis.dilation == 1) {
-        // Of the taps, one in each stride meets this element.
+        // Of the taps, one per stride meets this element.
         place = {fmt::format("{} % {} + {} * {}", padded, axis.stride, tap, axis.stride),
                  fmt::format("{} / {} - {}", padded, axis.stride, tap), ""};
         if (axis.kernel % axis.stride != 0) {

@@ -4,8 +4,8 @@
 
 namespace onnx2halide {
 
-/// ONNX's ConvTranspose: each output element gathers the inputs that a convolution's gradient would have scattered to
-/// it.
+/// ONNX's ConvTranspose, as a gather: each output element sums the inputs that the gradient of a convolution would
+/// scatter to it.
 class ConvTranspose : public NodeGenerator {
 public:
     explicit ConvTranspose(const Node& node);
@@ -19,13 +19,13 @@ public:
         int64_t kernel, stride, dilation;
         Dim pad_begin, input, output;
 
-        /// Taps that can meet an output element: every stride-th where they are not dilated.
+        /// Taps that can meet an output element: every stride-th of an undilated kernel.
         int64_t taps() const { return dilation == 1 ? ceil_div(kernel, stride) : kernel; }
     };
     std::vector<Axis> axes() const;
 
 private:
-    /// Where one tap of an axis reads, and the condition under which it counts.
+    /// The index at which one tap of an axis reads weights and input, and the condition under which it counts.
     struct Place {
         std::string kernel, input, condition;
     };

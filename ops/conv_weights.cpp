@@ -111,7 +111,7 @@ std::string PackConvWeights::dot_element(KernelSource& source, const Coordinates
 }
 
 std::string PackConvWeights::blocked_element(KernelSource& source, const Coordinates& at) const {
-    // Extents come from the types, not from attributes: the same text then serves weights of any size.
+    // Extents come from the types, not from attributes, so that the same text serves weights of all sizes.
     const std::vector<Dim>& packed = out(0).shape;
     const bool grouped = form_ == WeightForm::grouped;
     const size_t first = grouped ? 1 : 0, block = packed.size() - (steps_ > 1 ? 2 : 1);

@@ -4,42 +4,42 @@
 
 namespace onnx2halide {
 
-/// The orders in which PackedConv reads weights. A block is a fixed number of output channels, zero where there are no
-/// more.
+/// The orders in which PackedConv reads weights. A block is a fixed number of output channels, padded with zeros after
+/// the last.
 enum class WeightForm {
     dense,  // [channels / block, kernel…, input channels, block]; with `steps` of PackConvWeights [channels / block,
-            // kernel…, input channels / steps, block, steps], zero behind the last input channel
+            // kernel…, input channels / steps, block, steps], zero after the last input channel
     grouped,  // [groups, channels of a group / block, kernel…, input channels of a group, block]; with `steps` as dense
-    rotated,  // [kernel…, channels of a group, channels], of groups with as many outputs as inputs. Place r of channel
-              // c has the weight of its group's input (c + r) % channels of a group: vectors of channels, which hold
-              // several groups, then read vectors of inputs that are rotated group by group.
+    rotated,  // [kernel…, channels of a group, channels], for groups with as many outputs as inputs. Index r of channel
+              // c has the weight of its group's input (c + r) % channels of a group: vectors of channels, which span
+              // several groups, then read vectors of inputs that are rotated within each group.
     depthwise,  // [kernel…, channels]
-    dots,       // [kernel…, input channels / steps, channels, steps], of few channels: vectors are of input channels
+    dots,  // [kernel…, input channels / steps, channels, steps], for few channels: vectors run along input channels
 };
 
-/// The form that a node's attribute `form` names.
+/// The form named by a node's attribute `form`.
 WeightForm weight_form(const Node& node);
-/// The form for a convolution with so many channels in each group, on a machine with so many lanes in a vector.
+/// The form for a convolution of `group` groups of so many channels, on a machine with so many lanes in a vector.
 WeightForm weight_form(int64_t group, const Dim& inputs_per_group, int64_t channels_per_group, int lanes);
 std::string_view name(WeightForm form);
-/// Whether the groups of a Conv, which may be one, have whole blocks of output channels and quads of input channels:
-/// those of integers are computed so.
+/// Whether each group of a Conv (there may be one) consists of whole blocks of output channels and quads of input
+/// channels, the condition for summing integers.
 bool has_whole_groups(const Node& conv);
 
-/// Output channels in a block: the same for every element type and machine, so that one set of weights serves every
-/// schedule; fewer where a group has fewer.
+/// Output channels of a block: the same for every element type and machine, so that one set of weights serves all
+/// schedules; fewer if a group has fewer.
 constexpr int64_t weight_block = 16;
 int64_t block_of_group(WeightForm form, int64_t channels_per_group);
 
-/// How many input channels of a dense convolution an instruction multiplies and adds at once: those that products do
-/// (see steps_at_once), and quads of bytes also where channels are no multiple, if the zeros beyond the last one leave
-/// them the faster ones.
+/// The number of input channels of a dense convolution that one instruction multiplies and adds: that of products (see
+/// steps_at_once); also quads of bytes if channels are not a multiple, provided that they are still faster with the
+/// padding zeros.
 int64_t channels_at_once(ElementType inputs, const Dim& channels, const Target& target);
-/// How many channels it computes in the time of one of floats.
+/// The number of channels computed in the time of one float channel.
 double channel_rate(ElementType inputs, const Dim& channels, const Target& target);
 
-/// A convolution's weights [channels, input channels of a group, kernel…] in a form that PackedConv reads, float16
-/// widened.
+/// Packs a convolution's weights [channels, input channels of a group, kernel…] in a form that PackedConv reads;
+/// float16 is widened.
 class PackConvWeights : public NodeGenerator {
 public:
     explicit PackConvWeights(const Node& node);
@@ -55,7 +55,7 @@ private:
     std::string blocked_element(KernelSource& source, const Coordinates& at) const;
 };
 
-/// A bias with zeros after it, up to a whole block.
+/// Pads a bias with zeros to a whole block.
 class PackConvBias : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;

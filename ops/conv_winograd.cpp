@@ -24,22 +24,22 @@ std::string transform(const std::string& function, const std::string& place, con
 /// An axis along which there are tiles, as text (see WinogradLoops).
 class WinogradConv::TiledAxis {
 public:
-    /// With the window of whole tiles, the output's coordinate, and the Var of a transformed tile's places.
+    /// `window` is that of whole tiles, `coordinate` the output's, `place` the Var of a transformed tile's places.
     TiledAxis(const WindowAxis& window, const KernelAxis& kernel, std::string coordinate, std::string place)
         : coordinate(std::move(coordinate)), place(std::move(place)), kernel_(kernel), window_(window),
           block_(kernel.outputs_of_block()), tiles_of_block_(kernel.tiles_of_block()) {}
 
     const std::string coordinate, place;
 
-    /// Whether it takes transforms; else a tile is one output.
+    /// Whether it is transformed; else a tile is a single output.
     bool is_transformed() const { return kernel_.taps() > 1; }
     int parts() const { return kernel_.parts(); }
-    /// Those with tiles of their own, and that of a part.
+    /// The parts with tiles of their own, and the number of such a part.
     int tiled_parts() const { return kernel_.tiled_parts(); }
     std::string tiled_part(const std::string& part) const {
         return tiled_parts() == parts() ? part : fmt::format("{} % {}", part, tiled_parts());
     }
-    /// How many rows of tiles further a part finds its inputs, where it shares its tiles.
+    /// The offset, in rows of tiles, at which a part that shares its tiles finds its inputs.
     std::string rows_to_shift(const std::string& part) const {
         return (tiled_parts() == 1 ? part : fmt::format("({} / {})", part, tiled_parts())) + times(kernel_.dilation);
     }
@@ -47,7 +47,7 @@ public:
     std::string part() const { return part_var(coordinate); }
     Dim tiles() const { return floor_div(window_.output, block_) * tiles_of_block_; }
 
-    /// Of the tile to which an output belongs, and its place in it.
+    /// The tile to which an output belongs, and the output's index within it.
     std::string tile() const {
         if (block_ == 1) return coordinate;
         const std::string block = fmt::format("{} / {}", coordinate, block_);
@@ -60,7 +60,7 @@ public:
         return tiles_of_block_ == 1 ? in_block : fmt::format("{} / {}", in_block, tiles_of_block_);
     }
 
-    /// The input's coordinate of a tile's element under a part of the kernel; `tap` is empty where a tile has one.
+    /// The input's coordinate for a tile's element under a part of the kernel; `tap` is empty if a tile has one.
     std::string input(KernelSource& source, const std::string& tile, const std::string& tap) const {
         std::string at = tiles_of_block_ == 1
                              ? tile + times(block_ * kernel_.stride)
@@ -182,7 +182,7 @@ void WinogradConv::transform_inputs(KernelSource& source, const std::vector<Tile
     const WinogradLoops loops(window(), group_, *inputs_per_group().constant(), *channels_per_group().constant());
     const bool has_more_channels = loops.transformed_inputs(source.target()) > loops.inputs * group_;
     Window window = with_input_for_taps(tiles_window(), source.target());
-    // Products round tiles up, so that some may lie behind the last row.
+    // Products round the number of tiles up, so that some may lie past the last row.
     if (!loops.is_open()) window[plane_axes(window.size())].output += kernel_[rows].outputs_of_block();
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             is_narrow_float(in(0).element)
@@ -292,7 +292,7 @@ void WinogradConv::transform_outputs(KernelSource& source, const std::vector<Til
         return fmt::format("output<{}, {}>", kernel_[axis].outputs(), kernel_[axis].places);
     };
     const auto product_at = [&](const Coordinates& place) { return element(source, product, {c, t}, place, planes); };
-    Coordinates outputs, in_tile;  // of a tile's Func, and of the result's in it
+    Coordinates outputs, in_tile;  // of a tile's Func, and of the result within it
     for (size_t i = axes.size(); i-- > 0;) {
         if (!axes[i].is_transformed()) continue;
         outputs.push_back(axes[i].coordinate);
@@ -326,7 +326,7 @@ void WinogradConv::schedule(KernelSource& source) const {
         !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
     if (!is_tiled) return NodeGenerator::schedule(source);
     const auto loops = winograd_loops(node_);
-    if (!loops) throw CompileError("is no convolution for Winograd's algorithm");
+    if (!loops) throw CompileError("is not a convolution for Winograd's algorithm");
     std::vector<std::string> terms;
     for (const Term& term : this->terms(source)) terms.push_back(source.rvar(term.role));
     schedule_winograd(source, loops->with_places(places_of_tile(kernel_)), terms,

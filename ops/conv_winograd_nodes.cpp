@@ -1,6 +1,6 @@
 #include "ops/conv_winograd.h"
 
-// What the attributes and types of convolutions say of Winograd's algorithm.
+// Winograd's algorithm as convolutions' attributes and types describe it.
 namespace onnx2halide {
 
 namespace {
@@ -37,7 +37,7 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const auto inputs = floor_div(data.shape[1], groups).constant();
     const auto channels = is_packed ? std::optional(conv.integer("output_channels")) : weights.shape[0].constant();
     if (!inputs || !channels || !has_winograd(window, groups, *channels / groups)) return {};
-    // Of halves those beyond the last channel, which few channels have, cannot be read.
+    // Half-precision inputs past the last channel, which padding few channels to a vector would need, cannot be read.
     constexpr int64_t few_channels = 16;
     if (is_narrow_float(data.element) && *inputs * groups < few_channels) return {};
     WinogradLoops loops(window, groups, *inputs, *channels / groups);

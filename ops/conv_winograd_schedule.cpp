@@ -48,17 +48,17 @@ public:
     }
 
 private:
-    /// Of tiles: columns, if there are any, and rows.
+    /// An axis of tiles: columns, if there are any, or rows.
     struct Axis {
-        size_t number;  // of PerAxis
+        size_t number;  // index in PerAxis
         std::string var;
         Dim extent;
-        std::string place;  // what the Var of a transformed tile's places is called
+        std::string place;  // the name of the Var of a transformed tile's places
     };
 
     KernelSource& source_;
-    /// Outputs along an open axis for which strips are chosen: of a wider image even one row has more tiles than are
-    /// enough, and of a smaller one strips have as many.
+    /// The outputs along an open axis for which strips are chosen: in a wider image even a single row has more tiles
+    /// than needed; strips of a smaller one have as many tiles.
     static constexpr int64_t most_usual = 56;
 
     const WinogradLoops& loops_;
@@ -75,7 +75,7 @@ private:
 
     bool rounds_channels_up() const { return loops_.channels % walk_.product.lanes != 0; }
     bool is_transformed(const Axis& axis) const { return walk_.places[axis.number] > 1; }
-    /// Whether tiles lie between each other: an output's neighbours are of other tiles.
+    /// Whether tiles are interleaved: neighbouring outputs belong to different tiles.
     bool is_dilated() const {
         return std::max(loops_.kernel[rows].tiles_of_block(), loops_.kernel[columns].tiles_of_block()) > 1;
     }
@@ -89,7 +89,7 @@ private:
         return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail);
     }
 
-    /// `reorder(c, t, i, j)`: these loops, innermost first.
+    /// Directive for these loops, innermost first: `reorder(c, t, i, j)`
     static std::string reorder_all(std::initializer_list<std::vector<std::string>> loops) {
         return reorder(in_order(loops));
     }
@@ -113,10 +113,10 @@ private:
         return source_.dim(across * loops_.kernel[rows].tiles_of_block());
     }
 
-    /// Rows of blocks in a strip: a number, or what a run finds to be enough tiles.
+    /// Rows of blocks in a strip: a parameter or, for an open image, as many as have enough tiles.
     std::string rows_of_strip() {
         if (!loops_.is_open()) return source_.param("rows", walk_.strip);
-        // Weights come anew for each strip: their first products wait for them.
+        // Weights are loaded anew for each strip, and its first products wait for them.
         const auto enough =
             static_cast<int>(std::max(walk_.strip * usual_.tiles_in_block_row(), int64_t{2} * walk_.product.pixels));
         return fmt::format("onnx::rows_of_task({}, {}, {}, 1)", block_rows(), tiles_in_block_row(),
@@ -148,8 +148,8 @@ private:
         if (!is_dilated()) directives.push_back(unroll(in_tile.front()));
         if (loops_.is_open()) {
             directives.push_back(fmt::format("parallel({})", planes_.back()));
-            // Of an image that is one strip tiles of channels are tasks: only the outermost loop of several turns is
-            // shared out.
+            // If an image is one strip, tiles of channels are tasks: only the outermost loop with several iterations is
+            // divided among threads.
             if (loops_.channels > walk_.product.lanes * walk_.product.vectors)
                 directives.push_back(fmt::format("parallel({})", channels_));
         }
@@ -161,20 +161,20 @@ private:
         if (walk_.parallel)
             directives.push_back(fmt::format("parallel({})", walk_.channels_outermost ? channels_ : task_));
         source_.schedule(walk_.channels_outermost
-                             ? "// Weights are read once: tiles of channels are the outermost loop."
+                             ? "// Tiles of channels are the outermost loop, so that weights are read only once."
                              : "// A strip of rows is a task, so that its transformed inputs stay in the cache.");
         source_.schedule(output_.func, directives);
     }
 
     void place_outputs() {
         const std::string tile = func_(WinogradConv::tile_role);
-        // Of an open image Halide does not see that each is of one tile.
+        // For an open image, Halide does not see that each element needs only one tile.
         const std::string one_tile = fmt::format("bound_extent({}, 1)", t_);
         std::vector<std::string> directives = {reorder_all({{c_}, outputs_, {t_}}), vectorise()};
         unroll_all(directives, outputs_);
         if (is_dilated()) {
             source_.schedule(
-                "// Tiles lie between each other: those of a strip are made before they are copied to their places.");
+                "// Tiles are interleaved: those of a strip are computed before they are copied to their positions.");
             directives.insert(directives.begin(), at(channels_));
         } else {
             directives.insert(directives.begin(), {at(vector_), one_tile});
@@ -192,8 +192,8 @@ private:
         source_.schedule(func_(WinogradConv::rows_role), directives);
     }
 
-    /// How the values of all tiles' places lie in memory, where that is not by tiles: of an open image places along one
-    /// axis lie at distances that are numbers, and only those along the other need addresses of their own.
+    /// The storage order of the values of all tiles' places, if it is not tile by tile: for an open image the strides
+    /// of places along one axis are then constants, and only those along the other need addresses of their own.
     Directives storage(const std::vector<std::string>& parts = {}) const {
         if (!loops_.is_open() || loops_.places_are_lanes()) return {};
         return {fmt::format("reorder_storage({})", fmt::join(in_order({{c_}, parts, {places_.front(), t_}}), ", "))};
@@ -214,7 +214,7 @@ private:
         };
         if (loops_.is_open()) {
             source_.schedule(values, directives);
-            // Few tiles at a time are as fast as long as they are all of a strip: each number of them has a version.
+            // Fewer tiles at a time are as fast if they are all tiles of a strip: there is a version for each number.
             const std::string_view step = walk_.product.pixels < 8 ? ", 0.85" : "";
             source_.schedule_versions(
                 values,
@@ -232,12 +232,12 @@ private:
         source_.schedule(sum + ".update()", directives);
     }
 
-    /// The loops of the inputs' transforms beside those over a tile's places, and how they make vectors.
+    /// The loops of the inputs' transforms other than those over a tile's places, and how they are vectorised.
     struct InputLoops {
         std::string channels;            // or channels and phases
         std::vector<std::string> parts;  // of the kernel, outside of a tile
-        Directives bounds;               // of loops whose extents vectors need to know, and what is fused of them
-        std::string vector;              // the directive that makes vectors
+        Directives bounds;               // bounds of loops that vectors need, and fusions of such loops
+        std::string vector;              // the directive that vectorises
     };
 
     /// Few channels have a known extent, of which they fill a vector.
@@ -281,7 +281,7 @@ private:
         return loops;
     }
 
-    /// A transform with these loops over places, innermost first.
+    /// Schedules a transform with these loops over places, innermost first.
     Directives transform(const InputLoops& loops, const std::string& at, const Coordinates& places) const {
         Directives directives = joined({at}, loops.bounds);
         directives.push_back(reorder_all({places, {loops.channels}, loops.parts, {t_}}));
@@ -295,21 +295,22 @@ private:
         const std::string tiles = func_(WinogradConv::tiles_role);
         Directives directives = joined(transform(loops, at(task_), places_), storage(loops.parts));
         std::string at_inputs = at(task_);
-        // With all channels' weights ahead of them, copying and transforming some tiles' inputs is a task of its own.
+        // If the products with all channels' weights follow, copying and transforming some tiles' inputs is a task of
+        // its own.
         if (loops_.is_open() || (walk_.channels_outermost && walk_.parallel)) {
             const std::string to = source_.var("to");
             directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
             directives.push_back(fmt::format("parallel({})", to));
-            // Neighbouring tiles that lie between each other have nearly all of a block's inputs under them.
+            // Neighbouring tiles that are interleaved share nearly all inputs of a block.
             if (!is_dilated() && !loops_.is_open()) at_inputs = compute_at(tiles, to);
         }
         source_.schedule(tiles, directives);
         if (places_.size() == 2)
             source_.schedule(func_(WinogradConv::across_role),
                              transform(loops, compute_at(tiles, loops.channels), {places_[0], outputs_[1]}));
-        source_.schedule("// Copied with its edges, so that tiles are read without conditions.");
+        source_.schedule("// A padded copy, from which tiles are read without conditions.");
         directives = joined({at_inputs}, bound_channels());
-        // One channel's pixels lie side by side.
+        // The pixels of a single channel are adjacent.
         directives.push_back(loops_.places_are_lanes()
                                  ? vectorise_inputs(output_.vars[1], INT64_MAX, "GuardWithIf")
                                  : vectorise_inputs(c_, loops_.transformed_inputs(source_.target())));

@@ -41,7 +41,7 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     Coordinates from = {fmt::format("min({}, {} - 1)", channel, channels), input};
     auto part = outside.begin() + static_cast<std::ptrdiff_t>(plane_axes(kernel_shape_.size()));
     from.insert(from.end(), outside.begin(), part);
-    std::vector<std::string> beyond;  // conditions, where the last part reaches further than the kernel
+    std::vector<std::string> beyond;  // conditions, if the last part extends past the kernel
     for (const size_t axis : {rows, columns}) {
         if (axis == columns && kernel_shape_.size() == 1) continue;
         const KernelAxis& kernel = kernel_[axis];
@@ -79,7 +79,8 @@ void PackWinogradWeights::schedule(KernelSource& source) const {
     const Loops loops = source.output_loops();
     const size_t last = loops.vars.size() - 1;  // of the blocks of channels
     const std::string &c = loops.vars[0], &i = loops.vars[last - 2], &j = loops.vars[last - 1];
-    // The kernel may not know its extents, these it can: what stands at each place is chosen while it is compiled.
+    // The kernel may not know its extents, but it does know these: the expression of each place is selected at compile
+    // time.
     const auto unroll = [](const std::string& var, int extent) {
         return fmt::format("bound({0}, 0, {1}).unroll({0})", var, extent);
     };

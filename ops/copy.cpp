@@ -23,6 +23,6 @@ public:
 
 }  // namespace
 
-std::vector<Operator> internal_operators() { return {{"Copy", 1, make<Copy>, "onnx2halide"}}; }
+std::vector<Operator> internal_operators() { return {{"Copy", 1, make<Copy>, own_domain}}; }
 
 }  // namespace onnx2halide

@@ -13,7 +13,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// CumSum (11) and CumProd (26): what the elements up to each one along an axis add up or multiply to.
+/// CumSum (11) and CumProd (26): the sum or product of the elements up to each one along an axis.
 class Cumulative : public NodeGenerator {
 public:
     Cumulative(const Node& node, int64_t identity, char operation, const Combination& combination)
@@ -28,11 +28,11 @@ public:
 private:
     static constexpr const char *scan_role = "scan", *step_role = "step";
 
-    /// Whether the scan is the kernel's output. Else it is a Func of its own.
+    /// Whether the scan is the kernel's output, and not a Func of its own.
     bool is_own_scan(const KernelSource& source) const;
     /// Whether the axis is the innermost in memory.
     bool is_along_rows() const;
-    /// The loops of the output but for the one along the axis.
+    /// The loops of the output except the one along the axis.
     Loops loops_around(KernelSource& source) const;
     std::string open_place(KernelSource& source, const std::string& place) const;
     void schedule_rows(KernelSource& source) const;
@@ -91,11 +91,11 @@ Loops Cumulative::loops_around(KernelSource& source) const {
     return around;
 }
 
-/// A place along the axis, of which it is open to Halide that it is just this one (see KernelSource::update).
+/// An index along the axis in a form that hides from Halide that it is exactly this one (see KernelSource::update).
 std::string Cumulative::open_place(KernelSource& source, const std::string& place) const {
     const std::string input = source.name(this->input(0));
     source.update(output(0));
-    source.comment("The output that is read is aligned as it may be: where its rows lie is open, from 0 on.");
+    source.comment("Halide must not know which element of the output is read, as it would assume its alignment.");
     source.line(fmt::format("{}.dim(0).set_min(Expr());", input));
     return fmt::format("unsafe_promise_clamped({} + {}.dim(0).min(), 0, {})", place, input,
                        source.dim(max(in(0).shape[axis()] - 1, 0)));
@@ -137,7 +137,7 @@ void Cumulative::schedule(KernelSource& source) const {
     is_along_rows() ? schedule_rows(source) : schedule_columns(source);
 }
 
-/// Several rows side by side, as a step waits for the one before. A few steps follow each other in registers.
+/// Schedules several rows side by side, as each step waits for the previous one. A few steps are kept in registers.
 void Cumulative::schedule_rows(KernelSource& source) const {
     constexpr int rows_at_once = 8, steps_at_once = 4;
     Loops rows = loops_around(source);
@@ -156,7 +156,7 @@ void Cumulative::schedule_rows(KernelSource& source) const {
                                 reorder(joined({few, row, many}, rows.vars)), unroll(row)});
     if (!is_parallel_work(in(0).elements())) return;
     if (rows.vars.size() == 1) {
-        // A task tells its whole tiles from the last one.
+        // The split separates the whole tiles of a task from the last one.
         source.schedule(
             rows.func, {guarded_split(tile, task, turns_of_a_task(source, in(0).shape[axis()] * rows_at_once, tiles))});
         rows.vars[0] = task;
@@ -164,7 +164,7 @@ void Cumulative::schedule_rows(KernelSource& source) const {
     source.schedule(fmt::format("{}.parallel({});", rows.func, rows.vars.back()));
 }
 
-/// A row, or a part of one that the nearest cache keeps, is added to the one before.
+/// Schedules the addition of a row, or of a part of one that fits in the nearest cache, to the next.
 void Cumulative::schedule_columns(KernelSource& source) const {
     constexpr int64_t most = 1024;
     Loops columns = loops_around(source);
@@ -185,7 +185,7 @@ void Cumulative::schedule_columns(KernelSource& source) const {
         source.schedule(fmt::format("{}.parallel({});", columns.func, columns.vars.back()));
 }
 
-/// The scan of all that lies inside of one turn of the loop around its axis, row by row.
+/// Schedules the scan of all that is inside of one iteration of the loop around its axis, row by row.
 void Cumulative::schedule_scan_of_turn(KernelSource& source) const {
     const Loops loops = turning_loops(source.output_loops());
     const std::string along = source.vars(in(0).rank())[axis()], scan = source.kept(output(0), scan_role);
@@ -203,20 +203,20 @@ void Cumulative::schedule_scan_of_turn(KernelSource& source) const {
         vectorise(source, steps, true);
     }
     if (!has_outer || loops.extents.back().constant()) return NodeGenerator::schedule(source);
-    // An open outermost loop stays a loop of its own, as the scan lies within the next one.
+    // An open outermost loop is not fused, as the scan is computed within the next one.
     vectorise(source, loops);
     source.schedule(fmt::format("{}.parallel({});", loops.func, loops.vars.back()));
 }
 
-/// Along an axis that only a run knows: along the middle one of three.
-std::vector<Value*> expand_cumulative(Expansion& expansion) {
-    const Node& node = expansion.node();
-    Value *data = expansion.input(0), *axis = expansion.input(1);
-    Value* middle = expansion.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
-    Value* around = expansion.add("around", {"Around", 1, {data, axis}, {}, "onnx2halide"});
-    Value* sums = expansion.add("along", {node.op_type, node.version, {around, middle}, node.attributes});
-    Value* shape = expansion.add("shape", {"Shape", 13, {data}});
-    return {expansion.add("as_given", {"Reshape", 13, {sums, shape}})};
+/// Expands a scan along an axis known only at run time to one along the middle one of three.
+std::vector<Value*> expand_cumulative(CompositeBuilder& builder) {
+    const Node& node = builder.node();
+    Value *data = builder.input(0), *axis = builder.input(1);
+    Value* middle = builder.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
+    Value* around = builder.add("around", {"Around", 1, {data, axis}, {}, own_domain});
+    Value* sums = builder.add("along", {node.op_type, node.version, {around, middle}, node.attributes});
+    Value* shape = builder.add("shape", {"Shape", 13, {data}});
+    return {builder.add("as_given", {"Reshape", 13, {sums, shape}})};
 }
 
 class CumSum : public Cumulative {

@@ -7,13 +7,13 @@
 namespace onnx2halide {
 
 int64_t estimate(const Dim& extent) {
-    // Of an image's height and width, of a signal's samples and of its frames: what comes of it after strides is less.
+    // Typical heights and widths of images, and numbers of samples or frames of signals; strides make these smaller.
     constexpr int64_t usual = 512;
     std::map<std::string, Dim> sizes;
     for (const std::string& symbol : extent.symbols()) sizes.emplace(symbol, usual);
     const int64_t size = extent.substitute(sizes).constant().value_or(usual),
                   least = std::max<int64_t>(1, extent.lower_bound().value_or(1));
-    // Of a number both bounds are that number.
+    // For a constant, both bounds are the constant.
     return std::max(least, std::min(size, extent.upper_bound().value_or(size)));
 }
 

@@ -9,8 +9,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// DeformConv: a convolution whose taps lie where offsets say, between elements. The samples of a row of outputs come
-/// first; their products with the weights are a matrix product.
+/// DeformConv: a convolution whose taps are displaced by offsets, to positions between elements. The samples of an
+/// output row are computed first; their products with the weights are a matrix product.
 class DeformConv : public Conv {
 public:
     explicit DeformConv(const Node& node);
@@ -68,7 +68,8 @@ std::vector<TensorType> DeformConv::infer() const {
     return types;
 }
 
-/// The spatial coordinates of the output, innermost first, then more and the batch: of Funcs that outputs share.
+/// The spatial coordinates of the output, innermost first, then `more` and the batch: those of Funcs that all output
+/// channels share.
 Coordinates DeformConv::pixel(KernelSource& source, const Coordinates& more) const {
     const Coordinates at = source.vars(out(0).rank());
     Coordinates result(at.rbegin(), at.rend() - 2);
@@ -77,7 +78,7 @@ Coordinates DeformConv::pixel(KernelSource& source, const Coordinates& more) con
     return result;
 }
 
-/// Where the taps of a group of channels lie along each axis.
+/// Defines the positions of the taps of a group of channels along each axis.
 void DeformConv::define_places(KernelSource& source) const {
     const Window window = this->window();
     const Coordinates at = source.vars(out(0).rank());
@@ -92,7 +93,7 @@ void DeformConv::define_places(KernelSource& source) const {
         from[1] = fmt::format("({} * {} + {}) * {} + {}", group, taps(), tap, axes(), i);
         const std::string func = source.func(fmt::format("{}_{}", output(0)->name, at[i + 2]));
         source.keep(output(0), place_role(i), func);
-        // Beyond these bounds nothing is inside.
+        // Beyond these bounds all neighbours are outside.
         source.line(fmt::format("{}({}) = clamp({} + {}, -2, cast<{}>({}));", func,
                                 fmt::join(pixel(source, {tap, group}), ", "), axis.tap(source, at[i + 2], own),
                                 source.read(input(offset_input), from), info(in(offset_input).element).halide_name,
@@ -100,7 +101,7 @@ void DeformConv::define_places(KernelSource& source) const {
     }
 }
 
-/// What lies at each tap of each channel: the neighbours' mean, by their distances.
+/// Defines the sample at each tap of each channel: its neighbours, interpolated linearly.
 void DeformConv::define_samples(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     const std::string tap = source.var("tap"), channel = source.var("ci");
@@ -164,7 +165,7 @@ void DeformConv::algorithm(KernelSource& source) const {
     source.define(output(0), at, call);
 }
 
-/// Row by row of the output: the samples, then the products with channels and pixels in registers.
+/// Schedules row by row of the output: the samples, then the products with channels and pixels in registers.
 void DeformConv::schedule(KernelSource& source) const {
     const Loops loops = source.output_loops();
     if (source.target().is_gpu()) return NodeGenerator::schedule(source);
@@ -196,7 +197,7 @@ void DeformConv::schedule(KernelSource& source) const {
     std::vector<std::string> corners, steps;
     for (size_t i = 0; i < axes(); ++i) corners.push_back(KernelSource::axis(source.kept(output(0), corner_role), i));
     for (size_t i = 0; i <= axes(); ++i) steps.push_back(KernelSource::axis(source.kept(output(0), tap_role), i));
-    // All channels of a tap follow each other, as they share its place.
+    // All channels of a tap are computed together, as they share its position.
     directives = {
         fmt::format("reorder({}, {}, {}, {})", x, fmt::join(corners, ", "), source.var("ci"), source.var("tap")),
         vectors};

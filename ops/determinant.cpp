@@ -9,10 +9,10 @@ namespace onnx2halide {
 
 namespace {
 
-/// Each row of a matrix makes two stages of a kernel.
+/// The limit for a kernel, in which each row of a matrix takes two stages.
 constexpr int64_t most_rows_of_kernel = 64;
 
-/// Throws CompileError where a tensor's last two axes hold no square matrices of floats.
+/// Throws CompileError unless a tensor's last two axes hold square matrices of floats.
 void check_matrices(const TensorType& matrices) {
     const std::vector<Dim>& shape = matrices.shape;
     if (!is_float(matrices.element))
@@ -55,7 +55,7 @@ public:
     Dim flops() const override { return in(0).elements() * in(0).shape.back(); }
 };
 
-/// Det of matrices that are large, or as large as a run says: runtime/matrices.c, in float64.
+/// Det of matrices that are large, or whose size is known only at run time: runtime/matrices.c, in float64.
 class DeterminantOnHost : public HostNode {
 public:
     using HostNode::HostNode;
@@ -86,15 +86,15 @@ public:
     HostCall host_call() const override { return {"onnx2halide_inverse", {}}; }
 };
 
-/// The same node of float32.
-std::vector<Value*> expand_narrow(Expansion& expansion) {
-    const Node& node = expansion.node();
-    Value* x = expansion.input(0);
+/// Expands the node to the same one in float32.
+std::vector<Value*> expand_narrow(CompositeBuilder& builder) {
+    const Node& node = builder.node();
+    Value* x = builder.input(0);
     const auto cast = [&](const std::string& role, Value* value, ElementType type) {
-        return expansion.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
+        return builder.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
     };
     Value* wide = cast("wide", x, ElementType::float32);
-    Value* result = expansion.add("wide_result", {node.op_type, node.version, {wide}, {}, node.domain});
+    Value* result = builder.add("wide_result", {node.op_type, node.version, {wide}, {}, node.domain});
     return {cast("result", result, x->checked_type().element)};
 }
 
@@ -113,7 +113,7 @@ std::unique_ptr<NodeGenerator> make_inverse(const Node& node) {
 }  // namespace
 
 std::vector<Operator> determinant_operators() {
-    return {{"Det", 11, make_determinant}, {"Inverse", 1, make_inverse, "com.microsoft"}};
+    return {{"Det", 11, make_determinant}, {"Inverse", 1, make_inverse, microsoft_domain}};
 }
 
 }  // namespace onnx2halide

@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Cycles of the sums of a tile, each of whose vectors is halved until its elements are few.
+/// Cycles of the sums of a tile: each vector is halved repeatedly until few elements are left.
 double tile_cycles(const ConvLoops& loops, int lanes, int pixels, const Target& target) {
     constexpr double cycles_of_a_half = 1.5, cycles_of_the_rest = 2, cycles_of_a_tile = 20;
     const auto channels = static_cast<int>(loops.channels);

@@ -14,8 +14,8 @@ std::vector<TensorType> dropout_types(const Node& node, const TensorType& data) 
             TensorType(node.version < 10 ? data.element : ElementType::boolean, data.shape)};
 }
 
-/// Dropout in inference: a copy, and a mask that drops nothing. Before version 7 `is_test` asked for that; where there
-/// is no input that tells otherwise, a compiled model never trains.
+/// Dropout in inference: a copy, and a mask that drops nothing. Before version 7 `is_test` requested that; unless an
+/// input says otherwise, a compiled model never trains.
 class Dropout : public AxisMapNode {
 public:
     using AxisMapNode::AxisMapNode;
@@ -34,8 +34,8 @@ protected:
     AxisMap map(size_t) const override { return plain_map(in(0).rank()); }
 };
 
-/// Dropout (12) that trains, or that is told so by a run: elements are kept with a probability of 1 - ratio, and then
-/// divided by it. Which are kept depends on the seed and an element's place alone.
+/// Dropout (12) in training, or with a mode known at run time: elements are kept with probability 1 - ratio, and then
+/// divided by it. Which ones are kept depends only on the seed and an element's index.
 class TrainingDropout : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;

@@ -16,28 +16,44 @@ namespace onnx2halide {
 
 namespace {
 
-void check_element(ElementType element) {
-    if (!is_float(element) && !is_integer(element))
-        throw CompileError("element type {} is not supported", info(element).name);
-}
-
-/// Products of any number of operands, summed over the indices that the result lacks.
-class SumOfProducts : public NodeGenerator {
+/// The equation of an Einsum that is computed as a `Base`, with the types and checks that follow from it.
+template <typename Base>
+class EinsumNode : public Base {
 public:
-    explicit SumOfProducts(const Node& node) : NodeGenerator(node), equation_(node.string("equation")) {}
+    explicit EinsumNode(const Node& node) : Base(node), equation_(node.string("equation")) {}
 
     std::vector<TensorType> infer() const override {
-        check_element(in(0).element);
-        for (size_t i = 1; i < node_.inputs.size(); ++i) check_type_of_first(i);
-        return {TensorType(in(0).element, contraction().shape())};
+        const ElementType element = this->in(0).element;
+        if (!is_float(element) && !is_integer(element))
+            throw CompileError("element type {} is not supported", info(element).name);
+        for (size_t i = 1; i < this->node_.inputs.size(); ++i) this->check_type_of_first(i);
+        return {TensorType(element, contraction().shape())};
     }
 
     std::vector<Check> checks() const override {
         std::vector<Check> checks;
         for (const auto& [operand, axis, expected] : contraction().expected_extents(shapes()))
-            check_extent(checks, operand, axis, expected);
+            this->check_extent(checks, operand, axis, expected);
         return checks;
     }
+
+protected:
+    Contraction contraction() const { return {equation_, shapes()}; }
+
+private:
+    Equation equation_;
+
+    std::vector<std::vector<Dim>> shapes() const {
+        std::vector<std::vector<Dim>> shapes;
+        for (size_t i = 0; i < this->node_.inputs.size(); ++i) shapes.push_back(this->in(i).shape);
+        return shapes;
+    }
+};
+
+/// Products of any number of operands, summed over the indices that are not in the result.
+class SumOfProducts : public EinsumNode<NodeGenerator> {
+public:
+    using EinsumNode::EinsumNode;
 
     Dim flops() const override {
         const Contraction contraction = this->contraction();
@@ -64,15 +80,6 @@ public:
     }
 
 private:
-    Equation equation_;
-
-    std::vector<std::vector<Dim>> shapes() const {
-        std::vector<std::vector<Dim>> shapes;
-        for (size_t i = 0; i < node_.inputs.size(); ++i) shapes.push_back(in(i).shape);
-        return shapes;
-    }
-    Contraction contraction() const { return {equation_, shapes()}; }
-
     std::string product(KernelSource& source, const Contraction& contraction,
                         const std::map<Label, std::string>& indices) const {
         std::vector<std::string> factors;
@@ -82,11 +89,11 @@ private:
     }
 };
 
-/// The equation of a batch of matrix products: one index is summed, which both operands have, and the result's last is
-/// a column of the second.
-class EinsumProduct : public MatrixProduct {
+/// The equation of a batch of matrix products: one index, which both operands have, is summed, and the result's last
+/// index is a column of the second operand.
+class EinsumProduct : public EinsumNode<MatrixProduct> {
 public:
-    explicit EinsumProduct(const Node& node) : MatrixProduct(node), equation_(node.string("equation")) {}
+    using EinsumNode::EinsumNode;
 
     static bool fits(const Equation& equation) {
         if (equation.operands.size() != 2 || equation.result.labels(0).empty()) return false;
@@ -106,19 +113,6 @@ public:
             summed.size() == 1 && summed[0] != first_of_ellipsis && count(a, summed[0]) && count(b, summed[0]);
         const Label column = result.back();
         return has_step && column != first_of_ellipsis && !count(a, column);
-    }
-
-    std::vector<TensorType> infer() const override {
-        check_element(in(0).element);
-        for (size_t i = 1; i < node_.inputs.size(); ++i) check_type_of_first(i);
-        return {TensorType(in(0).element, contraction().shape())};
-    }
-
-    std::vector<Check> checks() const override {
-        std::vector<Check> checks;
-        for (const auto& [operand, axis, expected] : contraction().expected_extents(shapes()))
-            check_extent(checks, operand, axis, expected);
-        return checks;
     }
 
 protected:
@@ -143,10 +137,6 @@ protected:
     }
 
 private:
-    Equation equation_;
-
-    std::vector<std::vector<Dim>> shapes() const { return {in(0).shape, in(1).shape}; }
-    Contraction contraction() const { return {equation_, shapes()}; }
     Label step() const { return contraction().summed.at(0); }
 
     Coordinates place(size_t operand, const Coordinates& at, const std::string& k) const {
@@ -157,8 +147,8 @@ private:
     }
 };
 
-/// A product of matrices whose rows, columns and steps may each be several axes that lie together, of which none is a
-/// batch: `ibh,hnd->ibnd`.
+/// A product of matrices, not batched, whose rows, columns and steps may each be several adjacent axes:
+/// `ibh,hnd->ibnd`.
 struct PlainProduct {
     size_t a, b;  // operands of the node
     Labels rows, columns, steps;
@@ -200,7 +190,7 @@ private:
         return product;
     }
 
-    /// Whether nothing is broadcast, and axes that become one have numbers.
+    /// Whether nothing is broadcast, and merged axes have known extents.
     bool fits(const Contraction& contraction, const std::vector<std::vector<Dim>>& shapes) const {
         const size_t first = b_is_transposed ? columns.size() : 0;
         for (size_t i = 0; i < steps.size(); ++i) {
@@ -208,7 +198,7 @@ private:
         }
         const auto is_one_axis = [&](const Labels& labels) {
             const auto extent = [&](Label label) { return contraction.extents.at(label); };
-            // To Reshape, 0 is another number.
+            // Reshape does not take 0 as an extent.
             return std::none_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).is(0); }) &&
                    (labels.size() == 1 ||
                     std::all_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).constant(); }));
@@ -221,20 +211,20 @@ private:
     }
 };
 
-/// A value whose axes but the `kept` first ones are others.
-Value* reshaped(Expansion& expansion, const std::string& role, Value* value, size_t kept,
+/// Reshapes a value whose `kept` first axes stay as they are to the `others`.
+Value* reshaped(CompositeBuilder& builder, const std::string& role, Value* value, size_t kept,
                 const std::vector<int64_t>& others) {
-    // 0: as many as there are.
+    // 0: the extent of the input.
     std::vector<int64_t> shape(kept, 0);
     shape.insert(shape.end(), others.begin(), others.end());
-    Value* list = expansion.constant(role + "_shape",
-                                     make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
-    return expansion.add(role, {"Reshape", 5, {value, list}});
+    Value* list = builder.constant(role + "_shape",
+                                   make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
+    return builder.add(role, {"Reshape", 5, {value, list}});
 }
 
-std::vector<Value*> expand_product(Expansion& expansion) {
-    const PlainProduct product = PlainProduct::of(expansion.node()).value();
-    Value *a = expansion.input(product.a), *b = expansion.input(product.b);
+std::vector<Value*> expand_product(CompositeBuilder& builder) {
+    const PlainProduct product = PlainProduct::of(builder.node()).value();
+    Value *a = builder.input(product.a), *b = builder.input(product.b);
     const std::vector<Dim> shape = b->checked_type().shape;
     const auto first_step = shape.begin() + (product.b_is_transposed ? product.columns.size() : 0),
                first_column = shape.begin() + (product.b_is_transposed ? 0 : product.steps.size());
@@ -242,20 +232,20 @@ std::vector<Value*> expand_product(Expansion& expansion) {
         columns(first_column, first_column + product.columns.size());
     const auto count = [](const std::vector<Dim>& extents) { return onnx2halide::product(extents).constant(); };
 
-    if (steps.size() > 1) a = reshaped(expansion, "rows", a, product.rows.size(), {*count(steps)});
+    if (steps.size() > 1) a = reshaped(builder, "rows", a, product.rows.size(), {*count(steps)});
     if (steps.size() > 1 || columns.size() > 1) {
-        // -1: the axis that only a run knows the extent of, if there is one.
+        // -1: the axis whose extent is known only at run time, if there is one.
         std::vector<int64_t> matrix = {count(steps).value_or(-1), count(columns).value_or(-1)};
         if (product.b_is_transposed) std::swap(matrix[0], matrix[1]);
-        b = reshaped(expansion, "matrix", b, 0, matrix);
+        b = reshaped(builder, "matrix", b, 0, matrix);
     }
     if (product.b_is_transposed)
-        b = expansion.add("columns", {"Transpose", 1, {b}, {{"perm", std::vector<int64_t>{1, 0}}}});
-    Value* result = expansion.add("product", {"MatMul", 13, {a, b}});
+        b = builder.add("columns", {"Transpose", 1, {b}, {{"perm", std::vector<int64_t>{1, 0}}}});
+    Value* result = builder.add("product", {"MatMul", 13, {a, b}});
     if (columns.size() > 1) {
         std::vector<int64_t> axes;
         for (const Dim& column : columns) axes.push_back(*column.constant());
-        result = reshaped(expansion, "result", result, product.rows.size(), axes);
+        result = reshaped(builder, "result", result, product.rows.size(), axes);
     }
     return {result};
 }

@@ -23,7 +23,7 @@ bool is_taken(Takes takes, ElementType type) {
     }
 }
 
-/// The axes that have more than one element, innermost first, counted from the last.
+/// The axes with more than one element, innermost first, counted from the last.
 std::vector<size_t> turning_axes(const TensorType& type) {
     std::vector<size_t> axes;
     for (const int axis : type.layout) {
@@ -36,7 +36,7 @@ const Dim& extent(const TensorType& type, size_t axis_from_last) {
     return type.shape[type.rank() - 1 - axis_from_last];
 }
 
-/// How many of the result's innermost axes are also the operand's, in the same order, or are all broadcast.
+/// The number of the result's innermost axes that are also the operand's, in the same order, or are all broadcast.
 size_t common_axes(const TensorType& result, const TensorType& operand) {
     const std::vector<size_t> axes = turning_axes(result), own = turning_axes(operand);
     size_t same = 0, missing = 0;
@@ -125,7 +125,7 @@ void Elementwise::schedule(KernelSource& source) const {
     for (size_t i = 0; i < source.output_count(); ++i) {
         const TensorType& result = source.outputs()[i]->checked_type();
         Loops loops = turning_loops(source.output_loops(i));
-        // One loop stays for the threads to share.
+        // One loop is left for parallel tasks.
         size_t count = loops.vars.size() - (is_parallel_work(result.elements()) ? 1 : 0);
         for (const auto* values : {&source.inputs(), &source.outputs()}) {
             for (const Value* value : *values) count = std::min(count, common_axes(result, value->checked_type()));
@@ -148,7 +148,7 @@ bool Elementwise::share_out(KernelSource& source, const Loops& loops) {
     }
     const Dim row = product({loops.extents.begin(), loops.extents.end() - 2}), rows = loops.extents.end()[-2];
     if (loops.vars.size() == 2 || row.constant()) return false;
-    // Of one loop made of the outermost two a division would tell each row's place, which is more than a row's work.
+    // With the two outermost loops fused, a division would find each row's indices, which costs more than a row's work.
     source.schedule(loops.func, {guarded_split(loops.vars.end()[-2], task, turns_of_a_task(source, row, rows)),
                                  fmt::format("parallel({})", task), fmt::format("parallel({})", loops.vars.back())});
     return true;

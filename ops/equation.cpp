@@ -44,7 +44,7 @@ Equation::Equation(std::string text) {
     result = arrow == std::string::npos ? implied_result() : parse_term(text.substr(arrow + 2));
 }
 
-/// Without an arrow the result has the ellipsis and then, sorted, the letters that occur once.
+/// Without an arrow the result has the ellipsis, followed by the letters that occur once in alphabetical order.
 Term Equation::implied_result() const {
     std::map<Label, int> uses;
     Term term;

@@ -9,17 +9,17 @@
 // The equations of Einsum.
 namespace onnx2halide {
 
-/// An index of an equation: a letter, or an axis that an ellipsis stands for, which counts from the last one.
+/// An index of an equation: a letter, or an axis of an ellipsis, numbered from the last.
 using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label first_of_ellipsis = 256;
 
-/// One operand's or the result's indices, with a place for an ellipsis.
+/// The indices of one operand or the result, which may include an ellipsis.
 struct Term {
     Labels before, after;
     bool has_ellipsis = false;
 
-    /// All indices, where the ellipsis stands for so many axes.
+    /// All indices, with the ellipsis expanded to so many axes.
     Labels labels(size_t ellipsis_rank) const;
     size_t letters() const { return before.size() + after.size(); }
 };
@@ -29,7 +29,7 @@ struct Equation {
     std::vector<Term> operands;
     Term result;
 
-    /// Throws CompileError where the text has anything but letters, commas, an arrow and ellipses.
+    /// Throws CompileError if the text has anything but letters, commas, an arrow and ellipses.
     explicit Equation(std::string text);
 
 private:
@@ -42,19 +42,19 @@ struct Contraction {
     Labels result, summed;
     std::map<Label, Dim> extents;
 
-    /// Throws CompileError where the shapes do not fit the equation.
+    /// Throws CompileError if the shapes do not fit the equation.
     Contraction(const Equation& equation, const std::vector<std::vector<Dim>>& shapes);
 
     std::vector<Dim> shape() const;
 
-    /// What the extents of the operands' axes must be, but for those that are broadcast.
+    /// The extents that the operands' axes must have, except those that are broadcast.
     struct Extent {
         size_t operand, axis;
         Dim expected;
     };
     std::vector<Extent> expected_extents(const std::vector<std::vector<Dim>>& shapes) const;
 
-    /// Where an operand of this shape has the element for given indices; axes of extent 1 are broadcast.
+    /// The coordinates of an operand of this shape for given indices; axes of extent 1 are broadcast.
     Coordinates place(size_t operand, const std::vector<Dim>& shape, const std::map<Label, std::string>& indices) const;
 
 private:

@@ -4,7 +4,7 @@
 
 #include "ops/node_generator.h"
 
-// One list of rows a family; ops/table.cpp joins them. Self-registering objects would vanish when linked from an
+// One list of rows per family; ops/table.cpp joins them. Self-registering objects would vanish when linked from an
 // archive.
 namespace onnx2halide {
 

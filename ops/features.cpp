@@ -14,7 +14,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Declares a Buffer of numbers that an attribute holds, and returns its name.
+/// Declares a Buffer with an attribute's numbers, and returns its name.
 std::string constants(KernelSource& source, const std::string& name, const std::vector<float>& values) {
     std::vector<std::string> texts;
     for (const float value : values) texts.push_back(float_text(value, false));
@@ -23,8 +23,7 @@ std::string constants(KernelSource& source, const std::string& name, const std::
     return table;
 }
 
-/// A node of ai.onnx.ml whose attributes hold one number for all features, which lie along the last axis, or one for
-/// each.
+/// A node of ai.onnx.ml whose attributes hold one number for all features, which are the last axis, or one for each.
 class FeatureNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -41,7 +40,7 @@ protected:
         }
     }
 
-    /// A feature's number.
+    /// The number for a feature.
     std::string of_feature(KernelSource& source, const std::string& name, const std::vector<float>& values) const {
         if (values.size() == 1) return KernelSource::literal(double{values[0]}, ElementType::float32);
         return fmt::format("{}({})", constants(source, name, values), source.vars(in(0).rank()).back());
@@ -68,7 +67,7 @@ public:
     }
 };
 
-/// Imputer: another number in place of one, which may be NaN.
+/// Imputer: replaces a value, which may be NaN.
 class Imputer : public FeatureNode {
 public:
     using FeatureNode::FeatureNode;
@@ -128,7 +127,7 @@ protected:
     }
 };
 
-/// Normalizer: each row divided by its largest element, or by the sum of magnitudes, or by its length.
+/// Normalizer: divides each row by its largest element, the sum of its magnitudes, or its Euclidean norm.
 class Normalizer : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -167,7 +166,7 @@ public:
     Dim flops() const override { return in(0).elements() * 3; }
 };
 
-/// FeatureVectorizer: tensors side by side, each cut or filled up with zeros to a width of its own.
+/// FeatureVectorizer: concatenates tensors, each cropped or padded with zeros to a width of its own.
 class FeatureVectorizer : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -219,7 +218,7 @@ private:
     }
 };
 
-/// ArrayFeatureExtractor: the features whose numbers are given.
+/// ArrayFeatureExtractor: gathers the features with the given numbers.
 class ArrayFeatureExtractor : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -234,7 +233,7 @@ public:
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());
-        // All indices count, whatever their shape: the last axis counts fastest.
+        // All indices count, whatever their shape, with the last axis fastest.
         Coordinates number(in(1).rank());
         std::string rest = at.back();
         for (size_t i = number.size(); i-- > 0;) {

@@ -41,7 +41,7 @@ public:
     HostCall host_call() const override { return {"onnx2halide_warp_time", {}}; }
 };
 
-/// Slices along an axis or, without one, elements of input 0.
+/// Finds slices along an axis or, without one, elements of input 0.
 class SliceFinder : public HostNode {
 public:
     using HostNode::HostNode;
@@ -54,7 +54,7 @@ protected:
     std::string axis_text() const { return axis() ? fmt::to_string(*axis()) : "-1"; }
     Dim slices() const { return axis() ? in(0).shape[*axis()] : in(0).elements(); }
 
-    /// The type of output i, which holds the slices that are found.
+    /// The type of output i, which holds the slices found.
     TensorType type_of_slices(size_t i) const {
         if (!axis()) return {in(0).element, {found(i, 0, slices())}};
         std::vector<Dim> shape = in(0).shape;
@@ -63,8 +63,8 @@ protected:
     }
 };
 
-/// Compress (9). ONNX wants conditions in one dim; exporters give those of input 0's shape, too, which others read in
-/// order.
+/// Compress (9). ONNX requires conditions of rank 1; exporters also write ones of input 0's shape, which other runtimes
+/// read in order.
 class Compress : public SliceFinder {
 public:
     using SliceFinder::SliceFinder;
@@ -119,7 +119,7 @@ public:
     }
 };
 
-/// Lets a run fail where a condition, input 0, is false. It has no results.
+/// Fails at run time if a condition, input 0, is false. It has no results.
 class RequireTrue : public HostNode {
 public:
     using HostNode::HostNode;
@@ -128,7 +128,7 @@ public:
     HostCall host_call() const override { return {"onnx2halide_require_true", {}, 1, 0}; }
 };
 
-/// CountedRange, the compiler's own: a Range whose count only a run knows.
+/// CountedRange, the compiler's own: a Range whose count is known only at run time.
 class CountedRange : public HostNode {
 public:
     using HostNode::HostNode;
@@ -149,11 +149,11 @@ public:
 std::vector<Operator> finding_operators() {
     return {
         {"Compress", 9, make<Compress>},
-        {"CountedRange", 1, make<CountedRange>, "onnx2halide"},
+        {"CountedRange", 1, make<CountedRange>, own_domain},
         {"NonMaxSuppression", 10, make<NonMaxSuppression>},
         {"NonZero", 9, make<NonZero>},
-        {"DynamicTimeWarping", 1, make<DynamicTimeWarping>, "com.microsoft"},
-        {"RequireTrue", 1, make<RequireTrue>, "onnx2halide"},
+        {"DynamicTimeWarping", 1, make<DynamicTimeWarping>, microsoft_domain},
+        {"RequireTrue", 1, make<RequireTrue>, own_domain},
         {"Unique", 11, make<Unique>},
     };
 }

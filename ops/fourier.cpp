@@ -50,7 +50,7 @@ protected:
     }
 };
 
-/// STFT: of frames of a signal, that begin `frame_step` elements after each other.
+/// STFT: transforms the frames of a signal, which start `frame_step` elements apart.
 class ShortTimeFourier : public FourierNode {
 public:
     using FourierNode::FourierNode;
@@ -81,7 +81,7 @@ protected:
     size_t axis() const override { return 2; }
 
     Element element(KernelSource& source, const Coordinates& at, const std::string& n) const override {
-        // A step that is known only at run time leads nowhere but into the signal.
+        // A step that is known only at run time must not lead out of the signal.
         const std::string step =
             is_known_at_run_time(node_, 1)
                 ? fmt::format("cast<int>({})", source.element(input(1), Coordinates(in(1).rank(), "0")))
@@ -109,25 +109,25 @@ private:
     }
 };
 
-/// Along an axis that only a run knows: along the middle one of three.
-std::vector<Value*> expand_along_open_axis(Expansion& expansion) {
-    const Node& node = expansion.node();
-    Value *signal = expansion.input(0), *axis = expansion.input(2);
-    Value* middle = expansion.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
+/// Expands a transform along an axis known only at run time to one along the middle one of three.
+std::vector<Value*> expand_along_open_axis(CompositeBuilder& builder) {
+    const Node& node = builder.node();
+    Value *signal = builder.input(0), *axis = builder.input(2);
+    Value* middle = builder.constant("middle", make_constant(ElementType::int64, {}, std::vector<int64_t>{1}));
     const std::map<std::string, Attribute> kept = {{"kept", int64_t{1}}};  // the axis of real and imaginary parts
-    Value* around = expansion.add("around", {"Around", 1, {signal, axis}, kept, "onnx2halide"});
-    Value* along = expansion.add("along", {"DFT", 20, {around, expansion.optional_input(1), middle}, node.attributes});
-    Value* shape = expansion.add("shape", {"Shape", 13, {signal}});
-    return {expansion.add("as_given", {"Unaround", 1, {along, shape, axis}, kept, "onnx2halide"})};
+    Value* around = builder.add("around", {"Around", 1, {signal, axis}, kept, own_domain});
+    Value* along = builder.add("along", {"DFT", 20, {around, builder.optional_input(1), middle}, node.attributes});
+    Value* shape = builder.add("shape", {"Shape", 13, {signal}});
+    return {builder.add("as_given", {"Unaround", 1, {along, shape, axis}, kept, own_domain})};
 }
 
-/// A signal of real numbers without the axis that says so, as PyTorch exports it.
-std::vector<Value*> expand_real_signal(Expansion& expansion) {
-    const Node& node = expansion.node();
-    Value* last = expansion.constant("last", make_constant(ElementType::int64, {1}, std::vector<int64_t>{2}));
-    std::vector<Value*> inputs = {expansion.add("real", {"Unsqueeze", 13, {expansion.input(0), last}})};
-    for (size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(expansion.optional_input(i));
-    return {expansion.add("frames", {"STFT", 17, inputs, node.attributes})};
+/// Adds the last axis that a signal of real numbers lacks when exported from PyTorch.
+std::vector<Value*> expand_real_signal(CompositeBuilder& builder) {
+    const Node& node = builder.node();
+    Value* last = builder.constant("last", make_constant(ElementType::int64, {1}, std::vector<int64_t>{2}));
+    std::vector<Value*> inputs = {builder.add("real", {"Unsqueeze", 13, {builder.input(0), last}})};
+    for (size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(builder.optional_input(i));
+    return {builder.add("frames", {"STFT", 17, inputs, node.attributes})};
 }
 
 std::unique_ptr<NodeGenerator> make_short_time_fourier(const Node& node) {

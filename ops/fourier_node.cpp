@@ -14,7 +14,7 @@ namespace {
 
 /// The longest transform.
 constexpr int64_t longest = 1 << 24;
-/// Products of two numbers below this one fit an int.
+/// The largest number such that the product of two below it fits in an int.
 constexpr int64_t largest_factor = 46340;
 /// The longest transforms whose roots are stored for each result and element.
 constexpr int64_t longest_of_table = 256;
@@ -35,7 +35,8 @@ void FourierNode::check_length() const {
     if (*length < 1 || *length > longest)
         throw CompileError("the transform has {} elements, expected 1 to {}", *length, longest);
     if (prove_less_equal(factors().first, largest_factor) == Proof::no)
-        throw CompileError("the transform's {} elements are no product of numbers up to {}", *length, largest_factor);
+        throw CompileError("the transform's {} elements are not a product of numbers up to {}", *length,
+                           largest_factor);
 }
 
 void FourierNode::check_signal() const {
@@ -48,7 +49,7 @@ void FourierNode::check_signal() const {
 
 Dim FourierNode::bins() const { return is_onesided_ && !is_inverse_ ? floor_div(length(), 2) + 1 : length(); }
 
-/// The two that are nearest, as their sum is what a transform costs.
+/// The factors with the smallest difference, as their sum is what a transform costs.
 FourierNode::Factors FourierNode::factors(int64_t length) {
     int64_t second = 1;
     for (int64_t divisor = 1; divisor * divisor <= length; ++divisor) {
@@ -224,7 +225,7 @@ std::string FourierNode::schedule_rows(KernelSource& source) const {
     return place;
 }
 
-/// Row by row, in vectors of neighbouring results of the first transforms.
+/// Schedules row by row, in vectors of adjacent results of the first transforms.
 void FourierNode::schedule(KernelSource& source) const {
     if (source.target().is_gpu()) return schedule_on_gpu(source);
     if (has_table()) source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), "factors")));

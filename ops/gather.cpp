@@ -19,13 +19,13 @@ std::vector<Dim> gathered_shape(const std::vector<Dim>& data, size_t axis, const
     return shape;
 }
 
-/// A place along an axis, counted from its start; negative outside of it.
+/// An index along an axis, counted from its start; -1 if it is out of range.
 int64_t counted_from_start(int64_t place, int64_t extent) {
     if (place < -extent || place >= extent) return -1;
     return place < 0 ? place + extent : place;
 }
 
-/// Gather of a single place that is known: a cut.
+/// Gather of a single known index: a slice.
 class GatherOne : public AxisMapNode {
 public:
     using AxisMapNode::AxisMapNode;
@@ -53,7 +53,7 @@ public:
     }
 
 private:
-    /// Throws CompileError where it lies outside.
+    /// The index. Throws CompileError if it is out of range.
     Dim place() const {
         const Dim &extent = in(0).shape[axis()], &index = single_dim(1);
         if (prove_less_equal(-extent, index) == Proof::no || prove_less_equal(extent, index) == Proof::yes) {
@@ -66,7 +66,7 @@ private:
     size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }
 };
 
-/// Gather: slices of data, each named by an index.
+/// Gather: selects slices of data by indices.
 class Gather : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -101,12 +101,12 @@ public:
         source.store(output(0), at, source.element(input(0), from));
     }
 
-    /// Reads in vectors where the innermost axis of the data is not the one that indices number.
+    /// Reads in vectors if the data's innermost axis is not the one that is indexed.
     void schedule(KernelSource& source) const override {
         const auto read = in(0).innermost_axis(), written = out(0).innermost_axis();
         const bool is_tiled = !source.target().is_gpu() && source.output_count() == 1 && read && read != axis();
         if (!is_tiled || !written || out(0).elements().is(0)) return NodeGenerator::schedule(source);
-        const size_t first = axis(), behind = first + in(1).rank();  // the output's axes that stand for one of the data
+        const size_t first = axis(), behind = first + in(1).rank();  // the output's axes for the data's indexed one
         const size_t axis_read = *read < first ? *read : *read - first - 1 + behind;
         const size_t across = *written < first ? *written : *written < behind ? first : *written - behind + first + 1;
         schedule_copy(source, turning_loops(source.output_loops()),
@@ -125,7 +125,7 @@ std::unique_ptr<NodeGenerator> make_gather(const Node& node) {
     return is_one ? make<GatherOne>(node) : make<Gather>(node);
 }
 
-/// GatherElements: the output has the indices' shape, and each of them replaces one coordinate.
+/// GatherElements: the output has the indices' shape, and each index replaces one coordinate.
 class GatherElements : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -212,7 +212,7 @@ private:
         return static_cast<size_t>(batches);
     }
 
-    /// How many coordinates a place has.
+    /// The number of coordinates of an index tuple.
     size_t coordinates() const {
         const Dim& extent = in(1).shape.back();
         const auto most = static_cast<int64_t>(in(0).rank() - batches());

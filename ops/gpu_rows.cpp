@@ -15,8 +15,8 @@ namespace {
 
 constexpr int threads_of_block = 256;
 
-/// Threads that share a row. Of many rows each block has several, so that few parts are left to add; few are computed
-/// by as many threads as possible.
+/// Threads that share a row. With many rows, each block has several, so that few partial results are left to combine;
+/// few rows are computed by as many threads as possible.
 int threads_of_row(const Dim& length, const Dim& rows) {
     constexpr int64_t many_rows = 4096, some_rows = 512;
     const int64_t count = rows.constant().value_or(many_rows);
@@ -37,7 +37,7 @@ public:
     }
 
     bool write() {
-        // A block without threads, as of rows that turn out to have no elements, cannot be started.
+        // A block without threads, for rows that turn out to be empty, cannot be launched.
         if (outside_.empty() || inside_.empty() != rows_.row.empty() || rows_.may_be_empty()) return false;
         choose_row();
         const Dim count = product_of(outside_);
@@ -47,7 +47,7 @@ public:
         while (is_shared_ && 2 * rows_of_block_ * threads_ <= threads_of_block && rows_of_block_ < side_by_side)
             rows_of_block_ *= 2;
         source_.schedule(
-            fmt::format("// {} threads share a row's reductions, of {} rows a block.", threads_, rows_of_block_));
+            fmt::format("// {} threads share a row's reductions; a block has {} rows.", threads_, rows_of_block_));
         write_output();
         for (const auto& [func, kind] : rows_.stages) write_stage(func, kind);
         return true;
@@ -57,10 +57,10 @@ private:
     KernelSource& source_;
     const RowLoops& rows_;
     const std::string block_;
-    std::vector<size_t> inside_, outside_;  // numbers of the output's loops
-    size_t row_ = 0;                        // that of the loop over a block's rows
+    std::vector<size_t> inside_, outside_;  // indices of the output's loops, within a row and over rows
+    size_t row_ = 0;                        // the index of the loop over a block's rows
     bool is_shared_ = false;                // whether stages have that loop, so that a block may have several rows
-    bool is_along_ = false;                 // whether a row's elements lie side by side, and not its neighbours'
+    bool is_along_ = false;                 // whether a row's elements are contiguous, rather than neighbouring rows'
     int threads_ = 1, rows_of_block_ = 1;
 
     const Loops& loops() const { return rows_.output; }
@@ -71,7 +71,7 @@ private:
         return result;
     }
 
-    /// The innermost loop over rows that turns, if any does.
+    /// Chooses the innermost loop over rows with several iterations, if there is one.
     void choose_row() {
         const auto turns = [&](size_t i) { return !loops().extents[i].is(1); };
         const auto found = std::find_if(outside_.begin(), outside_.end(), turns);
@@ -88,7 +88,7 @@ private:
         return is_along_ ? std::vector{thread, row} : std::vector{row, thread};
     }
 
-    /// The threads of what has one number a row: rows are the same dimension of the block as in other stages.
+    /// The threads of stages with one value per row: rows are the same dimension of the block as in other stages.
     std::vector<std::string> threads_of_rows(const std::string& row, Directives& result) const {
         if (!is_along_) return {row};
         const std::string thread = source_.var("only_thread");

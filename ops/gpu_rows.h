@@ -4,9 +4,9 @@
 
 namespace onnx2halide {
 
-/// Computes the rows of a kernel on a GPU: a block of threads has a few rows, which lie side by side where they can,
-/// and several threads share each row's reductions. False, and nothing written, where there is no loop over rows or
-/// within one that blocks can be made of.
+/// Schedules the rows of a kernel on a GPU: a block of threads computes a few rows, adjacent in memory if possible, and
+/// several threads share each row's reductions. Returns false, and writes nothing, if there is no loop over rows or
+/// within a row that can be mapped to blocks.
 bool schedule_rows_on_gpu(KernelSource& source, const RowLoops& rows);
 
 }  // namespace onnx2halide

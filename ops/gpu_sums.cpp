@@ -14,8 +14,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// The extents, with those of the results. A loop of which only a run knows how often it turns counts as one further
-/// out.
+/// The extents, completed by those of the results. A loop whose extent is known only at run time counts as an outer
+/// one.
 GpuSumExtents with_results(GpuSumExtents extents, const std::vector<Dim>& loops) {
     extents.columns = *loops[0].constant();
     extents.across = *loops[1].constant();
@@ -55,18 +55,19 @@ private:
     const GpuSums& sums_;
     const GpuTile tile_;
     const std::string c_, x_, lane_, pixel_, thread_, c_block_, block_;
-    std::string y_, operand_;  // what threads read of the input: it, or the block's copy
+    std::string y_, operand_;  // operand_: what threads read as the input: itself, or the block's copy
 
-    /// Whether threads read several terms' inputs at once, which is a turn of the loop `run`.
+    /// Whether threads load the inputs of several terms at once, one iteration of the loop `run`.
     bool reads_runs() const { return sums_.extents.is_run && tile_.steps > 1; }
 
     void write_comment() const {
-        const std::string slices = has_parts() ? fmt::format(", in {} parts that the block adds", tile_.slices) : "";
+        const std::string slices =
+            has_parts() ? fmt::format(", in {} slices that the block adds up", tile_.slices) : "";
         source_.schedule(fmt::format("// A thread sums {} x {} results in registers{}; a block has {} threads.",
                                      tile_.lanes, tile_.pixels, slices, tile_.threads()));
     }
 
-    /// Whether they are a vector: Halide's CUDA stores vectors of halves wrongly.
+    /// Whether these loads are vectors: Halide's CUDA stores vectors of halves incorrectly.
     bool reads_vectors() const { return sums_.extents.is_run && sums_.extents.input_bytes == 4; }
 
     std::string depth_of_slice() const { return source_.rvar("depth_of_slice"); }
@@ -74,7 +75,7 @@ private:
     std::string columns() const { return source_.param("columns", tile_.columns()); }
     std::string pixels() const { return source_.param("pixels", tile_.pixels); }
 
-    /// The output's loops in blocks of results, whose own loops keep their names.
+    /// Splits the output's loops into blocks of results; the loops within a block keep their names.
     Directives blocks() const {
         Directives result = {shifted_split(c_, c_block_, columns()),
                              shifted_split(x_, block_, source_.param("across", tile_.across()))};
@@ -89,8 +90,8 @@ private:
 
     bool has_parts() const { return tile_.slices > 1; }
 
-    /// A block's loops as those of its threads, which have tiles of columns and rows. Parts take a dimension of the
-    /// block, for which these two share one.
+    /// Splits a block's loops into those of its threads, which compute tiles of columns and rows. Slices take a
+    /// dimension of the block, so that these two share one.
     Directives tiles() const {
         Directives result = {fmt::format("split({0}, {0}, {1}, {2})", c_, lane_, tile_.lanes),
                              fmt::format("split({0}, {0}, {1}, {2})", x_, pixel_, pixels())};
@@ -98,8 +99,8 @@ private:
         return result;
     }
 
-    /// Of nested fused loops Halide does not always see how few elements a thread has: those down and those over parts
-    /// are dimensions of the block.
+    /// With nested fused loops, Halide does not always see how few elements a thread has: the loop down and that over
+    /// slices are dimensions of the block.
     std::vector<std::string> threads(const std::string& part) const {
         std::vector<std::string> loops = has_parts() ? std::vector{thread_} : std::vector{c_, x_};
         if (!y_.empty()) loops.push_back(y_);
@@ -115,18 +116,18 @@ private:
         return counts;
     }
 
-    /// Places of loops within a thread and of the loops over threads, of the output in blocks.
+    /// Orders the loops within a thread and those over threads, for the output also those over blocks.
     Directives order(std::vector<std::string> within, const std::vector<std::string>& threads, bool has_blocks) const {
         within.insert(within.end(), threads.begin(), threads.end());
         if (has_blocks) within.insert(within.end(), {block_, c_block_});
         Directives result = {reorder(within)};
-        // CUDA has 65535 blocks along all dimensions but the first.
+        // CUDA limits all dimensions of the grid but the first to 65535 blocks.
         if (has_blocks) result.push_back(fmt::format("gpu_blocks({}, {})", block_, c_block_));
         result.push_back(fmt::format("gpu_threads({})", fmt::join(threads, ", ")));
         return result;
     }
 
-    /// Of 16-bit floats OpenCL's kernels hold the bits (see narrow_floats.h), which it converts one by one.
+    /// OpenCL kernels hold the bits of 16-bit floats (see narrow_floats.h), which are converted one by one.
     Directives vectors(const std::string& lane) const {
         const auto is_narrow = [](const Value* value) { return is_narrow_float(value->checked_type().element); };
         const bool are_bits =
@@ -138,7 +139,7 @@ private:
     /// The lanes of results.
     Directives result_lanes() const { return has_gpu_vectors(source_) ? vectors(lane_) : Directives{unroll(lane_)}; }
 
-    /// Each thread has whole sums, of which it makes its results. Returns the Func of the sums.
+    /// Each thread computes whole sums, and its results from them. Returns the Func of the sums.
     std::string schedule_whole() {
         const Directives places = order({lane_, pixel_}, threads(""), true);
         source_.schedule(sums_.output.func,
@@ -148,7 +149,7 @@ private:
         return sums_.sum;
     }
 
-    /// Each thread has parts of sums. Returns the Func of these.
+    /// Each thread computes partial sums. Returns their Func.
     std::string schedule_slices() {
         const std::string& depth = sums_.reduction[0];
         const std::string parts = source_.local(sums_.sum + "_parts"), shared = source_.local(sums_.sum + "_shared"),
@@ -170,7 +171,7 @@ private:
         return parts;
     }
 
-    /// The threads of all parts make results, of a pixel or a few each.
+    /// The threads of all slices compute results, from one or a few pixels each.
     void schedule_results(const std::string& slice) {
         Directives loops = joined(blocks(), tiles());
         const int at_once = tile_.pixels_at_once();
@@ -186,7 +187,7 @@ private:
         source_.schedule(sums_.sum + ".update()", joined(vectors(c_), {reorder({c_, slice}), unroll(slice)}));
     }
 
-    /// Copies the block's inputs where they are shared; notes what threads read.
+    /// Copies the block's inputs if they are shared; sets what threads read.
     void share_input(const std::string& reader) {
         operand_ = sums_.input;
         if (!tile_.shares_input) return;

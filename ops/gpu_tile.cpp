@@ -11,29 +11,29 @@ namespace onnx2halide {
 
 namespace {
 
-// A GPU of a data centre; on a smaller one more threads than it runs at once cost little.
+// A data centre GPU; on a smaller one, more threads than it runs at once cost little.
 constexpr int multiprocessors = 132, warp = 32;
-constexpr double registers = 2048;          // for each thread of a warp, of a multiprocessor
-constexpr double most_registers = 128;      // of a thread, as the driver's compiler is told (runtime/cuda_library.c)
-constexpr int64_t shared_bytes = 47 << 10;  // of 48 KB, which every GPU has
+constexpr double registers = 2048;          // of a multiprocessor, per lane of a warp
+constexpr double most_registers = 128;      // of a thread, as set for the driver's compiler (runtime/cuda_library.c)
+constexpr int64_t shared_bytes = 47 << 10;  // of the 48 KB of every GPU
 constexpr int64_t shared_vector = 16;       // bytes
 constexpr int most_threads = 256, most_steps = 8, most_slices = 64, vector = 4, float_bytes = 4;
 
-// Cycles, fitted to kernels that were timed on one whose weights no cache held. A turn's loads are made at once, and
-// all are waited for; then the warp computes, on a part of the multiprocessor. Other warps work meanwhile.
+// Cycles, fitted to timed kernels whose weights were in no cache. The loads of an iteration are issued together, and
+// all are waited for; then the warp computes, on one partition of the multiprocessor. Other warps run meanwhile.
 constexpr double wait_for_shared = 860, wait_for_global = 1390;
-constexpr double parts = 4;                                       // of a multiprocessor: a warp is on one
-constexpr double cycles_of_weights = 1.1, cycles_of_input = 0.8;  // of a line of memory that a warp's load touches
-constexpr double cycles_of_sums = 0.75;                           // a vector of them
+constexpr double parts = 4;                                       // partitions of a multiprocessor: a warp is on one
+constexpr double cycles_of_weights = 1.1, cycles_of_input = 0.8;  // per memory line that a warp's load touches
+constexpr double cycles_of_sums = 0.75;                           // per vector of them
 constexpr double cycles_of_copy = 50, cycles_of_block = 1400;
-constexpr double cycles_of_results = 150, cycles_of_part = 4;  // where parts are added
-constexpr double bytes_of_cycle = 32;                          // from the cache that all multiprocessors have, for each
+constexpr double cycles_of_results = 150, cycles_of_part = 4;  // to add up slices
+constexpr double bytes_of_cycle = 32;                          // from the cache shared by all multiprocessors, for each
 
-/// Terms of a turn: those whose inputs a thread reads at once, or those that the compiler unrolls.
+/// Terms of an iteration: those whose inputs a thread loads at once, or those that the compiler unrolls.
 double terms_of_turn(const GpuTile& tile) { return std::max(tile.steps, vector); }
 
-/// Cycles of a turn's loads, which depend on how many places the threads of a warp read at once. Those along columns
-/// follow each other, then come rows and slices.
+/// Cycles of an iteration's loads, which depend on how many addresses the threads of a warp read at once. Threads along
+/// columns are consecutive, then come rows and slices.
 double cycles_of_loads(const GpuTile& tile) {
     constexpr int line = 128;
     const int along = std::min(tile.threads_along, warp),
@@ -45,8 +45,8 @@ double cycles_of_loads(const GpuTile& tile) {
            tile.pixels * cycles_of_input * slices * rows * loads_of_input;
 }
 
-/// Registers of a thread: its sums, the weights of a turn, inputs, of which those in shared memory are read when they
-/// are used, and addresses.
+/// Registers of a thread: its sums, the weights of an iteration, the inputs (those in shared memory are loaded when
+/// they are used), and addresses.
 double registers_of(const GpuSumExtents& sums, const GpuTile& tile) {
     constexpr int others = 20, of_input = 3, unit = 8;
     const auto of_sum = static_cast<int>(std::max<int64_t>(sums.sum_bytes, float_bytes) / float_bytes);
@@ -55,7 +55,7 @@ double registers_of(const GpuSumExtents& sums, const GpuTile& tile) {
     return std::min<double>(most_registers, static_cast<double>(ceil_div(count, unit)) * unit);
 }
 
-/// Bytes that blocks read of the cache that all multiprocessors have.
+/// Bytes that blocks read from the cache shared by all multiprocessors.
 double traffic(const GpuSumExtents& sums, const GpuTile& tile) {
     const auto weights = static_cast<double>(tile.columns() * sums.depth * sums.taps),
                inputs = static_cast<double>(sums.inputs_of(tile.across(), tile.down));
@@ -83,14 +83,14 @@ double cycles(const GpuSumExtents& sums, const GpuTile& tile) {
         return turns * std::max(wait, static_cast<double>(blocks_at_once) * warps_of_block * work) + around;
     };
 
-    // The blocks of the multiprocessor that has most of them.
+    // The blocks of the multiprocessor that has the most.
     const int64_t own = ceil_div(blocks, multiprocessors), rest = own % at_once;
     const double computed =
         static_cast<double>(own / at_once) * cycles_of_round(at_once) + (rest > 0 ? cycles_of_round(rest) : 0);
     return std::max(computed, static_cast<double>(blocks) / multiprocessors * traffic(sums, tile) / bytes_of_cycle);
 }
 
-/// Terms that a thread reads at once: as many as divide its part of the depth, where inputs lie side by side.
+/// Terms whose inputs a thread loads at once: a number that divides its slice of the depth, if inputs are contiguous.
 int steps_of(const GpuSumExtents& sums, int slices) {
     int steps = sums.is_run ? most_steps : 1;
     while (sums.depth % (int64_t(slices) * steps) != 0 && steps > 1) steps /= 2;
@@ -102,7 +102,7 @@ int steps_of(const GpuSumExtents& sums, int slices) {
 int64_t GpuSumExtents::inputs_of(int64_t across_tile, int64_t down_tile) const {
     const int64_t lanes = shared_vector / input_bytes, down = (down_tile - 1) * stride_down + span_down;
     int64_t across = (across_tile - 1) * stride_across + span_across;
-    // Of a few channels, or planes, either may be innermost.
+    // With few channels, or planes, either may be innermost.
     if (!is_run) across = ceil_div(across, lanes) * lanes;
     return ceil_div(inputs, lanes) * lanes * across * down;
 }
@@ -136,10 +136,10 @@ GpuTile choose_gpu_tile(const GpuSumExtents& sums) {
     };
     const int lanes = sums.columns >= vector ? vector : 1;
     for (int slices = 1; slices <= std::min<int64_t>(most_slices, sums.depth); ++slices) {
-        // Parts of one size each, or as many as there are threads for.
+        // Slices of equal sizes, or a power of two of them, as there are threads.
         if (sums.depth % slices != 0 && !std::has_single_bit(unsigned(slices))) continue;
         for (const int pixels : sides) {
-            // Images of 7, 14, 28 ... have whole tiles of 7 rows; fewer than 7 parts would add these one by one.
+            // Images of 7, 14, 28 ... have whole tiles of 7 rows; fewer than 7 slices would add these one by one.
             if (pixels == 7 && (sums.across % pixels != 0 || (slices > 1 && slices < pixels))) continue;
             for (const int columns : along) {
                 for (const int across : sides) {

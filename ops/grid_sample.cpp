@@ -10,7 +10,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// GridSample: elements of input 0 at places that a grid holds, which it counts from -1 to 1 along each spatial axis.
+/// GridSample: samples input 0 at the positions in a grid, which range from -1 to 1 along each spatial axis.
 class GridSample : public NodeGenerator {
 public:
     explicit GridSample(const Node& node);
@@ -18,7 +18,7 @@ public:
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
-    /// Neighbouring places of a grid may lie anywhere, but neighbouring channels of a place follow each other.
+    /// Neighbouring positions of a grid may be anywhere, but the channels of a position are adjacent.
     LayoutNeed layout_need() const override {
         const auto channels = in(0).shape[1].constant();
         return channels && *channels >= 8 ? LayoutNeed::channels_last : LayoutNeed::any;
@@ -34,7 +34,7 @@ private:
 
     size_t axes() const { return in(0).rank() - 2; }
     int64_t taps() const { return mode_ == Mode::nearest ? 1 : mode_ == Mode::linear ? 2 : 4; }
-    /// The type in which places are computed, and that of weights and sums.
+    /// The type of positions, and that of weights and sums.
     ElementType place_type() const {
         return in(1).element == ElementType::float64 ? in(1).element : ElementType::float32;
     }
@@ -118,7 +118,7 @@ std::string GridSample::table(KernelSource& source, const std::string& role, Coo
     return call;
 }
 
-/// Where an axis is sampled, counted in elements.
+/// The sampled position along an axis, in elements.
 std::string GridSample::place(KernelSource& source, size_t axis) const {
     const ElementType type = place_type();
     Coordinates at = pixel(source);
@@ -128,7 +128,7 @@ std::string GridSample::place(KernelSource& source, size_t axis) const {
     const std::string number = source.read(input(1), at), name = source.vars(out(0).rank())[axis + 2];
     std::string text = aligns_corners_ ? fmt::format("strict_float(({} + 1) / 2 * ({} - 1))", number, extent)
                                        : fmt::format("strict_float((({} + 1) * {} - 1) / 2)", number, extent);
-    // To the nearest integer, of two equally near ones to the even one, before the border is looked at.
+    // Rounds to the nearest integer, ties to even, before padding is applied.
     if (mode_ == Mode::nearest) text = fmt::format("round({})", text);
     if (padding_ == "reflection") {
         const std::string place = table(source, name + "_unpadded", pixel(source), text);
@@ -137,14 +137,14 @@ std::string GridSample::place(KernelSource& source, size_t axis) const {
     } else if (padding_ == "border" && mode_ != Mode::cubic) {
         text = fmt::format("clamp({}, 0, {} - 1)", text, extent);
     } else {
-        // Beyond that no tap is inside. Of cubic ones each is held to the border by itself, as in PyTorch and
-        // onnxruntime; ONNX's reference holds the place.
+        // Past these bounds no tap is inside. Each tap of cubic sampling is clamped to the border by itself, as in
+        // PyTorch and onnxruntime; ONNX's reference clamps the position.
         text = fmt::format("clamp({}, -4, {} + 4)", text, extent);
     }
     return table(source, name + "_place", pixel(source), text);
 }
 
-/// The coordinate of a tap, which is only inside where padding says so.
+/// The coordinate of a tap, which is inside only if the padding makes it so.
 std::string GridSample::tap(KernelSource& source, size_t axis, const std::string& first,
                             const std::string& number) const {
     const std::string extent = source.dim(in(0).shape[axis + 2]);
@@ -154,7 +154,7 @@ std::string GridSample::tap(KernelSource& source, size_t axis, const std::string
     return at;
 }
 
-/// The element at these coordinates, each held to its axis; with padding by zeros `otherwise` where one lies outside.
+/// The element at these coordinates, each clamped to its axis; with zero padding, `otherwise` if one is outside.
 std::string GridSample::sample(KernelSource& source, const Coordinates& taps, const std::string& element,
                                const std::string& otherwise) const {
     std::vector<std::string> inside;
@@ -217,7 +217,7 @@ void GridSample::algorithm(KernelSource& source) const {
     mode_ == Mode::nearest ? copy_nearest(source) : interpolate(source);
 }
 
-/// Vectors run along channels where these are innermost, else along x, and then all channels use the places of their
+/// Vectors run along channels if these are innermost, else along x, so that all channels reuse the positions of a
 /// vector of pixels.
 void GridSample::schedule(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
@@ -264,7 +264,7 @@ void GridSample::schedule_plain(KernelSource& source) const {
     for (const std::string& func : tables(source)) source.schedule(func + ".compute_root();");
 }
 
-/// Funcs that all channels share.
+/// The Funcs that all channels share.
 std::vector<std::string> GridSample::tables(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     std::vector<std::string> roles = {"place"}, result;
@@ -286,7 +286,7 @@ Dim GridSample::flops() const {
     return flops;
 }
 
-/// AffineGrid: the places to which an affine map takes those of a regular grid from -1 to 1.
+/// AffineGrid: the positions of a regular grid from -1 to 1 under an affine map.
 class AffineGrid : public NodeGenerator {
 public:
     explicit AffineGrid(const Node& node)
@@ -330,7 +330,7 @@ std::vector<Check> AffineGrid::checks() const {
     return checks;
 }
 
-/// How many axes the grid goes along: theta tells, or the number of sizes where its own stays open.
+/// The number of the grid's axes: from theta or, if its shape is open, the number of sizes.
 size_t AffineGrid::axes() const {
     const auto& theta = in(0).shape;
     const auto own = theta.size() == 3 ? theta[1].constant() : std::nullopt;
@@ -347,7 +347,7 @@ std::string AffineGrid::place(KernelSource& source, const std::string& at, const
                         : fmt::format("cast<{}>({})", type, source.dim(dim));
     };
     if (!aligns_corners_) return fmt::format("((cast<{}>({}) * 2 + 1) / {} - 1)", type, at, number(extent));
-    // A single element lies in the middle.
+    // A single element is at the centre.
     if (extent.is(1)) return KernelSource::literal(0.0, in(0).element);
     return fmt::format("(cast<{}>({}) * 2 / {} - 1)", type, at, number(extent - 1));
 }

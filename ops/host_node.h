@@ -4,7 +4,7 @@
 
 namespace onnx2halide {
 
-/// An operator that a function in runtime/ computes.
+/// An operator that is computed by a function in runtime/.
 class HostNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -15,7 +15,7 @@ public:
     Dim flops() const override { return 0; }
 
 protected:
-    /// An extent of output i, which the run finds.
+    /// An extent of output i, found at run time.
     Dim found(size_t i, size_t axis, const Dim& max = Dim::unbounded) const {
         return has_output(i) ? extent_symbol(*output(i), axis, max) : Dim(0);
     }

@@ -25,7 +25,7 @@ std::string buffer_member(std::string_view direction, const TensorType& type, co
     return type.rank() == 0 ? declaration + "\n" : fmt::format("{}  // {}\n", declaration, extents_text(type));
 }
 
-/// The names in lines of C++, but for those in comments.
+/// The identifiers in C++ code, except those in comments.
 std::set<std::string> identifiers(const std::string& code) {
     static const re2::RE2 comment_or_name(R"(//.*|(\w+))");
     std::set<std::string> found;
@@ -34,7 +34,7 @@ std::set<std::string> identifiers(const std::string& code) {
     return found;
 }
 
-/// `    Var c{"c"}, x{"x"};` of those that are used, or nothing
+/// `    Var c{"c"}, x{"x"};` with those that are used; empty if there are none
 std::string members(std::string_view type, const std::vector<std::string>& names, const std::set<std::string>& used) {
     std::vector<std::string> declared;
     for (const std::string& name : names) {
@@ -58,7 +58,7 @@ std::string body(const std::vector<std::string>& statements) {
 
 }  // namespace
 
-/// Statements that tell autoschedulers the sizes, and of open dims a likely one.
+/// Statements that give autoschedulers the sizes, and for open dims a likely one.
 std::string KernelSource::estimates() const {
     constexpr int64_t likely = 16;
     std::map<std::string, Dim> open;
@@ -79,7 +79,7 @@ std::string KernelSource::estimates() const {
     return text;
 }
 
-/// The statement that tells a buffer's extents and strides.
+/// The statement that sets a buffer's extents and strides.
 std::string KernelSource::shape_text(const Value* value) const {
     const TensorType& type = value->checked_type();
     if (type.rank() == 0) return "";
@@ -120,10 +120,9 @@ std::string KernelSource::text(Schedule schedule, const std::optional<std::strin
             text += fmt::format("        const int {} = natural_vector_size<{}>();\n", lanes.name, lanes.type);
         text += body(schedule_);
         if (!maybe_one_.empty() && !target_.is_gpu()) {
-            text += fmt::format(
-                "\n        // Where nothing is broadcast, elements that follow each other are read as vectors.\n"
-                "        {}.specialize({});\n",
-                value_names_.at(outputs_.back()), nothing_is_broadcast());
+            text += fmt::format("\n        // If nothing is broadcast, adjacent elements are read as vectors.\n"
+                                "        {}.specialize({});\n",
+                                value_names_.at(outputs_.back()), nothing_is_broadcast());
         }
     }
     text += "    }\n";

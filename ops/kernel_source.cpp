@@ -22,8 +22,8 @@ std::string float_text(double number, bool is_double) {
 
 namespace {
 
-/// A name that Halide does not take for one of its own: `t_3` for `t3`, as it calls what it makes itself by a letter
-/// and a number, and `abs_value` for `abs`, an operation of its own.
+/// A name that differs from Halide's own: `t_3` for `t3`, since its generated names are a letter and a number, and
+/// `abs_value` for `abs`, one of its intrinsics.
 std::string apart_from_halides(const std::string& name) {
     if (halide_intrinsics().contains(identifier(name))) return identifier(name) + "_value";
     const bool is_halides = name.size() > 1 && std::isalpha(static_cast<unsigned char>(name[0])) &&
@@ -31,7 +31,7 @@ std::string apart_from_halides(const std::string& name) {
     return is_halides ? fmt::format("{}_{}", name[0], name.substr(1)) : name;
 }
 
-/// Whether a name is among those of an expression. That of a reduction's variable, k.x, is another than x.
+/// Whether an expression contains a name. The name of a reduction's variable, k.x, does not contain x.
 bool mentions(const std::string& expression, const std::string& name) {
     const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; };
     for (size_t at = expression.find(name); at != std::string::npos; at = expression.find(name, at + 1)) {
@@ -54,7 +54,7 @@ KernelSource::KernelSource(const Target& target, const std::string& class_name, 
       defined_(defined.begin(), defined.end()) {
     names_.reserve(class_name);
     reserve_symbols();
-    // A value called `x` gives way to the Var `x`, so that loops are called the same everywhere.
+    // A value called `x` is renamed in favour of the Var `x`, so that loops have the same names everywhere.
     for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"}) {
         if (names_.is_taken(var)) continue;
         names_.reserve(var);
@@ -229,7 +229,7 @@ std::string KernelSource::read_broadcast(const Value* value, const Coordinates& 
     const std::vector<Dim>& shape = value->checked_type().shape;
     if (shape.size() > at.size())
         throw CompileError("'{}' has rank {}, expected at most {}", value->name, shape.size(), at.size());
-    // Nodes are fused where shapes are equal, so a value of this kernel is read at the same place.
+    // Nodes are fused only if shapes are equal, so a value of this kernel is read at the same index.
     if (defined_.contains(value) && shape.size() == at.size()) return read(value, at);
     Coordinates own;
     for (size_t i = 0; i < shape.size(); ++i) own.push_back(shape[i].is(1) ? "0" : at[at.size() - shape.size() + i]);
@@ -243,13 +243,13 @@ std::string KernelSource::broadcast_coordinate(const Dim& own, const TensorType&
         prove_less_equal(2, own) != Proof::yes && prove_equal(own, result.shape.at(axis)) != Proof::yes;
     if (!may_be_one) return at;
     const std::string extent = dim(own);
-    // Vectors run along the innermost axis. Elsewhere the choice is made outside of them.
+    // Vectors run along the innermost axis. Along others, the choice is made outside of the vector.
     if (axis == result.innermost_axis()) maybe_one_.insert(extent);
     return fmt::format("select({} == 1, 0, {})", extent, at);
 }
 
 std::string KernelSource::nothing_is_broadcast() const {
-    // Of these comparisons Halide makes use in all of a kernel's Funcs, of `!= 1` in the last one alone.
+    // Halide applies these comparisons to all Funcs of a kernel, but `!= 1` only to the last one.
     return fmt::format("{} > 1", fmt::join(maybe_one_, " > 1 && "));
 }
 
@@ -310,7 +310,7 @@ void KernelSource::schedule(const std::string& stage, const std::vector<std::str
 
 void KernelSource::schedule_versions(const std::string& stage, const std::string& versions,
                                      const std::vector<std::string>& directives) {
-    // Where something is broadcast the last version serves, so that the others read vectors.
+    // If something is broadcast, the last version is used, so that the others read vectors.
     const bool has_condition = !maybe_one_.empty() && stage == value_names_.at(outputs_.back());
     const std::string arguments = has_condition ? fmt::format("{}, {}", stage, nothing_is_broadcast()) : stage;
     schedule(fmt::format("for (const onnx::TileVersion& tile : {}) {{\n            tile.of({})\n"

@@ -23,29 +23,29 @@ struct Loops {
     ElementType element;
 };
 
-/// The text of one kernel's class while its nodes write it: names, declarations, statements and schedule.
-/// Coordinates always come in ONNX's axis order; each value's layout decides the order in which they are printed.
+/// The text of one kernel's class as its nodes write it: names, declarations, algorithm and schedule. Coordinates are
+/// always in ONNX's axis order; each value's layout determines the order in which they are printed.
 class KernelSource {
 public:
-    /// Whether names come from the model, or are numbered so that equal kernels have equal text.
+    /// Whether names come from the model, or are numbered so that equal kernels have the same text.
     enum class Naming { model, canonical };
 
-    /// A class called `class_name` whose nodes define the values `defined`; those of them in `outputs` leave the
-    /// kernel. Every other value that the text reads becomes an input, in the order of first use.
+    /// A class called `class_name` whose nodes define the values `defined`, of which `outputs` are the kernel's
+    /// outputs. Every other value that the text reads becomes an input, in the order of first use.
     KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined,
                  std::vector<const Value*> outputs, Naming naming = Naming::model);
 
     const Target& target() const { return target_; }
 
-    // Names. Each declares what it names, as a member of the class.
+    // Names. Each of these methods declares a member of the class.
 
-    /// One Var per axis, in ONNX's axis order: {"n", "c", "y", "x"}. The same rank always has the same names.
+    /// One Var per axis, in ONNX's axis order: {"n", "c", "y", "x"}. Equal ranks have equal names.
     Coordinates vars(size_t rank);
-    /// A Var for this role, such as "strip", the same one each time. It is called so unless a value of the model is.
+    /// The Var for this role, such as "strip"; always the same one. Named after the role unless a value has that name.
     std::string var(const std::string& role);
     /// The same for an RVar, such as one that splits a reduction.
     std::string rvar(const std::string& role);
-    /// A new name for an Expr that the algorithm's text declares itself.
+    /// A new name for an Expr that the algorithm's text declares.
     std::string local(const std::string& hint) { return new_name(hint); }
     /// A new Func whose name starts with `hint`, such as conv1_sum.
     std::string func(const std::string& hint);
@@ -57,15 +57,16 @@ public:
     /// Names an RDom's variables, innermost first: {"ci", "kx"} for `ci = k.x, kx = k.y;`. Returns what `rvar` gives
     /// for these roles.
     std::vector<std::string> name_axes(const std::string& rdom, const std::vector<std::string>& roles);
-    /// A GeneratorParam<int> with this default, for the schedule's numbers, the same one each time. Returns its name.
+    /// The GeneratorParam<int> for this role, a number of the schedule, with this default; always the same one. Returns
+    /// its name.
     std::string param(const std::string& role, int value);
-    /// A number of elements in a schedule, in terms of what the target's vectors hold where it is a multiple of that:
-    /// `lanes`, `4 * lanes`, 3
+    /// A number of elements in a schedule, in terms of the target's lanes if it is a multiple of them: `lanes`,
+    /// `4 * lanes`, 3
     std::string lanes(ElementType type, int count);
-    /// A value's name in the class: the Input, Output or Func that holds it.
+    /// The name of a value in the class: of the Input, Output or Func that holds it.
     std::string name(const Value* value);
-    /// Leaves a name that belongs to a value's computation, such as its Func conv1_sum, from a node's algorithm to its
-    /// schedule.
+    /// Stores a name that belongs to a value's computation, such as its Func conv1_sum, for a node's schedule to look
+    /// up after its algorithm.
     void keep(const Value* value, const std::string& role, const std::string& name) { kept_[{value, role}] = name; }
     const std::string& kept(const Value* value, const std::string& role) const { return kept_.at({value, role}); }
 
@@ -79,68 +80,68 @@ public:
     /// The type in which kernels compute with elements of `type`, as Halide text: float for float16, bool for bool.
     static std::string compute_type(ElementType type);
 
-    /// One element, to compute with: float16 and float8 widened to float, bool as a condition, a known scalar as a
+    /// One element for arithmetic: float16 and float8 widened to float, bool as a condition, a known scalar as a
     /// literal.
     std::string read(const Value* value, const Coordinates& at);
-    /// The same where `at` are coordinates of a result that `value` is broadcast to (numpy's rules).
+    /// The same, where `at` are coordinates of a result to which `value` is broadcast (by numpy's rules).
     std::string read_broadcast(const Value* value, const Coordinates& at);
-    /// The coordinate along an axis of extent `own` that is broadcast to that of `result`, where the result's is `at`.
-    /// Where only a run knows whether the extent is 1, and vectors run along it, schedules tell Halide apart what is
-    /// not.
+    /// The coordinate along an axis of extent `own` that is broadcast to the axis of `result`, at the result's
+    /// coordinate `at`. If the extent may be 1 at run time and vectors run along it, schedules specialise for no extent
+    /// being 1.
     std::string broadcast_coordinate(const Dim& own, const TensorType& result, size_t axis, const std::string& at);
     /// One element as it is stored (float16_t, uint8_t for bool and float8), for nodes that only move elements.
     std::string element(const Value* value, const Coordinates& at);
-    /// `func(c, x, y, n)`: a Func whose dims are laid out as `type`'s.
+    /// A call of a Func whose dimensions are in the order of `type`'s layout: `func(c, x, y, n)`
     static std::string call(const std::string& func, const TensorType& type, const Coordinates& at);
 
     // Statements.
 
-    /// `relu1(c, x, y, n) = expression;` where the expression has the type that `read` gives.
+    /// `relu1(c, x, y, n) = expression;` where the expression has the type that `read` returns.
     void define(const Value* value, const Coordinates& at, const std::string& expression);
-    /// The same for an expression of the stored type, as `element` gives.
+    /// The same for an expression of the stored type, as `element` returns.
     void store(const Value* value, const Coordinates& at, const std::string& expression);
-    /// Notes that a statement reads elements of a result that an earlier one has made, in vectors. Where that is an
-    /// output, Halide takes their alignment for that of memory of its own, unless it does not know the strides.
+    /// Records that an update reads, in vectors, elements of a result that an earlier stage has written. If that is an
+    /// output, Halide assumes the alignment of its own allocations, unless it does not know the strides.
     void update(const Value* value) { updated_.insert(value); }
-    /// A comment before the statements that follow.
+    /// A comment above the statements that follow.
     void comment(const std::string& text) { algorithm_.push_back("// " + comment_text(text)); }
     /// Any statement of the algorithm, with its semicolon.
     void line(const std::string& statement) { algorithm_.push_back(statement); }
-    /// Whether the algorithm so far has arithmetic that LLVM may not reorder, or calls functions that may have some: in
-    /// such a kernel it takes the lanes of every sum one by one.
+    /// Whether the algorithm so far contains arithmetic that LLVM must not reassociate, or calls functions that may; in
+    /// such a kernel, LLVM adds up the lanes of every sum one by one.
     bool may_be_strict() const;
-    /// Any statement of the schedule, with its semicolon; a comment that gives the reason for its numbers is welcome.
+    /// Any statement of the schedule, with its semicolon, or a comment that gives the reason for its numbers.
     void schedule(const std::string& statement) { schedule_.push_back(statement); }
     /// The directives of one stage, one a line: {"split(x, …)", "vectorize(x, 16)"}.
     void schedule(const std::string& stage, const std::vector<std::string>& directives);
-    /// The same for each version of a stage's loops, of which a run takes the one whose tiles fit best: `versions` is a
-    /// call from onnx2halide_tiles.h, such as `onnx::tile_versions(extent, most)`, and directives call the size
-    /// `tile_size`.
+    /// The same for several versions of a stage's loops, of which the one whose tiles fit best is chosen at run time:
+    /// `versions` is a call from onnx2halide_tiles.h, such as `onnx::tile_versions(extent, most)`; directives refer to
+    /// the size as `tile_size`.
     void schedule_versions(const std::string& stage, const std::string& versions,
                            const std::vector<std::string>& directives);
     static constexpr const char* tile_size = "tile.size";
 
-    // For schedules.
+    // Queries for schedules.
 
-    /// Whether other nodes of the kernel alone read the value.
+    /// Whether the value is read only by other nodes of the kernel.
     bool is_internal(const Value* value) const;
-    /// Notes coordinates along which elements of an input lie apart, or anywhere, as those that indices name do.
+    /// Records coordinates along which an input's elements are strided or, as with indices, arbitrary.
     void scatter(const Coordinates& at) { scattered_.insert(at.begin(), at.end()); }
-    /// Whether elements that the kernel reads side by side along a loop do not lie side by side.
+    /// Whether some elements that the kernel reads along a loop are not adjacent in memory.
     bool reads_scattered_along(const std::string& var) const;
-    /// The loops of the kernel's i-th output, whose Func is the last of the group.
+    /// The loops of the kernel's i-th output, the group's last Func.
     Loops output_loops(size_t i = 0);
     size_t output_count() const { return outputs_.size(); }
     const std::vector<const Value*>& inputs() const { return inputs_; }
     const std::vector<const Value*>& outputs() const { return outputs_; }
-    /// What the kernel's nodes compute.
+    /// The values that the kernel's nodes compute.
     const std::set<const Value*>& defined() const { return defined_; }
 
-    // What becomes of it.
+    // The result.
 
     enum class Schedule { tuned, naive };
-    /// The class, from `class` to HALIDE_REGISTER_GENERATOR. `naive` computes every Func at root and ignores the
-    /// schedule; lines that are `given` stand in its place.
+    /// The class, from `class` to HALIDE_REGISTER_GENERATOR. `naive` computes every Func at root and omits the
+    /// schedule; lines that are `given` replace it.
     std::string text(Schedule schedule = Schedule::tuned, const std::optional<std::string>& given = {}) const;
     const std::string& class_name() const { return class_name_; }
     /// The name of an input or an output.
@@ -149,13 +150,13 @@ public:
     const std::set<std::string>& symbols() const { return symbols_; }
     /// A GeneratorParam.
     struct Param {
-        std::string role;  // what the schedule calls it
-        std::string name;  // in the class: the role, unless a value of the model is called so
+        std::string role;  // its name in the schedule's code
+        std::string name;  // in the class: the role, unless a value of the model has that name
         int value;         // its default in the class
-        int own;           // what the schedule chose
+        int own;           // the default that the schedule chose
     };
     const std::vector<Param>& params() const { return params_; }
-    /// Gives the parameter of this role another default. False where there is none.
+    /// Changes the default of the parameter of this role. Returns false if there is none.
     bool set_param(const std::string& role, int value);
 
 private:
@@ -165,7 +166,7 @@ private:
     void note_read(const TensorType& type, const Coordinates& at);
     std::string estimates() const;
     std::string shape_text(const Value* value) const;
-    std::string nothing_is_broadcast() const;  // that none of maybe_one_, of which there are some, is 1
+    std::string nothing_is_broadcast() const;  // the condition that no extent of maybe_one_, which is not empty, is 1
     Param* find_param(const std::string& role);
     std::string own_name(const std::string& hint);
 
@@ -189,18 +190,18 @@ private:
     std::vector<Lanes> lanes_;  // constants of the schedule
     std::set<std::string> symbols_;
     std::set<std::string> scattered_;  // coordinates
-    std::set<std::string> maybe_one_;  // extents that a run may find to be 1, and then broadcast: known to schedules
+    std::set<std::string> maybe_one_;  // extents that may be 1, and are then broadcast, and that schedules specialise
     std::vector<std::string> algorithm_, schedule_;
 };
 
-/// C++ text of a float or double that reads back as the same number: 0.01f
+/// The C++ text of a float or double, which reads back as the same number: 0.01f
 std::string float_text(double number, bool is_double);
 
 /// Converts an expression to a stored type by C's rules, without saturation.
 std::string cast_text(const std::string& expression, ElementType to);
-
-/// Whether kernels print this value as a literal instead of reading a tensor: a single element that inference knows,
-/// and that no run reads off this very tensor, nor so that kernels for different numbers are equal.
+/// Whether kernels print this value as a literal instead of reading a tensor: it is a single element that is known at
+/// compile time, and neither read from this very tensor at run time nor left out to make equal kernels of layers that
+/// differ in it.
 bool is_literal(const Value* value);
 
 /// Halide's tail strategy for splitting `extent` by `factor`: exact where it divides, ShiftInwards where the extent is

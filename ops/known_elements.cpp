@@ -7,7 +7,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The next coordinates in row-major order; all zeros again after the last.
+/// Advances coordinates in row-major order; after the last, they are all zeros again.
 void advance(std::vector<int64_t>& at, const std::vector<int64_t>& shape) {
     for (size_t axis = shape.size(); axis-- > 0;) {
         if (++at[axis] < shape[axis]) return;
@@ -15,7 +15,7 @@ void advance(std::vector<int64_t>& at, const std::vector<int64_t>& shape) {
     }
 }
 
-/// The integer modulo 2^bits, as two's complement where the type is signed.
+/// The integer modulo 2^bits, in two's complement if the type is signed.
 int64_t wrapped(int64_t number, const ElementInfo& type) {
     const int spare = 64 - 8 * type.bytes;
     const uint64_t high = static_cast<uint64_t>(number) << spare;
@@ -26,23 +26,23 @@ std::optional<Number> stored_integer(const Dim& number, ElementType type) {
     if (!is_integer(type) && type != ElementType::boolean) return std::nullopt;
     if (const auto constant = number.constant()) {
         const int64_t fit = type == ElementType::boolean ? *constant != 0 : wrapped(*constant, info(type));
-        // Dims are signed: an unsigned number beyond them is not tracked.
+        // Dims are signed: larger unsigned numbers are not tracked.
         if (type == ElementType::uint64 && fit < 0) return std::nullopt;
         return Dim(fit);
     }
-    // What a program computes of its shapes fits its integers, or it would not work.
+    // What a model computes from shapes is assumed to fit its integers, or the model would not work.
     const bool holds_dims = is_integer(type) && info(type).bytes >= 4;
     return holds_dims ? std::optional<Number>(number) : std::nullopt;
 }
 
-/// The nearest number of so many significant bits, of which the last weighs at least `least`.
+/// The nearest number with so many significant bits, the last of which weighs at least `least`.
 double rounded(double number, int bits, double least) {
     if (number == 0) return number;
     const double last = std::max(std::ldexp(1.0, std::ilogb(number) - bits + 1), least);
     return std::nearbyint(number / last) * last;
 }
 
-/// A float beside ratios, as an extent that is a number is beside open ones.
+/// A float among ratios, as a constant extent is among open ones.
 std::optional<Ratio> as_ratio(double number) {
     const bool is_extent = std::trunc(number) == number && std::fabs(number) < Dim::unbounded;
     return is_extent ? std::optional(Ratio{static_cast<int64_t>(number)}) : Ratio::of(number);
@@ -84,7 +84,7 @@ std::optional<Number> combined(const Combination& combination, std::span<const N
         if (const Dim* dim = std::get_if<Dim>(&a)) return combination.integers(*dim, integer(b));
         return combination.reals(real(a), real(b));
     };
-    // Kernels compute in float32 with narrower floats.
+    // Kernels compute narrower floats in float32.
     const ElementType held = compute_element(type);
     std::optional<Number> result = elements[0];
     try {
@@ -100,8 +100,8 @@ std::optional<KnownElements> known_elements(const Constant& constant) {
     KnownElements known;
     if (is_float(constant.element)) {
         known.reals = constant.reals();
-        // As literals they would make whatever reads them undefined: Halide's arithmetic counts on finite numbers where
-        // LLVM sees that they are not. From memory they pass.
+        // As literals they would make whatever reads them undefined: Halide's arithmetic assumes finite numbers, and
+        // LLVM would see that these are not. Loaded from memory they are handled.
         const auto is_finite = [](double number) { return std::isfinite(number); };
         if (!std::all_of(known.reals.begin(), known.reals.end(), is_finite)) return std::nullopt;
     } else if (is_integer(constant.element) || constant.element == ElementType::boolean) {

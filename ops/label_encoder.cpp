@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/composite.h"
+#include "ops/constant_rows.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
 #include "ops/replaced_node.h"
@@ -21,33 +22,24 @@ namespace {
 
 using enum ElementType;
 
-Constant row_of(const std::vector<std::string>& texts, StringTable& strings) {
-    return make_constant(strings, {static_cast<int64_t>(texts.size())}, texts);
-}
-
-Constant row_of(const std::vector<int64_t>& numbers) {
-    return make_constant(int64, {static_cast<int64_t>(numbers.size())}, numbers);
-}
-
-/// `keys` or `values`, which have an attribute for each type, or a tensor.
+/// `keys` or `values`, for which there is an attribute per type, or a tensor.
 Constant read_elements(const Node& node, const std::string& name, StringTable& strings) {
-    if (node.has(name + "_strings")) return row_of(node.strings(name + "_strings"), strings);
+    if (node.has(name + "_strings")) return row_of(strings, node.strings(name + "_strings"));
     if (node.has(name + "_tensor")) return node.tensor(name + "_tensor");
-    if (node.has(name + "_int64s")) return row_of(node.integers(name + "_int64s"));
+    if (node.has(name + "_int64s")) return row_of(int64, node.integers(name + "_int64s"));
     if (!node.has(name + "_floats")) throw CompileError("there are no {}", name);
-    const std::vector<float> numbers = node.reals(name + "_floats");
-    return make_constant(float32, {static_cast<int64_t>(numbers.size())}, numbers);
+    return row_of(float32, node.reals(name + "_floats"));
 }
 
-/// Keys and values of what names classes: LabelEncoder (1) numbers them in their order, CategoryMapper as it says. The
-/// input tells which of both are keys.
+/// Keys and values from class names: LabelEncoder (1) numbers them in their order, CategoryMapper lists numbers. The
+/// input's type determines which of the two are keys.
 std::pair<Constant, Constant> read_classes(const Node& node, StringTable& strings) {
     const bool is_mapper = node.op_type == "CategoryMapper";
     const std::vector<std::string> texts = node.strings(is_mapper ? "cats_strings" : "classes_strings");
     std::vector<int64_t> numbers(texts.size());
     std::iota(numbers.begin(), numbers.end(), 0);
     if (is_mapper) numbers = node.integers("cats_int64s", {});
-    Constant names = row_of(texts, strings), places = row_of(numbers);
+    Constant names = row_of(strings, texts), places = row_of(int64, numbers);
     const bool from_names = node.inputs.at(0)->checked_type().element == string;
     return from_names ? std::pair(std::move(names), std::move(places)) : std::pair(std::move(places), std::move(names));
 }
@@ -74,7 +66,7 @@ Constant read_default(const Node& node, ElementType type, StringTable& strings) 
     const float real = node.real("default_float", -0.0f);
     const int64_t integer = node.integer("default_int64", -1);
     switch (type) {
-    case string: return row_of({node.string("default_string", "_Unused")}, strings);
+    case string: return row_of(strings, {node.string("default_string", "_Unused")});
     case float32: return make_constant<float>(type, {1}, {real});
     case float64: return make_constant<double>(type, {1}, {real});
     case int64: return make_constant<int64_t>(type, {1}, {integer});
@@ -84,7 +76,7 @@ Constant read_default(const Node& node, ElementType type, StringTable& strings) 
     }
 }
 
-/// The places of keys in ascending order, each key's last one. NaN is the greatest.
+/// The indices of keys in ascending order, the last one for each key. NaN is the greatest.
 template <typename T>
 std::vector<size_t> ascending(const std::vector<T>& keys) {
     const auto is_less = [&](size_t a, size_t b) {
@@ -101,7 +93,7 @@ std::vector<size_t> ascending(const std::vector<T>& keys) {
     return order;
 }
 
-/// LabelEncoder or CategoryMapper as the model has it. A pass makes Lookup of it (see expand_encoders).
+/// LabelEncoder or CategoryMapper of the model. A pass replaces it by Lookup (see expand_encoders).
 class LabelEncoder : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -118,7 +110,7 @@ public:
     }
 };
 
-/// What OneHotEncoder makes of x.
+/// The type of OneHotEncoder's result for x.
 TensorType one_hot_type(const TensorType& x, const TensorType& categories) {
     if ((x.element == string) != (categories.element == string))
         throw CompileError("categories have type {}, but input 0 has {}", info(categories.element).name,
@@ -140,7 +132,7 @@ public:
     }
 };
 
-/// OneHotEncoder that fails on what is no category: the compiler's own operator (domain onnx2halide), a function in
+/// OneHotEncoder that fails on values which are not categories: the compiler's own operator, a function in
 /// runtime/one_hot.c. Input 1 holds the categories.
 class OneHotOfKnown : public HostNode {
 public:
@@ -151,12 +143,12 @@ public:
     HostCall host_call() const override { return {"onnx2halide_one_hot", {in(0).element == string ? "1" : "0"}, 2}; }
 };
 
-std::vector<Value*> expand_one_hot_of_known(Expansion& expansion) {
-    const Node& node = expansion.node();
+std::vector<Value*> expand_one_hot_of_known(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     const std::vector<std::string> texts = node.strings("cats_strings");
-    Value* categories = texts.empty() ? expansion.constant("categories", row_of(node.integers("cats_int64s")))
-                                      : expansion.constant("categories", {static_cast<int64_t>(texts.size())}, texts);
-    return {expansion.add("columns", {"OneHotOfKnown", 1, {expansion.input(0), categories}, {}, "onnx2halide"})};
+    Value* categories = texts.empty() ? builder.constant("categories", row_of(int64, node.integers("cats_int64s")))
+                                      : builder.constant("categories", {static_cast<int64_t>(texts.size())}, texts);
+    return {builder.add("columns", {"OneHotOfKnown", 1, {builder.input(0), categories}, {}, own_domain})};
 }
 
 /// OneHotEncoder with zeros = 0.
@@ -170,8 +162,8 @@ std::unique_ptr<NodeGenerator> make_one_hot_encoder(const Node& node) {
     return node.integer("zeros", 1) == 0 ? make<StrictOneHotEncoder>(node) : make<OneHotEncoder>(node);
 }
 
-/// Replaces each element of input 0 by the value of its key: the compiler's own operator (domain onnx2halide). Inputs
-/// behind it are the constants of an Encoding.
+/// Replaces each element of input 0 by the value of its key: the compiler's own operator. Its further inputs are the
+/// constants of an Encoding.
 class Lookup : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -185,7 +177,7 @@ public:
         const Coordinates at = source.vars(out(0).rank());
         const std::string x = source.read(input(0), at), below = source.func(output(0)->name + "_below"),
                           here = fmt::format("{}({})", below, fmt::join(at, ", "));
-        // A search by halves for the number of keys that are below the element.
+        // A binary search for the number of keys that are less than the element.
         source.line(fmt::format("{} = 0;", here));
         const std::string step = source.rdom("step", {steps()}), next = source.local("next"),
                           place = source.local("place");
@@ -219,8 +211,8 @@ private:
 }  // namespace
 
 Constant read_categories(const Node& node, StringTable& strings) {
-    if (node.has("cats_strings")) return row_of(node.strings("cats_strings"), strings);
-    return row_of(node.integers("cats_int64s"));
+    if (node.has("cats_strings")) return row_of(strings, node.strings("cats_strings"));
+    return row_of(int64, node.integers("cats_int64s"));
 }
 
 Encoding read_encoding(const Node& node, StringTable& strings) {
@@ -240,7 +232,7 @@ Encoding read_encoding(const Node& node, StringTable& strings) {
     encoding.keys = taken(keys, places);
     encoding.values = taken(values, places);
     if (!places.empty()) return encoding;
-    // A key that means nothing.
+    // A key without a meaning.
     encoding.keys = {
         keys.element, {1}, std::make_shared<const std::vector<std::byte>>(info(keys.element).bytes, std::byte{}), {}};
     encoding.values = encoding.otherwise;
@@ -251,8 +243,8 @@ std::vector<Operator> encoder_operators() {
     return {{"LabelEncoder", 1, make<LabelEncoder>, "ai.onnx.ml"},
             {"CategoryMapper", 1, make<LabelEncoder>, "ai.onnx.ml"},
             {"OneHotEncoder", 1, make_one_hot_encoder, "ai.onnx.ml"},
-            {"OneHotOfKnown", 1, make<OneHotOfKnown>, "onnx2halide"},
-            {"Lookup", 1, make<Lookup>, "onnx2halide"}};
+            {"OneHotOfKnown", 1, make<OneHotOfKnown>, own_domain},
+            {"Lookup", 1, make<Lookup>, own_domain}};
 }
 
 }  // namespace onnx2halide

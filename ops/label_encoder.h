@@ -4,16 +4,16 @@
 
 namespace onnx2halide {
 
-/// What LabelEncoder or CategoryMapper says in its attributes: a value for each key.
+/// The attributes of LabelEncoder or CategoryMapper: a map from keys to values.
 struct Encoding {
-    Constant keys;                    // each once, in ascending order, without NaN; one or more
-    Constant values;                  // one a key
-    Constant otherwise;               // one element: the value of what is no key
-    std::optional<Constant> missing;  // likewise that of NaN, where it has one of its own
+    Constant keys;                    // distinct, in ascending order, without NaN; at least one
+    Constant values;                  // one per key
+    Constant otherwise;               // one element: the default, for what is not a key
+    std::optional<Constant> missing;  // one element: the value of NaN, if it differs
 };
 
-/// Reads LabelEncoder (1, 2, 4) or CategoryMapper (1), and enters strings in the table. Throws CompileError where keys
-/// and values contradict each other or the input.
+/// Reads the attributes of LabelEncoder (1, 2, 4) or CategoryMapper (1), and adds strings to the table. Throws
+/// CompileError if keys and values contradict each other or the input.
 Encoding read_encoding(const Node& node, StringTable& strings);
 
 /// The categories of OneHotEncoder (1), integers or strings.

@@ -7,11 +7,10 @@ namespace {
 
 using enum ElementType;
 
-/// What LinearRegressor and LinearClassifier (ai.onnx.ml) have in common: sums of products of features and
-/// coefficients.
+/// What LinearRegressor and LinearClassifier (ai.onnx.ml) share: sums of products of features and coefficients.
 class LinearModel : public ScoreModel {
 protected:
-    explicit LinearModel(Expansion& expansion) : ScoreModel(expansion) { check_transform(); }
+    explicit LinearModel(CompositeBuilder& builder) : ScoreModel(builder) { check_transform(); }
 
     Value* sums(int64_t count) {
         Value* sums = products("coefficients", count);
@@ -24,7 +23,7 @@ protected:
 
 class Regressor : public LinearModel {
 public:
-    explicit Regressor(Expansion& expansion) : LinearModel(expansion) {}
+    explicit Regressor(CompositeBuilder& builder) : LinearModel(builder) {}
 
     Value* make() {
         const int64_t targets = node_.integer("targets", 1);
@@ -35,7 +34,7 @@ public:
 
 class Classifier : public LinearModel {
 public:
-    explicit Classifier(Expansion& expansion) : LinearModel(expansion) {}
+    explicit Classifier(CompositeBuilder& builder) : LinearModel(builder) {}
 
     /// Labels and scores.
     std::vector<Value*> make() {
@@ -48,9 +47,10 @@ public:
     }
 
 private:
-    /// Of two classes there may be one sum alone, the score of the second one. LOGISTIC is the only transform of it.
+    /// For two classes there may be a single sum, the second one's score. LOGISTIC is the only transform that affects
+    /// it.
     std::vector<Value*> of_pair(const Constant& known) {
-        // onnxruntime leaves the other score as it finds it.
+        // onnxruntime leaves the other score uninitialised.
         if (transform_ == "PROBIT")
             throw CompileError("post_transform is 'PROBIT', expected another one as two classes have one score");
         Value* sum = sums(1);
@@ -66,8 +66,8 @@ private:
     }
 };
 
-std::vector<Value*> expand_regressor(Expansion& expansion) { return {Regressor(expansion).make()}; }
-std::vector<Value*> expand_classifier(Expansion& expansion) { return Classifier(expansion).make(); }
+std::vector<Value*> expand_regressor(CompositeBuilder& builder) { return {Regressor(builder).make()}; }
+std::vector<Value*> expand_classifier(CompositeBuilder& builder) { return Classifier(builder).make(); }
 
 }  // namespace
 

@@ -13,12 +13,12 @@ namespace onnx2halide {
 
 namespace {
 
-/// Elements side by side that a thread takes at once; long nodes take many registers.
+/// Contiguous elements that a thread computes at once; expensive nodes take many registers.
 int gpu_lanes(const KernelSource& source, const Loops& loops) {
     constexpr int lanes = 4;
     const bool is_update = loops.func.find('.') != std::string::npos;
     const bool fills = floor_mod(loops.extents[0], lanes).is(0) && !is_update;
-    return fills && has_gpu_vectors(source) && !has_long_nodes(source) ? lanes : 1;
+    return fills && has_gpu_vectors(source) && !has_expensive_nodes(source) ? lanes : 1;
 }
 
 void schedule_on_gpu(KernelSource& source, const Loops& loops) {
@@ -32,7 +32,7 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
     const int lanes = gpu_lanes(source, loops);
     Directives directives;
     if (lanes > 1) directives = {fmt::format("split({0}, {0}, {1}, {2})", x, lane, lanes)};
-    // A block has as many loops of threads as there are: the loops beyond the innermost become one.
+    // The dimensions of a block are limited: the loops beyond the innermost are fused.
     const std::vector<std::string> outer(loops.vars.begin() + 1, loops.vars.end());
     if (outer.empty()) {
         directives.push_back(fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, thread,
@@ -46,14 +46,47 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
         directives.push_back(fmt::format("tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf)", x, runs,
                                          block, outer_block, thread, outer_thread, source.param("run_threads", run),
                                          source.param("runs", threads_of_block / run)));
-        // CUDA has 65535 blocks along all dimensions but the first.
+        // CUDA limits all dimensions of the grid but the first to 65535 blocks.
         directives.insert(directives.end(),
                           {fmt::format("fuse({0}, {1}, {0})", block, outer_block), fmt::format("gpu_blocks({})", block),
                            fmt::format("gpu_threads({}, {})", thread, outer_thread)});
     }
     if (lanes > 1) directives.push_back(fmt::format("vectorize({})", lane));
-    source.schedule("// A block's threads have elements of a few runs that follow each other in memory.");
+    source.schedule("// A block's threads compute a few contiguous runs of elements.");
     source.schedule(loops.func, directives);
+}
+
+/// Whether a loop is a reduction's, such as r.x, which Halide does not fuse with others or divide into tasks.
+bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
+
+/// The lanes of vectors along a loop that is not a multiple of `lanes`. In the last vector, scattered elements are read
+/// one by one, each with a branch: a shorter vector has few of them, and is as fast for the others.
+int lanes_with_rest(const KernelSource& source, const std::string& loop, int lanes) {
+    constexpr int short_vector = 4;
+    return source.reads_scattered_along(loop) ? std::min(lanes, short_vector) : lanes;
+}
+
+/// The lanes of vectors along a loop shorter than the machine's vectors: a power of two; 1 for none.
+int lanes_of_short_loop(const KernelSource& source, const std::string& loop, int64_t extent) {
+    constexpr int64_t least = 4;
+    const int64_t whole = extent & -extent, most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
+    if (whole == extent) return static_cast<int>(whole);
+    // Without masks, the remainder that fills no vector is computed element by element.
+    const auto cycles = [&](int64_t lanes) {
+        return extent / lanes + (source.target().has_masks ? 1 : extent % lanes);
+    };
+    int64_t best = whole;
+    for (int64_t lanes = lanes_with_rest(source, loop, static_cast<int>(most)); lanes > whole; lanes /= 2) {
+        if (cycles(lanes) < cycles(best)) best = lanes;
+    }
+    return best < least ? 1 : static_cast<int>(best);
+}
+
+/// Whether an input or output has a row pitch, so that its rows are not contiguous.
+bool has_pitches(const KernelSource& source) {
+    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
+    return std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
+           std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched);
 }
 
 }  // namespace
@@ -98,9 +131,6 @@ std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops
     return fused;
 }
 
-/// Whether a loop is a reduction's, r.x, which Halide fuses with no other and splits for no tasks.
-static bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
-
 std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
     if (const auto length = elements.constant())
         return source.param("rows",
@@ -131,29 +161,6 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
     return directives;
 }
 
-/// The lanes of vectors along a loop that `lanes` do not fill to the end. In the last one elements that lie scattered
-/// are read one by one, with a branch each: of a short vector these are few, and the others are read as fast.
-static int lanes_with_rest(const KernelSource& source, const std::string& loop, int lanes) {
-    constexpr int short_vector = 4;
-    return source.reads_scattered_along(loop) ? std::min(lanes, short_vector) : lanes;
-}
-
-/// The lanes of vectors along a loop that is shorter than those of the machine: a power of two; 1 for none.
-static int lanes_of_short_loop(const KernelSource& source, const std::string& loop, int64_t extent) {
-    constexpr int64_t least = 4;
-    const int64_t whole = extent & -extent, most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
-    if (whole == extent) return static_cast<int>(whole);
-    // Without masks the rest, which fills no vector, is computed element by element.
-    const auto cycles = [&](int64_t lanes) {
-        return extent / lanes + (source.target().has_masks ? 1 : extent % lanes);
-    };
-    int64_t best = whole;
-    for (int64_t lanes = lanes_with_rest(source, loop, static_cast<int>(most)); lanes > whole; lanes /= 2) {
-        if (cycles(lanes) < cycles(best)) best = lanes;
-    }
-    return best < least ? 1 : static_cast<int>(best);
-}
-
 void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
     int lanes = source.target().lanes(loops.element);
     if (loops.vars.empty() || lanes == 1) return;
@@ -182,13 +189,6 @@ Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size) {
     return blocks;
 }
 
-/// Whether rows of an input or output do not follow each other in memory.
-static bool has_pitches(const KernelSource& source) {
-    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
-    return std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
-           std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched);
-}
-
 Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
     Loops fused = loops;
     if (has_pitches(source)) return fused;
@@ -204,9 +204,9 @@ Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
     return fused;
 }
 
-bool has_long_nodes(const KernelSource& source) {
+bool has_expensive_nodes(const KernelSource& source) {
     return std::any_of(source.defined().begin(), source.defined().end(),
-                       [](const Value* value) { return make_generator(*value->producer)->is_long(); });
+                       [](const Value* value) { return make_generator(*value->producer)->is_expensive(); });
 }
 
 bool schedule_short_rows(KernelSource& source, const Loops& loops) {
@@ -226,8 +226,7 @@ bool schedule_short_rows(KernelSource& source, const Loops& loops) {
     runs.extents[0] = size;
     runs.vars[1] = both;
     runs.extents[1] = ceil_div(elements, size);
-    source.schedule(
-        "// Rows that leave vectors unfilled follow each other in runs of whole vectors, all of which are alike.");
+    source.schedule("// Rows that do not fill vectors are grouped into runs of whole vectors, all of which are alike.");
     source.schedule(loops.func,
                     {fmt::format("fuse({}, {}, {})", loops.vars[0], loops.vars[1], both),
                      fmt::format("split({0}, {0}, {1}, {2}, {3})", both, run, source.lanes(loops.element, size),
@@ -241,7 +240,7 @@ bool schedule_short_rows(KernelSource& source, const Loops& loops) {
 void schedule_loops(KernelSource& source, const Loops& loops) {
     const Loops turning = turning_loops(loops);
     if (source.target().is_gpu()) return schedule_on_gpu(source, turning);
-    if (has_long_nodes(source) && schedule_short_rows(source, turning)) return;
+    if (has_expensive_nodes(source) && schedule_short_rows(source, turning)) return;
     vectorise(source, turning);
     parallelise(source, turning);
 }

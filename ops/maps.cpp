@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/box_type.h"
+#include "ops/constant_rows.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
 #include "ops/replaced_node.h"
@@ -15,20 +16,6 @@ namespace onnx2halide {
 namespace {
 
 using enum ElementType;
-
-Constant row_of(ElementType element, const std::vector<int64_t>& numbers) {
-    return make_constant(element, {static_cast<int64_t>(numbers.size())}, numbers);
-}
-
-/// The items of that one of two attributes which has any.
-Constant read_keys(const Node& node, const std::string& integers, const std::string& texts, StringTable& strings) {
-    const std::vector<int64_t> numbers = node.integers(integers, {});
-    const std::vector<std::string> names = node.strings(texts);
-    if (numbers.empty() == names.empty())
-        throw CompileError("{} has {} items and {} has {}, expected one of them to have any", integers, numbers.size(),
-                           texts, names.size());
-    return names.empty() ? row_of(int64, numbers) : make_constant(strings, {static_cast<int64_t>(names.size())}, names);
-}
 
 /// A sequence of maps from such keys to such values.
 TensorType sequence_of_maps(ElementType key, ElementType value) {
@@ -42,7 +29,7 @@ const BoxType& checked_map(const TensorType& type) {
     return *type.box;
 }
 
-/// ZipMap (1) as the model has it. A pass makes MapRows of it (see expand_encoders).
+/// ZipMap (1) of the model. A pass replaces it by MapRows (see expand_encoders).
 class ZipMap : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -62,8 +49,8 @@ public:
     }
 };
 
-/// A sequence of maps from input 1, the keys, to the elements of each row of input 0: the compiler's own operator
-/// (domain onnx2halide), a function in runtime/map_operators.c.
+/// A sequence of maps from input 1, the keys, to the elements of each row of input 0: the compiler's own operator, a
+/// function in runtime/map_operators.c.
 class MapRows : public HostNode {
 public:
     using HostNode::HostNode;
@@ -74,7 +61,7 @@ public:
     HostCall host_call() const override { return {"onnx2halide_map_rows", {}, 2}; }
 };
 
-/// DictVectorizer (1) as the model has it. A pass makes RowOfMap of it (see expand_encoders).
+/// DictVectorizer (1) of the model. A pass replaces it by RowOfMap (see expand_encoders).
 class DictVectorizer : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -93,7 +80,7 @@ public:
 };
 
 /// The values of a map in the columns of their keys, 0 or an empty string elsewhere: the compiler's own operator, a
-/// function in runtime/map_operators.c. Inputs behind the map are the constants of a Vocabulary.
+/// function in runtime/map_operators.c. Its further inputs are the constants of a Vocabulary.
 class RowOfMap : public HostNode {
 public:
     using HostNode::HostNode;
@@ -106,8 +93,8 @@ public:
     HostCall host_call() const override { return {"onnx2halide_row_of_map", {}, 3}; }
 };
 
-/// CastMap (1): a row, as onnxruntime has it, of the values in the order of their keys, or each in the column that its
-/// key tells.
+/// CastMap (1): a row, as in onnxruntime, of the values in the order of their keys, or each in the column numbered by
+/// its key.
 class CastMap : public HostNode {
 public:
     explicit CastMap(const Node& node) : HostNode(node), columns_(read_columns()) {}
@@ -144,7 +131,7 @@ private:
         throw CompileError("cast_to is '{}', expected TO_FLOAT, TO_STRING or TO_INT64", name);
     }
 
-    /// How many columns keys number; nothing where there are as many as keys.
+    /// The number of columns, if keys number them; nullopt if there are as many as keys.
     std::optional<int64_t> read_columns() const {
         const std::string form = node_.string("map_form", "DENSE");
         if (form == "DENSE") return std::nullopt;
@@ -161,11 +148,11 @@ private:
 }  // namespace
 
 Constant read_labels(const Node& node, StringTable& strings, const std::string& integers) {
-    return read_keys(node, integers, "classlabels_strings", strings);
+    return read_items(node, integers, "classlabels_strings", strings);
 }
 
 Vocabulary read_vocabulary(const Node& node, StringTable& strings) {
-    const Constant words = read_keys(node, "int64_vocabulary", "string_vocabulary", strings);
+    const Constant words = read_items(node, "int64_vocabulary", "string_vocabulary", strings);
     const std::vector<int64_t> keys = words.integers();
     std::vector<int64_t> columns(keys.size()), ascending(keys.size());
     std::iota(columns.begin(), columns.end(), 0);
@@ -179,8 +166,8 @@ std::vector<Operator> map_operators() {
     return {{"ZipMap", 1, make<ZipMap>, "ai.onnx.ml"},
             {"DictVectorizer", 1, make<DictVectorizer>, "ai.onnx.ml"},
             {"CastMap", 1, make<CastMap>, "ai.onnx.ml"},
-            {"MapRows", 1, make<MapRows>, "onnx2halide"},
-            {"RowOfMap", 1, make<RowOfMap>, "onnx2halide"}};
+            {"MapRows", 1, make<MapRows>, own_domain},
+            {"RowOfMap", 1, make<RowOfMap>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -4,17 +4,17 @@
 
 namespace onnx2halide {
 
-/// The labels of ZipMap (1) or a classifier, integers (the attribute `integers`) or strings, in their order. Enters
-/// strings in the table. Throws CompileError unless one of the two attributes has any.
+/// The labels of ZipMap (1) or a classifier in their order, integers (from the attribute `integers`) or strings, which
+/// are added to the table. Throws CompileError if neither attribute has any.
 Constant read_labels(const Node& node, StringTable& strings, const std::string& integers = "classlabels_int64s");
 
 /// The vocabulary of DictVectorizer (1).
 struct Vocabulary {
-    Constant keys;     // integers or strings, in ascending order; one or more
-    Constant columns;  // the result's column of each key
+    Constant keys;     // integers or strings, in ascending order; at least one
+    Constant columns;  // the result's column for each key
 };
 
-/// Likewise.
+/// Reads it; strings are added to the table.
 Vocabulary read_vocabulary(const Node& node, StringTable& strings);
 
 }  // namespace onnx2halide

@@ -27,7 +27,7 @@ std::vector<TensorType> MatMul::infer() const {
     const TensorType &a = in(0), &b = in(1);
     if (a.rank() == 0 || b.rank() == 0)
         throw CompileError("operands have ranks {} and {}, expected 1 or more", a.rank(), b.rank());
-    if (is_float(a.element)) check_type_of_first(1);  // of bytes either operand may have a sign
+    if (is_float(a.element)) check_type_of_first(1);  // of bytes, either operand may be signed
     check_same_depth(a.shape.back(), b.shape[b.rank() == 1 ? 0 : b.rank() - 2]);
     std::vector<Dim> shape = broadcast(batch(a), batch(b));
     if (a.rank() > 1) shape.push_back(a.shape[a.rank() - 2]);
@@ -91,7 +91,7 @@ Coordinates MatMul::batch_coordinates(KernelSource& source, const TensorType& op
 
 namespace {
 
-/// alpha * A' * B' + beta * C, where ' transposes or not and C is broadcast to the product.
+/// alpha * A' * B' + beta * C, where A' and B' may be transposed, and C is broadcast to the product.
 class Gemm : public ScaledProduct {
 public:
     explicit Gemm(const Node& node) : ScaledProduct(node), transposes_b_(node.integer("transB", 0) != 0) {}
@@ -129,8 +129,8 @@ std::vector<Operator> matmul_operators() {
         {"MatMul", 1, make<MatMul>},
         {"Gemm", 1, make<Gemm>},
         {"Einsum", 12, make_einsum},
-        {"PackedMatMul", 1, make<PackedMatMul>, "onnx2halide"},
-        {"PackMatMulWeights", 1, make<PackMatMulWeights>, "onnx2halide"},
+        {"PackedMatMul", 1, make<PackedMatMul>, own_domain},
+        {"PackMatMulWeights", 1, make<PackMatMulWeights>, own_domain},
     };
 }
 

@@ -6,15 +6,15 @@
 
 namespace onnx2halide {
 
-/// numpy's matmul: matrices in the last two axes, the others broadcast; a tensor of rank 1 is a row on the left, a
-/// column on the right.
+/// numpy's matmul: matrices in the last two axes, the others broadcast; a tensor of rank 1 is a row vector on the left
+/// and a column vector on the right.
 class MatMul : public MatrixProduct {
 public:
     using MatrixProduct::MatrixProduct;
 
     std::vector<TensorType> infer() const override;
     std::vector<Check> checks() const override;
-    /// Of B the columns may lie in one piece as well, where sums are made one by one or processors pack it.
+    /// B's columns may be contiguous as well, if sums are computed one by one or a CPU packs it.
     bool reads_as_it_lies(size_t i, const Target& target) const override;
 
 protected:
@@ -27,12 +27,12 @@ protected:
     std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
 
 private:
-    /// Axes of the result before its matrix.
+    /// The result's axes before those of its matrix.
     size_t batch_rank() const { return rank() - (in(0).rank() > 1) - (in(1).rank() > 1); }
     Coordinates batch_coordinates(KernelSource& source, const TensorType& operand, const Coordinates& at) const;
 };
 
-/// Throws CompileError where the number of A's columns cannot be that of B's rows.
+/// Throws CompileError if the columns of A cannot be as many as the rows of B.
 void check_same_depth(const Dim& a, const Dim& b);
 
 }  // namespace onnx2halide

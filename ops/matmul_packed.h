@@ -4,7 +4,7 @@
 
 namespace onnx2halide {
 
-/// alpha * A' * B + beta * C, where ' transposes or not, B is one matrix and C is broadcast to the product.
+/// alpha * A' * B + beta * C, where A' may be A transposed, B is one matrix and C is broadcast to the product.
 class ScaledProduct : public MatrixProduct {
 public:
     explicit ScaledProduct(const Node& node);
@@ -17,13 +17,13 @@ protected:
     std::string a_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
     std::string result(KernelSource& source, const Coordinates& at, const std::string& sum) const override;
 
-    /// Throws CompileError where an operand is no matrix.
+    /// Throws CompileError if an operand is not a matrix.
     void check_rank(size_t operand) const;
-    /// The result's type where B has so many columns. Throws CompileError where A is no matrix or C cannot be broadcast
-    /// to the result.
+    /// The result's type if B has so many columns. Throws CompileError if A is not a matrix or C cannot be broadcast to
+    /// the result.
     TensorType result_type(const Dim& columns) const;
     size_t depth_axis() const { return transposes_a_ ? 0 : in(0).rank() - 1; }
-    /// That C can be broadcast to the result, where only a run knows.
+    /// Appends the checks that C can be broadcast to the result, for extents known only at run time.
     void check_c(std::vector<Check>& checks) const;
 
 private:
@@ -34,8 +34,8 @@ private:
     bool has_c() const { return has_input(2) && beta_ != 0; }
 };
 
-/// The product with a constant matrix that PackMatMulWeights has packed: the compiler's own operator for MatMul and
-/// Gemm. Attributes: those of Gemm, `columns` and `depth`. A may have any number of axes before its rows.
+/// The product with a constant matrix packed by PackMatMulWeights: the compiler's own operator for MatMul and Gemm.
+/// Attributes: those of Gemm, `columns` and `depth`. A may have any number of axes before its rows.
 class PackedMatMul : public ScaledProduct {
 public:
     explicit PackedMatMul(const Node& node) : ScaledProduct(node), columns_(node.integer("columns")) {}
@@ -58,9 +58,9 @@ private:
     int64_t columns_;
 };
 
-/// A matrix [depth, columns] (transposed with `transB`) as [columns / block, depth, block], zero behind the last
-/// column; float16 is widened. With `steps` so many rows of a column lie side by side: [columns / block, depth /
-/// steps, block, steps] (see steps_at_once).
+/// Packs a matrix [depth, columns] (or its transpose, with `transB`) as [columns / block, depth, block], padded with
+/// zeros after the last column; float16 is widened. With `steps`, so many rows of a column are adjacent: [columns /
+/// block, depth / steps, block, steps] (see steps_at_once).
 class PackMatMulWeights : public NodeGenerator {
 public:
     explicit PackMatMulWeights(const Node& node)

@@ -17,20 +17,21 @@ namespace {
 /// Work below which tasks cost more than they save.
 constexpr int64_t flops_of_a_task = 1 << 15, parallel_flops = 1 << 16;
 
-/// Elements of B's rows that are read at a time where it is read in order.
+/// Elements of B's rows that are read at a time if B is read in order.
 constexpr int stretch = 1024;
 
 /// Tasks that keep the threads of most machines busy.
 constexpr int64_t enough_tasks = 16;
 
-/// Whether the products of one row with the columns of a tile are worth a task: each weight is read for them alone.
+/// Whether the products of one row with the columns of a tile are worth a task, given that weights are loaded for them
+/// alone.
 bool is_task(const Dim& flops) {
     constexpr int64_t least_flops = 1 << 13;
     return flops.constant().value_or(least_flops) >= least_flops;
 }
 
-/// Makes tasks of a loop each of whose turns takes so many operations: of several turns where these are few. Whole
-/// turns are all alike, with no guard that the last one alone needs.
+/// Directives that divide a loop into tasks, where each iteration takes so many operations: several iterations if these
+/// are few. Iterations that are whole tiles need no special case for a guarded last one.
 Directives share_out(KernelSource& source, const std::string& loop, const Dim& flops, bool are_whole) {
     const int64_t least = flops.constant().value_or(flops_of_a_task),
                   turns = flops_of_a_task / std::clamp<int64_t>(least, 1, flops_of_a_task);
@@ -38,20 +39,20 @@ Directives share_out(KernelSource& source, const std::string& loop, const Dim& f
     if (turns <= worth_a_loop) return {fmt::format("parallel({})", loop)};
     const std::string task = source.var("task");
     Directives directives = {guarded_split(loop, task, source.param("turns_of_task", static_cast<int>(turns)))};
-    // The guard of a task's last turns would make a second copy of them all.
+    // Otherwise the guard of a task's last iterations would duplicate the whole body.
     if (are_whole) directives.push_back(fmt::format("never_partition({}, {})", loop, task));
     directives.push_back(fmt::format("parallel({})", task));
     return directives;
 }
 
-/// How many sums along the reduction are worked on together: a vector of them where they are many and short, so that
-/// the lanes of the last vectors count.
+/// The number of sums along the reduction that are computed together: a vector of them if they are many and short, so
+/// that partly filled last vectors matter.
 int dots_at_once(const KernelSource& source, const MatmulLoops& matmul, const Loops& loops, int64_t terms) {
     constexpr int64_t most_vectors = 32;
     const int lanes = source.target().lanes(matmul.element);
     const bool are_many = !loops.vars.empty() && loops.extents[0].constant().value_or(0) >= lanes;
     if (!are_many || lanes < 4 || terms < lanes || terms > most_vectors * lanes) return 1;
-    // LLVM is as good at whole vectors where it may choose an order, as it may not beside what other nodes compute.
+    // LLVM is as good for whole vectors, if it may reassociate, which other nodes in the kernel may forbid.
     const bool is_alone = source.defined().size() == 1;
     return is_alone && terms % lanes == 0 ? 1 : lanes;
 }
@@ -61,7 +62,7 @@ void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, cons
     const int lanes = source.target().lanes(matmul.element);
     const std::string turn = source.rvar("turn"), element = source.rvar("element");
     Directives vectors = {fmt::format("split({}, {}, {}, int(lanes))", matmul.step, turn, element)};
-    // A vector of B serves all rows.
+    // A vector of B is used for all rows.
     const Loops output = turning_loops(matmul.output);
     const bool has_rows = output.vars.size() > 1 && output.vars[1] == matmul.row;
     if (has_rows) vectors.push_back(reorder({element, matmul.row, turn, output.vars[0]}));
@@ -71,9 +72,10 @@ void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, cons
                                 tiles.func, tiles.vars[0], has_rows ? fmt::format(", {{{}}}", matmul.row) : ""));
 }
 
-/// Makes parallel tasks of the batch or of the `count` turns of the loop over `tiles` inside of it, whichever are more.
-/// They are not fused: Halide splits off the tail of a loop that it can see. Threads share out one loop at a time, so
-/// that both are parallel only where an open batch may be one. Several turns are a task where one of `flops` is small.
+/// Directives for parallel tasks: the batch, or the `count` iterations of the loop over `tiles` inside of it, whichever
+/// are more. They are not fused, as Halide peels the tail only off a loop that it can see. Threads divide one loop at a
+/// time, so both are parallel only if an open batch may be one. Several iterations form a task if one, of `flops`, is
+/// too small.
 Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count,
                  const Dim& flops, bool are_whole) {
     if (!is_worth_tasks(matmul)) return {};
@@ -90,7 +92,8 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
     return joined(directives, share_out(source, tiles, flops, are_whole));
 }
 
-/// Splits a loop whose turns `divisor` divides, without a guard where `turns` says no other number.
+/// Splits a loop whose extent is a multiple of `divisor`, with a guard only if `turns`, which users may set, is not a
+/// divisor.
 std::string whole_split(const std::string& loop, const std::string& outer, const std::string& turns, int divisor) {
     return fmt::format("split({0}, {1}, {0}, {2}, {3} % {2} == 0 ? TailStrategy::RoundUp : TailStrategy::GuardWithIf)",
                        loop, outer, turns, divisor);
@@ -102,17 +105,16 @@ void schedule_wide(KernelSource& source, const Loops& wide) {
     schedule_loops(source, wide);
 }
 
-/// Only what has a known number of columns lies in registers, or on the stack.
+/// Bounds a loop of the tile, as only tiles of constant width stay in registers, or on the stack.
 Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop, const std::string& turns) {
     if (!matmul.columns.constant()) stage.push_back(fmt::format("bound_extent({}, {})", loop, turns));
     return stage;
 }
 
-/// Of a B whose steps lie side by side a few are read as a vector from each column of a block, and transposed in
-/// registers.
+/// If steps are adjacent in B, a few are read as a vector from each column of a block, and transposed in registers.
 void schedule_transposed_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
                                 const std::string& vector) {
-    // More of them and a block's columns do not fit in the registers.
+    // With more of them, a block's columns do not fit in the registers.
     constexpr uint64_t most_steps = 4;
     const auto depth = static_cast<uint64_t>(std::max<int64_t>(1, matmul.depth.constant().value_or(most_steps)));
     const std::string steps =
@@ -149,7 +151,7 @@ void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const 
     if (matmul.is_single.empty()) return;
     if (matmul.dots.empty())
         return source.schedule(fmt::format("{}.update().specialize({});", matmul.sum, matmul.is_single));
-    source.schedule("// A single row takes each column as it lies.");
+    source.schedule("// A single row reads each column in place.");
     source.schedule(fmt::format("{}.{};", matmul.dots, place));
     source.schedule(fmt::format("onnx::reduce_vectors({}, {}, {}, {});", matmul.dots, matmul.dot_lane, matmul.dot_width,
                                 matmul.column));
@@ -162,7 +164,7 @@ std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const 
 }
 
 std::string vectors_of_versions(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most) {
-    // Few rows keep sums in registers for more columns.
+    // With few rows, registers hold sums for more columns.
     constexpr int few = 3;
     const std::string vectors = source.param("vectors", most);
     const int wider =
@@ -203,7 +205,7 @@ void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
     const int64_t terms = std::max<int64_t>(1, matmul.depth.constant().value_or(Dim::unbounded));
     const int lanes = dots_at_once(source, matmul, loops, terms);
     if (lanes > 1) {
-        source.schedule("// So many sums at once that they fill a vector, too.");
+        source.schedule("// So many sums are computed at once that they fill a vector, too.");
         loops.vars[0] = source.var(dot + "_tile");
         loops.extents[0] = ceil_div(loops.extents[0], lanes);
         source.schedule(loops.func, {shifted_split(dot, loops.vars[0], source.param("lanes", lanes)),
@@ -222,7 +224,7 @@ void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
     const std::string place = loops.vars.empty() ? "compute_root()" : compute_at(loops.func, dot);
     source.schedule(fmt::format("{}.{};", matmul.sum, place));
 
-    // Four vectors add up side by side, fewer where there are fewer terms.
+    // Four vectors are added up side by side, fewer if there are fewer terms.
     const auto width =
         std::min<uint64_t>(4 * source.target().lanes(matmul.element), std::bit_floor(static_cast<uint64_t>(terms)));
     if (width > 1) {
@@ -237,8 +239,7 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
     const std::string vectors = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", x,
                                             source.lanes(matmul.element, source.target().lanes(matmul.element)));
 
-    source.schedule(
-        "// B is read in order, a stretch of each row at a time; the sums over it stay in the nearest cache.");
+    source.schedule("// B is read in order, part of each row at a time; the sums over it stay in the nearest cache.");
     const std::string order = reorder(joined({x, y, x_tile}, batch_loops(matmul).vars));
     source.schedule(matmul.output.func,
                     joined({guarded_split(x, x_tile, source.param("stretch", stretch)), order, vectors},
@@ -254,12 +255,12 @@ void schedule_streamed(KernelSource& source, const MatmulLoops& matmul) {
 
 namespace {
 
-/// How a product is cut into tiles, whose sums stay in registers.
+/// How a product is divided into tiles, whose sums stay in registers.
 struct Tiling {
     MatmulTile tile;
     Dim columns, rows;                  // of tiles
     bool by_rows = false;               // whether the loop over rows of tiles is outermost
-    bool has_versions = false;          // for numbers of rows that only a run knows
+    bool has_versions = false;          // for a number of rows known only at run time
     std::string column_loop, row_loop;  // over tiles
     std::string vector, width, height;  // of a tile, in the schedule's text: elements of a vector, columns, rows
 
@@ -273,7 +274,7 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     tiling.tile = tile;
     tiling.columns = ceil_div(matmul.columns, tile.vectors * matmul.lanes);
     tiling.rows = ceil_div(matmul.rows, tile.rows);
-    // With columns outermost B is read once, but a few columns do not make tasks for every thread.
+    // With columns outermost, B is read only once, but few columns do not make tasks for every thread.
     const Dim columns_of_batch = tiling.columns * product(batch_loops(matmul).extents);
     tiling.by_rows = prove_less_equal(enough_tasks, columns_of_batch) == Proof::no &&
                      prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
@@ -289,7 +290,7 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     return tiling;
 }
 
-/// The loops over tiles and within one, and which of them are tasks.
+/// Directives for the loops over tiles and within one, including which are parallel.
 Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
     const std::string &x = matmul.column, &y = matmul.row;
     const MatmulTile& tile = tiling.tile;
@@ -307,17 +308,17 @@ Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Til
         tasks(source, matmul, tiling.outer(), tiling.by_rows ? tiling.rows : tiling.columns,
               product({elements, matmul.depth, 2}), are_whole);
     Directives loops = joined(joined(nest, in_registers(x, y, tiling.vector)), tasks_of_tiles);
-    // One row of an open number has no tiles of rows to share: those of columns are tasks then.
+    // If an open number of rows is one, there are no tiles of rows to divide: those of columns are tasks then.
     const bool shares_columns =
         tiling.by_rows && is_open && tiling.columns.constant().value_or(2) > 1 && is_task(matmul.depth * (2 * width));
     if (shares_columns) loops.push_back(fmt::format("parallel({})", tiling.inner()));
     return loops;
 }
 
-/// Where the panels of B are packed: once, or for a column of tiles.
+/// The loop level at which B's panels are packed: once, or per column of tiles.
 Directives place_of_panels(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
     if (tiling.by_rows) return {"compute_root()"};
-    // A tile may start behind any vector of a block.
+    // A tile may start after any vector of a block.
     const int block = column_block(matmul.element);
     const std::string blocks = fmt::format("({} + {}) / {}", tiling.width, 2 * block - matmul.lanes - 1, block);
     return bounded(matmul, {compute_at(matmul.output.func, tiling.outer())}, source.var("block"), blocks);
@@ -332,7 +333,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const Directives loops = tile_loops(source, matmul, tiling);
     if (tiling.has_versions) {
         source.schedule(
-            "// A run knows the rows: it takes the version whose tiles fit them best, as high as this or less.");
+            "// The rows are known at run time: of tiles up to this high, the version that fits them best is used.");
         source.schedule_versions(matmul.output.func, row_versions(source, matmul, tiling.height), loops);
     } else {
         source.schedule(matmul.output.func, loops);
@@ -340,7 +341,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
     Directives steps;
     if (!matmul.distant_a.name.empty()) {
-        source.schedule("// The rows of A for the next tile are asked for meanwhile.");
+        source.schedule("// The rows of A for the next tile are prefetched meanwhile.");
         steps = read_ahead(matmul.distant_a, matmul.step,
                            turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes), tiling.height);
     }

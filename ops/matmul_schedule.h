@@ -12,53 +12,53 @@ namespace onnx2halide {
 struct MatmulLoops {
     Loops output;                   // of the group's last Func
     std::string sum, step;          // the Func of the sums and its reduction's variable
-    std::string at_once;            // its other variable: steps added at once; empty where there are none
-    std::string panels;             // the Func of packed B, empty where there is none
-    Coordinates panel_updates;      // the variables of its updates along blocks, which an open number of columns has
+    std::string at_once;            // its second variable: steps added at once; empty if there are none
+    std::string panels;             // the Func of packed B; empty if there is none
+    Coordinates panel_updates;      // the variables of its updates along blocks, for an open number of columns
     Coordinates panel_batch;        // its loops over matrices, the outermost ones
-    bool packs_transposed = false;  // whether steps lie side by side in what they are packed from
-    std::string is_single;       // whether a run has one row, which reads B as it lies; empty where none is like that
-    std::string dots, dot_lane;  // where that takes a Func of its own, its sums and the variable of their vectors
-    int dot_width = 0;           // of these vectors
-    Loops wide;                  // of widened A, without vars where there is none
-    DistantOperand distant_a;    // A, where its rows are read of it
-    ElementType element;         // in which it computes
-    std::string column, row;     // loops of the output, empty where it has none
+    bool packs_transposed = false;  // whether steps are adjacent in what the panels are packed from
+    std::string is_single;          // the condition of a single row, which reads B in place; empty if none does
+    std::string dots, dot_lane;     // if that takes a Func of its own, its sums and the variable of their vectors
+    int dot_width = 0;              // lanes of these vectors
+    Loops wide;                     // of widened A; no vars if there is none
+    DistantOperand distant_a;       // A, if its rows are read in place and worth prefetching
+    ElementType element;            // the type of the arithmetic
+    std::string column, row;        // loops of the output; empty if it has none
     Dim columns, rows, depth;
     int lanes = 1;  // of a vector of columns
 };
 
-/// Loops of the output beside columns and rows: a batch.
+/// Loops of the output other than columns and rows: those of a batch.
 Loops batch_loops(const MatmulLoops& matmul);
 
-/// A tile's loops, unrolled, of vectors of so many columns.
+/// Directives that vectorise a tile's columns by `vector`, and unroll its loops.
 Directives in_registers(const std::string& column, const std::string& row, const std::string& vector);
 
-/// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` says where they are computed,
-/// `steps` what becomes of the loop over the reduction's steps.
+/// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` is the loop level at which they
+/// are computed, `steps` are directives for the loop over the reduction's steps.
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
                    const Directives& registers, const Directives& steps = {});
 
-/// Schedules how a single row reads B as it lies; `place` says where its sums are computed.
+/// Schedules a single row, which reads B in place; `place` is the loop level at which its sums are computed.
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place);
 
-/// Versions of a tile of `rows` rows or less, with one for a single row.
+/// The versions of a tile of up to `rows` rows, including one for a single row.
 std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows);
 
-/// The vectors of a tile of `row_versions`, `most` in the parameter of that name and more where it has few rows.
+/// The vectors of a tile of `row_versions`: `most`, the default of that parameter, and more if it has few rows.
 std::string vectors_of_versions(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most);
 
-/// Schedules packed B; `place` says where it is made.
+/// Schedules packed B; `place` holds the directives that say where it is computed.
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
                      const std::string& vector);
 
-/// Whether threads can share the work with gain.
+/// Whether dividing the work among threads pays off.
 bool is_worth_tasks(const MatmulLoops& matmul);
 
 /// One column: vectors run along the reduction.
 void schedule_dots(KernelSource& source, const MatmulLoops& matmul);
 
-/// Few rows and B as it is: B is read in order, a stretch of a row at a time.
+/// Few rows and B in place: B is read in order, part of a row at a time.
 void schedule_streamed(KernelSource& source, const MatmulLoops& matmul);
 
 /// Rows and packed columns: tiles of sums in registers.

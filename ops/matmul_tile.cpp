@@ -9,30 +9,30 @@ namespace onnx2halide {
 
 namespace {
 
-/// Tiles along an extent. One that is not known yet counts as large.
+/// Tiles along an extent. An open extent counts as large.
 double tiles(const Dim& extent, int64_t size) {
     constexpr int64_t large = 1 << 20;
     const int64_t number = extent.constant().value_or(large);
     return static_cast<double>(number < large ? (number + size - 1) / size : number / static_cast<double>(size));
 }
 
-/// Of rows that only a run knows: what the last tile computes in vain, and the choice among versions, where tiles do
-/// not divide the rows.
+/// The cost of tiles that do not divide a number of rows known only at run time: the unused part of the last tile, and
+/// the choice among versions.
 constexpr double cut_tile_factor = 1.1;
 
-/// Cycles of a step that sums which take so many cycles lose to each other: where a sum is added to again as soon as it
-/// may be, one that is late makes others late. (Measured on products' tiles of 6 to 12 sums, of two a cycle; estimates
-/// of convolutions fit what they measure without.)
+/// Stall cycles of a step whose sums take so many cycles: if each sum is added to as soon as the latency allows, one
+/// that is late delays others. (Measured on products' tiles of 6 to 12 sums, at two per cycle; estimates of
+/// convolutions match measurements without it.)
 double wait_cycles(double additions) {
     constexpr double evenness = 6;
     const double smooth = std::pow(std::pow(additions, evenness) + std::pow(addition_cycles, evenness), 1 / evenness);
     return smooth - std::max(additions, addition_cycles);
 }
 
-/// The best tile of `least_rows` to `most_rows`.
+/// The best tile with `least_rows` to `most_rows` rows.
 MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns, int least_rows,
                        int most_rows) {
-    // Of columns whose number only a run knows the last tile may be almost empty.
+    // With an open number of columns, the last tile may be almost empty.
     const int64_t most_vectors = columns.constant() ? 4 : 2;
     const int lanes = target.lanes(sum), block = column_block(sum);
     const auto cycles = [&](const MatmulTile& tile) {
@@ -61,7 +61,7 @@ MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, c
 int column_block(ElementType sum) { return 64 / info(sum).bytes; }
 
 MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns) {
-    // More rows gain nothing: their elements of A, a large stride apart, drive each other out of the nearest cache.
+    // More rows gain nothing: their elements of A, at a large stride, evict each other from the nearest cache.
     constexpr int64_t most_rows = 8;
     return choose_tile(target, sum, rows, columns, 1,
                        static_cast<int>(std::min(most_rows, rows.constant().value_or(most_rows))));
@@ -69,7 +69,8 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
 
 int choose_tile_vectors(const Target& target, ElementType sum, int rows, const Dim& columns) {
     constexpr int enough_rows = 8;
-    // Of so many rows one vector keeps a processor busy, and the last of an open number of columns wastes the least.
+    // With so many rows, one vector keeps a processor busy, and wastes the least at the end of an open number of
+    // columns.
     if (!columns.constant() && rows >= enough_rows) return 1;
     return choose_tile(target, sum, rows, columns, rows, rows).vectors;
 }

@@ -14,7 +14,7 @@ namespace onnx2halide {
 
 namespace {
 
-// Names that the algorithm keeps for the schedule, all under output 0.
+// Roles under which the algorithm stores names for the schedule, all of output 0.
 constexpr const char *sum_role = "sum", *step_role = "step", *at_once_role = "at_once", *panels_role = "panels",
                      *whole_role = "whole", *rest_role = "rest", *wide_role = "wide", *dots_role = "dots",
                      *dot_lane_role = "dot_lane";
@@ -26,7 +26,7 @@ ElementType MatrixProduct::sum_type() const { return onnx2halide::sum_type(in(0)
 Dim MatrixProduct::columns() const { return column_axis() ? out(0).shape[*column_axis()] : Dim(1); }
 
 std::optional<size_t> MatrixProduct::row_axis() const {
-    // More than a tile's rows gain nothing, so an axis that may turn out to have one row need not beat those.
+    // More rows than a tile's gain nothing, so an axis that may turn out to have one row need not have more than those.
     constexpr int64_t open_rows = 8;
     std::optional<size_t> best;
     const auto size = [&](size_t axis) { return out(0).shape[axis].constant().value_or(open_rows); };
@@ -41,7 +41,7 @@ Dim MatrixProduct::rows() const { return row_axis() ? out(0).shape[*row_axis()] 
 
 bool MatrixProduct::has_few_rows() const {
     constexpr int64_t few_rows = 4;
-    const auto rows = this->rows().constant();  // loops over them are unrolled
+    const auto rows = this->rows().constant();  // the loops over them are unrolled
     return rows && *rows <= few_rows;
 }
 
@@ -128,7 +128,7 @@ bool MatrixProduct::reads_b_of_single_row(const Target& target) const {
     const bool packs = form(target) == Form::tiled && !b_is_packed();
     const bool may_be_single = !rows().constant() && prove_less_equal(2, rows()) != Proof::yes;
     if (!packs || !may_be_single || steps() > 1 || is_narrow_float(in(0).element)) return false;
-    // Fewer steps are packed as fast, and vectors of columns must not reach behind the last.
+    // Fewer steps are packed as fast, and vectors of columns must not extend past the last one.
     constexpr int64_t least_depth = 16, least_width = 4;
     return b_is_transposed() ? depth().constant().value_or(0) >= least_depth && dot_width(target) >= least_width
                              : floor_mod(columns(), column_lanes(target)).is(0);
@@ -158,7 +158,7 @@ std::string MatrixProduct::define_dots(KernelSource& source, const Coordinates& 
     source.keep(output(0), dots_role, func);
     source.keep(output(0), dot_lane_role, lane);
     const std::string step = fmt::format("{} * {} + {}", KernelSource::axis(steps, 1), width, lane);
-    // A tile may go beyond the last column.
+    // A tile may extend past the last column.
     Coordinates column = at;
     column[*column_axis()] = fmt::format("min({}, {})", at[*column_axis()], source.dim(columns() - 1));
     source.line(fmt::format("{} = {};", dots, KernelSource::literal(int64_t{0}, sum_type())));
@@ -167,7 +167,7 @@ std::string MatrixProduct::define_dots(KernelSource& source, const Coordinates& 
     return dots;
 }
 
-/// The coordinates of the result that B has beside the column, innermost first.
+/// The result's coordinates that index B, except the column, innermost first.
 Coordinates MatrixProduct::batch_of_b(const Coordinates& at) const {
     Coordinates batch;
     for (size_t axis = rank(); axis-- > 0;) {
@@ -199,8 +199,8 @@ void MatrixProduct::define_panels(KernelSource& source) const {
         return define(lane,
                       element(fill ? column_of(lane) : fmt::format("min(likely({}), {})", column_of(lane), last)));
     }
-    // Of the last block a run finds out which lanes have a column: these alone are read. Integers are as narrow as they
-    // lie, while halves become the floats that they are summed in.
+    // In the last block, lanes without a column must not be read, which is decided at run time. Integers keep their
+    // type, while halves become the floats in which they are summed.
     const ElementType packed = is_float(in(1).element) ? sum_type() : in(1).element;
     define(lane, KernelSource::literal(int64_t{0}, packed));
     const std::string whole_blocks = source.dim(floor_div(columns(), block));
@@ -217,7 +217,7 @@ void MatrixProduct::define_panels(KernelSource& source) const {
 MatrixProduct::PackedColumn MatrixProduct::packed_column(KernelSource& source, const std::string& column) const {
     const int block = column_block(sum_type());
     const Dim last = ceil_div(columns(), block) - 1;
-    // A tile may go beyond the last block; what is summed there is not stored.
+    // A tile may extend past the last block; such sums are not stored.
     return {last.is(0) ? "0" : fmt::format("min({} / {}, {})", column, block, source.dim(last)),
             fmt::format("{} % {}", column, block)};
 }
@@ -229,8 +229,12 @@ std::string MatrixProduct::panel_element(KernelSource& source, const Coordinates
     return fmt::format("{}({})", source.kept(output(0), panels_role), fmt::join(panel, ", "));
 }
 
+std::optional<AxisRun> MatrixProduct::axes_gaining_as_one(const Target& target) const {
+    return gains_from_one_matrix(target) ? std::optional(AxisRun{0, rank() - 2}) : std::nullopt;
+}
+
 bool MatrixProduct::gains_from_one_matrix(const Target& target) const {
-    // Tiles waste little of so many rows, and their number is known.
+    // With so many rows, whose number is known, tiles waste little.
     constexpr int64_t many_rows = 32;
     if (target.is_gpu() || rank() < 3 || in(0).rank() != rank() || !a_has_axes_of_result() || is_outer() ||
         column_axis() != rank() - 1 || rows().constant().value_or(0) >= many_rows)
@@ -319,7 +323,7 @@ std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source) const {
         return {};
     GpuSums sums{
         results, source.kept(output(0), sum_role), {source.kept(output(0), step_role)}, source.name(input(0)), {}};
-    // Rows of a batch make up a tile as well as those of one matrix.
+    // The rows of a batch fill a tile as well as those of one matrix.
     Loops& loops = sums.output = turning_loops(results);
     if (loops.vars.empty() || loops.vars[0] != results.vars[0]) return {};
     for (size_t i = 1; i < results.vars.size(); ++i) {

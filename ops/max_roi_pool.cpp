@@ -8,10 +8,9 @@ namespace onnx2halide {
 
 namespace {
 
-/// The largest elements of a map [N, C, H, W] in bins of regions, as Fast R-CNN (Girshick, 2015) pools them. Regions
-/// [R, 5] are an image's number and the first and last x and y, in whole elements once they are scaled: a region has
-/// one at least, and its bins may share some. What lies beyond the map has no part; a bin of which nothing is left is
-/// 0.
+/// The largest elements of a map [N, C, H, W] in bins of regions, as in Fast R-CNN (Girshick, 2015). Regions [R, 5] are
+/// an image's index and the first and last x and y, rounded to whole elements after scaling: a region has at least one,
+/// and its bins may share some. Elements outside of the map are ignored; an empty bin is 0.
 class MaxRoiPool : public RegionNode {
 public:
     explicit MaxRoiPool(const Node& node) : RegionNode(node) {
@@ -70,14 +69,14 @@ private:
     std::vector<Dim> bins_;  // by height and width
     static constexpr const char *domain_role = "domain", *largest_role = "largest";
 
-    /// Defines where bins begin and end along an axis of the map, keeps the domain's `step` between, and returns
-    /// whether nothing is. How a bin's size rounds decides whether neighbours share an element: a division must stay
-    /// one.
+    /// Defines where bins begin and end along an axis of the map, restricts the domain's `step` to that range, and
+    /// returns the condition that it is empty. The rounding of a bin's size determines whether neighbours share an
+    /// element, so a division must not become a multiplication.
     std::string keep_inside(KernelSource& source, const std::string& domain, const std::string& step, size_t axis,
                             const std::string& name) const {
         const Coordinates at = source.vars(4);
         const std::string scale = KernelSource::literal(double{node_.real("spatial_scale", 1.0f)}, in(0).element);
-        // Halves are rounded away from zero.
+        // Ties are rounded away from zero.
         const auto scaled = [&](size_t column) {
             const std::string place =
                 fmt::format("{} * {}", source.read(input(1), {at[0], fmt::to_string(column)}), scale);

@@ -32,7 +32,7 @@ protected:
     }
 
 private:
-    /// The input's axis that each of the output's is.
+    /// The input's axis for each of the output's.
     std::vector<size_t> permutation() const {
         std::vector<int64_t> all(in(0).rank());
         std::iota(all.begin(), all.end(), 0);
@@ -43,13 +43,13 @@ private:
     }
 };
 
-/// Split: sizes are an attribute (an input in version 1 too, and since 13), or the axis is cut into equal parts of
-/// which the last may be smaller.
+/// Split: sizes are an attribute (also an input in version 1, and since 13); without them, the axis is divided into
+/// equal parts, of which the last may be smaller.
 class Split : public AxisMapNode {
 public:
     using AxisMapNode::AxisMapNode;
 
-    /// Attribute of a node that makes one part alone.
+    /// Attribute of a node that makes only one part.
     static constexpr const char* own_part = "part";
 
     std::vector<TensorType> infer() const override {
@@ -68,7 +68,7 @@ public:
         return {{"the sum of split", sum, extent, extent}};
     }
 
-    /// Whether the model tells the sizes of the parts nowhere.
+    /// Whether the model does not contain the sizes of the parts.
     bool has_open_parts() const {
         const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
         return !std::all_of(node_.outputs.begin(), node_.outputs.end(), [&](const Value* part) {
@@ -134,18 +134,18 @@ private:
     }
 };
 
-/// Parts whose sizes only a run knows, any of which may be empty: kernels make one each, as they may assume that there
-/// is something to make.
-std::vector<Value*> expand_split(Expansion& expansion) {
-    const Node& node = expansion.node();
+/// Expands a Split into parts whose sizes are known only at run time, and may be 0: each is made by a kernel of its
+/// own, as kernels may assume that their results are not empty.
+std::vector<Value*> expand_split(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     std::vector<Value*> parts;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         const auto part = static_cast<int64_t>(i);
         parts.push_back(
-            expansion.add(fmt::format("part_{}", i), {"Split",
-                                                      node.version,
-                                                      {expansion.input(0), expansion.input(1)},
-                                                      {{"axis", node.integer("axis", 0)}, {Split::own_part, part}}}));
+            builder.add(fmt::format("part_{}", i), {"Split",
+                                                    node.version,
+                                                    {builder.input(0), builder.input(1)},
+                                                    {{"axis", node.integer("axis", 0)}, {Split::own_part, part}}}));
     }
     return parts;
 }
@@ -193,32 +193,32 @@ protected:
     }
 };
 
-/// Whether a repeated axis becomes copies that are joined: of an open one each element's place would be a remainder.
+/// Whether a repeated axis is a concatenation of copies: for an open one, each element's index would be a remainder.
 bool joins_copies(const Dim& extent, const Dim& repeats) {
     constexpr int64_t most_copies = 8;
     const auto count = repeats.constant();
     return !extent.constant() && count && *count > 1 && *count <= most_copies;
 }
 
-/// A Tile of open axes: what other axes repeat, then the copies of one axis after the other, the outermost last.
-std::vector<Value*> expand_tile(Expansion& expansion) {
-    const std::vector<Dim> extents = expansion.input(0)->checked_type().shape;
-    const std::vector<Dim> repeats = Tile(expansion.node()).repeats();
+/// Expands a Tile of open axes: other axes are repeated first, then one open axis after the other, the outermost last.
+std::vector<Value*> expand_tile(CompositeBuilder& builder) {
+    const std::vector<Dim> extents = builder.input(0)->checked_type().shape;
+    const std::vector<Dim> repeats = Tile(builder.node()).repeats();
     std::vector<int64_t> others, axes;
     for (size_t i = 0; i < extents.size(); ++i) {
         const bool joins = joins_copies(extents[i], repeats[i]);
         others.push_back(joins ? 1 : *repeats[i].constant());
         if (joins) axes.insert(axes.begin(), static_cast<int64_t>(i));
     }
-    Value* result = expansion.input(0);
+    Value* result = builder.input(0);
     if (std::any_of(others.begin(), others.end(), [](int64_t count) { return count != 1; })) {
         const auto rank = static_cast<int64_t>(others.size());
-        Value* counts = expansion.constant("other_repeats", make_constant(ElementType::int64, {rank}, others));
-        result = expansion.add("of_other_axes", {"Tile", 13, {result, counts}});
+        Value* counts = builder.constant("other_repeats", make_constant(ElementType::int64, {rank}, others));
+        result = builder.add("of_other_axes", {"Tile", 13, {result, counts}});
     }
     for (const int64_t axis : axes) {
         const std::vector<Value*> copies(static_cast<size_t>(*repeats[axis].constant()), result);
-        result = expansion.add(fmt::format("along_axis_{}", axis), {"Concat", 13, copies, {{"axis", axis}}});
+        result = builder.add(fmt::format("along_axis_{}", axis), {"Concat", 13, copies, {{"axis", axis}}});
     }
     return {result};
 }
@@ -243,7 +243,7 @@ std::vector<Operator> movement_operators() {
         {"Transpose", 1, make<Transpose>},
         {"Split", 1, make_split},
         {"Tile", 1, make_tile},
-        {"Relayout", 1, make<Relayout>, Relayout::domain},
+        {"Relayout", 1, make<Relayout>, own_domain},
     };
 }
 

@@ -275,7 +275,7 @@ constexpr std::string_view reserved_words[] = {
     "onnx",
 };
 
-/// What the runtime's headers declare starts so.
+/// The prefixes of what the runtime's headers declare.
 constexpr std::string_view reserved_prefixes[] = {"halide_", "HALIDE_", "onnx2halide_", "ONNX2HALIDE_"};
 
 }  // namespace
@@ -285,7 +285,7 @@ std::string identifier(std::string_view text) {
     std::string result;
     for (const char character : text) {
         const auto code = static_cast<unsigned char>(character);
-        // Halide refuses names that start with '_' or hold two in a row.
+        // Halide rejects names that start with '_' or contain two in a row.
         if (code < 128 && std::isalnum(code)) {
             result += character;
         } else if (!result.empty() && result.back() != '_') {

@@ -8,31 +8,31 @@
 
 namespace onnx2halide {
 
-/// A name that C and Halide allow for any text: characters that they do not allow become one '_', a leading digit gets
-/// a `v` before it.
+/// Turns any text into a name that C and Halide allow: other characters become '_', in runs a single one, and a leading
+/// digit is prefixed with `v`.
 std::string identifier(std::string_view text);
 
-/// A string literal of C.
+/// A C string literal.
 std::string string_literal(std::string_view text);
 
-/// Text of a model or a command line within a comment, which it can neither end nor carry on into the next line: what
-/// could is a '?'.
+/// Text of a model or a command line for use in a comment, which it must not end or continue to the next line:
+/// characters that could become '?'.
 std::string comment_text(std::string text);
 
-/// What Halide calls its own operations, such as bitwise_and: where a Func has such a name, it takes one for the other.
+/// Names of Halide's intrinsics, such as bitwise_and: it would mistake a Func of such a name for the intrinsic.
 const std::unordered_set<std::string>& halide_intrinsics();
 
-/// Identifiers of one scope. Each is given once; a second taker of `input_1` gets `input_1_2`.
+/// The identifiers of one scope. Each is given out once; a second request for `input_1` yields `input_1_2`.
 class Names {
 public:
     /// Starts with the keywords of C and C++ and what the emitted files use from their headers.
     Names();
 
-    /// An identifier made from `text`, given to nobody else.
+    /// An identifier made from `text` that has not been given out.
     std::string unique(std::string_view text);
-    /// Keeps an identifier out of what `unique` gives.
+    /// Excludes an identifier from what `unique` returns.
     void reserve(std::string_view name) { taken_.emplace(name); }
-    /// Puts a letter before names that start so.
+    /// Prefixes a letter to names that start so.
     void reserve_prefix(std::string_view prefix) { prefixes_.emplace_back(prefix); }
     bool is_taken(std::string_view name) const { return taken_.contains(std::string(name)); }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/constant_rows.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
 #include "ops/replaced_node.h"
@@ -16,22 +17,7 @@ namespace {
 
 using enum ElementType;
 
-template <typename T>
-Constant row_of(ElementType element, const std::vector<T>& numbers) {
-    return make_constant(element, {static_cast<int64_t>(numbers.size())}, numbers);
-}
-
-Constant read_pool(const Node& node, StringTable& strings) {
-    const std::vector<int64_t> integers = node.integers("pool_int64s", {});
-    const std::vector<std::string> texts = node.strings("pool_strings");
-    if (integers.empty() == texts.empty())
-        throw CompileError("pool_int64s has {} items and pool_strings has {}, expected one of them to have any",
-                           integers.size(), texts.size());
-    return texts.empty() ? row_of(int64, integers)
-                         : make_constant(strings, {static_cast<int64_t>(texts.size())}, texts);
-}
-
-/// The lengths of n-grams that count.
+/// The range of lengths of n-grams that are counted.
 struct LengthRange {
     explicit LengthRange(const Node& node)
         : min(node.integer("min_gram_length")), max(node.integer("max_gram_length")) {
@@ -49,7 +35,7 @@ void check_rest(const Node& node) {
         throw CompileError("mode is '{}', expected TF, IDF or TFIDF", mode);
 }
 
-/// The columns of `ngram_indexes`, each from 0.
+/// The columns in `ngram_indexes`.
 std::vector<int64_t> read_columns(const Node& node) {
     std::vector<int64_t> columns = node.integers("ngram_indexes", {});
     if (columns.empty()) throw CompileError("ngram_indexes has no values");
@@ -59,7 +45,7 @@ std::vector<int64_t> read_columns(const Node& node) {
     return columns;
 }
 
-/// How many n-grams of each length the pool holds, from where `ngram_counts` says that they start.
+/// The number of n-grams of each length in the pool, from their starts in `ngram_counts`.
 std::vector<int64_t> read_lengths(const Node& node, int64_t pool_size) {
     const std::vector<int64_t> starts = node.integers("ngram_counts", {});
     std::vector<int64_t> lengths;
@@ -82,7 +68,7 @@ void check_count(std::string_view attribute, size_t count, const std::vector<int
         throw CompileError("{} has {} values, expected {} as there are n-grams", attribute, count, ngrams);
 }
 
-/// TfIdfVectorizer (9) as the model has it. A pass makes WeighNgrams of it (see expand_encoders).
+/// TfIdfVectorizer (9) of the model. A pass replaces it by WeighNgrams (see expand_encoders).
 class TfIdfVectorizer : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -105,8 +91,8 @@ public:
     }
 };
 
-/// What the n-grams of a pool weigh in each row of input 0, float64: the compiler's own operator (domain onnx2halide),
-/// a function in runtime/ngrams.c. Inputs behind it are the constants of Ngrams.
+/// The weights of a pool's n-grams in each row of input 0, float64: the compiler's own operator, a function in
+/// runtime/ngrams.c. Its further inputs are the constants of Ngrams.
 class WeighNgrams : public HostNode {
 public:
     using HostNode::HostNode;
@@ -130,7 +116,7 @@ public:
 Ngrams read_ngrams(const Node& node, StringTable& strings) {
     const LengthRange range(node);
     check_rest(node);
-    const Constant pool = read_pool(node, strings);
+    const Constant pool = read_items(node, "pool_int64s", "pool_strings", strings);
     const std::vector<int64_t> items = pool.integers(), columns = read_columns(node),
                                lengths = read_lengths(node, pool.elements());
     const std::vector<float> weights = node.has("weights") ? node.reals("weights") : std::vector<float>();
@@ -143,7 +129,7 @@ Ngrams read_ngrams(const Node& node, StringTable& strings) {
     size_t place = 0;
     for (size_t i = 0; i < lengths.size(); ++i) {
         const int64_t length = static_cast<int64_t>(i) + 1;
-        std::map<std::vector<int64_t>, size_t> ascending;  // of an n-gram that is there twice the last one
+        std::map<std::vector<int64_t>, size_t> ascending;  // for a duplicate n-gram, the last one
         for (int64_t n = 0; n < lengths[i]; ++n, item += length) ascending[{item, item + length}] = place++;
         if (length < range.min || length > range.max) ascending.clear();
         kept_lengths.push_back(static_cast<int64_t>(ascending.size()));
@@ -164,7 +150,7 @@ Ngrams read_ngrams(const Node& node, StringTable& strings) {
 }
 
 std::vector<Operator> ngram_operators() {
-    return {{"TfIdfVectorizer", 9, make<TfIdfVectorizer>}, {"WeighNgrams", 1, make<WeighNgrams>, "onnx2halide"}};
+    return {{"TfIdfVectorizer", 9, make<TfIdfVectorizer>}, {"WeighNgrams", 1, make<WeighNgrams>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -112,10 +112,14 @@ std::vector<Check> NodeGenerator::axis_checks(const std::vector<Dim>& axes, size
     return checks;
 }
 
-static std::string symbol_name(const Value& value, std::string_view role, size_t i) {
+namespace {
+
+std::string symbol_name(const Value& value, std::string_view role, size_t i) {
     const std::string name = fmt::format("{}_{}_{}", identifier(value.name), role, i);
     return value.namesake == 0 ? name : fmt::format("{}_of_{}", name, value.namesake + 1);
 }
+
+}  // namespace
 
 std::string extent_symbol_name(const Value& value, size_t axis) { return symbol_name(value, "extent", axis); }
 
@@ -127,15 +131,15 @@ Dim extent_symbol(const Value& value, size_t axis, const Dim& max) {
 
 namespace {
 
-/// The model's own value whose axis this one's is, as messages name it: what layouts and expansions of nodes put
-/// between have names of their own.
+/// The model's own value whose axis this value's axis is, for use in messages: values that layouts and expansions
+/// insert have names of their own.
 const Value* of_model(const Value* value, size_t axis) {
     const auto is_like = [&](const Value* source) {
         return source && source->type && source->type->rank() == value->type->rank() &&
                source->type->shape[axis] == value->type->shape[axis];
     };
     for (const Node* node = value->producer; node; node = value->producer) {
-        const bool is_own = !node->origin.empty() || node->domain == "onnx2halide";
+        const bool is_own = !node->origin.empty() || node->domain == own_domain;
         if (!is_own || node->inputs.empty() || !is_like(node->inputs[0])) break;
         value = node->inputs[0];
     }
@@ -166,7 +170,7 @@ void NodeGenerator::check_broadcast(std::vector<Check>& checks, size_t i, size_t
 
 namespace {
 
-/// An extent as one number that tells whether it is empty, 0 or 1, times what it is where it is not.
+/// An extent as two factors: a flag that is 0 if it is empty and else 1, and its value if it is not empty.
 std::pair<Dim, Dim> split_extent(const Dim& extent) {
     for (const std::vector<Dim>& atoms : extent.products()) {
         for (const Dim& atom : atoms) {
@@ -178,13 +182,13 @@ std::pair<Dim, Dim> split_extent(const Dim& extent) {
     return {1, extent};
 }
 
-/// What two extents are together, of which only a run may know whether they are equal or one is 1.
+/// The broadcast extent, if it may be known only at run time whether the two are equal or one is 1.
 Dim broadcast_extent(const Dim& p, const Dim& q) {
     const auto is_certain = [](const Dim& extent) { return prove_less_equal(2, extent) == Proof::yes; };
     if (p.constant() && is_certain(p)) return p;
     if (is_certain(q)) return q;
     if (is_certain(p) || prove_equal(p, q) == Proof::yes) return p;
-    // 0 beside 1 is 0. Extents that were joined before are joined as one, however often, with the same result.
+    // 0 and 1 give 0. Broadcasting an extent that has been broadcast already, however often, gives the same result.
     const auto [some_p, most_p] = split_extent(p);
     const auto [some_q, most_q] = split_extent(q);
     return max(most_p, most_q) * min(min(min(min(Dim(1), some_p), some_q), most_p), most_q);

@@ -69,8 +69,8 @@ private:
     int64_t size_;
     static constexpr const char *squares_role = "squares", *sum_role = "sum", *window_role = "window";
 
-    /// The loop around the squares of some pixels. Vectors of squares are read across those that were written, which
-    /// waits for a write that is just before it.
+    /// The loop around the squares of some pixels. Vectors of squares are loaded across those that were stored, so a
+    /// load just after such a store stalls.
     std::string tile_of_pixels(KernelSource& source, const Loops& loops) const {
         const std::string& x = loops.vars[1];
         const auto extent = loops.extents[1].constant();
@@ -82,8 +82,8 @@ private:
         return tile;
     }
 
-    /// The pixels whose squares take less than a page: what lies a page behind what has just been written is taken for
-    /// the same until the write is done.
+    /// The number of pixels whose squares take less than a page: a load one page after a recent store is taken for
+    /// aliasing it, and waits.
     int pixels_at_once(const Loops& loops) const {
         constexpr int64_t most = 8;
         const int64_t channels = loops.extents[0].constant().value_or(page_bytes) + size_ - 1,
@@ -92,7 +92,7 @@ private:
         return static_cast<int>(std::bit_floor(static_cast<uint64_t>(pixels)));
     }
 
-    /// Squares of the input's elements, and zeros for channels beyond the edges.
+    /// Squares of the input's elements, with zeros for channels past the edges.
     std::string define_squares(KernelSource& source) const {
         const std::string squares = source.func(output(0)->name + "_squares");
         source.keep(output(0), squares_role, squares);

@@ -13,7 +13,7 @@ std::string linear_index_text(KernelSource& source, const std::vector<Dim>& shap
     return index;
 }
 
-/// Where the element of a row-major index lies, as text.
+/// The coordinates of the element with a row-major index, as text.
 Coordinates coordinates_text(KernelSource& source, const std::vector<Dim>& shape, const std::string& index) {
     Coordinates at(shape.size(), "0");
     Dim stride = 1;
@@ -25,8 +25,8 @@ Coordinates coordinates_text(KernelSource& source, const std::vector<Dim>& shape
     return at;
 }
 
-/// `Unpack` (internal): the elements of an input whose memory holds several a byte (see TensorType::packed), a byte
-/// each.
+/// `Unpack` (internal): stores the elements of an input that packs several into a byte (see TensorType::packed) in one
+/// byte each.
 class Unpack : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -47,7 +47,7 @@ public:
     }
 };
 
-/// `Pack` (internal): the opposite. Bits of the last byte that stand for no element are 0.
+/// `Pack` (internal): the inverse. Unused bits of the last byte are 0.
 class Pack : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -66,7 +66,7 @@ public:
 private:
     int in_a_byte() const { return 8 / info(in(0).element).bits; }
 
-    /// A byte whose i-th element alone is there.
+    /// A byte in which only the i-th element is set.
     std::string bits(KernelSource& source, const std::string& byte, int i) const {
         const int width = info(in(0).element).bits;
         const std::string index = source.local("i"), last = source.dim(in(0).elements() - 1);
@@ -85,7 +85,7 @@ private:
 }  // namespace
 
 std::vector<Operator> packed_elements_operators() {
-    return {{"Unpack", 1, make<Unpack>, "onnx2halide"}, {"Pack", 1, make<Pack>, "onnx2halide"}};
+    return {{"Unpack", 1, make<Unpack>, own_domain}, {"Pack", 1, make<Pack>, own_domain}};
 }
 
 }  // namespace onnx2halide

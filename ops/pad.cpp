@@ -13,7 +13,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What Halide calls the extension of a tensor beyond its edges that a mode of Pad asks for.
+/// Halide's boundary condition for a mode of Pad.
 struct PadMode {
     std::string_view name, boundary;
 };
@@ -24,7 +24,7 @@ constexpr PadMode pad_modes[] = {
     {"wrap", "repeat_image"},
 };
 
-/// A node that adds elements at the ends of axes, or cuts them off first where their number is negative.
+/// A node that adds elements at the ends of axes, or first removes some where their number is negative.
 class PadNode : public MovementNode {
 public:
     explicit PadNode(const Node& node) : MovementNode(node) {
@@ -62,19 +62,19 @@ public:
     }
 
     void schedule(KernelSource& source) const override {
-        // Of the vectors at the ends of a row, through which edges run, elements are read one by one: where only a run
-        // knows the edges they are short in all but long rows.
+        // In vectors that span an edge, at the ends of a row, elements are read one by one: if edges are known only at
+        // run time, wide vectors pay off only for long rows.
         constexpr int wide_vectors = 16;
         for (size_t i = 0; i < source.output_count(); ++i)
             schedule_shifted(source, source.output_loops(i), wide_vectors);
     }
 
 protected:
-    /// How an axis of the input is extended, as text.
+    /// The extension of an input axis, as text.
     struct Extension {
         std::string from;           // the coordinate in the extended input
-        std::string first, extent;  // of what is extended; `Expr()` where nothing is
-        bool is_open = false;       // whether only a run knows the extent
+        std::string first, extent;  // of what is extended; `Expr()` if nothing is
+        bool is_open = false;       // whether the extent is known only at run time
     };
     virtual Extension extension(KernelSource& source, size_t axis, const std::string& at) const = 0;
 
@@ -94,7 +94,7 @@ protected:
     bool is_constant() const { return mode_.name == "constant"; }
 
 private:
-    /// Whether elements beyond the edges lie at a remainder of the extent.
+    /// Whether indices past the edges are computed by a remainder of the extent.
     bool divides() const { return mode_.name == "reflect" || mode_.name == "wrap"; }
 
     /// A Func that is `whole` with its edges extended.
@@ -109,8 +109,8 @@ private:
         return extended;
     }
 
-    /// The place inside of the input of a coordinate of the extended one: from a table, computed once a run, as of open
-    /// extents each element beyond an edge would divide.
+    /// The index in the input for a coordinate of the extended one: from a table computed once per run, as with open
+    /// extents each element past an edge would take a division.
     std::string place(KernelSource& source, const std::string& at, const Extension& extension) const {
         const std::string inside = source.func(fmt::format("{}_{}", input(0)->name, at)),
                           table = source.func(fmt::format("{}_{}_extended", input(0)->name, at)),
@@ -127,7 +127,7 @@ private:
         return fmt::format("unsafe_promise_clamped({}, {}, {})", from, extension.first, last);
     }
 
-    /// The element that constant mode adds, of the stored type.
+    /// The padding value of constant mode, in the stored type.
     std::string fill(KernelSource& source) const {
         if (has_input(2)) return source.element(input(2), Coordinates(in(2).rank(), "0"));
         return cast_text(KernelSource::literal(static_cast<double>(node_.real("value", 0)), ElementType::float32),
@@ -137,7 +137,7 @@ private:
     PadMode mode_;
 };
 
-/// A PadNode that knows how many elements it adds.
+/// A PadNode whose pads are known.
 class GivenPad : public PadNode {
 public:
     using PadNode::PadNode;
@@ -153,7 +153,7 @@ public:
         return {TensorType(in(0).element, std::move(shape))};
     }
 
-    /// What has no edge cannot be extended by it, and nothing cut off.
+    /// An axis without elements cannot be extended by its edge, and no more elements can be removed than there are.
     std::vector<Check> checks() const override {
         std::vector<Check> checks;
         const std::vector<Ends> pads = this->pads();
@@ -184,7 +184,7 @@ protected:
     Extension extension(KernelSource& source, size_t axis, const std::string& at) const override {
         const auto [begin, end] = pads()[axis];
         if (begin.is(0) && end.is(0)) return {at, "Expr()", "Expr()"};
-        // Of what is cut off the output asks for nothing.
+        // The output never reads what is removed.
         if (is_constant()) return {shifted(source, at, -begin), "0", source.dim(in(0).shape[axis])};
         const Dim cut = max(-begin, Dim(0)), left = in(0).shape[axis] - cut - max(-end, Dim(0));
         return {shifted(source, at, -begin), source.dim(cut), source.dim(left), !left.constant()};
@@ -208,8 +208,8 @@ class Pad : public GivenPad {
 public:
     using GivenPad::GivenPad;
 
-    /// Elements added at the ends of each axis, where these are numbers, and whether there is an axis of which a run
-    /// may find nothing: a kernel reads its input to pad it, wherever it is.
+    /// The pads of each axis, if these are constants, and whether the axis may be empty at run time: a kernel that pads
+    /// reads its input, whether or not the result needs it.
     struct Joints {
         std::vector<int64_t> begins, ends;
         std::vector<bool> may_be_empty;
@@ -288,7 +288,7 @@ protected:
         return {from, first, fmt::format("{} - {} - max(-{}, 0)", extent, first, *end), true};
     }
 
-    /// Halide cannot know that what is extended lies inside of the input.
+    /// Promises Halide that what is extended is inside of the input.
     std::string inside(KernelSource& source) const override {
         if (is_constant()) return PadNode::inside(source);
         const Coordinates at = source.vars(in(0).rank());
@@ -299,44 +299,44 @@ protected:
     }
 };
 
-Value* integers(Expansion& expansion, const std::string& role, const std::vector<int64_t>& numbers) {
+Value* integers(CompositeBuilder& builder, const std::string& role, const std::vector<int64_t>& numbers) {
     const auto count = static_cast<int64_t>(numbers.size());
-    return expansion.constant(role, make_constant(ElementType::int64, {count}, numbers));
+    return builder.constant(role, make_constant(ElementType::int64, {count}, numbers));
 }
 
-/// The element that constant mode adds.
-Value* fill_of(Expansion& expansion) {
-    if (Value* given = expansion.optional_input(2)) return given;
-    const double number = expansion.node().real("value", 0);
-    Value* wide = expansion.constant("wide_fill", make_constant(ElementType::float64, {}, std::vector<double>{number}));
-    const auto type = static_cast<int64_t>(expansion.input(0)->checked_type().element);
-    return expansion.add("fill", {"Cast", 13, {wide}, {{"to", type}}});
+/// The padding value of constant mode.
+Value* fill_of(CompositeBuilder& builder) {
+    if (Value* given = builder.optional_input(2)) return given;
+    const double number = builder.node().real("value", 0);
+    Value* wide = builder.constant("wide_fill", make_constant(ElementType::float64, {}, std::vector<double>{number}));
+    const auto type = static_cast<int64_t>(builder.input(0)->checked_type().element);
+    return builder.add("fill", {"Cast", 13, {wide}, {{"to", type}}});
 }
 
-/// Axes of which a run may find nothing are joined with what they are padded with, the others padded as ever.
-std::vector<Value*> expand_joined(Expansion& expansion) {
-    Pad::Joints joints = Pad(expansion.node()).joints().value();
+/// Expands a Pad: axes that may be empty at run time are concatenated with their padding, others are padded as usual.
+std::vector<Value*> expand_joined(CompositeBuilder& builder) {
+    Pad::Joints joints = Pad(builder.node()).joints().value();
     const size_t rank = joints.begins.size();
-    Value *x = expansion.input(0), *fill = fill_of(expansion);
+    Value *x = builder.input(0), *fill = fill_of(builder);
     for (size_t axis = 0; axis < rank; ++axis) {
         if (!joints.may_be_empty[axis]) continue;
         const auto role = [&](const std::string& what) { return fmt::format("{}_of_axis_{}", what, axis); };
         int64_t &begin = joints.begins[axis], &end = joints.ends[axis];
-        Value* outer = expansion.add(role("outer"), {"Shape", 15, {x}, {{"end", static_cast<int64_t>(axis)}}});
-        Value* inner = expansion.add(role("inner"), {"Shape", 15, {x}, {{"start", static_cast<int64_t>(axis) + 1}}});
+        Value* outer = builder.add(role("outer"), {"Shape", 15, {x}, {{"end", static_cast<int64_t>(axis)}}});
+        Value* inner = builder.add(role("inner"), {"Shape", 15, {x}, {{"start", static_cast<int64_t>(axis) + 1}}});
         const auto edge = [&](const std::string& side, int64_t count) {
-            Value* extent = integers(expansion, role(side + "_extent"), {count});
+            Value* extent = integers(builder, role(side + "_extent"), {count});
             Value* own =
-                expansion.add(role(side + "_shape"), {"Concat", 13, {outer, extent, inner}, {{"axis", int64_t{0}}}});
-            return expansion.add(role(side), {"Expand", 13, {fill, own}});
+                builder.add(role(side + "_shape"), {"Concat", 13, {outer, extent, inner}, {{"axis", int64_t{0}}}});
+            return builder.add(role(side), {"Expand", 13, {fill, own}});
         };
         Value *before = edge("before", begin), *behind = edge("behind", end);
-        x = expansion.add(role("joined"), {"Concat", 13, {before, x, behind}, {{"axis", static_cast<int64_t>(axis)}}});
+        x = builder.add(role("joined"), {"Concat", 13, {before, x, behind}, {{"axis", static_cast<int64_t>(axis)}}});
         begin = end = 0;
     }
     std::vector<int64_t> others = joints.begins;
     others.insert(others.end(), joints.ends.begin(), joints.ends.end());
-    return {expansion.add("padded", {"Pad", 13, {x, integers(expansion, "other_pads", others), fill}})};
+    return {builder.add("padded", {"Pad", 13, {x, integers(builder, "other_pads", others), fill}})};
 }
 
 std::unique_ptr<NodeGenerator> make_pad(const Node& node) {
@@ -347,8 +347,8 @@ std::unique_ptr<NodeGenerator> make_pad(const Node& node) {
     return pad;
 }
 
-/// CenterCropPad: brings axes to the extents of input 1, half of what is missing or too much at each end, the odd one
-/// at the last.
+/// CenterCropPad: crops or pads axes to the extents in input 1, by half of the difference at each end; an odd element
+/// is at the end.
 class CenterCropPad : public GivenPad {
 public:
     using GivenPad::GivenPad;

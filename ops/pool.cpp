@@ -24,7 +24,7 @@ constexpr PoolFormula lp_formulas[] = {
 
 /// Kernels of up to so many taps are unrolled.
 constexpr int64_t unrolled_taps = 16;
-/// Vectors of channels that one turn over a whole image adds to: additions of one vector wait for each other.
+/// Vectors of channels that each iteration over a whole image adds to, to hide the latency of additions.
 constexpr int global_vectors = 4;
 
 std::unique_ptr<NodeGenerator> make_max_pool(const Node& node) {
@@ -71,7 +71,7 @@ std::string Pool::fill_in(std::string_view text, const std::string& accumulator,
 
 std::string Pool::combine(const std::string& a, const std::string& b) const {
     const std::string both = fill_in(formula().combine, a, b, "");
-    // LLVM makes of a maximum of widened numbers one of narrow numbers, which it then computes one by one.
+    // LLVM turns a maximum of widened numbers into one of narrow numbers, which it then computes one by one.
     return is_narrow_float(out(0).element) ? fmt::format("strict_float({})", both) : both;
 }
 
@@ -188,7 +188,7 @@ std::string WindowPool::element_at(KernelSource& source, const Coordinates& coor
     const auto meets_input = [](const WindowAxis& axis) { return axis.dilation == 1 && axis.always_meets_input(); };
     if (node_.op_type != "MaxPool" || !std::all_of(window.begin(), window.end(), meets_input))
         return read_padded(source, input(0), window, at, neutral());
-    // The nearest element of the input is under the window too: to take it twice changes no maximum.
+    // The nearest element of the input is in the window, too: taking it twice does not change a maximum.
     for (size_t i = 0; i < window.size(); ++i) {
         if (window[i].reaches_outside())
             at[i + 2] = held_inside(source, window[i], fmt::format("likely({})", at[i + 2]));

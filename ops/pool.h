@@ -7,20 +7,20 @@
 
 namespace onnx2halide {
 
-/// How a pool makes one element of many: `combine` adds each element's `term` to the accumulator, `finish` makes the
+/// How a pool reduces many elements to one: `combine` adds each element's `term` to the accumulator, `finish` makes the
 /// result. In the texts {a} is the accumulator, {x} an element or its term, {p} the node's attribute p and {count} the
 /// number of elements.
 struct PoolFormula {
-    bool starts_with_first;  // the accumulator starts as the first element, otherwise as 0
+    bool starts_with_first;  // the accumulator is initialised with the first element, otherwise with 0
     std::string_view term;
     std::string_view combine;
     std::string_view finish;
 };
 
-/// The formula of an operator; where p is 1 or 2, without powers.
+/// The formula of an operator; for p of 1 or 2, without powers.
 const PoolFormula& pool_formula(std::string_view op_type, int64_t p);
 
-/// One output element for a channel and a part of its image: the shape that windows and whole images share.
+/// One output element per channel and part of its image: the base of pools over windows and over whole images.
 class Pool : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -32,29 +32,29 @@ public:
 protected:
     static constexpr const char* result_role = "result";
 
-    /// Extents of the elements behind one output element, innermost first.
+    /// Extents of the reduction for one output element, innermost first.
     virtual std::vector<Dim> reduction_extents() const = 0;
-    /// The element under a tap, whose places along the axes come innermost first; outside of the input, one that
-    /// changes nothing.
+    /// The element under a tap, whose indices along the axes come innermost first; outside of the input, the neutral
+    /// element.
     virtual std::string element(KernelSource& source, const Coordinates& taps) const = 0;
-    /// How many elements there are, as text of the type in which the node computes.
+    /// The number of elements reduced, as text of the type of the node's arithmetic.
     virtual std::string count(KernelSource& source) const = 0;
 
     const PoolFormula& formula() const { return pool_formula(node_.op_type, power()); }
     int64_t power() const { return node_.has("p") && node_.version > 1 ? node_.integer("p") : 2; }
     std::string fill_in(std::string_view text, const std::string& accumulator, const std::string& element,
                         const std::string& count) const;
-    /// An element as it is added up, and two such combined.
+    /// An element's contribution to the accumulator, and two of these combined.
     std::string term(const std::string& element) const { return fill_in(formula().term, "", element, ""); }
     std::string combine(const std::string& a, const std::string& b) const;
-    /// What changes no result: 0, or the least finite number.
+    /// The neutral element: 0, or the lowest finite number.
     std::string neutral() const;
-    /// The variables of the node's RDom, called kx, ky; declares them.
+    /// Declares the variables of the node's RDom, called kx, ky, and returns them.
     Coordinates taps(KernelSource& source) const;
     /// Defines the RDom of the taps and returns its variables.
     Coordinates define_taps(KernelSource& source) const;
     std::vector<std::string> tap_roles(KernelSource& source) const;
-    /// The lanes of a vector of the kernel's channels, fewer than the target's where there are fewer channels, and the
+    /// The lanes of a vector of the kernel's channels, fewer than the target's if there are fewer channels, and the
     /// type in which they are computed.
     static int lanes_of_channels(const KernelSource& source);
     static ElementType lane_type(const KernelSource& source);
@@ -80,40 +80,40 @@ protected:
     std::string count(KernelSource& source) const override;
 
     Window window() const;
-    /// The element at coordinates that may lie outside of the input: there, one that changes nothing.
+    /// The element at coordinates that may lie outside of the input, where it is the neutral element.
     std::string element_at(KernelSource& source, const Coordinates& at) const;
     /// The input's coordinates under a tap.
     Coordinates under(KernelSource& source, const Coordinates& taps) const;
 
 private:
-    /// Whether the input comes row by row, and rows are worth pooling as they lie.
+    /// Whether the input is row-major, and pooling its rows without changing the layout pays off.
     bool has_rows() const;
     bool pools_rows(const KernelSource& source) const;
-    /// A tap's element of a row in the input, whose place in the row is `column`.
+    /// The element that a tap reads at index `column` of an input row.
     std::string element_of_row(KernelSource& source, const Coordinates& taps, const std::string& column) const;
     void define_rows(KernelSource& source) const;
     void schedule_rows(KernelSource& source) const;
     void schedule_across(KernelSource& source, const std::string& update) const;
 
-    /// Text of what is at a place.
+    /// The text of the element at coordinates.
     using ElementAt = std::function<std::string(const Coordinates&)>;
-    /// What schedules say of all stages of a tile of windows.
+    /// What the schedules of all stages of a tile of windows share.
     struct SharedTile {
         Loops loops, outer;  // of the results, and over tiles
-        std::string around;  // the innermost of the loops around a tile and a vector of channels
+        std::string around;  // the innermost loop around a tile and a vector of channels
         std::string lanes;
-        std::string run;    // the loop over the vectors that stages compute at once; empty where that is one
-        bool in_registers;  // whether a tile of short kernels stays there
+        std::string run;    // the loop over the vectors that stages compute at once; empty if there is one
+        bool in_registers;  // whether a tile of short kernels stays in registers
 
         std::string vectors() const { return "vectorize(" + loops.vars[0] + ", " + lanes + ")"; }
         std::string split_run(const std::string& loop) const {
             return "split(" + loops.vars[0] + ", " + loop + ", " + loops.vars[0] + ", " + lanes + ")";
         }
     };
-    /// Whether windows overlap so much that it pays to combine elements along one axis after the other, and vectors run
-    /// along channels.
+    /// Whether vectors run along channels, and windows overlap so much that it pays off to combine elements along one
+    /// axis after the other.
     bool shares_taps() const;
-    /// How many times two elements are combined for each result then.
+    /// The number of combinations of two elements that each result then takes.
     int64_t shared_combinations() const;
     bool pools_shared(const KernelSource& source) const;
     void define_shared(KernelSource& source) const;
@@ -123,7 +123,7 @@ private:
     void schedule_pass(KernelSource& source, size_t i, const SharedTile& tile) const;
 };
 
-/// MaxPool with its second output: where in the input each maximum lies.
+/// MaxPool with its second output: the index of each maximum in the input.
 class MaxPoolWithIndices : public WindowPool {
 public:
     using WindowPool::WindowPool;
@@ -143,10 +143,10 @@ public:
     using Pool::Pool;
     std::vector<TensorType> infer() const override;
     LayoutNeed layout_need() const override { return has_planes() ? LayoutNeed::any : LayoutNeed::channels_last; }
-    /// Whether each channel's elements lie side by side, and are worth reducing as they lie. Then the node is a
-    /// reduction along the axes of the image, by the operator of that name (see reduce_planes).
+    /// Whether each channel's elements are adjacent, and reducing them in place pays off. The node is then a reduction
+    /// along the image's axes, by the operator named by `reduction` (see reduce_planes).
     bool has_planes() const;
-    /// Empty where there is none.
+    /// The reduction operator that computes the same; empty if there is none.
     std::string_view reduction() const;
 
 protected:
@@ -155,7 +155,7 @@ protected:
     std::string count(KernelSource& source) const override;
 };
 
-/// MaxUnpool: puts each element where a MaxPool's Indices say, zeros elsewhere.
+/// MaxUnpool: scatters each element to where a MaxPool's Indices say; other elements are zero.
 class MaxUnpool : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -167,7 +167,7 @@ public:
     std::vector<IndexCheck> index_checks() const override { return {{1, {product(unpooled_shape())}}}; }
 
 private:
-    /// The output's shape before `output_shape` adds zeros at its ends: what the indices count in.
+    /// The output's shape before `output_shape` pads it with zeros: the shape to which the indices refer.
     std::vector<Dim> unpooled_shape() const;
 };
 

@@ -11,7 +11,7 @@ std::string_view GlobalPool::reduction() const {
 }
 
 bool GlobalPool::has_planes() const {
-    // Fewer fill no vector, but those of other channels do with them.
+    // Fewer elements do not fill a vector, but those of several channels do.
     constexpr int64_t few = 16;
     const auto elements = product(reduction_extents()).constant();
     return in(0).is_row_major() && !reduction().empty() && elements.value_or(few) >= few;

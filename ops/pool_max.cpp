@@ -11,7 +11,7 @@ std::vector<TensorType> MaxPoolWithIndices::infer() const {
     return {values, TensorType(ElementType::int64, values.shape)};
 }
 
-/// The place of an input element in the whole tensor. With storage_order 1 the last two axes count the other way.
+/// The index of an input element in the whole tensor. With storage_order 1 the last two axes are in column-major order.
 std::string MaxPoolWithIndices::index(KernelSource& source, const Coordinates& at) const {
     const std::vector<Dim>& shape = in(0).shape;
     std::vector<size_t> order;
@@ -39,7 +39,7 @@ void MaxPoolWithIndices::algorithm(KernelSource& source) const {
     const std::string element = source.local("value"), so_far = source.local("best");
     const std::string place = source.local("index"), is_better = source.local("is_better");
     source.line(fmt::format("    Expr {} = {}, {} = {}[0], {} = {}[1];", element, value, so_far, call, place, call));
-    // The first of equal elements counts, and the first of all even where it is the least number.
+    // The first of equal elements counts, and the first one of all even if it is the lowest number.
     source.line(fmt::format("    Expr {} = {}({} < 0 || {} > {});", is_better,
                             outside.empty() ? "" : fmt::format("!({}) && ", outside), place, element, so_far));
     source.line(fmt::format("    {0} = Tuple(select({1}, {2}, {3}), select({1}, {4}, {5}));", call, is_better, element,

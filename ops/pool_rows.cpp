@@ -13,13 +13,13 @@ namespace onnx2halide {
 
 namespace {
 
-// Names that the algorithm keeps for the schedule, under output 0.
+// Roles under which the algorithm stores names for the schedule, of output 0.
 constexpr const char *rows_role = "rows", *across_role = "across";
 
 }  // namespace
 
 bool WindowPool::has_rows() const {
-    // Shorter rows fill no vectors: those of channels are fuller, which moving elements there and back is worth.
+    // Shorter rows fill no vectors: channels do, which is worth changing the layout and back.
     constexpr int64_t least = 8, most_taps = 16;
     const Window window = this->window();
     const bool always_meets =
@@ -38,7 +38,7 @@ std::string WindowPool::element_of_row(KernelSource& source, const Coordinates& 
     at.back() = column;
     for (size_t i = 0; i + 1 < window.size(); ++i) {
         at[i + 2] = window[i].tap(source, at[i + 2], taps[window.size() - 2 - i]);
-        // The nearest element of the input is under the window too, unless taps leave out some.
+        // The nearest element of the input is in the window, too, unless dilation skips some.
         if (formula().starts_with_first && window[i].dilation == 1 && window[i].reaches_outside())
             at[i + 2] = held_inside(source, window[i], at[i + 2]);
     }
@@ -48,7 +48,7 @@ std::string WindowPool::element_of_row(KernelSource& source, const Coordinates& 
     return read_padded(source, input(0), window, at, neutral());
 }
 
-/// First along all axes but the last, for whole rows of the input with what surrounds them, then along these.
+/// Reduces along all axes but the last, for whole rows of the padded input, then along the last.
 void WindowPool::define_rows(KernelSource& source) const {
     const WindowAxis columns = window().back();
     const Coordinates at = source.vars(out(0).rank());
@@ -81,8 +81,8 @@ void WindowPool::define_rows(KernelSource& source) const {
     source.keep(output(0), across_role, across);
 }
 
-/// Several rows of windows, as wide as the input's, and then of results: what has just been written in parts of vectors
-/// is not read at once.
+/// Computes several rows of windows, as wide as the input's, before their results: what has just been stored in partial
+/// vectors is not loaded at once.
 void WindowPool::schedule_rows(KernelSource& source) const {
     constexpr int64_t most_rows = 8, elements = 1 << 13;
     const int64_t rows_at_once = std::clamp<int64_t>(
@@ -105,7 +105,7 @@ void WindowPool::schedule_rows(KernelSource& source) const {
     vectorise_shifted(source, whole);
 }
 
-/// All taps of a vector of a row.
+/// Schedules all taps for a vector of a row.
 void WindowPool::schedule_across(KernelSource& source, const std::string& update) const {
     constexpr int64_t unrolled_taps = 16;
     const Window window = this->window();

@@ -14,15 +14,15 @@ namespace onnx2halide {
 
 namespace {
 
-/// Taps of kernels that are no longer are combined one by one.
+/// The length of kernels up to which taps are combined one by one.
 constexpr int64_t short_kernel = 3;
 
-/// Some of the taps along an axis that follow each other.
+/// Consecutive taps along an axis.
 struct Run {
     int64_t size, first;
 };
 
-/// The runs, as long as powers of two, that make up a kernel, the longest first. Those of a maximum may overlap.
+/// The runs, with powers of two as lengths, into which a kernel is divided, longest first. A maximum's may overlap.
 std::vector<Run> runs_of(int64_t kernel, bool may_overlap) {
     int64_t size = kernel <= short_kernel ? 1 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kernel - 1)));
     if (may_overlap && size > 1) return {{size, 0}, {size, kernel - size}};
@@ -34,17 +34,17 @@ std::vector<Run> runs_of(int64_t kernel, bool may_overlap) {
     return runs;
 }
 
-/// How many times two elements are combined along an axis, where a run is made of two of half its size.
+/// The number of combinations of two elements along an axis, where a run is combined from two halves.
 int64_t combinations(int64_t kernel, bool may_overlap) {
     const std::vector<Run> runs = runs_of(kernel, may_overlap);
     return std::bit_width(static_cast<uint64_t>(runs.front().size)) + static_cast<int64_t>(runs.size()) - 2;
 }
 
-// Names that the algorithm keeps for the schedule, under output 0.
+// Roles under which the algorithm stores names for the schedule, of output 0.
 std::string run_role(size_t axis, int64_t size) { return fmt::format("run {} {}", axis, size); }
 std::string pass_role(size_t axis) { return fmt::format("pass {}", axis); }
 
-/// A tile's turns along a loop: `most`, or fewer, so that the last tile has about as many as the others.
+/// The iterations of a tile along a loop: `most`, or fewer, so that the last tile is about as large as the others.
 int64_t even_tile(int64_t extent, int64_t most) { return ceil_div(extent, ceil_div(extent, most)); }
 
 bool has_short_kernels(const Window& window) {
@@ -52,16 +52,16 @@ bool has_short_kernels(const Window& window) {
                        [](const WindowAxis& axis) { return axis.kernel <= short_kernel; });
 }
 
-/// The most bytes, a power of two up to a page's, that divide the distance between an image's pixels. Of larger ones
-/// pixels fall into fewer sets of a first-level cache.
+/// The largest power of two, up to a page, that divides the stride between an image's pixels in bytes. The larger it
+/// is, the fewer sets of a first-level cache do pixels map to.
 int64_t pixel_alignment(const TensorType& type) {
     return std::gcd(page_bytes, *type.shape[1].constant() * info(type.element).bytes);
 }
-/// From these on a cache keeps few pixels: tiles are small, and what follows in memory comes next. It keeps fewer than
-/// tiles share: columns of a strip are copied.
+/// From the first on, a cache holds few pixels, so that tiles are small and walked in memory order. From the second on,
+/// it holds fewer than tiles share, so that the columns of a strip are copied.
 constexpr int64_t aliased = 512, all_aliased = 2048;
 
-/// The windows of a tile, along the axes of an image, and the vectors of channels that come one behind the other.
+/// The size of a tile: windows along an image's axes, and vectors of channels walked one after the other.
 struct TileSize {
     int64_t columns, rows, vectors;
     bool in_registers;
@@ -75,8 +75,8 @@ TileSize tile_size(const Window& window, int64_t alignment, int registers, int64
     return {in_registers ? 2 : columns, 2, std::min<int64_t>(8, vectors), in_registers};
 }
 
-/// Tasks are strips of columns, as high as the image, under a vector of channels. `outer` are the loops over tiles, of
-/// which `around` is one; returns the loop that has it now.
+/// Makes strips of columns, as high as the image and one vector of channels deep, into tasks. `outer` are the loops
+/// over tiles, one of which is `around`. Returns the loop that now contains it.
 std::string parallelise_strips(KernelSource& source, const Loops& outer, const std::string& around,
                                const Dim& elements) {
     Loops strips{outer.func,
@@ -97,7 +97,7 @@ std::string parallelise_strips(KernelSource& source, const Loops& outer, const s
 }  // namespace
 
 int64_t WindowPool::shared_combinations() const {
-    int64_t count = 0, places = 1;  // of windows' columns along the axes behind, for each result
+    int64_t count = 0, places = 1;  // per result: columns of windows along the later axes
     const Window window = this->window();
     for (size_t i = window.size(); i-- > 0;) {
         count += places * combinations(window[i].kernel, formula().starts_with_first);
@@ -111,7 +111,7 @@ bool WindowPool::shares_taps() const {
     const bool are_known = std::all_of(shape.begin() + 1, shape.end(), [](const Dim& dim) { return dim.constant(); });
     const Layout by_channels = channels_last(in(0).rank());
     if (!are_known || shape[1].is(1) || in(0).layout != by_channels || out(0).layout != by_channels) return false;
-    // What windows share is stored and read once more.
+    // Shared results are stored and loaded once more.
     constexpr int64_t more = 3;
     return shared_combinations() + more <= *product(reduction_extents()).constant();
 }
@@ -122,7 +122,7 @@ bool WindowPool::pools_shared(const KernelSource& source) const {
            last.layout == out(0).layout && lanes_of_channels(source) > 1;
 }
 
-/// One axis after the other, so that windows share what they have in common along the axes before.
+/// Reduces one axis after the other, so that windows share what they have in common along earlier axes.
 void WindowPool::define_shared(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     const size_t last = window().size() - 1;
@@ -140,7 +140,7 @@ void WindowPool::define_shared(KernelSource& source) const {
         fill_in(formula().finish, formula().starts_with_first ? all : fmt::format("({})", all), "", count(source)));
 }
 
-/// All taps along axis i: its coordinate, and those of the axes before, are a result's, the others an element's.
+/// Combines all taps along axis i: the coordinates up to this axis are a result's, later ones an input element's.
 std::string WindowPool::all_along(KernelSource& source, size_t i, const ElementAt& element) const {
     const WindowAxis axis = window()[i];
     const Coordinates at = source.vars(out(0).rank());
@@ -165,8 +165,8 @@ std::string WindowPool::all_along(KernelSource& source, size_t i, const ElementA
     return all;
 }
 
-/// A vector of channels at a time, in tiles of windows. All of an image's elements under a vector come before those
-/// under the next: what tiles share is still in the nearest cache.
+/// Schedules one vector of channels at a time, in tiles of windows. All of an image's elements for one vector come
+/// before the next one's: what tiles share is still in the nearest cache.
 void WindowPool::schedule_shared(KernelSource& source) const {
     const Window window = this->window();
     const bool has_rows = window.size() > 1;
@@ -199,7 +199,7 @@ void WindowPool::schedule_shared(KernelSource& source) const {
     for (size_t i = 0; i < window.size(); ++i) schedule_pass(source, i, tile);
 }
 
-/// The results, whose loops `splits` have made tiles of.
+/// Schedules the results, whose loops `splits` divides into tiles.
 void WindowPool::schedule_windows(KernelSource& source, const SharedTile& tile, const Directives& splits) const {
     const std::vector<std::string>&inner = tile.loops.vars, &outer = tile.outer.vars;
     const bool has_rows = window().size() > 1, has_runs = !tile.run.empty();
@@ -211,14 +211,14 @@ void WindowPool::schedule_windows(KernelSource& source, const SharedTile& tile, 
     Directives directives = joined(splits, {reorder(order), tile.vectors()});
     if (!has_runs) directives.push_back(unroll(x));
     if (has_rows && (has_runs || tile.in_registers)) directives.push_back(unroll(y));
-    source.schedule("// What windows share along an axis is combined once.");
+    source.schedule("// What windows share along an axis is combined only once.");
     source.schedule(tile.loops.func, directives);
 }
 
-/// The elements along axis i of a tile, all in registers.
+/// Schedules the elements along axis i of a tile, all in registers.
 void WindowPool::schedule_pass(KernelSource& source, size_t i, const SharedTile& tile) const {
     const Window window = this->window();
-    const size_t own = window.size() - i;  // the axis among the loops
+    const size_t own = window.size() - i;  // the index of the axis among the loops
     const std::string& along = tile.loops.vars[own];
     const bool is_last = own == 1;
     std::string place = compute_at(tile.loops.func, window.size() > 1 ? tile.loops.vars[2] : tile.around);

@@ -24,7 +24,7 @@ int64_t steps_at_once(ElementType factors, const Dim& steps, const Target& targe
 std::string steps_role(int64_t steps) { return steps == 2 ? "pair" : steps == 4 ? "quad" : "lane"; }
 
 std::string product_text(const std::string& a, const std::string& b, ElementType factors) {
-    // Of bytes the instruction's sums have four times their bits.
+    // For bytes, the instruction's sums are four times as wide.
     if (factors == ElementType::uint8) return fmt::format("cast<int32_t>({}) * cast<int32_t>({})", a, b);
     return is_widened(factors) ? fmt::format("widening_mul({}, {})", a, b) : fmt::format("{} * {}", a, b);
 }

@@ -13,8 +13,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Linear quantisation in either direction: each element of input 0 has a scale (input 1) and a zero point (input 2) of
-/// its tensor, of its place along an axis, or of its block of places there.
+/// Linear quantisation in either direction: the scale (input 1) and zero point (input 2) of each element of input 0 are
+/// those of its tensor, of its index along an axis, or of its block of indices there.
 class LinearQuantization : public Elementwise {
 public:
     explicit LinearQuantization(const Node& node) : Elementwise(node), block_(node.integer("block_size", 0)) {
@@ -61,7 +61,7 @@ protected:
         return source.read(input(i), own);
     }
 
-    /// The zero point's element as a term with its sign; empty where it is known to be 0.
+    /// The zero point's element as a signed term; empty if it is known to be 0.
     virtual std::string zero_point(KernelSource& source, const Coordinates& at) const = 0;
 
     static std::string signed_term(int64_t number, std::string_view suffix) {
@@ -69,14 +69,14 @@ protected:
         return fmt::format(" {} {}{}", number < 0 ? '-' : '+', std::abs(number), suffix);
     }
 
-    /// The zero point where it is one known number.
+    /// The zero point if it is a single known number.
     std::optional<int64_t> known_zero_point() const {
         if (!has_input(2)) return 0;
         if (!is_literal(input(2)) || input(2)->known->integers.empty()) return std::nullopt;
         return input(2)->known->integers[0].constant();
     }
 
-    /// The type that attribute output_dtype names, if it does.
+    /// The type of attribute output_dtype, if it is present.
     std::optional<ElementType> output_dtype() const {
         const int64_t type = node_.integer("output_dtype", 0);
         return type ? std::optional(static_cast<ElementType>(type)) : std::nullopt;
@@ -87,10 +87,10 @@ private:
 
     size_t axis() const { return normalised_axis(node_.integer("axis", 1), in(0).rank()); }
 
-    /// Whether a scale or a zero point is not one for all.
+    /// Whether a scale or a zero point has several elements.
     bool has_axis(size_t i) const { return !in(i).elements().is(1); }
 
-    /// The shape of scales and zero points of an axis, or of its blocks.
+    /// The shape of scales and zero points along an axis, or for its blocks.
     std::vector<Dim> granularity() const {
         if (!block_) return {in(0).shape.at(axis())};
         std::vector<Dim> blocks = in(0).shape;
@@ -109,8 +109,8 @@ private:
     }
 };
 
-/// QuantizeLinear (10; 13 by axis; 19 to minifloats; 21 by block): x / scale, rounded to the nearest integer, of two to
-/// the even one, plus the zero point, held in the range of the result's type. Minifloats round once, behind the sum.
+/// QuantizeLinear (10; 13 by axis; 19 to minifloats; 21 by block): x / scale, rounded to the nearest integer, ties to
+/// even, plus the zero point, clamped to the range of the result's type. Minifloats are rounded once, after the sum.
 class QuantizeLinear : public LinearQuantization {
 public:
     using LinearQuantization::LinearQuantization;
@@ -161,7 +161,7 @@ private:
 
     std::string stored(const std::string& integer) const { return cast_text(integer, result_type()); }
 
-    /// Whether floats are divided by one number, which is known and whose reciprocal and products are normal numbers.
+    /// Whether floats are divided by a single known number, whose reciprocal and products are normal numbers.
     bool divides_by_usual_number() const {
         constexpr double least = 0x1p-60, most = 0x1p60;
         if (in(0).element != ElementType::float32 || in(1).element != ElementType::float32 ||
@@ -175,7 +175,7 @@ private:
         return scale != 1 && scale >= least && scale <= most;
     }
 
-    /// The type in which the quotient is computed. Integers divided by an integer are exact as doubles.
+    /// The type of the quotient. Integers divided by an integer are exact as doubles.
     ElementType precision() const {
         if (const int64_t type = node_.integer("precision", 0)) return static_cast<ElementType>(type);
         if (is_float(in(1).element)) return in(1).element;
@@ -232,7 +232,7 @@ protected:
     }
 
 private:
-    /// The difference of integers of 16 bits or less is a float as well, and needs no conversion of its own.
+    /// The difference of integers of up to 16 bits is exact as a float, and needs no conversion of its own.
     std::string_view type_of_difference() const { return in(0).element == ElementType::int32 ? "int32_t" : "float"; }
 };
 

@@ -6,13 +6,13 @@
 
 namespace onnx2halide {
 
-/// The integers of a type that quantised tensors have.
+/// The range of an integer type to which tensors are quantised.
 struct QuantisedRange {
     ElementType type;
     int64_t low, high;
 };
 
-/// The range of an integer type to which tensors are quantised, or null.
+/// The range of this type, or null if tensors are not quantised to it.
 const QuantisedRange* quantised_range(ElementType type);
 
 }  // namespace onnx2halide

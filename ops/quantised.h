@@ -8,40 +8,40 @@
 // What the expansions of quantised operators share.
 namespace onnx2halide {
 
-/// The rows of products, which are among those of quantised operators.
+/// Rows of products, which quantised_operators() joins.
 std::vector<Operator> quantised_products();
 
-/// Whether integers are known to be 0, as a zero point may be.
+/// Whether the integers are known to be 0, as a zero point may be.
 bool is_zero(const Value* integers);
 
 /// A float scalar.
-Value* real_constant(Expansion& expansion, const std::string& role, float number);
+Value* real_constant(CompositeBuilder& builder, const std::string& role, float number);
 
-/// Throws CompileError where input `i` has no type of 8 bits.
-void check_8_bit(const Expansion& expansion, size_t i);
-/// Throws CompileError where input `i` is there and has more than one element.
-void check_scalar(const Expansion& expansion, size_t i);
+/// Throws CompileError if input `i` does not have an 8-bit type.
+void check_8_bit(const CompositeBuilder& builder, size_t i);
+/// Throws CompileError if input `i` is present and has more than one element.
+void check_scalar(const CompositeBuilder& builder, size_t i);
 
-/// A vector of numbers for the places along an axis with axes of extent 1 behind its own, so that it is broadcast along
-/// the axes behind that one; anything else as it is.
-Value* with_axes_behind(Expansion& expansion, const std::string& role, Value* vector, int64_t axes_behind);
+/// A vector with one element per index of an axis, with axes of extent 1 appended, so that it is broadcast along the
+/// axes after that one; other tensors are returned as they are.
+Value* with_axes_behind(CompositeBuilder& builder, const std::string& role, Value* vector, int64_t axes_behind);
 
-/// The 8-bit input `i` as floats, called `role`; its scale is the next input, its zero point, which may be missing, the
-/// one after.
-Value* dequantised(Expansion& expansion, const std::string& role, size_t i);
+/// The 8-bit input `i` as floats, called `role`; its scale is the next input, its zero point, which may be omitted, the
+/// one after that.
+Value* dequantised(CompositeBuilder& builder, const std::string& role, size_t i);
 
-/// A float tensor quantised to uint8 by its own least and greatest element.
+/// A float tensor quantised to uint8 by its own least and greatest elements.
 struct DynamicallyQuantised {
     Value *y, *scale, *zero_point;
 };
-DynamicallyQuantised quantised_dynamically(Expansion& expansion, Value* x);
+DynamicallyQuantised quantised_dynamically(CompositeBuilder& builder, Value* x);
 
-/// A float tensor quantised by the scale at input `scale` and the zero point at the next one; to `type` where that is
-/// missing.
-Value* quantised(Expansion& expansion, Value* x, size_t scale, ElementType type);
+/// A float tensor quantised by the scale at input `scale` and the zero point at the next one; to `type` if that is
+/// omitted.
+Value* quantised(CompositeBuilder& builder, Value* x, size_t scale, ElementType type);
 
-/// The elements of `bits` bits that bytes hold, the first in the low bits of the first, as bytes in this shape.
-Value* unpacked(Expansion& expansion, const std::string& role, Value* bytes, int64_t bits,
+/// Elements of `bits` bits, packed into bytes from the low bits up, as bytes of this shape.
+Value* unpacked(CompositeBuilder& builder, const std::string& role, Value* bytes, int64_t bits,
                 const std::vector<int64_t>& shape);
 
 }  // namespace onnx2halide

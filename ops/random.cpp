@@ -35,7 +35,7 @@ protected:
     }
 };
 
-/// RandomUniform, RandomNormal and those that take their shape from a tensor.
+/// RandomUniform, RandomNormal, and the variants that take their shape from a tensor.
 class RandomNumbers : public RandomNode {
 public:
     using RandomNode::RandomNode;
@@ -74,7 +74,7 @@ private:
     bool is_like() const { return node_.op_type.ends_with("Like"); }
 };
 
-/// Bernoulli: 1 with the probability that the input holds, else 0. The standard's function body gives 0 with it, unlike
+/// Bernoulli: 1 with the probability in the input, else 0. The standard's function body yields 0 with it, contrary to
 /// its text and onnxruntime.
 class Bernoulli : public RandomNode {
 public:
@@ -99,7 +99,7 @@ public:
     Dim flops() const override { return out(0).elements() * 20; }
 };
 
-/// Multinomial: classes, drawn with probabilities whose logarithms the input holds.
+/// Multinomial: classes, drawn with probabilities whose logarithms are the input.
 class Multinomial : public RandomNode {
 public:
     using RandomNode::RandomNode;
@@ -127,7 +127,7 @@ public:
         const std::string largest = stage("largest"), sums = stage("sums"), drawn = stage("drawn"),
                           class_var = source.var("class");
         source.line(fmt::format("{}({}) = maximum({});", largest, at[0], source.read(input(0), {at[0], c})));
-        // Sums of the classes' weights up to each of them.
+        // Cumulative sums of the classes' weights.
         const auto weight = [&](const std::string& number) {
             return fmt::format("exp({} - {}({}))", source.read(input(0), {at[0], number}), largest, at[0]);
         };

@@ -4,11 +4,11 @@
 
 namespace onnx2halide {
 
-/// The number of an element, row by row, as text. Random numbers are a function of it.
+/// The row-major index of an element, as text. Its random number is a function of it.
 std::string random_place(KernelSource& source, const TensorType& type);
 
-/// What tells a node's random numbers from another's: its seed or, where it has none, its place in the model. So every
-/// run gives the same ones.
+/// The number that distinguishes a node's random numbers from other nodes': its seed or, if it has none, its position
+/// in the model. So every run yields the same numbers.
 uint32_t random_stream(const Node& node);
 
 }  // namespace onnx2halide

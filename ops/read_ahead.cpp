@@ -18,7 +18,7 @@ int64_t turns_of_line(int64_t run, int element_bytes) {
 }
 
 Directives read_ahead(const DistantOperand& operand, const std::string& loop, int64_t turns, const std::string& items) {
-    // Where the next tile lies can be told from where this one does, beyond the end, too: there nothing is read.
+    // The address of the next tile follows from this one's, even past the end, where the prefetch has no effect.
     return {fmt::format("unroll({}, {})", loop, turns),
             fmt::format("prefetch({0}, {1}, {1}, {2} * {3} / {4}, PrefetchBoundStrategy::NonFaulting)", operand.name,
                         loop, items, operand.distance, turns)};

@@ -11,15 +11,15 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether pixels of so few channels are made of groups of channels that the layout of the result hardly matters:
-/// either way elements are read that lie apart.
+/// Whether pixels with so few channels are made from groups of channels that the layout of the result hardly matters:
+/// strided elements are read either way.
 bool has_few_channels(const TensorType& image) {
     constexpr int64_t most = 8;
     const auto channels = image.shape[1].constant();
     return channels && *channels <= most;
 }
 
-/// DepthToSpace and SpaceToDepth, whose blocks of pixels are groups of channels on the other side.
+/// DepthToSpace and SpaceToDepth, where blocks of pixels on one side are groups of channels on the other.
 class BlockNode : public MovementNode {
 public:
     explicit BlockNode(const Node& node)
@@ -68,7 +68,7 @@ public:
                                                fmt::format("{} / {}", x, size_)}));
     }
 
-    /// The pixels of one block's row come from several channels: each of those is read in vectors.
+    /// The pixels of a block's row come from several channels, each of which is read in vectors.
     void schedule(KernelSource& source) const override {
         for (size_t i = 0; i < source.output_count(); ++i) {
             Loops loops = turning_loops(source.output_loops(i));
@@ -80,8 +80,8 @@ public:
     }
 };
 
-/// PhasesToSpace, the compiler's own: each phase of a transposed convolution's output, whose channels lie beside each
-/// other, goes to every stride-th place of the output. Of the last phases `surplus` elements are left out.
+/// PhasesToSpace, the compiler's own: scatters the phases of a transposed convolution's output, which are groups of
+/// channels, to every stride-th element of the output. The last `surplus` elements are dropped.
 class PhasesToSpace : public MovementNode {
 public:
     explicit PhasesToSpace(const Node& node)
@@ -117,7 +117,7 @@ public:
         source.store(output(0), at, source.element(input(0), from));
     }
 
-    /// Where the last axis is innermost its phases come from several places: each is read in vectors.
+    /// If the last axis is innermost, its phases come from several channels, each of which is read in vectors.
     void schedule(KernelSource& source) const override {
         const std::string& x = source.vars(out(0).rank()).back();
         for (size_t i = 0; i < source.output_count(); ++i) {
@@ -148,7 +148,7 @@ public:
         const Coordinates at = source.vars(4);
         const auto& [n, c, y, x] = std::tie(at[0], at[1], at[2], at[3]);
         const std::string channels = source.dim(in(0).shape[1]);
-        // The channel that is read, the row of the block and the column.
+        // The channel that is read, the row within the block, and the column.
         const std::string channel =
             mode_ == "DCR" ? fmt::format("{} % {}", c, channels) : fmt::format("{} / {}", c, size_ * size_);
         const std::string row = mode_ == "DCR" ? fmt::format("{} / {}", c, source.dim(in(0).shape[1] * size_))
@@ -161,7 +161,7 @@ public:
     }
 };
 
-/// ReverseSequence: of each sequence of a batch the first elements, as many as input 1 says, in the opposite order.
+/// ReverseSequence: reverses the first elements of each sequence of a batch; input 1 holds their numbers.
 class ReverseSequence : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -194,9 +194,8 @@ private:
     size_t time_axis() const { return normalised_axis(node_.integer("time_axis", 0), in(0).rank()); }
 };
 
-/// Trilu: the triangle above or below the k-th diagonal of each matrix; zeros elsewhere. It is no pointwise node, as
-/// Halide narrows what a select over coordinates reads, and tiles of constant size in an anchor before it would not be
-/// any more.
+/// Trilu: the triangle above or below the k-th diagonal of each matrix; zeros elsewhere. It is not pointwise, as Halide
+/// narrows what a select over coordinates reads, and tiles of an anchor before it would no longer have constant sizes.
 class Trilu : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -243,7 +242,7 @@ std::vector<Operator> rearrange_operators() {
     return {
         {"DepthToSpace", 1, make<DepthToSpace>},
         {"SpaceToDepth", 1, make<SpaceToDepth>},
-        {"PhasesToSpace", 1, make<PhasesToSpace>, "onnx2halide"},
+        {"PhasesToSpace", 1, make<PhasesToSpace>, own_domain},
         {"ReverseSequence", 10, make<ReverseSequence>},
         {"Trilu", 14, make<Trilu>},
     };

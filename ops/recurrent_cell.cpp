@@ -125,10 +125,10 @@ void GruCell::algorithm(KernelSource& source) const {
 
 std::vector<Operator> recurrent_operators() {
     return {
-        {"LstmCell", 1, make<LstmCell>, "onnx2halide"},
-        {"RnnCell", 1, make<RnnCell>, "onnx2halide"},
-        {"GruReset", 1, make<GruReset>, "onnx2halide"},
-        {"GruCell", 1, make<GruCell>, "onnx2halide"},
+        {"LstmCell", 1, make<LstmCell>, own_domain},
+        {"RnnCell", 1, make<RnnCell>, own_domain},
+        {"GruReset", 1, make<GruReset>, own_domain},
+        {"GruCell", 1, make<GruCell>, own_domain},
     };
 }
 

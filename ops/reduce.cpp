@@ -13,20 +13,21 @@ namespace onnx2halide {
 
 namespace {
 
-/// The integer that a mean of integers is, rounded towards zero.
+/// The mean of integers as an integer, rounded towards zero.
 std::optional<Number> quotient(const Dim& sum, int64_t count) {
     if (const auto number = sum.constant()) return Dim(*number / count);
     return sum.lower_bound().value_or(-1) >= 0 ? std::optional<Number>(floor_div(sum, count)) : std::nullopt;
 }
 
-/// An operator that adds or multiplies: its term of `{x}`, how the sum `{s}` takes it in, and its result from `{s}`.
+/// An operator that adds or multiplies: the term of `{x}`, the next accumulator from `{s}` and the term, and the result
+/// from `{s}`.
 struct Sum {
     std::string_view op;
     int64_t identity;
     std::string role;
     std::string_view term, step, result;
     bool is_real = false;                // integers are computed as doubles
-    const Combination* known = nullptr;  // for elements that inference knows
+    const Combination* known = nullptr;  // for elements known to inference
 };
 
 const Sum sums[] = {
@@ -95,9 +96,9 @@ private:
     }
 };
 
-/// ReduceMax or ReduceMin. Of floats it also finds the largest bits, which tell of a NaN: max and min alone can be
-/// vectorised, and drop it. Both come from one pass over memory where vectors run along other axes; along the reduced
-/// ones, whose lanes Halide combines for one value at a time, each has a pass over a row.
+/// ReduceMax or ReduceMin. For floats it also finds the largest bits, which detect a NaN: max and min themselves can be
+/// vectorised, but drop NaN. Both come from one pass over memory if vectors run along other axes; along the reduced
+/// ones, whose lanes Halide combines for one value at a time, each takes a pass over a row.
 class ReduceExtreme : public ReduceNode {
 public:
     ReduceExtreme(const Node& node, bool is_max) : ReduceNode(node), is_max_(is_max) {}
@@ -201,14 +202,14 @@ protected:
     }
 };
 
-/// Along axes that only a run knows, which are removed.
-std::vector<Value*> expand_reduction(Expansion& expansion) {
-    const Node& node = expansion.node();
+/// Expands a reduction over axes that are known only at run time, and are removed from the shape.
+std::vector<Value*> expand_reduction(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     std::map<std::string, Attribute> attributes = node.attributes;
     attributes["keepdims"] = int64_t{1};
-    Value* axes = expansion.input(1);
-    Value* kept = expansion.add("kept", {node.op_type, node.version, {expansion.input(0), axes}, attributes});
-    return {expansion.add("squeezed", {"Squeeze", 13, {kept, axes}})};
+    Value* axes = builder.input(1);
+    Value* kept = builder.add("kept", {node.op_type, node.version, {builder.input(0), axes}, attributes});
+    return {builder.add("squeezed", {"Squeeze", 13, {kept, axes}})};
 }
 
 template <typename T>

@@ -41,7 +41,7 @@ Reduction ReduceNode::reduction() const {
 std::vector<Dim> ReduceNode::domain() const {
     const Reduction reduced = reduction();
     if (reduced.is_known()) return reduced.reduced_extents(in(0));
-    // 1 where the output keeps the input's extent, and that where the output's is 1.
+    // 1 for axes whose extent the output keeps, and the input's extent if the output's is 1.
     std::vector<Dim> extents;
     for (const int axis : in(0).layout) {
         if (reduced.may_reduce(axis)) extents.push_back(in(0).shape[axis] - out(0).shape[axis] + 1);
@@ -94,7 +94,8 @@ void ReduceNode::schedule(KernelSource& source) const {
     Loops turning = turning_loops(loops);
     if (takes_rows_at_once(source.target(), loops)) {
         const std::string rows = source.var("rows");
-        source.schedule("// Vectors run along rows, so many at once that their numbers fill a vector, too.");
+        source.schedule(
+            "// Vectors run along rows, of which so many are reduced at once that their results fill a vector, too.");
         source.schedule(loops.func,
                         {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", turning.vars[0], rows,
                                      source.param("lanes", vector_width(source.target()))),
@@ -127,7 +128,7 @@ int ReduceNode::vector_width(const Target& target, int vectors) const {
 }
 
 bool ReduceNode::takes_rows_at_once(const Target& target, const Loops& loops) const {
-    // Of longer rows the lanes of the last vector count little, and as many rows as bytes fill a vector are long text.
+    // In longer rows the lanes of the last vector hardly matter, and as many rows as a vector has bytes are long text.
     constexpr int64_t most_vectors = 32;
     constexpr int most_rows = 16;
     const Loops turning = turning_loops(loops);
@@ -137,7 +138,7 @@ bool ReduceNode::takes_rows_at_once(const Target& target, const Loops& loops) co
            !turning.vars.empty() && turning.extents[0].constant().value_or(0) >= width;
 }
 
-/// How many of the input's innermost axes are reduced.
+/// The number of the input's innermost axes that are reduced.
 size_t ReduceNode::contiguous_axes() const {
     const Reduction reduced = reduction();
     size_t count = 0;
@@ -149,14 +150,14 @@ Layout ReduceNode::gaining_run(const Target& target) const {
     const Layout& layout = in(0).layout;
     const size_t count = contiguous_axes();
     if (target.is_gpu() || count < 2 || contiguous_run().constant()) return {};
-    // In another order one axis would have others' elements.
+    // In another order, the merged axis would have other elements.
     for (size_t i = 1; i < count; ++i) {
         if (layout[i] + 1 != layout[i - 1]) return {};
     }
     return {layout.begin(), layout.begin() + count};
 }
 
-std::optional<std::pair<size_t, size_t>> ReduceNode::kept_axes_gaining_as_one(const Target& target) const {
+std::optional<AxisRun> ReduceNode::axes_gaining_as_one(const Target& target) const {
     const size_t rank = in(0).rank();
     const Reduction reduced = reduction();
     if (target.is_gpu() || rank < 2 || !reduced.is_known() || !in(0).is_row_major() || !out(0).is_row_major())
@@ -164,11 +165,13 @@ std::optional<std::pair<size_t, size_t>> ReduceNode::kept_axes_gaining_as_one(co
     const size_t last = rank - 1;
     size_t first = rank;
     while (first > 0 && !reduced.reduces(first - 1)) --first;
-    // Of a row that vectors fill there is nothing to gain.
+    // If vectors fill a row, there is nothing to gain.
     if (first >= last || floor_mod(in(0).shape[last], target.lanes(type())).is(0)) return std::nullopt;
     const auto count =
         std::count_if(in(0).shape.begin() + first, in(0).shape.end(), [](const Dim& extent) { return !extent.is(1); });
-    return count > 1 ? std::optional(std::pair(first, last)) : std::nullopt;
+    if (count < 2) return std::nullopt;
+    const size_t before = rank - out(0).rank();
+    return AxisRun{first - before, last - before, before};
 }
 
 Dim ReduceNode::contiguous_run() const {
@@ -177,7 +180,7 @@ Dim ReduceNode::contiguous_run() const {
 }
 
 int64_t ReduceNode::run_length() const {
-    // Of one that is open Halide guards what a last vector has too much.
+    // For an open one, Halide guards the excess lanes of the last vector.
     constexpr int64_t open_length = 16;
     const Dim run = contiguous_run();
     return run.constant().value_or(std::max(open_length, run.lower_bound().value_or(0)));
@@ -192,7 +195,7 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     const bool at_once = takes_rows_at_once(source.target(), loops);
     int width = vector_width(source.target(), at_once ? 1 : 4);
     size_t axes = contiguous_axes();
-    // A run that comes out in whole vectors needs no guard; of an open one the innermost axis alone may.
+    // Runs of whole vectors need no guard; for an open run, the innermost axis alone may have such an extent.
     const auto innermost_extent = in(0).extents()[0].constant();
     if (!contiguous_run().constant() && innermost_extent && *innermost_extent % vector == 0) {
         axes = 1;
@@ -229,12 +232,12 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
                             "update()", fmt::format("vectorize({})", lane)});
     source.keep(output(0), role + "_lanes", parts);
     if (!with.empty()) {
-        source.schedule("// Each vector is read once for both.");
+        source.schedule("// Each vector is read only once for both folds.");
         source.schedule(fmt::format("{}.update().compute_with({}.update(), {});", parts,
                                     source.kept(output(0), with + "_lanes"), block));
     }
     source.schedule(func, {fmt::format("compute_at({}, {})", loops.func, loop)});
-    // Of a run that may fill no vector Halide would take the lanes one by one.
+    // For a run that may fill no vector, Halide would compute the lanes one by one.
     const bool may_be_short = prove_less_equal(width, run) != Proof::yes;
     source.schedule(may_be_short ? fmt::format("{}.update().specialize({} >= int({}))", func, source.dim(run), lanes)
                                  : func + ".update()",
@@ -247,8 +250,8 @@ void ReduceNode::schedule_vectors(KernelSource& source, const Loops& loops) cons
     const int vector = source.target().lanes(loops.element);
     const auto extent = turning.extents[0].constant();
     if (!extent || contiguous_axes() > 0) return vectorise(source, turning);
-    // Several vectors at a time read longer pieces of each row. The last ones compute some elements again, which counts
-    // little where they are few of many.
+    // Several vectors at a time read longer parts of each row. The last ones compute some elements again, which hardly
+    // matters if they are few of many.
     for (const int width : {4 * vector, 2 * vector, vector}) {
         const int least = width == vector ? vector : 4 * width;
         if (*extent % width != 0 && *extent < least) continue;

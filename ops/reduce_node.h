@@ -11,8 +11,8 @@
 
 namespace onnx2halide {
 
-/// A node that makes one element of all those along some axes: an attribute or, since opset 18 (ReduceSum since 13),
-/// input 1. Without any, all axes.
+/// A node that reduces each tensor along some axes to one element: an attribute or, since opset 18 (ReduceSum since
+/// 13), input 1 lists them. By default, all axes.
 class ReduceNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -23,67 +23,66 @@ public:
     bool is_pointwise() const override { return !reduction().may_reduce_any(); }
     std::vector<Check> checks() const override;
 
-    /// Whether only a run knows the axes.
+    /// Whether the axes are known only at run time.
     static bool has_open_axes(const Node& node);
 
     Dim flops() const override { return in(0).elements(); }
 
-    /// The axes of input 0 that follow each other in memory, innermost first, and become one element, where it is
-    /// faster to have them as one: a run along several of open extents is found by divisions.
+    /// The reduced axes of input 0 that are contiguous in memory, innermost first, if they are faster as one: several
+    /// axes with open extents would need divisions to index a run.
     Layout gaining_run(const Target& target) const;
 
-    /// The first and the last of input 0's innermost axes, which are kept, if they are faster as one: vectors would
-    /// end with the innermost.
-    std::optional<std::pair<size_t, size_t>> kept_axes_gaining_as_one(const Target& target) const;
+    /// The innermost axes, if these are kept: otherwise vectors would end with the innermost one.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 
 protected:
     Reduction reduction() const;
-    /// Extents of the axes that are or may be reduced in the order of memory, innermost first.
+    /// Extents of the axes that are or may be reduced, in memory order, innermost first.
     std::vector<Dim> domain() const;
 
-    /// The type in which kernels compute, such as float64 where integers come under a root.
+    /// The type of the kernel's arithmetic, such as float64 for square roots of integers.
     virtual ElementType type() const { return in(0).element; }
-    /// Defines the output by folds over the elements `x`, which lie at the turns of an RDom.
+    /// Defines the output by folds over the elements `x`, one per iteration of an RDom.
     virtual void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const = 0;
-    /// Defines the output where each of its elements is made of the one element `x`.
+    /// Defines the output when each of its elements is computed from a single element `x`.
     virtual void map(KernelSource& source, const Coordinates& at, const std::string& x) const = 0;
-    /// Schedules the folds and the output's loops for a CPU.
+    /// Schedules the folds and the output's loops on a CPU.
     virtual void schedule_folds(KernelSource& source, const Loops& loops) const = 0;
     /// The roles of the folds, in order.
     virtual std::vector<std::string> folds() const = 0;
 
-    /// A new Func of the output's dims that starts at `identity` and takes in one term `{x}` after another by `step`,
-    /// where it is `{s}`. Returns its element of the output's place.
+    /// Defines a Func with the output's dimensions that starts with `identity` and folds terms by `step`, in which
+    /// `{s}` is the accumulator and `{x}` the term. Returns its element for the output's.
     std::string fold(KernelSource& source, const std::string& role, const std::string& identity, std::string_view step,
                      const std::string& term) const;
     /// Defines the output by an expression of type().
     void define(KernelSource& source, const Coordinates& at, const std::string& expression) const;
 
-    /// Whether elements that follow each other in memory become one, enough of them to fill a vector.
+    /// Whether the elements that are reduced are contiguous in memory, and enough to fill a vector.
     bool is_contiguous() const;
-    /// Schedules a fold where is_contiguous(): vectors of partial results, and their lanes at the end. `with`: the role
-    /// of a fold that was scheduled before, whose loop over vectors computes this one's, too.
+    /// Schedules a fold if is_contiguous(): vectors of partial results, whose lanes are combined at the end. `with` is
+    /// the role of a fold that was scheduled before, with which this one shares the loop over vectors.
     void schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role,
                         const std::string& with = "") const;
-    /// Vectorises the output, and with it the folds that are computed inside.
+    /// Vectorises the output, and with it the folds that are computed inside of its loops.
     void schedule_vectors(KernelSource& source, const Loops& loops) const;
-    /// The loop of the output in which the folds of one element, or one vector of them, are computed.
+    /// The loop of the output at which the folds of one element, or one vector of them, are computed.
     static std::string innermost(const Loops& loops);
 
 private:
-    /// Lets the threads of a block share the folds of a few elements.
+    /// Lets the threads of a block share the folds of a few elements. Returns false if that is not possible.
     bool schedule_on_gpu(KernelSource& source) const;
     std::vector<Dim> axes() const;
-    /// For each axis of the input 1 where it is among these, else 0.
+    /// For each axis of input 0, 1 if it is among these, else 0.
     std::vector<Dim> flags(const std::vector<Dim>& axes) const;
     size_t contiguous_axes() const;
-    /// Elements that are reduced and follow each other in memory.
+    /// The number of reduced elements that are contiguous in memory.
     Dim contiguous_run() const;
-    /// The lanes of so many vectors, fewer where a row is shorter.
+    /// The lanes of so many vectors, fewer if a row is shorter.
     int vector_width(const Target& target, int vectors = 1) const;
-    /// Whether rows are short and many: the lanes of several rows' vectors are then added up together.
+    /// Whether rows are short and many, so that the lanes of several rows' vectors are added up together.
     bool takes_rows_at_once(const Target& target, const Loops& loops) const;
-    /// Elements that these have together, an estimate where a run alone knows.
+    /// The length of the contiguous run, an estimate if known only at run time.
     int64_t run_length() const;
 };
 

@@ -9,13 +9,13 @@ namespace onnx2halide {
 
 namespace {
 
-/// The extent where `flag` is 1, else 1.
+/// The extent if `flag` is 1, else 1.
 Dim extent_where(const Dim& flag, const Dim& extent) {
     if (flag.constant() || extent.constant()) return 1 + (extent - 1) * flag;
-    return extent * flag + is_equal(flag, 0);  // whose bounds are closer
+    return extent * flag + is_equal(flag, 0);  // which has tighter bounds
 }
 
-/// The row-major index of the output's element that an input's element goes into.
+/// The row-major index of the output element to which an input element contributes.
 size_t output_index(size_t input_index, const std::vector<int64_t>& extents, const Reduction& reduction) {
     size_t result = 0, stride = 1;
     for (size_t axis = extents.size(); axis-- > 0; input_index /= extents[axis]) {

@@ -4,20 +4,22 @@
 
 namespace onnx2halide {
 
-/// What operators share that make bins [R, C, H, W] of regions of a map, each from elements that its region decides.
+/// The base of operators that compute bins [R, C, H, W] for regions of a map, from elements that each region
+/// determines.
 class RegionNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
 
-    /// Elements lie anywhere, but the channels of each follow each other.
+    /// Elements are scattered, but the channels of each are contiguous.
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
 
 protected:
-    /// Defines a Func, which the schedule finds under its role, and returns its call.
+    /// Defines a Func, found by the schedule under its role, and returns its call.
     std::string stage(KernelSource& source, const std::string& role, const std::string& arguments,
                       const std::string& text) const;
-    /// Schedules all channels of a bin side by side: the places of its elements, over which the domain of the Func of
-    /// the role `reduced` goes, are the same for all of them. What `of_regions` names is made first.
+    /// Schedules all channels of a bin side by side: the indices of its elements, over which the domain of the Func
+    /// with the role `reduced` runs, are the same for all of them. The Funcs with the roles `of_regions` are computed
+    /// first.
     void schedule_bins(KernelSource& source, const std::vector<std::string>& of_regions, const std::string& reduced,
                        const std::string& domain) const;
 };

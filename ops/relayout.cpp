@@ -14,15 +14,15 @@ namespace onnx2halide {
 
 namespace {
 
-/// Squares of this many elements a side are transposed in registers.
+/// Squares of so many elements per side are transposed in registers.
 constexpr int64_t tile_side = 8;
-/// Rows of up to so many are tiles as they are.
+/// Rows of up to so many elements are tiles of their own.
 constexpr int64_t longest_side = 16;
 
 int64_t tile_extent(const Dim& extent) { return std::min(extent.constant().value_or(tile_side), tile_side); }
 
-/// Whether rows so many bytes apart fall into the same set of a first-level cache, which are as many as the lines of a
-/// page: of more rows than the cache has ways, lines are gone before the next tile comes to their other half.
+/// Whether rows so many bytes apart map to the same set of a first-level cache, which has as many sets as a page has
+/// lines: with more such rows than ways, lines are evicted before the next tile reads their other half.
 bool is_aliased(int64_t bytes) { return bytes > 0 && bytes % 4096 == 0; }
 
 /// The sides of a transposed tile, along the output and along the input.
@@ -34,7 +34,7 @@ Sides sides_of(const Loops& copy, size_t read, std::optional<int64_t> pitch) {
     const int64_t bytes = info(copy.element).bytes, line = std::clamp<int64_t>(64 / bytes, tile_side, longest_side);
     const auto rows = product({copy.extents.begin(), copy.extents.begin() + static_cast<ptrdiff_t>(read)}).constant();
     const bool reads_aliased = pitch && is_aliased(*pitch * bytes), writes_aliased = rows && is_aliased(*rows * bytes);
-    // Of rows that are aliased few are touched at a time, and whole lines of each.
+    // Of aliased rows, few are accessed at a time, but whole lines of each.
     const auto side = [&](const Dim& extent, bool rows_aliased, bool lines_aliased) {
         const int64_t most = rows_aliased ? tile_side : lines_aliased ? line : longest_side;
         const auto constant = extent.constant();
@@ -44,13 +44,13 @@ Sides sides_of(const Loops& copy, size_t read, std::optional<int64_t> pitch) {
             side(copy.extents[read], writes_aliased, reads_aliased)};
 }
 
-/// The loops of a copy in tiles. Loop 0 of the copy, along which the output lies in memory, and loop `read`, along
-/// which the input does, become one each within a tile, and one each over tiles.
+/// The loops of a tiled copy. Loop 0, along which the output is contiguous, and loop `read`, along which the input is,
+/// are each split into one loop within a tile and one over tiles.
 struct Tiles {
     std::string out, in;
     Dim out_extent, in_extent;
     std::string out_side, in_side;  // parameters
-    Loops loops;                    // within a tile along the output and the input, over tiles the same, the others
+    Loops loops;  // within a tile along the output and the input, over tiles likewise, then the others
 
     Tiles(KernelSource& source, const Loops& copy, size_t read, Sides sides)
         : out(copy.vars[0]), in(copy.vars[read]), out_extent(copy.extents[0]),
@@ -73,13 +73,13 @@ struct Tiles {
         return fmt::format("tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::{})", out, in, loops.vars[2],
                            loops.vars[3], loops.vars[0], loops.vars[1], out_size, in_size, tail);
     }
-    /// The loops in order: innermost that along the input or that along the output.
+    /// The loops in order, with the one along the input or the one along the output innermost.
     std::vector<std::string> order(bool along_input) const {
         std::vector<std::string> vars = loops.vars;
         if (along_input) std::swap(vars[0], vars[1]);
         return vars;
     }
-    /// Tasks are rows of tiles where there are several: the fused loop of open extents would divide for each tile.
+    /// Directives for tasks: rows of tiles if there are several, as a fused loop of open extents would divide per tile.
     Directives tasks(KernelSource& source) const {
         const Loops turning = turning_loops(loops);
         const size_t tile = turning.vars.size() > 3 ? 3 : 2;
@@ -88,18 +88,19 @@ struct Tiles {
     }
 };
 
-/// The loop of a copy's output along which its input lies in memory; none where both lie along the same one.
+/// The loop of a copy's output along which its input is contiguous; nullopt if the output is, too.
 std::optional<size_t> read_across(const Value& copy) {
     const auto read = copy.producer->inputs[0]->checked_type().innermost_axis();
     return read == copy.checked_type().innermost_axis() ? std::nullopt : read;
 }
 
-/// Copies within a kernel that lie in memory along the same other loop than this value, for which they are made.
+/// Finds copies within a kernel from which this value is computed, and whose inputs are contiguous along the same loop,
+/// other than this value's.
 void find_transposed(const KernelSource& source, const Value& value, std::set<const Value*>& visited,
                      std::vector<const Value*>& copies) {
     for (const Value* input : value.producer->inputs) {
         if (!input || !source.is_internal(input) || !visited.insert(input).second) continue;
-        const bool is_relayout = input->producer->domain == Relayout::domain && input->producer->op_type == "Relayout";
+        const bool is_relayout = input->producer->domain == own_domain && input->producer->op_type == "Relayout";
         if (!is_relayout) {
             find_transposed(source, *input, visited, copies);
         } else if (const auto axis = read_across(*input); axis && (copies.empty() || axis == read_across(*copies[0]))) {
@@ -116,19 +117,18 @@ std::string purpose(const Tiles& tiles) {
 void schedule_transpose(KernelSource& source, const Loops& loops, size_t read, std::optional<int64_t> pitch) {
     const Sides sides = sides_of(loops, read, pitch);
     const Tiles tiles(source, loops, read, sides);
-    // The shorter side is unrolled, so that Halide or LLVM makes shuffles of what strided vectors would be.
+    // The shorter side is unrolled, so that Halide or LLVM turns strided vectors into shuffles.
     const bool reads_vectors = sides.in >= sides.out;
     const std::vector<std::string> order = tiles.order(reads_vectors);
+    const Directives tile = {tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf"), reorder(order),
+                             fmt::format("vectorize({})", order[0]), unroll(order[1])};
     source.schedule(purpose(tiles));
-    source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
-    source.schedule(fmt::format("{}.{};", loops.func, reorder(order)));
-    source.schedule(fmt::format("{}.vectorize({}).unroll({});", loops.func, order[0], order[1]));
-    if (const Directives tasks = tiles.tasks(source); !tasks.empty()) source.schedule(loops.func, tasks);
+    source.schedule(loops.func, joined(tile, tiles.tasks(source)));
 }
 
-/// The same where rows of the output lie a distance apart that only a run knows: of stores so far apart LLVM makes no
-/// shuffles. Vectors of the input are interleaved, and vectors of the output are stored. Where a side is shorter than a
-/// tile, tiles are one element wide along the other.
+/// The same if the stride between the output's rows is known only at run time: LLVM does not make shuffles of stores at
+/// such strides. Vectors of the input are interleaved, and vectors of the output are stored. If a side is shorter than
+/// a tile, tiles are one element wide along the other.
 void schedule_open_transpose(KernelSource& source, const Loops& loops, size_t read, const CopiedFunc& copied) {
     const Tiles tiles(source, loops, read, {tile_extent(loops.extents[0]), tile_extent(loops.extents[read])});
     const Directives tasks = tiles.tasks(source);
@@ -153,7 +153,7 @@ void schedule_open_transpose(KernelSource& source, const Loops& loops, size_t re
                                 is_open ? fills_in : "Internal::const_true()"));
 }
 
-/// Splits loop 0 into runs of `period` elements, each of which is a run of the input.
+/// Splits loop 0 into runs of `period` elements, each of which copies a run of the input.
 void schedule_repetition(KernelSource& source, const Loops& loops, int64_t period) {
     const std::string inner = source.var(loops.vars[0] + "_in"), outer = source.var(loops.vars[0] + "_run");
     Loops runs = loops;
@@ -181,6 +181,21 @@ std::vector<TensorType> Relayout::infer() const {
     TensorType type = in(0);
     type.layout = layout_;
     return {type};
+}
+
+std::optional<AxisRun> Relayout::axes_gaining_as_one(const Target& target) const {
+    const TensorType &from = in(0), &to = out(0);
+    const auto is_image = [](const TensorType& type) {
+        return type.is_row_major() || type.layout == channels_last(type.rank());
+    };
+    if (target.is_gpu() || to.rank() < 4 || !is_image(from) || !is_image(to)) return std::nullopt;
+    Dim pixels = 1;
+    int turning = 0;
+    for (size_t axis = 2; axis < to.rank(); ++axis) {
+        pixels *= to.shape[axis];
+        turning += to.shape[axis].is(1) ? 0 : 1;
+    }
+    return turning > 1 && !pixels.constant() ? std::optional(AxisRun{2, to.rank() - 1}) : std::nullopt;
 }
 
 void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& from) {
@@ -212,12 +227,12 @@ bool schedule_transposed_operands(KernelSource& source) {
     const auto pitch = memory_strides(input)[*output.checked_type().innermost_axis()].constant();
     const Tiles tiles(source, loops, read, sides_of(loops, read, pitch));
 
-    source.schedule(fmt::format("// Tiles of what lies in memory along {} are transposed in registers.", tiles.in));
-    source.schedule(fmt::format("{}.{};", loops.func, tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf")));
-    source.schedule(fmt::format("{}.{};", loops.func, reorder(tiles.order(false))));
-    source.schedule(fmt::format("{}.vectorize({});", loops.func, tiles.loops.vars[0]));
-    if (!has_long_nodes(source)) source.schedule(fmt::format("{}.{};", loops.func, unroll(tiles.loops.vars[1])));
-    if (const Directives tasks = tiles.tasks(source); !tasks.empty()) source.schedule(loops.func, tasks);
+    source.schedule(
+        fmt::format("// Tiles of operands that are contiguous along {} are transposed in registers.", tiles.in));
+    Directives tile = {tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf"), reorder(tiles.order(false)),
+                       fmt::format("vectorize({})", tiles.loops.vars[0])};
+    if (!has_expensive_nodes(source)) tile.push_back(unroll(tiles.loops.vars[1]));
+    source.schedule(loops.func, joined(tile, tiles.tasks(source)));
     for (const Value* copy : copies)
         source.schedule(source.name(copy),
                         {compute_at(loops.func, tiles.loops.vars[2]),

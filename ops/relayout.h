@@ -4,14 +4,15 @@
 
 namespace onnx2halide {
 
-/// Puts a tensor into another layout: the compiler's own operator (domain onnx2halide), which the layout pass places
-/// where semantics demand it. Its attribute `layout` lists the output's axes, innermost first.
+/// Changes the layout of a tensor: the compiler's own operator, which the layout pass inserts where the semantics
+/// demand it. Its attribute `layout` lists the output's axes, innermost first.
 class Relayout : public AxisMapNode {
 public:
-    static constexpr std::string_view domain = "onnx2halide";
-
     explicit Relayout(const Node& node);
     std::vector<TensorType> infer() const override;
+    /// The axes of an image that is converted between planes and pixels, if their extents are open: tiles then do not
+    /// end with a row.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 
 protected:
     AxisMap map(size_t) const override { return plain_map(in(0).rank()); }
@@ -22,18 +23,18 @@ private:
 
 /// How a copy reads its input.
 struct CopySource {
-    std::string read;           // the loop along which the input's elements follow each other in memory
+    std::string read;           // the loop along which the input's elements are contiguous in memory
     std::optional<Dim> period;  // of that loop, after which they repeat
-    // Elements of the input from one turn of the copy's innermost loop to the next, where all sizes are known.
+    // The input's stride along the copy's innermost loop, in elements, if all sizes are known.
     std::optional<int64_t> pitch;
-    std::optional<CopiedFunc> copied;  // a Func that only this copy reads: tiles of it may be computed on their own
+    std::optional<CopiedFunc> copied;  // a Func that only this copy reads: its tiles may be computed separately
 };
 
-/// Schedules the loops of a copy, all of which turn, for a CPU: elements are read and written in vectors.
+/// Schedules the loops of a copy, each of more than one iteration, on a CPU: both reads and writes are vectorised.
 void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& from);
 
-/// Schedules the loops of a kernel that works element by element and reads, by Relayouts of its own, operands which lie
-/// in memory along another loop than its one output: tiles of these are put in order first. False where there are none.
+/// Schedules the loops of an elementwise kernel that reads, through Relayouts of its own, operands whose innermost axis
+/// in memory is not that of its only output: tiles of these are transposed first. Returns false if there are none.
 bool schedule_transposed_operands(KernelSource& source);
 
 }  // namespace onnx2halide

@@ -6,7 +6,7 @@
 
 namespace onnx2halide {
 
-/// An operator as the model has it, whose types inference needs and which a pass replaces before kernels are written.
+/// An operator of the model whose types inference needs, but which a pass replaces before kernels are written.
 class ReplacedNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;

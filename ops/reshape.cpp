@@ -40,7 +40,7 @@ protected:
 private:
     bool is_given() const { return node_.version < 5 || known_input(1); }
 
-    /// Whether only a run knows if it is 0 or -1, which are no extents.
+    /// Whether an extent may turn out to be 0 or -1 at run time, which have special meanings.
     static bool may_be_special(const Dim& given) {
         return !given.constant() && prove_less_equal(0, given) != Proof::yes;
     }
@@ -51,7 +51,7 @@ private:
         return in(0).shape[axis];
     }
 
-    /// Each extent as what it is where it is positive, the input's where it is 0, and what is left where it is -1.
+    /// Each extent: as given if positive, the input's if 0, and the remainder if -1.
     std::vector<Dim> shape_at_run_time(const std::vector<Dim>& given) const {
         const bool copies_zero = node_.integer("allowzero", 0) == 0;
         std::vector<Dim> copied;
@@ -74,7 +74,7 @@ private:
         return {attribute.begin(), attribute.end()};
     }
 
-    /// What -1 stands for. Factors that occur on both sides are cancelled, as one of them may be 0.
+    /// The extent for -1. Factors that occur on both sides are cancelled, as one of them may be 0.
     Dim open_extent(std::vector<Dim> shape, size_t open) const {
         const std::string wanted = shape_text(given_shape());
         shape.erase(shape.begin() + open);
@@ -94,7 +94,7 @@ private:
     }
 };
 
-/// Flatten: the axes before and from `axis` become one each.
+/// Flatten: merges the axes before `axis`, and those from it on.
 class Flatten : public ReshapeNode {
 public:
     using ReshapeNode::ReshapeNode;
@@ -110,7 +110,7 @@ protected:
     }
 };
 
-/// A reshape around an axis that only a run knows. It is none of the last ones, as many as attribute `kept` says.
+/// A reshape around an axis known only at run time, which is not one of the last `kept` ones (an attribute).
 class NamedAxis : public ReshapeNode {
 public:
     using ReshapeNode::ReshapeNode;
@@ -118,14 +118,14 @@ public:
 protected:
     size_t kept() const { return static_cast<size_t>(node_.integer("kept", 0)); }
 
-    /// 1 where this axis is the one, else 0.
+    /// 1 if this axis is the named one, else 0.
     static Dim is_named(const Dim& named, size_t axis, size_t rank) {
         return is_equal(floor_mod(named, static_cast<int64_t>(rank)), static_cast<int64_t>(axis));
     }
 };
 
-/// Around, the compiler's own: the axes before one that only a run knows, input 1, as a single axis, that one, and
-/// those behind it as a single one. The last ones stay as they are where attribute `kept` counts some.
+/// Around, the compiler's own: merges the axes before the one that input 1 names at run time, and those after it. The
+/// last `kept` axes (an attribute) are left alone.
 class Around : public NamedAxis {
 public:
     using NamedAxis::NamedAxis;
@@ -153,8 +153,8 @@ protected:
     }
 };
 
-/// Unaround, the compiler's own: the axes of a shape, input 1, again from what Around makes of them for the axis of
-/// input 2. That one, and those that are kept, have the extents that they have now.
+/// Unaround, the compiler's own: the inverse of Around. Input 1 is the original shape, input 2 the axis. That axis, and
+/// the kept ones, have their current extents.
 class Unaround : public NamedAxis {
 public:
     using NamedAxis::NamedAxis;
@@ -172,7 +172,7 @@ protected:
     }
 };
 
-/// ReshapeTo, the compiler's own: a Reshape to the extents that input 1 holds, none of them special.
+/// ReshapeTo, the compiler's own: reshapes to the extents in input 1, none of which is special.
 class ReshapeTo : public ReshapeNode {
 public:
     using ReshapeNode::ReshapeNode;
@@ -181,7 +181,7 @@ protected:
     std::vector<Dim> shape() const override { return dims(1); }
 };
 
-/// View, the compiler's own: the elements as the type of the attribute `type` has them.
+/// View, the compiler's own: reinterprets the elements as those of the type in attribute `type`.
 class View : public ReshapeNode {
 public:
     explicit View(const Node& node) : ReshapeNode(node), type_(std::get<TensorType>(node.attributes.at("type"))) {}
@@ -208,8 +208,8 @@ protected:
     AxisMap map(size_t) const override { return plain_map(in(0).rank()); }
 };
 
-/// WithShapeOf, the compiler's own: input 0, which an operator's definition wants to have the shape of input 1. Dims of
-/// the model's inputs that this settles are fixed after inference (see fixed_dims).
+/// WithShapeOf, the compiler's own: input 0, which an operator's definition requires to have the shape of input 1. Dims
+/// of the model's inputs that follow from it are fixed after inference (see fixed_dims).
 class WithShapeOf : public Identity {
 public:
     using Identity::Identity;
@@ -263,12 +263,12 @@ std::vector<Operator> reshape_operators() {
     return {
         {"Reshape", 1, make<Reshape>},
         {"Flatten", 1, make<Flatten>},
-        {"View", 1, make<View>, "onnx2halide"},
-        {"ReshapeTo", 1, make<ReshapeTo>, "onnx2halide"},
-        {"Around", 1, make<Around>, "onnx2halide"},
-        {"Unaround", 1, make<Unaround>, "onnx2halide"},
+        {"View", 1, make<View>, own_domain},
+        {"ReshapeTo", 1, make<ReshapeTo>, own_domain},
+        {"Around", 1, make<Around>, own_domain},
+        {"Unaround", 1, make<Unaround>, own_domain},
         {"Identity", 1, make<Identity>},
-        {"WithShapeOf", 1, make<WithShapeOf>, "onnx2halide"},
+        {"WithShapeOf", 1, make<WithShapeOf>, own_domain},
         {"Expand", 8, make<Expand>},
     };
 }

@@ -13,8 +13,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Axes of an input and of an output that hold the same elements in row-major order. A reshape is a sequence of them;
-/// axes of extent 1 are in none.
+/// Axes of an input and of an output that hold the same elements in row-major order. A reshape is a sequence of
+/// segments; axes of extent 1 belong to none.
 struct Segment {
     std::vector<size_t> in, out;
 };
@@ -33,7 +33,7 @@ Dim extent(const std::vector<Dim>& shape, const std::vector<size_t>& axes) {
     return result;
 }
 
-/// The smallest segments that can be told apart, from the outermost.
+/// The smallest segments that can be distinguished, from the outermost.
 std::vector<Segment> segments(const std::vector<Dim>& in, const std::vector<Dim>& out) {
     std::vector<size_t> in_axes = turning_axes(in), out_axes = turning_axes(out);
     std::vector<Segment> result;
@@ -54,7 +54,7 @@ std::vector<Segment> segments(const std::vector<Dim>& in, const std::vector<Dim>
     return result;
 }
 
-/// The order of segments in memory, innermost first, where each lies there in one piece and in row-major order.
+/// The order of segments in memory, innermost first, if each is contiguous and row-major.
 std::optional<std::vector<size_t>> memory_order_of(const TensorType& type, const std::vector<Segment>& segments,
                                                    std::vector<size_t> Segment::*axes) {
     std::vector<size_t> order, found, expected;
@@ -72,14 +72,14 @@ std::optional<std::vector<size_t>> memory_order_of(const TensorType& type, const
     return found == expected ? std::optional(order) : std::nullopt;
 }
 
-/// Whether a reshape leaves memory as it is.
+/// Whether a reshape does not change the order of elements in memory.
 bool same_memory(const TensorType& in, const TensorType& out) {
     const std::vector<Segment> all = segments(in.shape, out.shape);
     const auto order = memory_order_of(in, all, &Segment::in);
     return order && order == memory_order_of(out, all, &Segment::out);
 }
 
-/// The coordinates `from` of the input, along a segment's axes, for coordinates `at` of the output.
+/// Sets the input's coordinates `from` along a segment's axes, for the output's coordinates `at`.
 void locate(KernelSource& source, const Segment& segment, const TensorType& in, const TensorType& out,
             const Coordinates& at, Coordinates& from) {
     std::string index = segment.out.empty() ? "0" : at[segment.out[0]];
@@ -144,7 +144,7 @@ void ReshapeNode::schedule(KernelSource& source) const {
                                                      tail_strategy(loops.extents[0], static_cast<int>(width), false))});
             return parallelise(source, loops);
         }
-        // The elements at one place of many runs make a vector.
+        // The elements at one position of many runs form a vector.
         if (runs->length > 2 && both == runs->length && runs->whole >= runs->length * lanes)
             return schedule_loops(source, split_blocks(source, loops, runs->length));
     }

@@ -15,27 +15,27 @@ public:
         return {elements ? std::optional(*elements) : std::nullopt};
     }
     bool is_view() const override;
-    /// That the output has as many elements, where only a run knows.
+    /// The check that the output has as many elements, if that is known only at run time.
     std::vector<Check> checks() const override;
 
-    /// Where it is no view its text is right for any layout, but slow.
+    /// If it is not a view, its text is correct for any layout, but slow.
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
 
     std::optional<Layout> memory_order() const override;
     void algorithm(KernelSource& source) const override;
-    /// Where the output's innermost axis takes turns through several stretches of memory, as a shuffle of channels
-    /// does, each is read in vectors and these are interleaved in registers. Where it joins short runs, as of an
-    /// attention's heads, vectors end where runs do, or go across them, as for the pixels that channels become.
+    /// If the output's innermost axis alternates between several runs of memory, as when channels are shuffled, each is
+    /// read in vectors, which are interleaved in registers. If it joins short runs, such as those of attention heads,
+    /// vectors either end where runs do or span them, as for channels that become pixels.
     void schedule(KernelSource& source) const override;
 
 protected:
     virtual std::vector<Dim> shape() const = 0;
 
 private:
-    /// How many stretches of memory the output's innermost axis goes through in turns; nothing where it goes along one,
-    /// or through many.
+    /// The number of runs of memory between which the output's innermost axis alternates; nullopt if it is one run, or
+    /// there are many.
     std::optional<int64_t> interleaved() const;
-    /// Runs of the input in memory of which the output's innermost axis joins several; nothing where it does not.
+    /// Runs of the input in memory of which the output's innermost axis joins several; nullopt if it does not.
     struct Runs {
         int64_t length, whole;  // elements of a run, and of the output's axis
     };

@@ -16,12 +16,12 @@ namespace onnx2halide {
 
 namespace {
 
-/// Where an output element lies in the input. In the texts {x} is its coordinate, {scale} the axis's, {in} the input's
-/// extent, {width} the output's before rounding, {out} after it; {begin} and {end} are the region of interest, {zero}
-/// is a place.
+/// The position of an output element in the input. In the texts {x} is its coordinate, {scale} the axis's scale, {in}
+/// the input's extent, {width} the output's before rounding, {out} after it; {begin} and {end} are the region of
+/// interest, {zero} is a zero of the positions' type.
 struct Transformation {
     std::string_view name, place;
-    std::string_view of_one = "";  // where the output has one element, by `one` a width or extent
+    std::string_view of_one = "";  // if the output has one element, by `one`, a width or an extent
     std::string_view one = "{width}";
 };
 constexpr Transformation transformations[] = {
@@ -38,7 +38,7 @@ constexpr Transformation transformations[] = {
 struct Rounding {
     std::string_view name, text;
 };
-// A millionth from halfway is halfway, as in onnxruntime.
+// What is within a millionth of halfway counts as halfway, as in onnxruntime.
 constexpr Rounding roundings[] = {
     {"round_prefer_floor", "ceil(cast<double>({}) - Expr(0.500001))"},
     {"round_prefer_ceil", "floor(cast<double>({}) + Expr(0.500001))"},
@@ -46,8 +46,8 @@ constexpr Rounding roundings[] = {
     {"ceil", "ceil({})"},
 };
 
-/// How Resize (10) rounds: the element behind a place where it shrinks an axis, as that version's own tests have it,
-/// the one before where it stretches one.
+/// How Resize (10) rounds: to the element after a position where it shrinks an axis, as in that version's own tests,
+/// and to the one before where it stretches one.
 constexpr std::string_view by_scale = "by_scale";
 
 template <typename Row, size_t count>
@@ -73,7 +73,7 @@ Resize::Resize(const Node& node)
         throw CompileError("mode is '{}', expected nearest, linear or cubic", mode_);
     if (is_nearest() && antialias_) throw CompileError("antialias is 1, expected 0 with mode nearest");
     row(transformations, "coordinate_transformation_mode", transformation_);
-    const bool is_own = node.version < 11 || node.domain == "onnx2halide";
+    const bool is_own = node.version < 11 || node.domain == own_domain;
     if (!is_own || nearest_mode_ != by_scale) row(roundings, "nearest_mode", nearest_mode_);
 }
 
@@ -121,7 +121,7 @@ std::string Resize::place(KernelSource& source, const Axis& axis, const std::str
                         fmt::arg("scale", scale(source, axis)), fmt::arg("in", number(axis.input, source)),
                         fmt::arg("out", number(axis.output, source)), fmt::arg("width", width(source, axis)),
                         fmt::arg("begin", roi(source, axis, false)), fmt::arg("end", roi(source, axis, true)));
-        // A division must not become a product: where it is exact, a place is an element's own.
+        // A division must not become a multiplication: if it is exact, so is the position.
         return fmt::format("strict_float({})", place);
     };
     if (transformation.of_one.empty()) return place(transformation.place);
@@ -131,7 +131,7 @@ std::string Resize::place(KernelSource& source, const Axis& axis, const std::str
                        place(transformation.place));
 }
 
-/// Whether an axis gets one element, by its width before rounding or after it; nothing where only a run knows.
+/// Whether an axis has one element, by its width before or after rounding; nullopt if known only at run time.
 std::optional<bool> Resize::has_one(const Axis& axis, bool before_rounding) const {
     const auto extent = axis.input.constant();
     if (before_rounding && axis.has_scale()) {
@@ -241,7 +241,7 @@ std::unique_ptr<NodeGenerator> make_resize(const Node& node) {
 }  // namespace
 
 std::vector<Operator> resize_operators() {
-    return {{"Resize", 10, make_resize}, {"Upsample", 7, make_resize}, {"Resize", 1, make<Resize>, "onnx2halide"}};
+    return {{"Resize", 10, make_resize}, {"Upsample", 7, make_resize}, {"Resize", 1, make<Resize>, own_domain}};
 }
 
 }  // namespace onnx2halide

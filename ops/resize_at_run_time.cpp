@@ -11,8 +11,8 @@ namespace {
 /// Resize takes both.
 class ResizeExpansion {
 public:
-    explicit ResizeExpansion(Expansion& expansion)
-        : expansion_(expansion), node_(expansion.node()), attributes_(node_.attributes) {}
+    explicit ResizeExpansion(CompositeBuilder& builder)
+        : builder_(builder), node_(builder.node()), attributes_(node_.attributes) {}
 
     Value* resized() {
         const bool is_first = node_.op_type == "Upsample" || node_.version < 11;  // versions without sizes
@@ -25,25 +25,26 @@ public:
         if (has_scales) attributes_.erase("keep_aspect_ratio_policy");
         find_extents();
         if (!has_scales) scales = common_scale();
-        Value *roi = is_first ? nullptr : expansion_.optional_input(1),
+        Value *roi = is_first ? nullptr : builder_.optional_input(1),
               *sizes = has_scales ? scaled(scales) : rounded(scales);
-        return expansion_.add("by_size",
-                              {"Resize", 13, {expansion_.input(0), roi, scales, sizes}, attributes_, "onnx2halide"});
+        return builder_.add("by_size",
+                            {"Resize", 13, {builder_.input(0), roi, scales, sizes}, attributes_, own_domain});
     }
 
 private:
-    Expansion& expansion_;
+    CompositeBuilder& builder_;
     const Node& node_;
     std::map<std::string, Attribute> attributes_;
     Value* extents_ = nullptr;  // of the axes that are resized, int64
 
     Value* cast(const std::string& role, Value* value, ElementType to) {
-        return expansion_.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
+        return builder_.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
     }
 
-    /// Null where there are none. Of known ones those that change an extent, so that other extents stay known.
+    /// Null if there are none. Known scales are limited to those that change an extent, so that other extents stay
+    /// known.
     Value* given_scales(size_t input) {
-        Value* scales = expansion_.optional_input(input);
+        Value* scales = builder_.optional_input(input);
         if (scales && scales->checked_type().elements().is(0)) return nullptr;
         std::vector<double> known;
         if (node_.has("scales")) {
@@ -71,51 +72,50 @@ private:
             kept.push_back(static_cast<float>(scales[i]));
         }
         attributes_["axes"] = kept_axes;
-        return expansion_.constant("scales",
-                                   make_constant(ElementType::float32, {static_cast<int64_t>(kept.size())}, kept));
+        return builder_.constant("scales",
+                                 make_constant(ElementType::float32, {static_cast<int64_t>(kept.size())}, kept));
     }
 
     void find_extents() {
-        extents_ = expansion_.add("shape", {"Shape", 13, {expansion_.input(0)}});
+        extents_ = builder_.add("shape", {"Shape", 13, {builder_.input(0)}});
         if (!attributes_.contains("axes")) return;
         const auto axes = std::get<std::vector<int64_t>>(attributes_["axes"]);
         Value* named =
-            expansion_.constant("axes", make_constant(ElementType::int64, {static_cast<int64_t>(axes.size())}, axes));
-        extents_ = expansion_.add("extents", {"Gather", 13, {extents_, named}, {{"axis", int64_t{0}}}});
+            builder_.constant("axes", make_constant(ElementType::int64, {static_cast<int64_t>(axes.size())}, axes));
+        extents_ = builder_.add("extents", {"Gather", 13, {extents_, named}, {{"axis", int64_t{0}}}});
     }
 
-    /// floor(extent * scale), in float as the standard's own inference has it.
+    /// floor(extent * scale), in float as in the standard's own inference.
     Value* scaled(Value* scales) {
         Value* extents = cast("real_extents", extents_, ElementType::float32);
         Value* product =
-            expansion_.add("scaled", {"Mul", 14, {extents, cast("real_scales", scales, ElementType::float32)}});
-        return cast("sizes", expansion_.add("floor", {"Floor", 13, {product}}), ElementType::int64);
+            builder_.add("scaled", {"Mul", 14, {extents, cast("real_scales", scales, ElementType::float32)}});
+        return cast("sizes", builder_.add("floor", {"Floor", 13, {product}}), ElementType::int64);
     }
 
-    /// The smallest or largest of the scales that lead to the sizes, for each axis.
+    /// The smallest or largest of the axes' scales that follow from the sizes, for each axis.
     Value* common_scale() {
         const bool is_larger = node_.string("keep_aspect_ratio_policy", "") == "not_smaller";
-        Value *sizes = cast("real_sizes", expansion_.input(3), ElementType::float64),
+        Value *sizes = cast("real_sizes", builder_.input(3), ElementType::float64),
               *extents = cast("real_extents", extents_, ElementType::float64);
-        Value* scales = expansion_.add("scales", {"Div", 14, {sizes, extents}});
-        Value* common = expansion_.add("common", {is_larger ? "ReduceMax" : "ReduceMin", 13, {scales}});
+        Value* scales = builder_.add("scales", {"Div", 14, {sizes, extents}});
+        Value* common = builder_.add("common", {is_larger ? "ReduceMax" : "ReduceMin", 13, {scales}});
         const int64_t count = *scales->checked_type().elements().constant();
-        Value* shape =
-            expansion_.constant("count", make_constant(ElementType::int64, {1}, std::vector<int64_t>{count}));
-        return expansion_.add("common_scales", {"Expand", 13, {common, shape}});
+        Value* shape = builder_.constant("count", make_constant(ElementType::int64, {1}, std::vector<int64_t>{count}));
+        return builder_.add("common_scales", {"Expand", 13, {common, shape}});
     }
 
     Value* rounded(Value* scales) {
-        Value* half = expansion_.constant("half", make_constant(ElementType::float64, {1}, std::vector<double>{0.5}));
+        Value* half = builder_.constant("half", make_constant(ElementType::float64, {1}, std::vector<double>{0.5}));
         Value* extents = cast("wide_extents", extents_, ElementType::float64);
-        Value* product = expansion_.add("scaled", {"Mul", 14, {extents, scales}});
-        Value* raised = expansion_.add("raised", {"Add", 14, {product, half}});
-        return cast("sizes", expansion_.add("floor", {"Floor", 13, {raised}}), ElementType::int64);
+        Value* product = builder_.add("scaled", {"Mul", 14, {extents, scales}});
+        Value* raised = builder_.add("raised", {"Add", 14, {product, half}});
+        return cast("sizes", builder_.add("floor", {"Floor", 13, {raised}}), ElementType::int64);
     }
 };
 
 }  // namespace
 
-std::vector<Value*> expand_resize(Expansion& expansion) { return {ResizeExpansion(expansion).resized()}; }
+std::vector<Value*> expand_resize(CompositeBuilder& builder) { return {ResizeExpansion(builder).resized()}; }
 
 }  // namespace onnx2halide

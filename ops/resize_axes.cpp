@@ -4,13 +4,13 @@
 #include "ops/axis_operand.h"
 #include "ops/resize.h"
 
-// What a Resize resizes: its axes, with the extents, scales and regions that its operands and attributes say.
+// The axes of a Resize, with the extents, scales and regions from its operands and attributes.
 
 namespace onnx2halide {
 
 namespace {
 
-/// floor(extent · scale), in float as the standard's own inference has it. Nothing where that is no expression.
+/// floor(extent · scale), in float as in the standard's own inference. nullopt if that is not an expression.
 std::optional<Dim> scaled(const Dim& extent, double scale) {
     if (const auto number = extent.constant())
         return Dim(static_cast<int64_t>(std::floor(static_cast<float>(*number) * static_cast<float>(scale))));
@@ -40,7 +40,7 @@ std::vector<Dim> Resize::sizes() const {
 }
 
 bool Resize::is_sized_by_run() const {
-    if (node_.domain == "onnx2halide") return false;
+    if (node_.domain == own_domain) return false;
     if (!node_.has("scales") && is_known_at_run_time(node_, scales_input())) return true;
     const std::vector<size_t> axes = resized_axes();
     if (const std::vector<double> scales = this->scales(); !scales.empty()) {

@@ -10,17 +10,17 @@
 #include "ops/resize.h"
 #include "ops/shifted_vectors.h"
 
-// How a Resize interpolates: along one axis after the other, so that an element costs the sum of the axes' taps and not
-// their product. Elements of a vector that lie along a resized axis are picked one by one, which costs ten times what a
-// vector of neighbours does; so a pass along that axis goes where the other axes are at their smallest.
+// How a Resize interpolates: along one axis after the other, so that an element costs the sum of the axes' taps instead
+// of their product. Elements of a vector along a resized axis are gathered one by one, which costs ten times as much as
+// a contiguous vector; so a pass along that axis is placed where the other axes are smallest.
 
 namespace onnx2halide {
 
 namespace {
 
-/// Above this many a sum is a loop of the kernel, else it is written out.
+/// A sum of more taps is a loop of the kernel, a shorter one is unrolled.
 constexpr int64_t most_taps_unrolled = 64;
-/// With fewer slices than this, threads would wait for each other: a pass is then computed as a whole.
+/// With fewer slices, threads would wait for each other: a pass is then computed as a whole.
 constexpr int64_t least_slices = 16;
 
 }  // namespace
@@ -29,9 +29,9 @@ Dim Resize::first_tap(const Axis& axis) const {
     const int64_t reach = mode_ == "linear" ? 1 : 2;
     if (!antialias_) return 1 - reach;
     const auto in = axis.input.constant(), out = axis.output.constant();
-    // What a run scales reaches as far as what it shrinks to that size: a tap more weighs nothing.
+    // A scale known only at run time reaches as far as the ratio of the extents: an extra tap has weight 0.
     if (axis.scale_at || (axis.scale == 0 && !(in && out))) {
-        // A size that is rounded may be a half above what the scale makes of the input.
+        // A rounded size may be half an element larger than the scaled input.
         const int64_t parts = ratio_policy() == "stretch" ? 1 : 2;
         return 1 -
                max(Dim(reach), ceil_div(axis.input * (reach * parts), max(axis.output * parts - (parts - 1), Dim(1))));
@@ -66,7 +66,7 @@ std::vector<Resize::Axis> Resize::passes(const Target& target) const {
     }
     const auto picked = run(target).picked;
     const auto is_late = [&](const Axis& axis) { return picked && axis.axis != *picked && axis.grows(); };
-    // The outermost first, as a row of what one pass leaves is all that the next one needs.
+    // The outermost first, as the next pass then needs only a row of this one.
     std::reverse(passes.begin(), passes.end());
     const auto late =
         std::stable_partition(passes.begin(), passes.end(), [&](const Axis& axis) { return !is_late(axis); });
@@ -176,7 +176,7 @@ void Resize::interpolate(KernelSource& source) const {
 
 namespace {
 
-/// Makes one loop of a run of the innermost loops.
+/// Fuses a run of the innermost loops.
 Loops fuse_run(KernelSource& source, Loops loops, size_t axes) {
     const auto end = static_cast<ptrdiff_t>(axes);
     const Dim extent = product({loops.extents.begin(), loops.extents.begin() + end});
@@ -190,8 +190,8 @@ Loops fuse_run(KernelSource& source, Loops loops, size_t axes) {
     return loops;
 }
 
-/// The loop, outside of `count`, whose turns are slices of a Func, which need no more than a slice of what the Func is
-/// computed from; tasks are some of its turns where the Func is computed as a whole. Empty where there are too few.
+/// The loop, outside of the `count` innermost ones, whose iterations are slices of a Func that need only a slice of the
+/// Func's input; if the Func is computed as a whole, tasks are some of its iterations. Empty if there are too few.
 std::string slice_by(KernelSource& source, const Loops& loops, size_t count, bool is_whole) {
     const auto first = static_cast<ptrdiff_t>(count);
     const Dim slices = product({loops.extents.begin() + first, loops.extents.end()});
@@ -204,7 +204,7 @@ std::string slice_by(KernelSource& source, const Loops& loops, size_t count, boo
     inside.vars.resize(count);
     inside.extents.resize(count);
     if (!product({outer.extents.begin(), outer.extents.end() - 1}).constant()) {
-        // From one loop over all slices Halide does not get back which slice it is, and stores all up to it.
+        // From a fused loop over all slices Halide cannot recover the slice, and stores all up to it.
         if (is_whole) {
             const std::string task = source.var("task");
             const std::string turns = turns_of_a_task(source, product(inside.extents), outer.extents[0]);
@@ -240,14 +240,14 @@ void Resize::schedule_passes(KernelSource& source) const {
         loops = fuse_run(source, loops, run_axes);
         const Layout& layout = out(0).layout;
         const auto axis = static_cast<size_t>(std::find(layout.begin(), layout.end(), passes[i].axis) - layout.begin());
-        const size_t inside = std::max(axis + 2, run_axes + 1) - run_axes;  // loops that turn within a slice
+        const size_t inside = std::max(axis + 2, run_axes + 1) - run_axes;  // the loops within a slice
         const std::string slice = i > 0 ? slice_by(source, loops, inside, is_whole) : "";
         if (is_whole && slice.empty()) parallelise(source, loops);
         vectorise_shifted(source, loops);
         is_whole = slice.empty();
         if (i == 0) continue;
         Directives place = {is_whole ? "compute_root()" : compute_at(loops.func, slice)};
-        // One piece of memory for the slices of a task.
+        // One allocation for the slices of a task.
         if (!is_whole && !product(extents_after(passes, i)).constant()) place.push_back("store_in(MemoryType::Stack)");
         source.schedule(source.kept(output(0), fmt::format("pass {}", i - 1)), place);
     }

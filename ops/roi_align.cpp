@@ -8,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// RoiAlign: the mean or the largest of samples of a feature map, in each bin of a grid over each region.
+/// RoiAlign: the mean or the maximum of samples of a feature map, in each bin of a grid over each region.
 class RoiAlign : public RegionNode {
 public:
     explicit RoiAlign(const Node& node);
@@ -22,10 +22,10 @@ public:
 
 private:
     bool is_mean_, shifts_;  // by half a pixel
-    int64_t ratio_;          // samples a bin and axis; 0: as many as a bin has elements
+    int64_t ratio_;          // samples per bin and axis; 0: as many as a bin has elements
     std::vector<Dim> bins_;  // by height and width
 
-    /// What an axis of the bins needs of each region, and of each sample.
+    /// The names of what is computed along an axis for each region, and for each sample.
     struct Axis {
         size_t axis;        // of the map and of the output
         std::string name;   // y or x
@@ -39,7 +39,7 @@ private:
     std::string corner(KernelSource& source, const Axis& y, const Axis& x, int number) const;
 };
 
-/// No bin is sampled more often along an axis.
+/// The limit of samples of a bin along an axis.
 constexpr int64_t most_samples = 1 << 16;
 
 RoiAlign::RoiAlign(const Node& node)
@@ -95,7 +95,7 @@ RoiAlign::Axis RoiAlign::axis(KernelSource& source, size_t axis, const std::stri
     };
     const std::string start = stage(source, result.name + "_start", at[0], border(column));
     std::string size = fmt::format("{} - {}", border(column + 2), start);
-    // Regions of less than an element become one.
+    // Regions smaller than an element are enlarged to one.
     if (!shifts_) size = fmt::format("max({}, 1)", size);
     const std::string bin =
         stage(source, result.name + "_bin", at[0], fmt::format("({}) / {}", size, source.dim(bins_[axis - 2])));
@@ -103,7 +103,7 @@ RoiAlign::Axis RoiAlign::axis(KernelSource& source, size_t axis, const std::stri
     return result;
 }
 
-/// Two neighbours of each sample, and how much each of them counts.
+/// Defines the two neighbours of each sample along an axis, and their weights.
 void RoiAlign::define_samples(KernelSource& source, Axis& axis, const std::string& start,
                               const std::string& bin) const {
     const Coordinates at = source.vars(4);

@@ -11,8 +11,8 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr const char* steps_role = "steps";    // the RDom, kept for the schedule
-constexpr const char* padded_role = "padded";  // the stage of rows that fill whole vectors
+constexpr const char* steps_role = "steps";    // the RDom, stored for the schedule
+constexpr const char* padded_role = "padded";  // the stage of rows padded to whole vectors
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Reduction RowNode::reduction() const {
     return {is_reduced, true};
 }
 
-/// The axes beside a row's, innermost in memory first.
+/// The axes other than a row's, innermost in memory first.
 std::vector<size_t> RowNode::numbering_axes() const {
     std::vector<size_t> axes;
     for (const int axis : in(0).layout) {
@@ -65,31 +65,31 @@ bool RowNode::are_open(size_t first, size_t end) const {
     return several > 1 && !count.constant();
 }
 
-std::optional<std::pair<size_t, size_t>> RowNode::axes_gaining_as_one(const Target& target) const {
+std::optional<AxisRun> RowNode::axes_gaining_as_one(const Target& target) const {
     if (target.is_gpu() || node_.outputs.size() != 1 || row_axes().empty() || in(0).layout != out(0).layout)
         return std::nullopt;
     const auto places = places_gaining_as_one();
     return places ? places : numbers_gaining_as_one();
 }
 
-std::optional<std::pair<size_t, size_t>> RowNode::places_gaining_as_one() const {
+std::optional<AxisRun> RowNode::places_gaining_as_one() const {
     std::vector<size_t> axes = row_axes();
     std::sort(axes.begin(), axes.end());
     const size_t last = axes.back(), least = std::max<size_t>(first_axis_of_places(), in(0).is_row_major() ? 0 : 2);
     size_t first = last;
     while (first > least && std::binary_search(axes.begin(), axes.end(), first - 1)) --first;
     const bool lie_together = in(0).is_row_major() || in(0).layout == channels_last(in(0).rank());
-    return lie_together && are_open(first, last + 1) ? std::optional(std::pair(first, last)) : std::nullopt;
+    return lie_together && are_open(first, last + 1) ? std::optional(AxisRun{first, last}) : std::nullopt;
 }
 
-std::optional<std::pair<size_t, size_t>> RowNode::numbers_gaining_as_one() const {
+std::optional<AxisRun> RowNode::numbers_gaining_as_one() const {
     if (!treats_rows_alike() || !in(0).is_row_major()) return std::nullopt;
     const std::vector<size_t> axes = row_axes();
     const size_t rank = in(0).rank(), behind = *std::max_element(axes.begin(), axes.end()) + 1;
-    if (behind < rank) return are_open(behind, rank) ? std::optional(std::pair(behind, rank - 1)) : std::nullopt;
+    if (behind < rank) return are_open(behind, rank) ? std::optional(AxisRun{behind, rank - 1}) : std::nullopt;
     const size_t count = rank - axes.size();
     const bool are_last = std::all_of(axes.begin(), axes.end(), [&](size_t axis) { return axis >= count; });
-    return are_last && are_open(0, count) ? std::optional(std::pair(size_t{0}, count - 1)) : std::nullopt;
+    return are_last && are_open(0, count) ? std::optional(AxisRun{0, count - 1}) : std::nullopt;
 }
 
 void RowNode::schedule(KernelSource& source) const {
@@ -105,7 +105,8 @@ void RowNode::schedule(KernelSource& source) const {
     rows.padded_width = padded_width(source);
     if (rows.padded_width > 0) rows.stages.push_back({source.kept(output(0), padded_role), RowStage::Kind::elements});
     for (const auto& [role, kind] : stages()) rows.stages.push_back({source.kept(output(0), role), kind});
-    // Loops are split into rows only where a schedule of rows follows, and a GPU's takes none that may be empty.
+    // Loops are split into rows only if a schedule by rows follows, which a GPU does not have for rows that may be
+    // empty.
     const bool is_gpu = source.target().is_gpu(),
                may_nest = source.output_count() == 1 && !(is_gpu && rows.may_be_empty());
     if (const auto loops = may_nest ? loops_of_rows(source, rows.output) : std::nullopt) {
@@ -136,9 +137,9 @@ void RowText::define_padded(const std::string& rdom, int width) {
     const std::string x = at_[axis], length = source_.dim(node_.row_length());
     const std::string func = stage(padded_role);
     Coordinates inside = at_;
-    // Only the last vector asks what is inside.
+    // Only the last vector needs the bound.
     inside[axis] = fmt::format("min(likely({}), {})", x, source_.dim(node_.row_length() - 1));
-    source_.line("// Behind a row's end lies what has no part in it.");
+    source_.line("// Rows are padded with elements that do not affect them.");
     source_.line(fmt::format("{} = select(likely({} < {}), {}, {});", place(func, at_), x, length,
                              source_.read(node_.input(0), inside), lowest_literal(node_.compute_element())));
     step_at_ = at_;

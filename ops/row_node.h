@@ -10,18 +10,17 @@ namespace onnx2halide {
 
 class RowText;
 
-/// A node whose results depend on their row: the elements of input 0 along some of its axes. Stages are computed of
-/// each row first, such as its maximum and sum.
+/// A node whose results depend on their row: the elements of input 0 along some of its axes. Each row's stages, such as
+/// its maximum and sum, are computed first.
 class RowNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
 
     void schedule(KernelSource& source) const override;
 
-    /// The first and the last of neighbouring axes, if rows are faster with one axis in the place of these: axes of a
-    /// row, or such that number rows, in front of the rows' own, as Halide makes no loop over all of several axes whose
-    /// extents are open, or behind them, where vectors run across rows and end with the innermost axis.
-    std::optional<std::pair<size_t, size_t>> axes_gaining_as_one(const Target& target) const;
+    /// Axes of a row; or axes that number rows, either before the rows' own, as Halide does not make one parallel loop
+    /// of several with open extents, or after them, where vectors run across rows and end with the innermost axis.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 
 protected:
     friend class RowText;
@@ -30,32 +29,31 @@ protected:
         std::string role;
         RowStage::Kind kind;
     };
-    /// The width of the vectors to which the algorithm fills rows up with what has no part in them; 0 where it does
-    /// not.
+    /// The width of the vectors to which the algorithm pads rows with neutral elements; 0 if it does not.
     virtual int padded_width(const KernelSource&) const { return 0; }
-    /// Whether a result depends on nothing but its row and its place there: on no number of the row.
+    /// Whether results depend only on the row's elements and the position within it, not on the row's index.
     virtual bool treats_rows_alike() const { return node_.inputs.size() == 1; }
-    /// The axis from which on a result depends on nothing but its element and its row, whatever the place there.
+    /// The first axis from which on results depend only on their element and row, not on the position within it.
     virtual size_t first_axis_of_places() const { return node_.inputs.size() == 1 ? 0 : in(0).rank(); }
-    /// The stages that the algorithm defines, in order, behind that of filled rows.
+    /// The stages that the algorithm defines, in order, after that of padded rows.
     virtual std::vector<Stage> stages() const = 0;
     /// Axes that run within a row.
     virtual std::vector<size_t> row_axes() const = 0;
 
-    // How rows are numbered: by the other axes, unless a class says otherwise.
+    // How rows are numbered: by the other axes, unless a derived class overrides it.
 
     /// Vars, innermost first, and their extents.
     virtual Loops row_numbers(KernelSource& source) const;
-    /// The number of the row that a result at `at` belongs to.
+    /// The number of the row to which the result at `at` belongs.
     virtual Coordinates row_of(const Coordinates& at) const;
-    /// Extents of a row, innermost first, and the place of the input's element at a step of an RDom over them.
+    /// Extents of a row, innermost first, and the coordinates of the input's element at a step of an RDom over them.
     virtual std::vector<Dim> row_extents() const { return reduction().reduced_extents(in(0)); }
     virtual Coordinates step_place(KernelSource& source, const std::string& rdom) const;
-    /// The loops of output 0 such that a row is a set of them, splitting one where that is needed; nothing where it
-    /// cannot be.
+    /// The loops of output 0 such that a row is a set of them, after splitting one if needed; nullopt if that is not
+    /// possible.
     virtual std::optional<Loops> loops_of_rows(KernelSource&, const Loops& output) const { return output; }
 
-    /// The extents of a reduction's steps: those of a row, or the vectors that it fills.
+    /// The extents of the steps of a reduction: those of a row, or its vectors if it is padded.
     std::vector<Dim> step_extents(const KernelSource& source) const;
     Dim row_length() const { return product(row_extents()); }
     ElementType compute_element() const;
@@ -63,43 +61,43 @@ protected:
 private:
     Reduction reduction() const;
     std::vector<size_t> numbering_axes() const;
-    /// Whether several of the axes from `first` to before `end` have more than one element, in a number that a run
-    /// alone knows.
+    /// Whether several of the axes in [first, end) have more than one element, and their number of elements is known
+    /// only at run time.
     bool are_open(size_t first, size_t end) const;
-    /// Of `axes_gaining_as_one`: axes of a row, and those that number rows.
-    std::optional<std::pair<size_t, size_t>> places_gaining_as_one() const;
-    std::optional<std::pair<size_t, size_t>> numbers_gaining_as_one() const;
+    /// For `axes_gaining_as_one`: axes of a row, and axes that number rows.
+    std::optional<AxisRun> places_gaining_as_one() const;
+    std::optional<AxisRun> numbers_gaining_as_one() const;
 };
 
-/// Writes the stages of a row node's algorithm. Terms and results may refer to the stages before them.
+/// Writes the stages of a row node's algorithm. Terms and results may refer to earlier stages.
 class RowText {
 public:
     /// Declares the RDom over a row.
     RowText(KernelSource& source, const RowNode& node);
 
-    /// The input's element at a place of the result, and at a step of the reduction.
+    /// The input's element for the result at `at`, and at a step of the reduction.
     const std::string& element() const { return element_; }
     const std::string& step() const { return step_; }
     const Coordinates& at() const { return at_; }
     const Coordinates& step_at() const { return step_at_; }
 
-    /// Defines a stage and returns its Func.
+    /// Each defines a stage and returns its Func.
     std::string sum(const std::string& role, const std::string& term);
-    /// `combine` is an expression of the value so far, `{0}`, and the term, `{1}`.
+    /// `combine` is an expression of the accumulator, `{0}`, and the term, `{1}`.
     std::string reduce(const std::string& role, const std::string& identity, const std::string& term,
                        fmt::string_view combine);
     std::string number(const std::string& role, const std::string& expression);
     std::string elements(const std::string& role, const std::string& expression);
-    /// The mean of a term over the row, by stages `sum_role` and `role`.
+    /// The mean of a term over the row, by the stages `sum_role` and `role`.
     std::string mean(const std::string& role, const std::string& sum_role, const std::string& term);
 
-    /// A number stage of this row, in other stages, and of the row of a result.
+    /// A number stage's value for this row, in other stages, and for the row of a result.
     std::string of_row(const std::string& func) const;
     std::string of_result(const std::string& func) const;
-    /// An elements stage at a place.
+    /// The value of an elements stage at these coordinates.
     std::string place(const std::string& func, const Coordinates& at) const;
 
-    /// The row's length as a number to compute with.
+    /// The row's length in the type of the arithmetic.
     std::string length() const;
 
 private:

@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Subtracts each row's mean, where it does, and divides by the root of its mean square.
+/// Subtracts each row's mean (optional), and divides by the root of its mean square.
 class Standardise : public RowNode {
 public:
     explicit Standardise(const Node& node) : RowNode(node), epsilon_(node.real("epsilon", 1e-5f)) {}
@@ -46,13 +46,13 @@ protected:
     double epsilon_;
 
     virtual bool subtracts_mean() const { return true; }
-    /// What each element is multiplied with, from the mean square.
+    /// The factor of each element, computed from the mean square.
     virtual std::string factor(const std::string& mean_square) const {
         return fmt::format("1 / sqrt({} + {})", mean_square, KernelSource::literal(epsilon_, in(0).element));
     }
-    /// The result from the standardised element.
+    /// The result, computed from the standardised element.
     virtual std::string result(KernelSource&, const Coordinates&, const std::string& x) const { return x; }
-    /// Outputs beside the first.
+    /// Defines the outputs other than the first.
     virtual void define_others(KernelSource&, const RowText&, const std::string&, const std::string&) const {}
 
     std::vector<Stage> stages() const override {
@@ -83,7 +83,7 @@ protected:
     }
 };
 
-/// Standardises over the axes from one on. The parameters are broadcast; the means and factors may be outputs too.
+/// Standardises over the axes from one on. Parameters are broadcast; means and factors may be outputs, too.
 class LayerNormalization : public Standardise {
 public:
     explicit LayerNormalization(const Node& node)
@@ -195,7 +195,7 @@ public:
         if (shape.size() < 2)
             throw CompileError("input has shape {}, expected channels as its axis 1", shape_text(shape));
         if (!exact_div(shape[1], groups_))
-            throw CompileError("{} channels are no multiple of {} groups", shape[1].text(), groups_);
+            throw CompileError("{} channels are not a multiple of {} groups", shape[1].text(), groups_);
         return Standardise::infer();
     }
 
@@ -252,41 +252,41 @@ private:
     std::string group(const Coordinates& at) const { return fmt::format("{} / {}", at[1], channels().text()); }
 };
 
-std::vector<Value*> expand_open_groups(Expansion& expansion) {
-    const Node& node = expansion.node();
-    Value* x = expansion.input(0);
+std::vector<Value*> expand_open_groups(CompositeBuilder& builder) {
+    const Node& node = builder.node();
+    Value* x = builder.input(0);
     const auto integers = [&](const std::string& role, const std::vector<int64_t>& numbers) {
         const auto count = static_cast<int64_t>(numbers.size());
-        return expansion.constant(role, make_constant(ElementType::int64, {count}, numbers));
+        return builder.constant(role, make_constant(ElementType::int64, {count}, numbers));
     };
     const auto shape_from = [&](const std::string& role, int64_t start, int64_t end) {
-        return expansion.add(role, {"Shape", 15, {x}, {{"start", start}, {"end", end}}});
+        return builder.add(role, {"Shape", 15, {x}, {{"start", start}, {"end", end}}});
     };
     const auto rank = static_cast<int64_t>(x->checked_type().rank());
     Value *batch = shape_from("batch", 0, 1), *channels = shape_from("channels", 1, 2),
           *places = shape_from("places", 2, rank), *groups = integers("groups", {node.integer("num_groups")});
-    Value* of_group = expansion.add("of_group", {"Div", 14, {channels, groups}});
+    Value* of_group = builder.add("of_group", {"Div", 14, {channels, groups}});
     Value* grouped_shape =
-        expansion.add("grouped_shape", {"Concat", 13, {batch, groups, of_group, places}, {{"axis", int64_t{0}}}});
-    Value* grouped = expansion.add("grouped", {"Reshape", 14, {x, grouped_shape}});
+        builder.add("grouped_shape", {"Concat", 13, {batch, groups, of_group, places}, {{"axis", int64_t{0}}}});
+    Value* grouped = builder.add("grouped", {"Reshape", 14, {x, grouped_shape}});
     std::map<std::string, Attribute> attributes = {{"axis", int64_t{2}}};
     if (node.has("epsilon")) attributes.emplace("epsilon", node.attributes.at("epsilon"));
-    Value* one = expansion.constant("one", make_constant(ElementType::float32, {1}, std::vector<float>{1}));
+    Value* one = builder.constant("one", make_constant(ElementType::float32, {1}, std::vector<float>{1}));
     const auto type = static_cast<int64_t>(x->checked_type().element);
-    Value* unit = expansion.add("unit", {"Cast", 13, {one}, {{"to", type}}});
-    Value* standardised = expansion.add("standardised", {"LayerNormalization", 17, {grouped, unit}, attributes});
-    Value* result =
-        expansion.add("as_given", {"Reshape", 14, {standardised, expansion.add("shape", {"Shape", 13, {x}})}});
+    Value* unit = builder.add("unit", {"Cast", 13, {one}, {{"to", type}}});
+    Value* standardised = builder.add("standardised", {"LayerNormalization", 17, {grouped, unit}, attributes});
+    Value* result = builder.add("as_given", {"Reshape", 14, {standardised, builder.add("shape", {"Shape", 13, {x}})}});
     std::vector<int64_t> axes(rank - 2);
     std::iota(axes.begin(), axes.end(), 1);
     const auto of_channels = [&](const std::string& role, size_t i) {
-        return expansion.add(role, {"Unsqueeze", 13, {expansion.input(i), integers(role + "_axes", axes)}});
+        return builder.add(role, {"Unsqueeze", 13, {builder.input(i), integers(role + "_axes", axes)}});
     };
-    result = expansion.add("scaled", {"Mul", 14, {result, of_channels("scale", 1)}});
-    return {expansion.add("result", {"Add", 14, {result, of_channels("bias", 2)}})};
+    result = builder.add("scaled", {"Mul", 14, {result, of_channels("scale", 1)}});
+    return {builder.add("result", {"Add", 14, {result, of_channels("bias", 2)}})};
 }
 
-/// Of as many channels as only a run knows, which may be no multiple of the groups, those of a group become an axis.
+/// If the number of channels is known only at run time, it may not be a multiple of the groups: the channels of a group
+/// become an axis.
 std::unique_ptr<NodeGenerator> make_group_normalization(const Node& node) {
     const auto* type = node.has_input(0) && node.inputs[0]->type ? &*node.inputs[0]->type : nullptr;
     const bool is_open = type && type->rank() >= 2 && !type->shape[1].constant() && node.version >= 21 &&
@@ -312,7 +312,7 @@ protected:
     }
 };
 
-/// Divides by the 1- or 2-norm of the row; a row of zeros stays.
+/// Divides by the 1- or 2-norm of the row; a row of zeros is unchanged.
 class LpNormalization : public RowNode {
 public:
     explicit LpNormalization(const Node& node) : RowNode(node), p_(node.integer("p", 2)) {
@@ -356,7 +356,7 @@ std::vector<Operator> row_normalise_operators() {
         {"GroupNormalization", 1, make_group_normalization},
         {"MeanVarianceNormalization", 1, make<MeanVarianceNormalization>},
         {"LpNormalization", 1, make<LpNormalization>},
-        {"Standardise", 1, make<StandardiseAxes>, "onnx2halide"},
+        {"Standardise", 1, make<StandardiseAxes>, own_domain},
     };
 }
 

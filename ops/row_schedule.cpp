@@ -17,10 +17,10 @@ namespace onnx2halide {
 
 namespace {
 
-/// How many rows are worked on together: four vectors of sums hide how long an addition takes.
+/// Rows that are computed together: four vectors of sums hide the latency of an addition.
 constexpr int rows_at_once = 4;
 
-/// The loops inside of a row, or those outside, of more than one turn.
+/// The loops inside of a row, or those outside, that have more than one iteration.
 Loops part(const RowLoops& rows, bool inside) {
     const Loops turning = turning_loops(rows.output);
     Loops part{turning.func, {}, {}, turning.element};
@@ -33,8 +33,8 @@ Loops part(const RowLoops& rows, bool inside) {
     return part;
 }
 
-/// The vectors, at most so wide, with which a sum of so many elements takes the fewest cycles: each ends in one number,
-/// and what is left behind the last is added one by one, as in sum_versions (onnx2halide_tiles.h).
+/// The width of vectors, up to `widest`, with which a sum of so many elements takes the fewest cycles: each vector is
+/// reduced to one number, and the remainder is added element by element, as in sum_versions (onnx2halide_tiles.h).
 int sum_width(int64_t elements, int widest) {
     const auto cycles = [&](int width) { return elements / width * (width / 8 + 6) + elements % width * 4; };
     int best = widest;
@@ -44,9 +44,9 @@ int sum_width(int64_t elements, int widest) {
     return best;
 }
 
-/// The loops around a row's work, or that of several rows, and the directives that make tasks of them.
+/// The loops around the work of one or several rows, and the directives that make parallel tasks of them.
 struct RowTasks {
-    std::string row;  // the loop that counts rows
+    std::string row;  // the loop over rows
     Directives directives;
 };
 
@@ -54,7 +54,7 @@ RowTasks tasks_of_rows(KernelSource& source, const RowLoops& rows, const Loops& 
     RowTasks tasks{around.vars[0], {}};
     Dim count = around.extents[0];
     const bool are_known = product(around.extents).constant().has_value();
-    // From one loop over all rows Halide does not get back which row it is where extents are open, and stores many.
+    // With open extents, Halide cannot recover the row from one fused loop over all rows, and stores many rows.
     if (are_known) {
         tasks.row = fuse_all(source, around.vars, "row", tasks.directives);
         count = product(around.extents);
@@ -69,12 +69,12 @@ RowTasks tasks_of_rows(KernelSource& source, const RowLoops& rows, const Loops& 
     return tasks;
 }
 
-/// A row's innermost loops, whose elements follow each other in memory, as one loop: so many that vectors which are not
-/// filled at its end do not count.
+/// A row's innermost loops, contiguous in memory, fused into one that is so long that a partly filled last vector
+/// hardly matters.
 struct FusedLoop {
     std::string var;
     Dim extent;
-    Directives directives;  // that make it
+    Directives directives;  // that fuse them
 };
 
 FusedLoop fuse_row(KernelSource& source, const RowLoops& rows, const Loops& loops, const std::string& name) {
@@ -91,7 +91,7 @@ FusedLoop fuse_row(KernelSource& source, const RowLoops& rows, const Loops& loop
     return fused;
 }
 
-/// Vectors run along a row and become one number at its end. Four of them add up side by side.
+/// Vectors run along a row, and are reduced to one number at its end. Four of them are added up side by side.
 void schedule_sums(KernelSource& source, const RowLoops& rows, const FusedLoop& step, const std::string& update) {
     const int widest = 4 * source.target().lanes(rows.numbers.element);
     const auto sums_of = [&](const std::string& width) {
@@ -107,9 +107,9 @@ void schedule_sums(KernelSource& source, const RowLoops& rows, const FusedLoop& 
                                  sums_of(KernelSource::tile_size));
 }
 
-/// The vectors, no wider than the machine's, that take a row of so many elements in the fewest cycles. Sums are read
-/// back from memory behind a last vector that the row does not fill, of which only some lanes were written: that takes
-/// as long as one and a half vectors for each lane. (Measured on rows of 24 to 60 elements.)
+/// The width of vectors, up to the machine's, with which a row of so many elements takes the fewest cycles. If the row
+/// does not fill the last vector, only some of whose lanes were stored, loading the sums again stalls for about one and
+/// a half vectors' time per lane. (Measured on rows of 24 to 60 elements.)
 int row_width(const Dim& elements, int lanes) {
     constexpr int least = 4;
     const auto number = elements.constant();
@@ -122,8 +122,8 @@ int row_width(const Dim& elements, int lanes) {
     return best;
 }
 
-/// The vectors whose sums add up along a row of so many elements. Several registers wide they hide how long an addition
-/// takes, which only long rows are worth.
+/// The number of vectors of sums along a row of so many elements. Several registers hide the latency of an addition,
+/// which pays off only for long rows.
 int sum_vectors(int64_t elements, int lanes) {
     constexpr int64_t long_row = 512;
     const int widest = elements < long_row ? lanes : 4 * lanes;
@@ -133,12 +133,12 @@ int sum_vectors(int64_t elements, int lanes) {
     return row_width(elements, lanes);
 }
 
-/// How a row's elements are taken by vectors: the loop over these and that within one.
+/// How a row's elements are divided into vectors: the loop over vectors, and the one within a vector.
 struct VectorLoops {
     std::string turn, element;
 };
 
-/// Splits a reduction's one loop over a row's elements, or has those of a row that is filled up to whole vectors.
+/// Splits the single loop of a reduction over a row's elements; for padded rows, returns the loops that there are.
 VectorLoops vector_loops(KernelSource& source, const RowLoops& rows, const std::string& update, const FusedLoop& step,
                          int width) {
     if (rows.padded_width > 0) return {rows.steps.vars[1], rows.steps.vars[0]};
@@ -146,12 +146,14 @@ VectorLoops vector_loops(KernelSource& source, const RowLoops& rows, const std::
     Directives directives = step.directives;
     directives.push_back(fmt::format("split({}, {}, {}, {}{})", step.var, loops.turn, loops.element, width,
                                      floor_mod(step.extent, width).is(0) ? "" : ", TailStrategy::GuardWithIf"));
+    source.schedule(fmt::format("// Rows of {} take the fewest cycles in vectors of {}, whose lanes are combined last.",
+                                step.extent.text(), width));
     source.schedule(update, directives);
     return loops;
 }
 
-/// The reductions of one row after the other. Where LLVM would take a vector's lanes one by one, vectors add up, and
-/// become one number at the end of the row.
+/// Schedules the reductions of one row after the other. Where LLVM would add a vector's lanes one by one, whole vectors
+/// are added up, and reduced to one number at the end of the row.
 void reduce_each_row(KernelSource& source, const RowLoops& rows, const std::string& func,
                      const Directives& around = {}) {
     const Loops steps = turning_loops(rows.steps);
@@ -164,7 +166,7 @@ void reduce_each_row(KernelSource& source, const RowLoops& rows, const std::stri
         const auto elements = step.extent.constant();
         width = elements ? sum_vectors(*elements, source.target().lanes(rows.numbers.element)) : 0;
         if (width <= 1 || !source.may_be_strict()) {
-            // Before the versions of sums, which have what is said until then.
+            // Before the versions of sums, which inherit preceding directives.
             if (!around.empty()) source.schedule(update, around);
             return schedule_sums(source, rows, step, update);
         }
@@ -175,7 +177,8 @@ void reduce_each_row(KernelSource& source, const RowLoops& rows, const std::stri
     if (!around.empty()) source.schedule(update, around);
 }
 
-/// The reduction of rows at once, the turns of `row` in one of `tile`: their vectors become numbers together.
+/// Schedules the reduction of several rows at once, the iterations of `row` within one of `tile`: their vectors are
+/// reduced to numbers together.
 void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::string& func, const std::string& row,
                     const std::string& tile) {
     const Loops steps = turning_loops(rows.steps);
@@ -192,9 +195,9 @@ void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::strin
                                 rows.output.func, tile));
 }
 
-/// Whether several rows are worked on together: their sums do not wait for each other, and what is the same for all
-/// rows is read once. Not of rows whole pages apart: to a processor a row's reading looks like one of what was just
-/// stored of another, at the same place of its page, and waits.
+/// Whether several rows are computed together, so that their sums do not wait for each other, and operands shared by
+/// all rows are loaded once. Not for rows at a stride of whole pages: a load from one row would be mistaken for one
+/// that aliases a preceding store to the same page offset of another row, and stall.
 bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside,
                         const FusedLoop& place) {
     const auto count = outside.extents[0].constant(), length = rows.length.constant();
@@ -207,7 +210,7 @@ bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const 
            rows_at_once * bytes <= level1_bytes && bytes % page_bytes != 0;
 }
 
-/// Vectors run along a row.
+/// Schedules vectors along a row.
 void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
     const FusedLoop fused = fuse_row(source, rows, inside, source.var("place"));
     const bool are_at_once = takes_rows_at_once(source, rows, inside, outside, fused);
@@ -236,7 +239,7 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
                 directives.push_back(fmt::format("vectorize({}, {}, TailStrategy::RoundUp)", x, rows.padded_width));
             else
                 directives.insert(directives.end(), vectors.begin(), vectors.end());
-            // One piece of memory for the rows of a task.
+            // One allocation for the rows of a task.
             if (!rows.length.constant()) directives.push_back("store_in(MemoryType::Stack)");
         } else if (kind == RowStage::Kind::number && are_at_once) {
             directives.push_back(fmt::format("vectorize({})", row));
@@ -247,14 +250,15 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     }
 }
 
-/// How many vectors of rows are worked on together, as far as registers hold their sums: these do not wait for each
-/// other, and of each place along the rows more lies side by side in memory. One vector where elements of whole rows
-/// are kept, which are then in the nearest cache.
+/// The number of vectors of rows that are computed together, up to what registers hold of their sums: these do not wait
+/// for each other, and more contiguous memory is read at each position along the rows. One vector if elements of whole
+/// rows are stored, so that they stay in the nearest cache.
 int vectors_of_rows(const KernelSource& source, const RowLoops& rows, const Dim& extent, int width) {
     const auto count = extent.constant();
     if (!count || rows.keep_elements()) return 1;
     const int64_t most = std::min<int64_t>(source.target().vector_registers / 4, *count / width);
-    // Of few vectors in a tile the turns around them count, and what the last tile computes again in any.
+    // With few vectors in a tile, the overhead of its loops matters, and with any number, what the last tile
+    // recomputes.
     const auto cycles = [&](int vectors) { return ceil_div(*count, vectors * width) * (vectors + 1.5); };
     int best = 1;
     for (int vectors = 2; vectors <= most; ++vectors) {
@@ -263,7 +267,8 @@ int vectors_of_rows(const KernelSource& source, const RowLoops& rows, const Dim&
     return best;
 }
 
-/// Tiles of so many rows, and of vectors across them of `width`. Of rows that only a run counts a tile is one vector.
+/// Schedules tiles of so many rows, with vectors of `width` across them. For an open number of rows a tile is one
+/// vector.
 void schedule_tiles_across(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside,
                            int width, int tile_rows) {
     const std::string &x = outside.vars[0], tile = source.var(x + "_tile");
@@ -290,9 +295,9 @@ void schedule_tiles_across(KernelSource& source, const RowLoops& rows, const Loo
     Directives vectors = {
         fmt::format("vectorize({}, {})", x, has_versions ? KernelSource::tile_size : std::to_string(width))};
     if (tile_rows > width) vectors.push_back(unroll(x));
-    const Directives of_output = tile_rows == width       ? Directives{fmt::format("vectorize({})", x)}
-                                 : has_long_nodes(source) ? Directives{vectors[0]}
-                                                          : vectors;
+    const Directives of_output = tile_rows == width            ? Directives{fmt::format("vectorize({})", x)}
+                                 : has_expensive_nodes(source) ? Directives{vectors[0]}
+                                                               : vectors;
     schedule(
         rows.output.func,
         joined(joined({fmt::format("split({0}, {1}, {0}, {2}, {3})", x, tile, size, tail), reorder(order)}, of_output),
@@ -304,10 +309,10 @@ void schedule_tiles_across(KernelSource& source, const RowLoops& rows, const Loo
     }
 }
 
-/// Vectors run across rows.
+/// Schedules vectors across rows.
 void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
     const Dim& extent = outside.extents[0];
-    // Rows of groups of channels do not.
+    // Rows of groups of channels are not.
     const bool lie_side_by_side = turning_loops(rows.output).vars[0] == outside.vars[0];
     const int width = filled(extent, source.target().lanes(rows.numbers.element)),
               tile_rows = width * (lie_side_by_side ? vectors_of_rows(source, rows, extent, width) : 1);
@@ -318,7 +323,7 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
     schedule_tiles_across(source, rows, inside, outside, width, tile_rows);
 }
 
-/// A reduction's loops on a CPU: vectors along the row where it is innermost in memory, else across rows.
+/// Schedules a reduction's loops on a CPU: vectors along the row if it is innermost in memory, else across rows.
 void schedule_update(KernelSource& source, const RowLoops& rows, const std::string& func) {
     const std::string update = func + ".update()";
     const Loops numbers = turning_loops({update, rows.numbers.vars, rows.numbers.extents, rows.numbers.element});

@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// How a scattered element meets the one that is there, {a}; it is {b}.
+/// How a scattered element, {b}, is combined with the existing one, {a}.
 struct ScatterFormula {
     std::string_view name, formula, float_formula, bool_formula;
 
@@ -27,7 +27,7 @@ constexpr ScatterFormula reductions[] = {
     {"max", "max({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, max({a}, {b}))", "{a} || {b}"},
 };
 
-/// A copy of data in which elements at places that are computed are replaced by updates, one after the other.
+/// A copy of data in which updates replace elements at computed indices, one after the other.
 class ScatterNode : public MovementNode {
 public:
     explicit ScatterNode(const Node& node) : MovementNode(node) {
@@ -76,13 +76,13 @@ protected:
     struct Places {
         Coordinates to, from;  // of the output and of the updates
     };
-    /// Coordinates of each update, over an RDom and maybe Vars of the output's.
+    /// Coordinates of each update, in terms of an RDom and possibly Vars of the output.
     virtual Places scattered(KernelSource& source) const = 0;
-    /// The first axis from which an update is a whole slice of the output.
+    /// The first axis from which on an update is a whole slice of the output.
     virtual size_t first_whole_axis() const { return out(0).rank(); }
 
 private:
-    /// Updates, two of which may meet, stay in order inside the loops over whole slices.
+    /// Updates, two of which may write the same element, stay in order inside of the loops over whole slices.
     void schedule_update(KernelSource& source, const std::string& update) const {
         TensorType slice = out(0);
         for (size_t i = 0; i < first_whole_axis(); ++i) slice.shape[i] = 1;
@@ -95,7 +95,7 @@ private:
     ScatterFormula reduction_;
 };
 
-/// ScatterElements, which was Scatter: each index replaces one coordinate of its own place.
+/// ScatterElements, formerly Scatter: each index replaces one coordinate of its own index.
 class ScatterElements : public ScatterNode {
 public:
     using ScatterNode::ScatterNode;
@@ -179,8 +179,7 @@ protected:
     }
 };
 
-/// TensorScatter: a cache in which a run of elements along one axis is new, from a place that each item of the batch
-/// has of its own.
+/// TensorScatter: replaces a run of elements of a cache along one axis, from an index that differs per batch item.
 class TensorScatter : public MovementNode {
 public:
     explicit TensorScatter(const Node& node) : MovementNode(node) {
@@ -217,7 +216,7 @@ public:
     }
     std::vector<IndexCheck> index_checks() const override {
         if (!has_input(2)) return {};
-        // Of a linear cache all that is new has to find a place.
+        // All new elements must fit in a linear cache.
         const Dim &length = in(0).shape[axis()], places = is_circular_ ? length : length - in(1).shape[axis()] + 1;
         return {{2, {places}}};
     }

@@ -9,17 +9,17 @@ namespace onnx2halide {
 
 using enum ElementType;
 
-ScoreModel::ScoreModel(Expansion& expansion)
-    : expansion_(expansion), node_(expansion.node()), transform_(node_.string("post_transform", "NONE")) {
-    const TensorType& type = expansion.input(0)->checked_type();
+ScoreModel::ScoreModel(CompositeBuilder& builder)
+    : builder_(builder), node_(builder.node()), transform_(node_.string("post_transform", "NONE")) {
+    const TensorType& type = builder.input(0)->checked_type();
     constexpr ElementType known[] = {float32, float64, int32, int64};
     if (std::find(std::begin(known), std::end(known), type.element) == std::end(known))
         throw CompileError("input 0 has type {}, expected float32, float64, int32 or int64", info(type.element).name);
     if (type.rank() < 1 || type.rank() > 2 || !type.shape.back().constant() || type.shape.back().is(0))
         throw CompileError("input 0 is {}, expected rows of features", type.text());
     features_ = *type.shape.back().constant();
-    rows_ = expansion.input(0);
-    if (type.rank() == 1) rows_ = reshaped(expansion, "row", rows_, {1, features_});
+    rows_ = builder.input(0);
+    if (type.rank() == 1) rows_ = reshaped(builder, "row", rows_, {1, features_});
     if (type.element != float32) rows_ = cast("real", rows_, float32);
 }
 
@@ -50,14 +50,14 @@ Value* ScoreModel::products(const std::string& attribute, int64_t count) {
 }
 
 Value* ScoreModel::transformed(Value* scores, int64_t columns) {
-    if (transform_ == "PROBIT") return add("scores", "Probit", 1, {scores}, {}, "onnx2halide");
+    if (transform_ == "PROBIT") return add("scores", "Probit", 1, {scores}, {}, own_domain);
     if (columns < 2 || transform_ == "NONE") return add("scores", "Identity", 16, {scores});
     if (transform_ == "LOGISTIC") return add("scores", "Sigmoid", 13, {scores});
     if (transform_ == "SOFTMAX") return add("scores", "Softmax", 13, {scores}, {{"axis", int64_t{1}}});
     return softmax_of_nonzero(scores);
 }
 
-/// A softmax over the scores that are not 0, which stay so.
+/// A softmax over the scores other than 0; zeros are kept.
 Value* ScoreModel::softmax_of_nonzero(Value* scores) {
     Value* largest = row_reduced("largest", "ReduceMax", 13, scores);
     Value* powers = add("powers", "Exp", 13, {add("lowered", "Sub", 14, {scores, largest})});
@@ -78,13 +78,13 @@ Value* ScoreModel::best_place(Value* scores) {
 }
 
 Constant ScoreModel::read_labels() const {
-    StringTable strings;  // the graph's one numbers them when they are entered
+    StringTable strings;  // the graph's own table numbers them when they are added
     return onnx2halide::read_labels(node_, strings, "classlabels_ints");
 }
 
 Value* ScoreModel::labels(const Constant& labels, Value* places) {
-    Value* table = labels.element == string ? expansion_.constant("labels", labels.shape, labels.strings)
-                                            : expansion_.constant("labels", labels);
+    Value* table = labels.element == string ? builder_.constant("labels", labels.shape, labels.strings)
+                                            : builder_.constant("labels", labels);
     return add("label", "Gather", 13, {table, places}, {{"axis", int64_t{0}}});
 }
 

@@ -14,15 +14,15 @@ namespace onnx2halide {
 
 namespace {
 
-/// A node whose elements follow from shapes, attributes or known inputs alone, so that it is run only where there are
-/// many.
+/// A node whose elements follow from shapes, attributes or known inputs alone, so that it needs a kernel only if there
+/// are many.
 class GivenNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
     Dim flops() const override { return 0; }
 };
 
-/// A tensor of int64 dims that inference always knows.
+/// A tensor of int64 dims, always known to inference.
 class ShapeNode : public GivenNode {
 public:
     using GivenNode::GivenNode;
@@ -34,7 +34,7 @@ protected:
     virtual std::vector<Dim> dims() const = 0;
 };
 
-/// Shape; since version 15 of the axes from `start` to `end`.
+/// Shape; since version 15, of the axes from `start` to `end`.
 class Shape : public ShapeNode {
 public:
     using ShapeNode::ShapeNode;
@@ -62,7 +62,7 @@ protected:
     std::vector<Dim> dims() const override { return {in(0).elements()}; }
 };
 
-/// The i-th element of a constant as a Halide expression of the type in which kernels compute.
+/// The i-th element of a constant, as a Halide expression of the type of the kernels' arithmetic.
 std::string literal(const Constant& constant, size_t i) {
     return is_float(constant.element) ? KernelSource::literal(constant.reals()[i], constant.element)
                                       : KernelSource::literal(constant.integers()[i], constant.element);
@@ -103,7 +103,7 @@ private:
     Constant constant_;
 };
 
-/// ConstantOfShape: one element, 0.0f by default, everywhere.
+/// ConstantOfShape: all elements are the same, 0.0f by default.
 class ConstantOfShape : public GivenNode {
 public:
     explicit ConstantOfShape(const Node& node)
@@ -133,7 +133,7 @@ private:
     Constant element_;
 };
 
-/// Range: its arguments decide its extent; where one is known only at run time, the model must declare that.
+/// Range: its arguments determine its extent; if one is known only at run time, the model must declare it.
 class Range : public GivenNode {
 public:
     using GivenNode::GivenNode;
@@ -180,17 +180,17 @@ private:
     }
 };
 
-/// Range that counts what only a run knows.
-std::vector<Value*> expand_range(Expansion& expansion) {
-    const ElementType type = expansion.input(0)->checked_type().element;
+/// Expands a Range whose count is known only at run time.
+std::vector<Value*> expand_range(CompositeBuilder& builder) {
+    const ElementType type = builder.input(0)->checked_type().element;
     const bool is_narrow = is_narrow_float(type);
     const auto cast = [&](const std::string& role, Value* value, ElementType to) {
-        return expansion.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
+        return builder.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
     };
     std::vector<Value*> inputs;
     for (size_t i = 0; i < 3; ++i)
-        inputs.push_back(is_narrow ? cast("wide", expansion.input(i), ElementType::float32) : expansion.input(i));
-    Value* range = expansion.add("counted", {"CountedRange", 1, inputs, {}, "onnx2halide"});
+        inputs.push_back(is_narrow ? cast("wide", builder.input(i), ElementType::float32) : builder.input(i));
+    Value* range = builder.add("counted", {"CountedRange", 1, inputs, {}, own_domain});
     return {is_narrow ? cast("narrow", range, type) : range};
 }
 
@@ -221,7 +221,7 @@ public:
     }
 };
 
-/// OneHot: `values` holds what is off and on; indices outside of [-depth, depth) are off everywhere.
+/// OneHot: `values` holds the values for off and on; indices outside of [-depth, depth) are off everywhere.
 class OneHot : public GivenNode {
 public:
     using GivenNode::GivenNode;
@@ -267,15 +267,15 @@ private:
     }
 };
 
-std::vector<Value*> expand_one_hot(Expansion& expansion) {
-    const Node& node = expansion.node();
+std::vector<Value*> expand_one_hot(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     Value* depth =
-        expansion.add("depth", {"Cast", 13, {expansion.input(1)}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
-    return {expansion.add("counted",
-                          {"OneHot", node.version, {expansion.input(0), depth, expansion.input(2)}, node.attributes})};
+        builder.add("depth", {"Cast", 13, {builder.input(1)}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
+    return {
+        builder.add("counted", {"OneHot", node.version, {builder.input(0), depth, builder.input(2)}, node.attributes})};
 }
 
-/// A depth that only a run knows is an integer before it becomes an extent.
+/// A depth known only at run time is converted to an integer before it becomes an extent.
 std::unique_ptr<NodeGenerator> make_one_hot(const Node& node) {
     const bool is_open = node.inputs.size() == 3 && is_known_at_run_time(node, 1) &&
                          is_float(node.inputs[1]->checked_type().element) &&

@@ -6,15 +6,15 @@
 
 namespace onnx2halide {
 
-/// C++ text of versions for a loop of an extent that only a run knows: vectors of as many lanes as it fills, wide ones
-/// where it fills so many of them. Of a vector that it does not fill elements would be left out one by one.
+/// The C++ text of a loop's versions, for an extent known only at run time: the widest vectors that it fills, wide ones
+/// if it fills so many of them. A partly filled vector would be masked element by element.
 std::string lane_versions(KernelSource& source, const Dim& extent, int lanes, int wide_vectors = 1);
 
-/// Makes vectors along the innermost loop, the last of which is shifted inwards where the loop fills one: what it
-/// leaves out would be asked for, and read, element by element. Comes behind what is said of the other loops.
+/// Vectorises the innermost loop, and shifts the last vector inwards if the loop fills one: its tail would otherwise be
+/// guarded and read element by element. Must follow the directives for the other loops.
 void vectorise_shifted(KernelSource& source, const Loops& loops, int wide_vectors = 1);
 
-/// Schedules loops as `schedule_loops` does, but that an innermost one of an open extent makes such vectors.
+/// Schedules loops like `schedule_loops`, except that an innermost one with an open extent becomes such vectors.
 void schedule_shifted(KernelSource& source, const Loops& loops, int wide_vectors = 1);
 
 }  // namespace onnx2halide

@@ -8,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// A scalar operand as Halide text, where it is known or where it comes at run time.
+/// A scalar operand as Halide text, whether it is known or read at run time.
 std::string scalar(KernelSource& source, const Value* value) {
     return source.read(value, Coordinates(value->checked_type().rank(), "0"));
 }
@@ -20,12 +20,12 @@ ElementType result_type(const Node& node) {
     return type;
 }
 
-/// `expression`, which is a double, as elements of a type.
+/// Converts `expression`, a double, to elements of a type.
 std::string converted(const std::string& expression, ElementType type) {
     return cast_text(expression, compute_element(type));
 }
 
-/// A window as a sum of cosines of multiples of an angle that goes round once.
+/// A window as a sum of cosines of multiples of an angle that completes one period.
 struct WindowFormula {
     std::string_view op, formula;  // of the angle {t}
 };
@@ -59,7 +59,7 @@ public:
     }
 };
 
-/// MelWeightMatrix: a triangle over the bins of a spectrum for each band; the bands are equally wide in mel.
+/// MelWeightMatrix: a triangle over the bins of a spectrum for each band; bands have equal widths in mel.
 class MelWeightMatrix : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -107,7 +107,7 @@ void MelWeightMatrix::algorithm(KernelSource& source) const {
     const auto ratio = [](const std::string& a, const std::string& b) {
         return fmt::format("cast<double>({}) / max({}, 1)", a, b);
     };
-    // Where a slope has no bin of its own, the middle is 1.
+    // If a slope has no bin of its own, the middle is 1.
     const std::string rising =
         fmt::format("select({0} == {1}, Expr(1.0), {2})", middle, low,
                     ratio(fmt::format("{} - {}", bin, low), fmt::format("{} - {}", middle, low)));

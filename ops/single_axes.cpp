@@ -36,8 +36,8 @@ protected:
     }
 };
 
-/// Squeeze: without axes, every one whose extent is known to be 1 goes. A run that finds further ones, which would
-/// change the rank, is refused.
+/// Squeeze: without axes, removes every one whose extent is known to be 1. If further ones turn out to be 1 at run
+/// time, which would change the rank, the run fails.
 class Squeeze : public SingleAxesNode {
 public:
     using SingleAxesNode::SingleAxesNode;
@@ -86,7 +86,7 @@ private:
     }
 };
 
-/// Unsqueeze: axes count in the output.
+/// Unsqueeze: axes are numbered in the output.
 class Unsqueeze : public SingleAxesNode {
 public:
     using SingleAxesNode::SingleAxesNode;
@@ -114,8 +114,8 @@ private:
     }
 };
 
-/// The compiler's own: the extents, input 0, of a tensor that gets axes of extent 1 or loses them. Which ones, input 1,
-/// only a run knows.
+/// The compiler's own: the extents, input 0, of a tensor to which axes of extent 1 are added, or from which they are
+/// removed. Input 1, the axes, is known only at run time.
 class ShapeWithAxes : public HostNode {
 public:
     using HostNode::HostNode;
@@ -136,12 +136,12 @@ private:
     bool is_inserting() const { return node_.op_type == "InsertAxes"; }
 };
 
-std::vector<Value*> expand_at_run_time(Expansion& expansion) {
-    const std::string_view own = expansion.node().op_type == "Unsqueeze" ? "InsertAxes" : "RemoveAxes";
-    Value *data = expansion.input(0), *axes = expansion.input(1);
-    Value* before = expansion.add("shape_before", {"Shape", 13, {data}});
-    Value* shape = expansion.add("shape", {std::string(own), 1, {before, axes}, {}, "onnx2halide"});
-    return {expansion.add("reshaped", {"ReshapeTo", 1, {data, shape}, {}, "onnx2halide"})};
+std::vector<Value*> expand_at_run_time(CompositeBuilder& builder) {
+    const std::string_view own = builder.node().op_type == "Unsqueeze" ? "InsertAxes" : "RemoveAxes";
+    Value *data = builder.input(0), *axes = builder.input(1);
+    Value* before = builder.add("shape_before", {"Shape", 13, {data}});
+    Value* shape = builder.add("shape", {std::string(own), 1, {before, axes}, {}, own_domain});
+    return {builder.add("reshaped", {"ReshapeTo", 1, {data, shape}, {}, own_domain})};
 }
 
 template <typename T>
@@ -156,8 +156,8 @@ std::vector<Operator> single_axes_operators() {
     return {
         {"Squeeze", 1, make_single_axes<Squeeze>},
         {"Unsqueeze", 1, make_single_axes<Unsqueeze>},
-        {"InsertAxes", 1, make<ShapeWithAxes>, "onnx2halide"},
-        {"RemoveAxes", 1, make<ShapeWithAxes>, "onnx2halide"},
+        {"InsertAxes", 1, make<ShapeWithAxes>, own_domain},
+        {"RemoveAxes", 1, make<ShapeWithAxes>, own_domain},
     };
 }
 

@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// One reduction: slabs of so many turns of its outermost loop as tasks, and the sum of their sums.
+/// Schedules one reduction: tasks are slabs of so many iterations of its outermost loop, whose sums are added up.
 void schedule_reduction(KernelSource& source, const std::string& func, const Loops& steps, const std::string& turns,
                         const Directives& vectors, const std::string& x) {
     const std::string update = func + ".update()", sums = source.local(func + "_slabs"),
@@ -31,11 +31,11 @@ void schedule_reduction(KernelSource& source, const std::string& func, const Loo
 }  // namespace
 
 bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& outside, int64_t tasks) {
-    // Each stage waits for all tasks of the one before.
+    // Each stage waits for all tasks of the previous one.
     constexpr int64_t enough_tasks = 4, elements_of_a_slab = 8 * elements_of_a_task, most_slabs = 16;
     const Loops steps = turning_loops(rows.steps);
     const auto elements = product(rows.output.extents).constant();
-    // Rows that are parts of a loop, as groups of channels are, have no vectors of their own.
+    // Rows that are parts of a loop, such as groups of channels, have no vectors of their own.
     const bool are_loops = rows.output.vars == source.output_loops().vars && source.output_count() == 1;
     if (tasks >= enough_tasks || !elements || steps.vars.empty() || !are_loops || rows.keep_elements()) return false;
     const int lanes = source.target().lanes(rows.numbers.element);
@@ -47,7 +47,7 @@ bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& out
     const std::string turns = source.param("slab", static_cast<int>(ceil_div(slow, slabs)));
     Directives vectors = {fmt::format("vectorize({}, {})", x, source.lanes(rows.numbers.element, lanes))};
     if (count / lanes <= source.target().vector_registers / 4) vectors.push_back(unroll(x));
-    source.schedule("// A vector has elements of several rows: slabs of all are tasks, and their sums are added up.");
+    source.schedule("// A vector has elements of several rows: tasks are slabs of all rows, whose sums are added up.");
     for (const auto& [func, kind] : rows.stages) {
         if (kind == RowStage::Kind::reduction)
             schedule_reduction(source, func, steps, turns, vectors, x);

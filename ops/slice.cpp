@@ -14,8 +14,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// A start or end that counts from the axis's end where it is negative. INT64_MAX and the like, which mean an end of
-/// the axis, take no part in any arithmetic.
+/// A start or end, which counts from the axis's end if negative. INT64_MAX and the like, which stand for the end of the
+/// axis, are excluded from all arithmetic.
 Dim place(const Dim& given, const Dim& extent) {
     if (const auto number = given.constant()) {
         if (*number >= Dim::unbounded) return extent;
@@ -27,10 +27,10 @@ Dim place(const Dim& given, const Dim& extent) {
     return given + extent * min(max(-given, Dim(0)), Dim(1));
 }
 
-/// Whether an end is one of the two numbers that stand for none to onnxruntime, also where a slice goes backwards.
+/// Whether an end is one of the two numbers that mean no end in onnxruntime, even for a negative step.
 bool is_no_end(const Dim& end) { return end.is(INT32_MAX) || end.is(INT64_MAX); }
 
-/// The elements of an axis that a slice takes.
+/// The elements that a slice takes along an axis.
 struct Range {
     Dim first, count;
 };
@@ -40,13 +40,14 @@ Range taken(const Dim& extent, const Dim& start, const Dim& end, const Dim& step
     const Dim rises = min(max(step, Dim(0)), Dim(1)), high = extent - 1 + rises, low = rises - 1;
     const Dim first = max(min(place(start, extent), high), Dim(0));
     const Dim behind = rises.is(0) && is_no_end(end) ? low : max(min(place(end, extent), high), low);
-    // Falling, the divisor is positive as well, so that numbers keep their bounds.
+    // For a negative step the divisor is positive as well, so that constants keep their bounds.
     const Dim count = rises.is(0) ? ceil_div(first - behind, -step) : ceil_div(behind - first, step);
-    const bool has_none = !rises.is(1) && prove_less_equal(1, extent) != Proof::yes;  // then it falls from nowhere
+    const bool has_none =
+        !rises.is(1) && prove_less_equal(1, extent) != Proof::yes;  // an empty axis has no last element
     return {first, max(has_none ? min(count, extent) : count, Dim(0))};
 }
 
-/// Slice: what it takes is given by attributes before version 10 and by inputs since.
+/// Slice: its ranges are attributes before version 10 and inputs since.
 class Slice : public AxisMapNode {
 public:
     using AxisMapNode::AxisMapNode;
@@ -76,15 +77,15 @@ protected:
     }
 
 private:
-    /// What is taken along one axis: `extent` elements, from `start`, `step` apart.
+    /// A range along one axis: `extent` elements from `start` on, with a stride of `step`.
     struct Cut {
         size_t axis;
         Dim start, extent;
         int64_t step;
     };
 
-    /// Whether the step stands for the end of any axis, as tf2onnx writes 10^9 for one element. No kernel could count
-    /// in such steps.
+    /// Whether the step exceeds any axis, such as 10^9, which tf2onnx writes for one element. Kernels cannot count in
+    /// such steps.
     static bool takes_one(const Cut& cut) { return std::abs(cut.step) >= Dim::unbounded / 16; }
 
     std::vector<Cut> cuts() const {
@@ -114,7 +115,7 @@ private:
     static std::vector<Dim> to_dims(const std::vector<int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
 };
 
-/// Slice where only a run knows the axes or steps, or something else whose result the model declares.
+/// Slice whose axes, steps or other operands are known only at run time; for the latter, the model declares the result.
 class SliceAtRunTime : public MovementNode {
 public:
     using MovementNode::MovementNode;
@@ -133,7 +134,7 @@ public:
                     is_equal(floor_mod(axes()[i], static_cast<int64_t>(shape.size())), static_cast<int64_t>(axis));
                 if (is_named.is(0)) continue;
                 const Dim count = taken(extent, starts[i], dims(2)[i], steps()[i]).count;
-                // No two of the axes are the same.
+                // The axes are distinct.
                 shape[axis] = is_named.is(1) ? count : shape[axis] - (extent - count) * is_named;
             }
         }
@@ -165,7 +166,7 @@ private:
 
     std::vector<Dim> steps() const { return has_input(4) ? dims(4) : std::vector<Dim>(dims(1).size(), 1); }
 
-    /// The input's coordinate along an axis, held inside whatever the operands say.
+    /// The input's coordinate along an axis, clamped to it whatever the operands hold.
     std::string place(KernelSource& source, size_t axis, const std::string& at) const {
         const size_t rank = in(0).rank();
         const Value* axes = has_input(3) ? input(3) : nullptr;
@@ -179,7 +180,7 @@ private:
     }
 };
 
-/// How many starts a Slice has, as far as types tell; nothing where only a run knows.
+/// The number of starts of a Slice, from its operands' types; nullopt if known only at run time.
 std::optional<int64_t> count_of_starts(const Node& node) {
     for (size_t i = 1; i < node.inputs.size(); ++i) {
         if (!node.has_input(i)) continue;
@@ -188,48 +189,48 @@ std::optional<int64_t> count_of_starts(const Node& node) {
     return std::nullopt;
 }
 
-/// An operand of Slice, of any size up to the rank, for all axes: those that it does not reach are taken whole.
-Value* for_all_axes(Expansion& expansion, size_t i) {
+/// An operand of Slice, of any size up to the rank, padded for all axes: those past its end are taken whole.
+Value* for_all_axes(CompositeBuilder& builder, size_t i) {
     const int64_t whole[] = {0, Dim::unbounded, 0, 1};  // start, end, none for axes, step
-    const auto rank = static_cast<int64_t>(expansion.input(0)->checked_type().rank());
+    const auto rank = static_cast<int64_t>(builder.input(0)->checked_type().rank());
     const std::string role = fmt::format("operand_{}", i);
     const auto int64 = static_cast<int64_t>(ElementType::int64);
-    Value* given = expansion.add(role + "_given", {"Cast", 13, {expansion.input(i)}, {{"to", int64}}});
-    Value* rest = integer_constant(expansion, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
-    Value* longer = expansion.add(role + "_longer", {"Concat", 13, {given, rest}, {{"axis", int64_t{0}}}});
-    return part(expansion, role, longer, 0, 0, rank);
+    Value* given = builder.add(role + "_given", {"Cast", 13, {builder.input(i)}, {{"to", int64}}});
+    Value* rest = integer_constant(builder, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
+    Value* longer = builder.add(role + "_longer", {"Concat", 13, {given, rest}, {{"axis", int64_t{0}}}});
+    return part(builder, role, longer, 0, 0, rank);
 }
 
-/// Slice of several axes that only a run knows: of all axes, those that none of its own is being taken whole.
-std::vector<Value*> expand_open_axes(Expansion& expansion) {
+/// Expands a Slice of several axes known only at run time to one of all axes, where other axes are taken whole.
+std::vector<Value*> expand_open_axes(CompositeBuilder& builder) {
     const int64_t whole[] = {0, INT64_MAX, 0, 1};  // start, end, none for axes, step
-    const auto rank = static_cast<int64_t>(expansion.input(0)->checked_type().rank());
-    std::vector<Value*> inputs = {expansion.input(0), nullptr, nullptr, nullptr, nullptr};
+    const auto rank = static_cast<int64_t>(builder.input(0)->checked_type().rank());
+    std::vector<Value*> inputs = {builder.input(0), nullptr, nullptr, nullptr, nullptr};
     for (const size_t i : {1, 2, 4}) {
-        if (!expansion.has_input(i)) continue;
+        if (!builder.has_input(i)) continue;
         const std::string role = fmt::format("operand_{}", i);
         const auto int64 = static_cast<int64_t>(ElementType::int64);
-        Value* given = expansion.add(role + "_given", {"Cast", 13, {expansion.input(i)}, {{"to", int64}}});
-        Value* rest = integer_constant(expansion, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
-        inputs[i] = expansion.add(role, {"ScatterElements", 13, {rest, expansion.input(3), given}});
+        Value* given = builder.add(role + "_given", {"Cast", 13, {builder.input(i)}, {{"to", int64}}});
+        Value* rest = integer_constant(builder, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
+        inputs[i] = builder.add(role, {"ScatterElements", 13, {rest, builder.input(3), given}});
     }
-    return {expansion.add("slice", {"Slice", expansion.node().version, inputs})};
+    return {builder.add("slice", {"Slice", builder.node().version, inputs})};
 }
 
-/// Slice with operands whose size only a run knows, which get a known size.
-std::vector<Value*> expand_open_operands(Expansion& expansion) {
-    const Node& node = expansion.node();
+/// Expands a Slice with operands whose sizes are known only at run time to one with operands of known sizes.
+std::vector<Value*> expand_open_operands(CompositeBuilder& builder) {
+    const Node& node = builder.node();
     const auto count = count_of_starts(node);
-    std::vector<Value*> inputs = {expansion.input(0)};
+    std::vector<Value*> inputs = {builder.input(0)};
     for (size_t i = 1; i < node.inputs.size(); ++i) {
-        Value* operand = expansion.optional_input(i);
+        Value* operand = builder.optional_input(i);
         if (operand && !operand->checked_type().elements().constant()) {
-            operand = count ? reshaped(expansion, fmt::format("operand_{}", i), operand, {*count})
-                            : for_all_axes(expansion, i);
+            operand =
+                count ? reshaped(builder, fmt::format("operand_{}", i), operand, {*count}) : for_all_axes(builder, i);
         }
         inputs.push_back(operand);
     }
-    return {expansion.add("slice", {"Slice", node.version, inputs})};
+    return {builder.add("slice", {"Slice", node.version, inputs})};
 }
 
 bool has_open_operands(const Node& node) {

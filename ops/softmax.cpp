@@ -12,7 +12,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// An operator over one axis or, before opset 13, over all axes from one on, as if the tensor were a matrix.
+/// An operator along one axis or, before opset 13, along all axes from one on, as if the tensor were a matrix.
 class AxisOperator : public RowNode {
 public:
     explicit AxisOperator(const Node& node)
@@ -32,7 +32,7 @@ public:
 protected:
     std::vector<size_t> row_axes() const override {
         const size_t rank = in(0).rank();
-        // Coercion to a matrix allows an axis behind the last: rows of one element.
+        // Coercion to a matrix allows an axis past the last one: rows of one element.
         if (takes_rest_ && axis_ == static_cast<int64_t>(rank)) return {};
         const size_t first = normalised_axis(axis_, rank);
         std::vector<size_t> axes(takes_rest_ ? rank - first : 1);
@@ -40,14 +40,14 @@ protected:
         return axes;
     }
 
-    /// Defines the stage of the row's largest element. NaN is no such: it reaches the results through their sum.
+    /// Defines the stage of the row's largest element, which ignores NaN: that reaches the results through the sum.
     std::string largest(KernelSource& source, RowText& row) const {
         if (has_short_rows(source)) source.keep(output(0), step_role, row.step_at()[row_axes()[0]]);
         return row.reduce("max", lowest_literal(compute_element()), row.step(), "max({}, {})");
     }
 
-    /// Of rows that may fill no vectors all are full: LLVM takes the lanes of a strict sum one by one, which the lanes
-    /// of several vectors are spared.
+    /// Rows that may not fill vectors are padded to full ones: LLVM adds the lanes of a strict sum one by one, which
+    /// several full vectors avoid.
     int padded_width(const KernelSource& source) const override {
         const std::vector<size_t> axes = row_axes();
         const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
@@ -61,7 +61,7 @@ protected:
 private:
     static constexpr const char* step_role = "step";
 
-    /// Whether rows of neighbouring elements are so short that vectors run across rows.
+    /// Whether rows of contiguous elements are so short that vectors run across rows.
     bool has_short_rows(const KernelSource& source) const {
         const std::vector<size_t> axes = row_axes();
         const int lanes = source.target().lanes(compute_element());
@@ -73,11 +73,11 @@ private:
                source.outputs().front()->checked_type().layout == in(0).layout;
     }
 
-    /// A vector's rows lie side by side: with all of their elements at once they are read and written as they lie.
+    /// Unrolls the elements of a vector of rows, which are adjacent: all are then read and written contiguously.
     void unroll_rows(KernelSource& source) const {
         const Loops loops = turning_loops(source.output_loops());
         const std::string &x = loops.vars[0], &rows = loops.vars[1];
-        source.schedule("// All elements of a vector's rows are read and written as they lie.");
+        source.schedule("// Rows are unrolled, so that a vector of them is read and written contiguously.");
         source.schedule(loops.func, {unroll(x)});
         for (const auto& [role, kind] : stages()) {
             const std::string& func = source.kept(output(0), role);
@@ -88,7 +88,7 @@ private:
         }
     }
 
-    /// The number of rows, where there may be more than one.
+    /// The number of rows that run along a single axis.
     Dim row_count() const {
         Dim count = 1;
         for (size_t axis = 0; axis < in(0).rank(); ++axis) {
@@ -101,7 +101,7 @@ private:
     int64_t axis_;
 };
 
-/// exp(x) over the row's sum of exp(x), computed without overflow.
+/// exp(x) divided by the row's sum of exp(x), computed without overflow.
 class Softmax : public AxisOperator {
 public:
     using AxisOperator::AxisOperator;
@@ -139,7 +139,7 @@ public:
         const std::string max = largest(source, row);
         const std::string sum = row.sum("sum", fmt::format("onnx::bounded_exp({} - {})", row.step(), row.of_row(max)));
         const std::string offset = row.number("log", fmt::format("onnx::log({})", row.of_row(sum)));
-        // Of max + log, which Halide would make, a small logarithm's last bits would be lost.
+        // In max + log, to which Halide would simplify this, a small logarithm's last bits would be lost.
         source.define(
             output(0), row.at(),
             fmt::format("strict_float({} - {} - {})", row.element(), row.of_result(max), row.of_result(offset)));
@@ -152,7 +152,7 @@ protected:
     }
 };
 
-/// 1 at the first of the row's largest elements, 0 elsewhere.
+/// 1 for the first of the row's largest elements, 0 elsewhere.
 class Hardmax : public AxisOperator {
 public:
     using AxisOperator::AxisOperator;
@@ -175,7 +175,7 @@ protected:
     }
 
 private:
-    /// The row-major place of an element in its row.
+    /// The row-major index of an element in its row.
     std::string index(KernelSource& source, const Coordinates& at) const {
         std::string index;
         for (const size_t axis : row_axes()) {

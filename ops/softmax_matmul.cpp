@@ -13,18 +13,18 @@ namespace onnx2halide {
 
 namespace {
 
-// Names that the algorithm keeps for the schedule, all under output 0.
+// Roles under which the algorithm stores names for the schedule, all of output 0.
 constexpr const char *rows_role = "rows", *key_role = "key", *max_role = "max", *exp_role = "exp",
                      *total_role = "total", *factor_role = "factor", *element_role = "element";
 
-/// The vectors of a row's elements that are reduced together; the last one may have places behind the row's end.
+/// The vectors of a row's elements that are reduced together; the last one may extend past the row's end.
 struct RowVectors {
     int width;
     Dim count;
     bool is_padded;
 };
 
-/// Up to four vectors of the machine side by side.
+/// Up to four of the machine's vectors side by side.
 RowVectors row_vectors(const Dim& elements, int lanes) {
     const auto number = elements.constant();
     int best = lanes;
@@ -45,7 +45,7 @@ std::string of_element(const std::string& func, const Coordinates& at) {
     return fmt::format("{}({})", func, fmt::join(at.rbegin(), at.rend(), ", "));
 }
 
-/// One number a row: `max(y, c, n)`
+/// A value per row: `max(y, c, n)`
 std::string of_row(const std::string& func, const Coordinates& at) {
     return fmt::format("{}({})", func, fmt::join(at.rbegin() + 1, at.rend(), ", "));
 }
@@ -80,7 +80,7 @@ void SoftmaxMatMul::define_rows(KernelSource& source) const {
         Coordinates filled = at;
         filled.back() = KernelSource::axis(source.rdom("key", {depth()}), 0);
         source.keep(output(0), key_role, filled.back());
-        source.line("// Behind a row's end lies what has no part in its softmax.");
+        source.line("// Rows are padded with scores that do not affect their softmax.");
         source.line(fmt::format("{} = {};", of_element(rows, at), lowest));
         source.line(fmt::format("{} = {};", of_element(rows, filled), source.read(input(0), filled)));
     }

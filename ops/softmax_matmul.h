@@ -5,12 +5,12 @@
 namespace onnx2halide {
 
 /// The compiler's own operator for attention: the product of Softmax(scores), over the last axis, with values. Scores
-/// [batch.., queries, keys] and values [batch.., keys, size] have the same axes in front.
+/// [batch.., queries, keys] and values [batch.., keys, size] have the same leading axes.
 ///
 ///     exp(score - max of the row) * values * (1 / sum of the row's exp(score - max))
 ///
-/// So the probabilities are never written, and a kernel that makes the scores as well keeps no more of them than those
-/// of a few rows. `clears_nan` (0 or 1) makes zeros of the results of rows of which that sum is NaN.
+/// The probabilities are never stored, and a kernel that computes the scores as well keeps only those of a few rows.
+/// `clears_nan` (0 or 1) sets the results of rows in which that sum is NaN to zero.
 class SoftmaxMatMul : public MatMul {
 public:
     using MatMul::MatMul;

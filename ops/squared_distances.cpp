@@ -9,9 +9,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// The squares of the distances between the rows of input 0 and the columns of input 1: the compiler's own operator
-/// (domain onnx2halide). Differences are squared as they are: a product of the two, as in x x - 2 x y + y y, loses what
-/// is small beside x x.
+/// The squared distances between the rows of input 0 and the columns of input 1: the compiler's own operator. It
+/// squares the differences themselves, as x x - 2 x y + y y would cancel what is small relative to x x.
 class SquaredDistances : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
@@ -43,7 +42,7 @@ public:
                       vectors = std::min<int64_t>(4, columns / lanes);
         if (source.target().is_gpu() || vectors == 0) return NodeGenerator::schedule(source);
 
-        source.schedule("// Vectors of neighbouring columns add up side by side.");
+        source.schedule("// Vectors of adjacent columns are added up side by side.");
         const std::string vector = source.lanes(ElementType::float32, static_cast<int>(lanes)),
                           width = fmt::format("{} * {}", source.param("vectors", static_cast<int>(vectors)), vector),
                           tile = source.var(column + "_tile"), task = source.var("task");
@@ -71,7 +70,7 @@ private:
 }  // namespace
 
 std::vector<Operator> squared_distance_operators() {
-    return {{"SquaredDistances", 1, make<SquaredDistances>, "onnx2halide"}};
+    return {{"SquaredDistances", 1, make<SquaredDistances>, own_domain}};
 }
 
 }  // namespace onnx2halide

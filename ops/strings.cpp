@@ -12,7 +12,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// An operator on strings: a function that runtime/string_operators.h declares.
+/// An operator on strings: a function declared in runtime/string_operators.h.
 class StringNode : public HostNode {
 public:
     using HostNode::HostNode;
@@ -25,7 +25,7 @@ protected:
     }
 };
 
-/// com.microsoft.MurmurHash3: a number of 32 bits for each element.
+/// com.microsoft.MurmurHash3: a 32-bit hash of each element.
 class MurmurHash : public StringNode {
 public:
     using StringNode::StringNode;
@@ -79,7 +79,7 @@ public:
     }
 };
 
-/// An array of strings as C.
+/// A C array of strings.
 std::string strings_text(const std::vector<std::string>& strings) {
     std::vector<std::string> rows;
     for (const std::string& text : strings)
@@ -121,7 +121,7 @@ void check_pattern(std::string_view attribute, const std::string& pattern) {
     RE2::Options options;
     options.set_log_errors(false);
     const RE2 expression(pattern, options);
-    if (!expression.ok()) throw CompileError("{} is no expression of RE2: {}", attribute, expression.error());
+    if (!expression.ok()) throw CompileError("{} is not an expression of RE2: {}", attribute, expression.error());
 }
 
 /// RegexFullMatch (20)
@@ -143,13 +143,13 @@ private:
     std::string pattern_;
 };
 
-/// Tokenizer of com.microsoft: what lies between separators or, where there are none, what matches tokenexp.
+/// Tokenizer of com.microsoft: what is between separators or, if there are none, what matches tokenexp.
 class Tokenizer : public StringNode {
 public:
     explicit Tokenizer(const Node& node) : StringNode(node), patterns_(node.strings("separators")) {
         are_separators_ = !patterns_.empty();
         if (!are_separators_) patterns_ = {node.string("tokenexp", "")};
-        // onnxruntime takes both for every character, also for the end of a line.
+        // In onnxruntime both match every character, including line ends.
         if (patterns_ == std::vector<std::string>{are_separators_ ? "" : "."}) {
             are_separators_ = false;
             patterns_ = {"(?s:.)"};
@@ -186,9 +186,12 @@ private:
 
 std::vector<Operator> string_operators() {
     return {
-        {"StringConcat", 20, make<StringConcat>},           {"StringSplit", 20, make<StringSplit>},
-        {"StringNormalizer", 10, make<StringNormalizer>},   {"RegexFullMatch", 20, make<RegexFullMatch>},
-        {"Tokenizer", 1, make<Tokenizer>, "com.microsoft"}, {"MurmurHash3", 1, make<MurmurHash>, "com.microsoft"},
+        {"StringConcat", 20, make<StringConcat>},
+        {"StringSplit", 20, make<StringSplit>},
+        {"StringNormalizer", 10, make<StringNormalizer>},
+        {"RegexFullMatch", 20, make<RegexFullMatch>},
+        {"Tokenizer", 1, make<Tokenizer>, microsoft_domain},
+        {"MurmurHash3", 1, make<MurmurHash>, microsoft_domain},
     };
 }
 

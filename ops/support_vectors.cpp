@@ -14,18 +14,18 @@ namespace {
 
 using enum ElementType;
 
-/// What SVMClassifier and SVMRegressor (ai.onnx.ml) have in common: a kernel of each row with each support vector, and
+/// What SVMClassifier and SVMRegressor (ai.onnx.ml) share: a kernel function of each row and each support vector, and
 /// weighted sums of these.
 class SupportVectorMachine : public ScoreModel {
 public:
     using ScoreModel::ScoreModel;
 
 protected:
-    /// Products plus rho: a machine whose one support vector for each result is its weights.
+    /// Products plus rho: a machine with one support vector per result, its weights.
     Value* linear_scores(int64_t count) {
         return add("linear", "Add", 14, {products("coefficients", count), real("rho", reals("rho").front())});
     }
-    /// The kernel of the rows and each of `count` support vectors.
+    /// The kernel function of the rows and each of `count` support vectors.
     Value* kernels(int64_t count);
 };
 
@@ -39,7 +39,7 @@ Value* SupportVectorMachine::kernels(int64_t count) {
     const float gamma = numbers[0], coef0 = numbers[1], degree = numbers[2];
     if (type == "RBF") {
         Value* squares =
-            add("squares", "SquaredDistances", 1, {rows_, columns("support_vectors", count)}, {}, "onnx2halide");
+            add("squares", "SquaredDistances", 1, {rows_, columns("support_vectors", count)}, {}, own_domain);
         return add("kernels", "Exp", 13, {add("powers", "Mul", 14, {squares, real("gamma", -gamma)})});
     }
     Value* scaled = add("scaled", "Mul", 14, {products("support_vectors", count), real("gamma", gamma)});
@@ -48,8 +48,8 @@ Value* SupportVectorMachine::kernels(int64_t count) {
     return add("kernels", "Pow", 15, {moved, real("degree", degree)});
 }
 
-/// SVMRegressor: a sum for each row or, of one class, whether it is above 0. As in onnxruntime, post_transform does not
-/// count.
+/// SVMRegressor: a sum for each row or, with one_class, whether it is above 0. As in onnxruntime, post_transform has no
+/// effect.
 class Regressor : public SupportVectorMachine {
 public:
     using SupportVectorMachine::SupportVectorMachine;
@@ -73,12 +73,12 @@ private:
     }
 };
 
-/// SVMClassifier. With support vectors a machine for each pair of classes votes for one of the two; without them each
-/// class has a score, of which the largest one wins.
+/// SVMClassifier. With support vectors, a machine for each pair of classes votes for one of the two; without them, each
+/// class has a score, and the largest wins.
 class Classifier : public SupportVectorMachine {
 public:
-    explicit Classifier(Expansion& expansion)
-        : SupportVectorMachine(expansion), labels_(read_labels()), classes_(labels_.elements()),
+    explicit Classifier(CompositeBuilder& builder)
+        : SupportVectorMachine(builder), labels_(read_labels()), classes_(labels_.elements()),
           pairs_(classes_ * (classes_ - 1) / 2), vectors_(node_.integers("vectors_per_class", {})),
           count_(sum(vectors_)), has_probabilities_(!reals("prob_a").empty()) {
         check_transform();
@@ -100,8 +100,8 @@ public:
 private:
     const Constant labels_;
     const int64_t classes_, pairs_;
-    const std::vector<int64_t> vectors_;  // how many of each class
-    const int64_t count_;                 // of vectors
+    const std::vector<int64_t> vectors_;  // of each class
+    const int64_t count_;                 // of all vectors
     const bool has_probabilities_;
 
     static int64_t sum(const std::vector<int64_t>& vectors);
@@ -132,9 +132,9 @@ void Classifier::check_pairs() const {
     check_count("prob_b", reals("prob_b").size(), static_cast<int64_t>(probabilities));
 }
 
-/// The sum of each pair of classes, in float64 as onnxruntime adds it up: its sign is a vote. Row j - 1 of the
-/// coefficients has those of class i < j against j, row i those of class j against i. What vectors of other classes add
-/// is 0: one product with a wide matrix takes more multiplications than many with narrow ones, and less time.
+/// The sum for each pair of classes, in float64 as in onnxruntime: its sign is a vote. Row j - 1 of the coefficients
+/// holds those of class i < j against j, row i those of class j against i. Vectors of other classes contribute 0: one
+/// product with a wide matrix takes more multiplications than many with narrow ones, but less time.
 Value* Classifier::pair_sums() {
     const std::vector<float> given = reals("coefficients"), rho = reals("rho");
     std::vector<double> weights(count_ * pairs_);
@@ -157,8 +157,8 @@ Value* Classifier::pair_sums() {
                {sums, constant("rho", float64, {pairs_}, std::vector<double>(rho.begin(), rho.end()))});
 }
 
-/// The place of the class with the most votes, of equal ones the first. A class has one for each pair in which it comes
-/// second, plus one for each that it wins as the first, less one for each that it loses as the second.
+/// The index of the class with the most votes, the first of equal ones. A class has one vote for each pair in which it
+/// is second, plus one for each that it wins as the first, minus one for each that it loses as the second.
 Value* Classifier::most_votes(Value* is_first) {
     std::vector<float> changes(pairs_ * classes_), as_second(classes_);
     int64_t pair = 0;
@@ -175,8 +175,8 @@ Value* Classifier::most_votes(Value* is_first) {
     return best_place(votes);
 }
 
-/// The place of the class with the largest score. Of two without probabilities the second one also wins where that
-/// score is above 0 or, where no coefficient is negative, a half or more.
+/// The index of the class with the largest score. Of two classes without probabilities, the second one also wins if
+/// that score is above 0 or, if no coefficient is negative, at least a half.
 Value* Classifier::best_score(Value* scores) {
     Value* place = best_place(scores);
     if (classes_ != 2 || has_probabilities_) return place;
@@ -193,7 +193,7 @@ Value* Classifier::pair_scores(Value* sums) {
     return classes_ == 2 ? two_scores(sums) : transformed(sums, pairs_);
 }
 
-/// Of a single pair's sum. onnxruntime sets one score alone where PROBIT transforms it; here the other one is 0.
+/// Both scores for a single pair's sum. onnxruntime sets only one if PROBIT transforms it; here the other one is 0.
 Value* Classifier::two_scores(Value* score) {
     if (transform_ == "PROBIT") {
         Value* is_set = constant("is_set", boolean, {2}, std::vector<uint8_t>{1, 0});
@@ -204,22 +204,22 @@ Value* Classifier::two_scores(Value* score) {
     return add("two_scores", "Add", 14, {both, constant("complement", float32, {2}, std::vector{1.0f, 0.0f})});
 }
 
-/// Of the classes, from those of the first ones of pairs.
+/// The probabilities of the classes, computed from those of the first classes of pairs.
 Value* Classifier::probabilities(Value* sums) {
     const auto row = [&](const char* attribute) { return constant(attribute, float32, {pairs_}, reals(attribute)); };
     Value* sloped = add("sloped", "Add", 14, {add("scaled_sums", "Mul", 14, {sums, row("prob_a")}), row("prob_b")});
     Value* of_second = add("of_second", "Sigmoid", 13, {sloped});
     Value* of_first = add("of_first", "Sub", 14, {real("one", 1), of_second});
     Value* pairs = add("pairs", "Clip", 13, {of_first, real("least", 1e-7f), real("most", 1 - 1e-7f)});
-    Value* coupled = add("coupled", "CouplePairs", 1, {pairs}, {{"classes", classes_}}, "onnx2halide");
-    return part(expansion_, "probabilities", coupled, 1, 0, classes_);
+    Value* coupled = add("coupled", "CouplePairs", 1, {pairs}, {{"classes", classes_}}, own_domain);
+    return part(builder_, "probabilities", coupled, 1, 0, classes_);
 }
 
-/// Probabilities of classes that agree best with those of the first classes of all pairs, [rows, pairs], by the
-/// iteration of Wu, Lin and Weng (2004, second method): the compiler's own operator (domain onnx2halide). Its last step
-/// depends on the row and its steps on each other's elements, so that kernels would walk a row as slowly: it is a
-/// function in runtime/. Behind a row's probabilities lies memory with which the function works, as a run allocates
-/// none.
+/// The probabilities of classes that agree best with those of the first classes of all pairs, [rows, pairs], by the
+/// iteration of Wu, Lin and Weng (2004, second method): the compiler's own operator. The number of iterations depends
+/// on the row, and an iteration's steps on each other's elements, so that a kernel would be no faster than a scalar
+/// loop: it is a function in runtime/. A row's probabilities are followed by scratch memory for the function, as a run
+/// does not allocate any.
 class CouplePairs : public HostNode {
 public:
     using HostNode::HostNode;
@@ -232,8 +232,8 @@ public:
     }
 };
 
-std::vector<Value*> expand_regressor(Expansion& expansion) { return {Regressor(expansion).make()}; }
-std::vector<Value*> expand_classifier(Expansion& expansion) { return Classifier(expansion).make(); }
+std::vector<Value*> expand_regressor(CompositeBuilder& builder) { return {Regressor(builder).make()}; }
+std::vector<Value*> expand_classifier(CompositeBuilder& builder) { return Classifier(builder).make(); }
 
 }  // namespace
 
@@ -241,7 +241,7 @@ std::vector<Operator> support_vector_operators() {
     constexpr std::string_view ml = "ai.onnx.ml";
     return {{"SVMClassifier", 1, make<ClassifierNode<expand_classifier>>, ml},
             {"SVMRegressor", 1, make_composite<expand_regressor>, ml},
-            {"CouplePairs", 1, make<CouplePairs>, "onnx2halide"}};
+            {"CouplePairs", 1, make<CouplePairs>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -9,7 +9,7 @@ namespace {
 
 std::vector<Operator> sorted_rows() {
     std::vector<Operator> rows;
-    // A line a family.
+    // One line per family.
     // clang-format off
     for (const auto family : {
              unary_operators,

@@ -14,7 +14,7 @@ namespace {
 
 using Feature = Halide::Target::Feature;
 
-/// What Halide takes for granted where a target has a feature; what that implies in turn comes behind it.
+/// The features that Halide implies by a feature; entries for implied features come after.
 constexpr std::pair<Feature, Feature> implied_features[] = {
     {Feature::AVX512_Zen5, Feature::AVX512_Zen4},
     {Feature::AVX512_Zen5, Feature::AVXVNNI},
@@ -66,15 +66,15 @@ bool is_same_processor(const Target& a, const Target& b) {
     return first.arch == second.arch && first.bits == second.bits && first.os == second.os;
 }
 
-/// Throws CompileError where two targets of one library do not go together.
+/// Throws CompileError if two targets cannot be in one library.
 void check_pair(const Target& before, const Target& after) {
     if (before.is_gpu() || after.is_gpu())
-        throw CompileError("'{}' goes with no other target, expected instruction sets of one processor",
+        throw CompileError("'{}' cannot be combined with another target, expected instruction sets of one processor",
                            before.is_gpu() ? before.text : after.text);
     if (!is_same_processor(before, after))
         throw CompileError("'{}' and '{}' are not for one processor", before.text, after.text);
     if (has_all_of(after, before))
-        throw CompileError("'{}' would never be taken: its machines have '{}', which stands before it", after.text,
+        throw CompileError("'{}' would never be chosen: its machines have '{}', which comes before it", after.text,
                            before.text);
 }
 
@@ -99,18 +99,17 @@ Target Target::parse(const std::string& text) {
     const bool is_arm = halide.arch == Halide::Target::ARM;
     target.has_masks = halide.has_feature(Halide::Target::AVX512_Skylake);
     target.vector_registers = is_arm || halide.has_feature(Halide::Target::AVX512_Skylake) ? 32 : 16;
-    // What tiles read, the same place of neighbouring pixels or rows, often lies in one bank of the nearest cache,
-    // which processors without AVX-512 read one after another: of 14 loads they begin three in two cycles (measured on
-    // Zen 3).
+    // What tiles load, the same offset in neighbouring pixels or rows, is often in one bank of the nearest cache, which
+    // processors without AVX-512 access serially: of 14 loads they start three per two cycles (measured on Zen 3).
     if (!is_arm && target.vector_registers == 16) target.loads = 1.5;
-    // On x86 a multiply-add reads memory itself. On ARM loads come first, and LLVM takes several ahead: with fewer
+    // On x86 a multiply-add has a memory operand. On ARM loads are separate, and LLVM issues several ahead: with fewer
     // registers for them it spills sums.
     if (is_arm) target.operand_registers = 5;
-    // Its units are half as wide as AVX-512's registers.
+    // Zen 4's units are half as wide as AVX-512's registers.
     if (halide.processor_tune == Halide::Target::ZnVer4 && target.vector_bytes == 64) target.multiply_adds = 1;
     if (halide.has_feature(Halide::Target::OpenCL)) target.gpu = Gpu::opencl;
     if (halide.has_feature(Halide::Target::CUDA)) target.gpu = Gpu::cuda;
-    // With VNNI one instruction multiplies pairs and adds them to a sum, without it two do.
+    // With VNNI one instruction multiplies pairs and adds them to a sum; without it, this takes two.
     const std::vector<Halide::Target::Feature> vnni = {Halide::Target::AVXVNNI, Halide::Target::AVX512_Zen4,
                                                        Halide::Target::AVX512_SapphireRapids};
     const bool has_vnni = halide.features_any_of(vnni);
@@ -121,7 +120,7 @@ Target Target::parse(const std::string& text) {
 std::vector<Target> parse_targets(const std::string& list) {
     if (list.empty()) return {Target::parse("host")};
     std::vector<Target> targets;
-    // A comma at the end has an empty target behind it.
+    // With a comma at the end, the last target is empty.
     std::istringstream stream(list + ",");
     for (std::string text; std::getline(stream, text, ',');) {
         targets.push_back(Target::parse(text));

@@ -8,8 +8,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// TopK: the largest or smallest elements along an axis and their indices, in order, of equal ones the first. What it
-/// looks at next depends on what it found, which no loop nest expresses.
+/// TopK: the largest or smallest elements along an axis and their indices, in order, the first of equal ones first.
+/// What it reads next depends on what it has found, which no loop nest expresses.
 class TopK : public HostNode {
 public:
     using HostNode::HostNode;
@@ -37,7 +37,7 @@ public:
 private:
     size_t axis() const { return normalised_axis(node_.integer("axis", -1), in(0).rank()); }
 
-    /// How many are asked for: an attribute before version 10.
+    /// The number of elements requested: an attribute before version 10.
     Dim k() const {
         if (node_.version < 10) return node_.integer("k");
         if (in(1).element != ElementType::int64) throw CompileError("k is {}, expected int64", in(1).text());

@@ -9,7 +9,7 @@ namespace onnx2halide {
 namespace {
 
 /// A step of an optimiser (ai.onnx.preview.training): inputs are the learning rate R, the number T of steps so far,
-/// then all tensors X, their gradients G and one or two kinds of state; outputs are new tensors and new states.
+/// then all tensors X, their gradients G and one or two kinds of state; outputs are the new tensors and states.
 class Optimizer : public NodeGenerator {
 public:
     Optimizer(const Node& node, size_t states) : NodeGenerator(node), states_(states) {}
@@ -20,7 +20,7 @@ public:
     Dim flops() const override;
 
 protected:
-    /// What the formulas of a tensor read, and the new elements as they give them.
+    /// The operands of a tensor's formulas, and the new elements that they yield.
     struct Step {
         std::string rate, is_first, x, gradient;
         std::array<std::string, 2> states;
@@ -30,7 +30,7 @@ protected:
         std::array<std::string, 2> states;
     };
     virtual Result formulas(KernelSource& source, const Step& step, ElementType type) const = 0;
-    /// The learning rate of this step, in double.
+    /// The learning rate of this step, a double.
     virtual std::string rate(const std::string& rate, const std::string& /*steps*/) const { return rate; }
 
     std::string attribute(const std::string& name, float otherwise, ElementType type) const {
@@ -134,7 +134,7 @@ public:
     explicit Adam(const Node& node) : Optimizer(node, 2) {}
 
 protected:
-    /// The first steps are larger, as the momentums begin with zero.
+    /// The first steps are larger, as the momentums start at zero.
     std::string rate(const std::string& rate, const std::string& steps) const override {
         return fmt::format("select({0} > 0, {1} * sqrt(1 - pow({2}, {0})) / (1 - pow({3}, {0})), {1})", steps, rate,
                            attribute("beta", 0.999f, ElementType::float64),

@@ -18,7 +18,7 @@ namespace {
 
 using Test = TreeEnsemble::Test;
 
-/// The number of a name in a list, which is that of an enumerator.
+/// The enumerator whose value is the index of a name in a list.
 template <typename Enum, size_t N>
 Enum enumerator(const std::string& attribute, const std::string& name, const std::array<std::string_view, N>& names) {
     const auto found = std::find(names.begin(), names.end(), name);
@@ -42,19 +42,19 @@ constexpr std::array<std::string_view, 7> test_names = {"BRANCH_LEQ", "BRANCH_LT
                                                         "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER"};
 constexpr std::string_view leaf_name = "LEAF";
 
-/// Throws CompileError where an attribute has another number of values than the one that it goes along with.
+/// Throws CompileError unless an attribute has as many values as the one to which it corresponds.
 void check_count(const std::string& attribute, size_t found, size_t expected) {
     if (found != expected) throw CompileError("{} has {} values, expected {}", attribute, found, expected);
 }
 
-/// An index from an attribute. Throws CompileError where it lies outside of [0, count).
+/// An index from an attribute. Throws CompileError if it is outside of [0, count).
 size_t checked_index(const std::string& attribute, int64_t index, size_t count) {
     if (index < 0 || static_cast<uint64_t>(index) >= count)
         throw CompileError("{} has the value {}, expected one in [0, {})", attribute, index, count);
     return static_cast<size_t>(index);
 }
 
-/// Numbers that are a list of floats or, of the same name with `_as_tensor`, a tensor. None where neither is there.
+/// Numbers from a list of floats or, with the suffix `_as_tensor`, from a tensor. Empty if there is neither.
 std::vector<double> reals(const Node& node, const std::string& attribute) {
     if (node.has(attribute + "_as_tensor")) return node.tensor(attribute + "_as_tensor").reals();
     if (!node.has(attribute)) return {};
@@ -62,7 +62,7 @@ std::vector<double> reals(const Node& node, const std::string& attribute) {
     return {floats.begin(), floats.end()};
 }
 
-/// Throws CompileError where a node can be reached in two ways, which would be no tree and may be a circle.
+/// Throws CompileError if a node can be reached in two ways: it would not be a tree, and could have a cycle.
 void check_trees(const TreeEnsemble& ensemble) {
     std::vector<int> parents(ensemble.nodes.size(), 0);
     const auto count_parent = [&](size_t child) {
@@ -79,8 +79,8 @@ void check_trees(const TreeEnsemble& ensemble) {
     }
 }
 
-/// The form of TreeEnsembleClassifier and TreeEnsembleRegressor (1, 3): branches and leaves in one list, of which the
-/// first of each tree is its root, and beside it a list of scores (`class_…` or `target_…`).
+/// Reads TreeEnsembleClassifier and TreeEnsembleRegressor (1, 3): one list of branches and leaves, in which the first
+/// of each tree is its root, and another list of scores (`class_…` or `target_…`).
 class NodeListReader {
 public:
     NodeListReader(const Node& node, const std::string& scores) : node_(node), scores_(scores) {}
@@ -140,7 +140,7 @@ private:
     size_t place(const std::string& attribute, const Id& id) const {
         const auto found = places_.find(id);
         if (found == places_.end())
-            throw CompileError("{} names node {} of tree {}, which is not there", attribute, id.second, id.first);
+            throw CompileError("{} names node {} of tree {}, which does not exist", attribute, id.second, id.first);
         return found->second;
     }
 
@@ -176,7 +176,7 @@ private:
     std::set<int64_t> known_trees_;
 };
 
-/// The form of TreeEnsemble (5): branches in one list and leaves, each with one score, in another.
+/// Reads TreeEnsemble (5): a list of branches and a list of leaves, each with one score.
 class BranchListReader {
 public:
     explicit BranchListReader(const Node& node) : node_(node), branches_(node.integers("nodes_featureids").size()) {}
@@ -229,7 +229,7 @@ private:
     /// Members up to the next NaN, which ends a set.
     static std::vector<double> take_members(std::span<const double>& left) {
         const auto end = std::find_if(left.begin(), left.end(), [](double number) { return std::isnan(number); });
-        if (end == left.end()) throw CompileError("membership_values has too few sets, expected one a BRANCH_MEMBER");
+        if (end == left.end()) throw CompileError("membership_values has too few sets, expected one per BRANCH_MEMBER");
         std::vector<double> members(left.begin(), end);
         left = left.subspan(members.size() + 1);
         return members;
@@ -256,15 +256,16 @@ private:
     TreeEnsemble ensemble_;
 };
 
-/// Of several scores of a leaf onnxruntime, which settles what ONNX leaves open, takes the first where there is one
-/// target; those of one of several targets it aggregates.
+/// Keeps the first score of each leaf if there is a single target, as onnxruntime does, which settles what ONNX leaves
+/// open. With several targets, it aggregates several scores for one target.
 void keep_first_scores(TreeEnsemble& ensemble) {
     for (TreeEnsemble::Node& node : ensemble.nodes) {
         if (node.scores.size() > 1) node.scores.resize(1);
     }
 }
 
-/// Lets an only tree that is a leaf alone begin with a branch to that leaf and to another like it: kernels walk.
+/// If the only tree is a single leaf, starts it with a branch to that leaf and to a copy of it, as kernels walk
+/// branches.
 void plant(TreeEnsemble& ensemble) {
     if (ensemble.roots.size() != 1 || ensemble.nodes[ensemble.roots[0]].branch) return;
     TreeEnsemble::Branch branch;
@@ -276,7 +277,7 @@ void plant(TreeEnsemble& ensemble) {
 }
 
 void check_targets(const TreeEnsemble& ensemble) {
-    // Kernels count elements in 32 bits.
+    // Kernels index elements with 32 bits.
     if (ensemble.targets < 1 || ensemble.targets > INT32_MAX)
         throw CompileError("there are {} targets, expected 1 to {}", ensemble.targets, INT32_MAX);
     for (const TreeEnsemble::Node& node : ensemble.nodes) {
@@ -286,7 +287,7 @@ void check_targets(const TreeEnsemble& ensemble) {
         }
     }
     const auto found = static_cast<int64_t>(ensemble.base_values.size());
-    // Of two classes the exporters give one.
+    // For two classes, exporters write one.
     const bool is_single = ensemble.is_classifier() && ensemble.targets == 2 && found == 1;
     if (found > 0 && found != ensemble.targets && !is_single)
         throw CompileError("base_values has {} values, expected {}", found, ensemble.targets);

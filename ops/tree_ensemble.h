@@ -9,14 +9,14 @@
 
 namespace onnx2halide {
 
-/// What ai.onnx.ml's TreeEnsemble, TreeEnsembleClassifier and TreeEnsembleRegressor say in their attributes, in one
-/// form. Which trees a model has is data; kernels see it as constant tensors (see TreeTables).
+/// The attributes of ai.onnx.ml's TreeEnsemble, TreeEnsembleClassifier and TreeEnsembleRegressor in one form. A model's
+/// trees are data: kernels read them as constant tensors (see TreeTables).
 struct TreeEnsemble {
     enum class Test { at_most, below, at_least, above, equal, unequal, member };
     enum class Aggregate { average, sum, min, max };
     enum class PostTransform { none, softmax, logistic, softmax_zero, probit };
 
-    /// A test of one feature. Rows that pass go on at `if_true`.
+    /// A test of one feature. Rows that pass continue at `if_true`.
     struct Branch {
         Test test = Test::at_most;
         int64_t feature = 0;
@@ -37,23 +37,23 @@ struct TreeEnsemble {
     };
 
     std::vector<Node> nodes;
-    std::vector<size_t> roots;  // in `nodes`, one a tree
+    std::vector<size_t> roots;  // in `nodes`, one per tree
     int64_t targets = 0;
-    std::vector<double> base_values;  // none, or one a target
+    std::vector<double> base_values;  // empty, or one per target
     Aggregate aggregate = Aggregate::sum;
     PostTransform post_transform = PostTransform::none;
-    std::optional<Constant> labels;  // of a classifier, integers or strings, one a target
+    std::optional<Constant> labels;  // of a classifier: integers or strings, one per target
 
     bool is_classifier() const { return labels.has_value(); }
 };
 
-/// Reads a node of one of these operators, and enters strings in the table. Throws CompileError where its attributes
-/// contradict each other, name what is not there, or lead to a node by two ways.
+/// Reads a node of one of these operators, and adds strings to the table. Throws CompileError if its attributes
+/// contradict each other, refer to missing nodes, or reach a node in two ways.
 TreeEnsemble read_tree_ensemble(const Node& node, StringTable& strings);
 
 bool is_tree_ensemble(const Node& node);
 
-/// ONNX's name of an aggregate function, such as AVERAGE, and the reverse. Throws CompileError for another name.
+/// ONNX's name of an aggregate function, such as AVERAGE, and the inverse. Throws CompileError for another name.
 std::string name(TreeEnsemble::Aggregate aggregate);
 TreeEnsemble::Aggregate aggregate_of(const std::string& name);
 

@@ -13,7 +13,7 @@ namespace {
 
 using enum ElementType;
 
-/// A tree ensemble as the model has it. A pass makes WalkTrees and nodes behind it of it (see expand_trees).
+/// A tree ensemble of the model. A pass turns it into WalkTrees and nodes after it (see expand_trees).
 class TreeEnsembleNode : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -48,14 +48,14 @@ private:
     }
 };
 
-/// The quantile of the standard normal distribution at a probability, as a scores' transform.
+/// The quantile of the standard normal distribution for a probability, a transform of scores.
 class Probit : public Elementwise {
 public:
     using Elementwise::Elementwise;
 
 protected:
     Takes takes(size_t) const override { return Takes::floats; }
-    bool is_long() const override { return true; }
+    bool is_expensive() const override { return true; }
 
     std::string expression(std::span<const std::string> operands) const override {
         return formula("onnx::probit({x})", operands, node_);
@@ -69,8 +69,8 @@ std::vector<Operator> tree_operators() {
     return {{"TreeEnsemble", 5, make<TreeEnsembleNode>, ml},
             {"TreeEnsembleClassifier", 1, make<TreeEnsembleNode>, ml},
             {"TreeEnsembleRegressor", 1, make<TreeEnsembleNode>, ml},
-            {"WalkTrees", 1, make<WalkTrees>, "onnx2halide"},
-            {"Probit", 1, make<Probit>, "onnx2halide"}};
+            {"WalkTrees", 1, make<WalkTrees>, own_domain},
+            {"Probit", 1, make<Probit>, own_domain}};
 }
 
 }  // namespace onnx2halide

@@ -25,18 +25,18 @@ constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::
 
 constexpr std::array<std::string_view, 4> target_names = {"single", "of_tree", "all", "of_score"};
 
-/// Of a table. Leaves that have scores for few of many targets are filled up, which may make much out of little.
+/// The size limit of a table. Leaves with scores for few of many targets are padded, which may multiply their size.
 constexpr size_t most_elements = size_t{1} << 28;
 
-/// `column < threshold`, and what follows.
+/// `column < threshold`, and the two nodes that follow.
 struct Comparison {
     Column column;
     double threshold = 0;
     size_t if_true = 0, if_false = 0;
 };
 
-/// An ensemble whose branches are comparisons by `<` alone, some of them several. Nodes have numbers: leaves those that
-/// they have in the ensemble, comparisons the ones behind all of these. Several may lead to the same one.
+/// An ensemble in which all branches are comparisons by `<`; a branch may take several. Leaves have the same numbers as
+/// in the ensemble, comparisons come after all of these. Several may lead to the same node.
 class Comparisons {
 public:
     Comparisons(const TreeEnsemble& ensemble, bool is_double, bool has_nan)
@@ -47,18 +47,18 @@ public:
         }
     }
 
-    /// The node where a node of the ensemble begins.
+    /// The node at which a node of the ensemble starts.
     size_t entry(size_t node) const {
         while (node < entries_.size() && entries_[node] != node) node = entries_[node];
         return node;
     }
     bool is_leaf(size_t node) const { return node < entries_.size(); }
     const Comparison& at(size_t node) const { return comparisons_[node - ensemble_.nodes.size()]; }
-    /// Above all numbers of nodes.
+    /// One past the largest number of a node.
     size_t end() const { return ensemble_.nodes.size() + comparisons_.size(); }
 
 private:
-    // Each gives the number of a node that leads to `if_true` or `if_false`.
+    // Each returns the number of a node that leads to `if_true` or `if_false`.
 
     size_t add(const TreeEnsemble::Branch& branch) {
         const bool passes = has_nan_ && branch.missing_tracks_true;
@@ -92,7 +92,7 @@ private:
         return below(column, infinity, if_true, is_infinite);
     }
 
-    /// The next larger number that the kernel knows.
+    /// The next larger number in the kernel's type.
     double next(double number) const {
         if (is_double_) return std::nextafter(number, infinity);
         return std::nextafter(static_cast<float>(number), std::numeric_limits<float>::infinity());
@@ -108,7 +108,7 @@ private:
         return at_most(column, number, at_most(opposite(column), -number, if_true, if_false), if_false);
     }
 
-    /// A search for one of several numbers in ascending order.
+    /// A binary search among numbers in ascending order.
     size_t member(const Column& column, std::span<const double> numbers, size_t if_true, size_t if_false) {
         if (numbers.empty()) return missing(column, if_true, if_false);
         if (numbers.size() == 1) return equal(column, numbers[0], if_true, if_false);
@@ -117,7 +117,7 @@ private:
                        member(column, numbers.subspan(half), if_true, if_false));
     }
 
-    /// A test that no number passes: whether NaN does is what the column tells.
+    /// A test that no number passes; whether NaN does is up to the column.
     size_t missing(Column column, size_t if_true, size_t if_false) {
         if (!column.missing_passes) return if_false;
         Column fails = column;
@@ -131,7 +131,7 @@ private:
     std::vector<size_t> entries_;
 };
 
-/// The comparisons on the longest way from each node to a leaf.
+/// The number of comparisons on the longest path from each node to a leaf.
 class Depths {
 public:
     explicit Depths(const Comparisons& nodes) : nodes_(nodes), depths_(nodes.end(), -1) {}
@@ -146,11 +146,11 @@ public:
         }
         return depths_[root];
     }
-    /// That of a node on a way from a root whose depth was asked for.
+    /// The depth of a node on a path from a root for which it has been computed.
     int32_t known(size_t node) const { return depths_[node]; }
 
 private:
-    /// Whether those of the children are known; else they are to be found first.
+    /// Whether the children's depths are known; if not, adds the children to the open nodes.
     bool add_children(std::vector<size_t>& open, size_t node) {
         const Comparison& comparison = nodes_.at(node);
         const size_t children[] = {nodes_.entry(comparison.if_true), nodes_.entry(comparison.if_false)};
@@ -167,7 +167,7 @@ private:
     std::vector<int32_t> depths_;
 };
 
-/// What the leaves score, one score a target, in the order of targets.
+/// The scores of leaves, one per target, in the order of targets.
 class Scores {
 public:
     explicit Scores(const TreeEnsemble& ensemble) : ensemble_(ensemble), by_leaf_(ensemble.nodes.size()) {
@@ -181,9 +181,9 @@ public:
     }
 
     const std::map<int64_t, double>& of(size_t leaf) const { return by_leaf_[leaf]; }
-    /// The most that a leaf has.
+    /// The most scores of any leaf.
     int64_t most() const { return most_; }
-    /// The score that changes nothing.
+    /// The neutral score.
     double neutral() const {
         if (ensemble_.aggregate == TreeEnsemble::Aggregate::min) return infinity;
         return ensemble_.aggregate == TreeEnsemble::Aggregate::max ? -infinity : 0;
@@ -222,7 +222,7 @@ public:
 private:
     void number_columns() {
         for (size_t i = ensemble_.nodes.size(); i < nodes_.end(); ++i) numbers_[nodes_.at(i).column] = 0;
-        if (numbers_.empty()) numbers_[{}] = 0;  // leaves name one
+        if (numbers_.empty()) numbers_[{}] = 0;  // leaves refer to a column, too
         for (auto& [column, number] : numbers_) {
             number = static_cast<int32_t>(tables_.columns.size());
             tables_.columns.push_back(column);
@@ -247,7 +247,7 @@ private:
         tables_.targets = targets;
     }
 
-    /// The only target of each tree; none where a tree has several.
+    /// The only target of each tree; empty if some tree has several.
     std::vector<int32_t> targets_of_trees() const {
         std::vector<int32_t> result;
         for (const size_t root : ensemble_.roots) {
@@ -266,7 +266,7 @@ private:
         return result;
     }
 
-    /// Orders the places of the last tree by their height, of which nodes_of_ tells the nodes.
+    /// Orders the places of the last tree by height; nodes_of_ holds the node at each place.
     void order_upwards(const Depths& depths) {
         const int32_t root = tables_.roots.back(), end = root + static_cast<int32_t>(nodes_of_.size());
         std::vector<int32_t> ranks(nodes_of_.size());
@@ -332,7 +332,7 @@ private:
         return children_of_[node] = place;
     }
 
-    /// Those of a leaf, or of no leaf where there is none of this number.
+    /// Adds the scores of a leaf, or neutral ones if there is no leaf of this number.
     void add_scores(size_t leaf) {
         const bool has_targets = tables_.targets_of == TreeTables::Targets::of_score;
         const bool is_dense = tables_.targets_of == TreeTables::Targets::all;
@@ -353,7 +353,7 @@ private:
     const Scores scores_;
     TreeTables tables_;
     std::map<Column, int32_t> numbers_;
-    // Of the tree that is being placed: the node at each of its places, and where the children of a comparison are.
+    // For the tree being placed: the node at each place, and the index of a comparison's children.
     std::vector<size_t> nodes_of_;
     std::unordered_map<size_t, int32_t> children_of_;
     std::queue<std::pair<int32_t, size_t>> open_;

@@ -16,7 +16,7 @@ namespace {
 
 using Aggregate = TreeEnsemble::Aggregate;
 
-// What the algorithm leaves to the schedule.
+// Roles under which the algorithm stores names for the schedule.
 constexpr const char* columns_role = "columns";
 constexpr const char* leaf_role = "leaf";
 constexpr const char* step_role = "step";
@@ -25,12 +25,12 @@ constexpr const char* total_role = "total";
 constexpr const char* tree_role = "tree";
 constexpr const char* score_role = "score";
 
-/// An index that comes from a table, of which Halide knows no more than its bounds.
+/// An index from a table, of which Halide knows only the bounds.
 std::string index(KernelSource& source, const std::string& text, const Dim& extent) {
     return fmt::format("unsafe_promise_clamped({}, 0, {})", text, source.dim(extent - 1));
 }
 
-/// The total before any score, and with one more, {b}.
+/// The total before the first score, and with one more score, {b}.
 struct Aggregation {
     std::string neutral;
     const char* formula;
@@ -59,7 +59,7 @@ const Dim& WalkTrees::column_count() const {
     return has_input(column_features) ? in(column_features).shape[0] : in(rows).shape[1];
 }
 
-/// A feature of a row, as tests compare it.
+/// A row's feature as tests compare it.
 std::string WalkTrees::column(KernelSource& source, const std::string& column, const std::string& row) const {
     const std::string feature = has_input(column_features)
                                     ? index(source, source.read(input(column_features), {column}), in(rows).shape[1])
@@ -76,12 +76,12 @@ std::string WalkTrees::column(KernelSource& source, const std::string& column, c
     return text == number ? text : fmt::format("strict_float({})", text);
 }
 
-/// How the places of a tree get their values: leaves, tests of two leaves, other tests.
+/// The order in which the nodes of a tree get values: leaves, tests of two leaves, other tests.
 std::vector<WalkTrees::Stage> WalkTrees::stages() const {
     return {{"leaves", leaf_counts, leaves_}, {"low_tests", low_counts, low_tests_}, {"tests", test_counts, tests_}};
 }
 
-/// Declares which feature the test at a place is of, and its answer, whose name is returned.
+/// Declares the feature that the test at a node compares, and the test's result, whose name is returned.
 std::string WalkTrees::passes(KernelSource& source, const std::string& row, const std::string& place) const {
     const std::string feature = source.local("feature"), passes = source.local("passes");
     source.line(
@@ -91,13 +91,13 @@ std::string WalkTrees::passes(KernelSource& source, const std::string& row, cons
     return passes;
 }
 
-/// What a leaf says: its score, or where its scores are.
+/// A leaf's score, or the index of its scores.
 std::string WalkTrees::score_of(KernelSource& source, const std::string& place) const {
     if (has_input(score_rows)) return source.read(input(score_rows), {place});
     return names_scores() ? place : source.read(input(weights), {place});
 }
 
-/// The place where each row's walk down each tree ends.
+/// Defines the node at which each row's walk down each tree ends.
 void WalkTrees::define_leaf(KernelSource& source) const {
     const std::string leaf = source.func(output(0)->name + "_leaf"), row = source.vars(2)[0], tree = source.var("tree");
     source.keep(output(0), leaf_role, leaf);
@@ -112,7 +112,7 @@ void WalkTrees::define_leaf(KernelSource& source) const {
                             source.read(input(depths), {tree}), source.read(input(children), {place}), second));
 }
 
-/// What each row scores that begins at a place of a tree, which are counted from its root: from the leaves up.
+/// Defines, from the leaves up, the score that each row would reach from each node of a tree, counted from its root.
 void WalkTrees::define_values(KernelSource& source) const {
     const std::string value = source.func(output(0)->name + "_value"), row = source.vars(2)[0],
                       place = source.var("place"), tree = source.var("tree");
@@ -154,7 +154,7 @@ void WalkTrees::define_values(KernelSource& source) const {
     for_each(all[2], test_by(value_at));
 }
 
-/// What the leaf says at which a row ends in a tree.
+/// The score, or index of scores, of the leaf that a row reaches in a tree.
 std::string WalkTrees::ended(KernelSource& source, const std::string& row, const std::string& tree) const {
     const auto down = [&] {
         const std::string leaf = source.local("leaf");
@@ -203,13 +203,13 @@ void WalkTrees::define_total(KernelSource& source) const {
                             fmt::format(fmt::runtime(aggregation.formula), fmt::arg("a", sum), fmt::arg("b", score))));
 }
 
-/// The total with what is done to it once.
+/// The total, with what is applied to it once.
 std::string WalkTrees::result(KernelSource& source) const {
     const Coordinates at = source.vars(2);
     std::string text = total_at(source.kept(output(0), total_role), at[0], at[1]);
     if (aggregate_ == Aggregate::average)
         text = fmt::format("{} / {}", text, cast_text(source.dim(in(roots).shape[0]), element()));
-    // A target that no leaf scored.
+    // A target without scores.
     if (aggregate_ == Aggregate::min || aggregate_ == Aggregate::max)
         text = fmt::format("select(onnx::is_inf({0}), 0, {0})", text);
     if (has_input(base_values)) text = fmt::format("{} + {}", text, source.read(input(base_values), {at[1]}));
@@ -228,8 +228,8 @@ void WalkTrees::algorithm(KernelSource& source) const {
     source.define(output(0), at, result(source));
 }
 
-/// So many rows are evaluated from the leaves up in no more time than they walk: a place takes all rows of a strip
-/// about as long as two steps take one row.
+/// The number of rows from which on evaluating from the leaves up is no slower than walking: a node takes about as long
+/// for all rows of a strip as two steps take for one row.
 int64_t WalkTrees::least_evaluated() const {
     const int64_t places = *in(children).shape[0].constant(), steps = *in(roots).shape[0].constant() * depth_;
     return 1 + 2 * places / std::max<int64_t>(1, steps);
@@ -243,10 +243,11 @@ WalkTrees::Way WalkTrees::way(const Target& target) const {
     return number ? Way::up : Way::by_count;
 }
 
-/// So many rows walk down one tree side by side. Each of them waits for one read after another.
+/// The number of rows that walk down one tree side by side. Each of them waits for a chain of loads.
 int WalkTrees::walks(const Target& target) const { return 2 * target.lanes(element()); }
 
-/// Fewer walk one after the other, each down several trees: else too many walks of the last ones were for nothing.
+/// Fewer rows walk one after the other, each down several trees: otherwise too many walks of the last strip would be
+/// wasted.
 int64_t WalkTrees::many_rows(const Target& target) const {
     return way(target) == Way::down ? 2 * walks(target) : least_evaluated();
 }
@@ -256,29 +257,29 @@ std::string WalkTrees::few_rows(KernelSource& source) const {
     return fmt::format("{} < {}", source.dim(row_count()), source.param("many_rows", static_cast<int>(many)));
 }
 
-/// As many as there are, at most so many vectors.
+/// The smallest power of two that covers `count`, up to so many vectors.
 int WalkTrees::side_by_side(const Target& target, const Dim& count, int vectors) const {
     const int64_t most = int64_t{vectors} * target.lanes(element()),
                   number = std::clamp<int64_t>(count.constant().value_or(most), 1, most);
     return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(number)));
 }
 
-/// What a place's vectors have in common, such as the reads of its test, takes a part of the time.
+/// The rows evaluated together: several vectors share work per node, such as loading its test.
 int WalkTrees::evaluated_at_once(const Target& target) const { return side_by_side(target, row_count(), 4); }
 
-/// Schedules the total's update with its loops in this order, inside of those that go with every score.
+/// Schedules the total's update with its loops in this order, inside of those over scores.
 void WalkTrees::schedule_scores(KernelSource& source, const std::string& stage, std::vector<std::string> directives,
                                 std::vector<std::string> order) const {
     if (walks_scores()) order.insert(order.begin(), source.kept(output(0), score_role));
     if (targets_of_ == Targets::all) order.insert(order.begin(), source.vars(2)[1]);
     directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
-    // Elsewhere neighbours lie side by side along the targets, or nowhere.
+    // In other cases neighbours are adjacent along targets, or not at all.
     const std::string row = source.vars(2)[0];
     if (order[0] == row) directives.push_back(fmt::format("vectorize({})", row));
     source.schedule(stage, directives);
 }
 
-/// Schedules the total's update in strips of so many rows, which end in each tree side by side.
+/// Schedules the total's update in strips of so many rows, which walk each tree side by side.
 void WalkTrees::schedule_strips(KernelSource& source, const std::string& width) const {
     const std::string row = source.vars(2)[0], strip = source.var("strip");
     schedule_scores(source, source.kept(output(0), total_role) + ".update()",
@@ -286,7 +287,7 @@ void WalkTrees::schedule_strips(KernelSource& source, const std::string& width) 
                     {row, strip, source.kept(output(0), tree_role)});
 }
 
-/// Schedules the leaves' stages, in the version of this suffix: the walks' steps outside of their vectors.
+/// Schedules the leaves' stages in the version with this suffix: the loop over steps is outside of the vectors.
 void WalkTrees::schedule_leaves(KernelSource& source, const std::string& version, const std::string& walk,
                                 const std::string& vector) const {
     const std::string leaf = source.kept(output(0), leaf_role);
@@ -296,12 +297,12 @@ void WalkTrees::schedule_leaves(KernelSource& source, const std::string& version
     source.schedule(leaf + ".update()" + version, {steps, vector});
 }
 
-/// Each row walks down several trees side by side.
+/// Schedules each row to walk down several trees side by side.
 void WalkTrees::schedule_trees_at_once(KernelSource& source, const std::string& version) const {
     const std::string row = source.vars(2)[0], strip = source.var("strip"), group = source.rvar("group"),
                       member = source.rvar("member"), tree = source.kept(output(0), tree_role),
                       trees = source.param("trees", side_by_side(source.target(), in(roots).shape[0], 2));
-    source.schedule("// A row of few walks down several trees side by side.");
+    source.schedule("// Few rows: each walks down several trees side by side.");
     schedule_scores(source, source.kept(output(0), total_role) + ".update()" + version,
                     {fmt::format("split({0}, {1}, {0}, 1, TailStrategy::RoundUp)", row, strip),
                      fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", tree, group, member, trees)},
@@ -310,16 +311,16 @@ void WalkTrees::schedule_trees_at_once(KernelSource& source, const std::string& 
     schedule_leaves(source, version, walk, fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", walk, trees));
 }
 
-/// Several rows walk down each tree side by side.
+/// Schedules several rows to walk down each tree side by side.
 void WalkTrees::schedule_rows_at_once(KernelSource& source) const {
     schedule_strips(source, source.param("walks", walks(source.target())));
     schedule_leaves(source, "", source.vars(2)[0], fmt::format("vectorize({})", source.vars(2)[0]));
 }
 
-/// Vectors of rows have a value at each place of a tree.
+/// Schedules vectors of rows to compute the value of each node of a tree.
 void WalkTrees::schedule_values(KernelSource& source) const {
     const std::string row = source.vars(2)[0], value = source.kept(output(0), value_role);
-    source.schedule("// Each place of a tree has its value for rows side by side.");
+    source.schedule("// Each node of a tree has a vector of values, one per row.");
     schedule_strips(source, source.param("evaluated_at_once", evaluated_at_once(source.target())));
     source.schedule(
         fmt::format("{}.compute_at({}, {});", value, source.kept(output(0), total_role), source.var("strip")));
@@ -335,7 +336,7 @@ void WalkTrees::schedule_values(KernelSource& source) const {
 void WalkTrees::schedule_total(KernelSource& source, const std::string& place) const {
     const std::string total = source.kept(output(0), total_role);
     source.schedule(fmt::format("{}.{};", total, place));
-    // Before the versions, which have what is said until then.
+    // Before the versions, which inherit preceding directives.
     if (targets_of_ == Targets::all)
         vectorise(source, {total + ".update()", {source.vars(2)[1]}, {target_count_}, element()}, true);
     const Way chosen = way(source.target());
@@ -354,14 +355,14 @@ void WalkTrees::schedule(KernelSource& source) const {
     const Loops loops = source.output_loops();
     if (source.target().is_gpu()) return schedule_loops(source, loops);
     const std::string row = source.vars(2)[0], task = source.var("task");
-    // What is read of a tree stays in the cache for the rows of a task.
+    // What is read of a tree stays in the cache for all rows of a task.
     constexpr int64_t most_rows = 64;
     const auto rows = static_cast<int>(std::min(most_rows, row_count().constant().value_or(most_rows)));
     Directives directives = {guarded_split(row, task, source.param("rows", rows))};
     if (is_parallel_work(flops())) directives.push_back(fmt::format("parallel({})", task));
     source.schedule(loops.func, directives);
     const bool is_column = target_count_ == 1;
-    // Vectors along a column's rows.
+    // For a single column, vectors run along rows.
     vectorise(source,
               {loops.func, {is_column ? row : loops.vars[0]}, {is_column ? row_count() : target_count_}, element()},
               true);
@@ -369,7 +370,7 @@ void WalkTrees::schedule(KernelSource& source) const {
                       columns = source.kept(output(0), columns_role);
     schedule_total(source, place);
     source.schedule(fmt::format("{}.{};", columns, place));
-    // The last task's rows may be any number.
+    // The last task may have any number of rows.
     if (way(source.target()) != Way::down) return vectorise(source, {columns, {row}, {row_count()}, element()}, true);
     const std::string column = source.var("column");
     source.schedule(fmt::format("{}.reorder_storage({}, {}).reorder({}, {});", columns, column, row, column, row));

@@ -5,32 +5,32 @@
 
 namespace onnx2halide {
 
-/// Adds up what the leaves score at which rows end in trees: the compiler's own operator (domain onnx2halide), which
-/// ai.onnx.ml's tree ensembles become. Its inputs behind the rows are the constants of TreeTables.
+/// Adds up the scores of the leaves that rows reach in all trees: the compiler's own operator for ai.onnx.ml's tree
+/// ensembles. Its inputs after the rows are the constants of TreeTables.
 ///
-/// A row walks down a tree, from test to test, each of which tells what is read next. Where trees have few tests, the
-/// rows of a vector take all of them instead: from the leaves up, each test has the score of one of its two children,
-/// and every read but that of a feature is one for all rows.
+/// A row walks down a tree, from test to test, each of which determines what is read next. If trees have few tests, a
+/// vector of rows evaluates all of them instead: from the leaves up, each test takes the score of one of its children,
+/// and every read except that of a feature is the same for all rows.
 class WalkTrees : public NodeGenerator {
 public:
-    /// The places of its inputs.
+    /// The indices of its inputs.
     enum Inputs : size_t {
         rows,
-        column_features,  // omitted where columns are features
-        column_factors,   // of each column, or of all: 1 or -1; omitted where all are 1
-        column_missing,   // likewise: what NaN becomes; omitted where it stays
+        column_features,  // omitted if columns are features
+        column_factors,   // one per column, or one for all: 1 or -1; omitted if all are 1
+        column_missing,   // likewise, what replaces NaN; omitted if it is kept
         features,
         thresholds,
         children,
         roots,
         depths,
-        upwards,  // this and the counts: read where trees are evaluated from the leaves up
+        upwards,  // this and the counts: read only if trees are evaluated from the leaves up
         leaf_counts,
         low_counts,
         test_counts,
         weights,
-        score_rows,  // omitted where a place has one score
-        targets,     // omitted where they follow from the place in a row of scores
+        score_rows,  // omitted if a node has one score
+        targets,     // omitted if they follow from the position in a row of scores
         base_values,
         input_count,
     };
@@ -47,17 +47,18 @@ private:
     ElementType element() const { return in(thresholds).element; }
     const Dim& row_count() const { return in(rows).shape.at(0); }
     const Dim& column_count() const;
-    /// Whether a leaf says where its scores are, and not its one score.
+    /// Whether a leaf refers to its scores instead of having a single one.
     bool names_scores() const { return has_input(score_rows) || targets_of_ == Targets::of_score; }
-    /// Whether a place has several scores, each with a target of its own.
+    /// Whether a node has several scores, each with a target of its own.
     bool walks_scores() const { return has_input(score_rows) && targets_of_ == Targets::of_score; }
 
-    /// Whether rows walk down trees, or these are evaluated from the leaves up, or a run tells by its number of rows.
+    /// Whether rows walk down the trees, trees are evaluated from the leaves up, or the number of rows decides at run
+    /// time.
     enum class Way { down, up, by_count };
     Way way(const Target& target) const;
     int64_t least_evaluated() const;
 
-    /// An update of the values: its RDom, of whose turns there are so many in each tree.
+    /// An update of the values: its RDom, and the input that counts its iterations in each tree.
     struct Stage {
         const char* role;
         Inputs counts;
@@ -90,7 +91,7 @@ private:
     void schedule_total(KernelSource& source, const std::string& place) const;
 
     const int64_t target_count_, depth_;
-    const int64_t leaves_, low_tests_, tests_;  // the most that a tree has, as TreeTables counts them
+    const int64_t leaves_, low_tests_, tests_;  // the most of any tree, as TreeTables counts them
     const TreeEnsemble::Aggregate aggregate_;
     const Targets targets_of_;
 };

@@ -14,7 +14,7 @@ using Integers = std::optional<Dim> (*)(const Dim&);
 using Reals = double (*)(double);
 using Ratios = Ratio (*)(const Ratio&);
 
-/// One operator: its formula in `{x}` and attributes, and what it makes of elements that inference knows.
+/// One operator: its formula in `{x}` and attributes, and its functions of elements known to inference.
 struct Formula {
     std::string_view op;
     int since;
@@ -22,7 +22,7 @@ struct Formula {
     std::string_view text;
     Integers integers = nullptr;
     Reals reals = nullptr;
-    bool is_test = false;  // gives bools
+    bool is_test = false;  // whether the result is a bool
     Ratios ratios = nullptr;
 };
 
@@ -104,7 +104,7 @@ constexpr Formula formulas[] = {
     {"Not", 1, Takes::booleans, "!{x}", negation, nullptr, true},
 };
 
-/// Whether a formula is one of those that are computed with polynomials.
+/// Whether a formula is computed with polynomials.
 bool has_polynomials(std::string_view text) {
     constexpr std::string_view functions[] = {
         "onnx::acos", "onnx::acosh",     "onnx::asin",     "onnx::asinh", "onnx::atan", "onnx::atanh",
@@ -133,7 +133,7 @@ protected:
         return formula(row_.text, operands, node_);
     }
 
-    bool is_long() const override { return has_polynomials(row_.text); }
+    bool is_expensive() const override { return has_polynomials(row_.text); }
 
     std::optional<Number> evaluate(std::span<const Number> operands) const override {
         if (std::holds_alternative<double>(operands[0])) {
@@ -162,13 +162,13 @@ protected:
         return formula(text_, operands, node_);
     }
 
-    bool is_long() const override { return has_polynomials(text_); }
+    bool is_expensive() const override { return has_polynomials(text_); }
 
 private:
     std::string_view text_;
 };
 
-/// Gelu (20), exact or through tanh.
+/// Gelu (20), exact or approximated with tanh.
 class Gelu : public Chosen {
 public:
     explicit Gelu(const Node& node) : Chosen(node, text(node.string("approximate", "none"))) {}

@@ -12,7 +12,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What folds any number of operands, two at a time.
+/// A fold over any number of operands.
 struct Fold {
     std::string_view op;
     std::string_view text;
@@ -60,7 +60,7 @@ private:
     bool is_mean() const { return fold_.op == "Mean"; }
 };
 
-/// Where (9), which moves elements and so takes any type.
+/// Where (9), which only moves elements and so accepts any type.
 class Where : public Elementwise {
 public:
     using Elementwise::Elementwise;
@@ -133,7 +133,7 @@ protected:
 private:
     std::optional<float> lowest_, highest_;
 
-    /// The attribute, unless it is the default: that one clips nothing but infinity.
+    /// The attribute unless it is the default, which clips nothing but infinity.
     std::optional<float> bound(const std::string& attribute, float unbounded) const {
         const float value = node_.real(attribute, unbounded);
         return value == unbounded ? std::nullopt : std::optional(value);

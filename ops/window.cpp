@@ -7,7 +7,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Padding of auto_pad SAME_UPPER or SAME_LOWER: the outputs are the inputs divided by the stride, and an odd pad more
+/// Pads for auto_pad SAME_UPPER or SAME_LOWER: the output's extent is the input's divided by the stride, and an odd pad
 /// goes to that end.
 void pad_same(WindowAxis& axis, bool upper) {
     axis.output = ceil_div(axis.input, axis.stride);
@@ -27,7 +27,7 @@ void count_outputs(WindowAxis& axis, Rounding rounding) {
     if (rounding == Rounding::down) {
         axis.output = floor_div(room, axis.stride) + 1;
     } else {
-        // A window that would start behind the input's last element is left out.
+        // A window that would start past the input's last element is omitted.
         axis.output = min(ceil_div(room, axis.stride), floor_div(padded - 1, axis.stride)) + 1;
     }
 }
@@ -41,7 +41,7 @@ bool WindowAxis::reaches_after() const {
 }
 
 bool WindowAxis::always_meets_input() const {
-    // The last window begins so far before the end of what is padded behind, or before the input's end.
+    // The last window starts less than a span before the end of the padding, or before the input's end.
     return prove_less_equal(pad_begin, span() - 1) == Proof::yes &&
            (prove_less_equal(pad_end, span() - 1) == Proof::yes ||
             prove_less_equal((output - 1) * stride - pad_begin, input - 1) == Proof::yes);

@@ -14,19 +14,19 @@ struct WindowAxis {
     Dim pad_begin, pad_end;
     Dim input, output;  // extents
 
-    /// Elements from the first tap to the last, both included.
+    /// Elements from the first tap to the last, inclusive.
     int64_t span() const { return (kernel - 1) * dilation + 1; }
-    /// Whether a tap may lie before or after the input's elements; true where that is not known.
+    /// Whether a tap may lie before or after the input's elements; true if that is not known.
     bool reaches_before() const;
     bool reaches_after() const;
     bool reaches_outside() const { return reaches_before() || reaches_after(); }
-    /// Whether every window has an element of the input under it.
+    /// Whether every window contains an element of the input.
     bool always_meets_input() const;
-    /// The number of taps inside of the input, or of the input with its pads, for the output at a coordinate; empty
-    /// where it is the whole kernel everywhere.
+    /// The number of taps inside of the input, or of the padded input, for the output at a coordinate; empty if it is
+    /// the whole kernel everywhere.
     std::string taps_inside(KernelSource& source, const std::string& at) const;
     std::string taps_inside_pads(KernelSource& source, const std::string& at) const;
-    /// The input's coordinate under a tap: `x * 2 + k.y - 1`; the tap is empty where the kernel is 1.
+    /// The input's coordinate under a tap: `x * 2 + k.y - 1`; the tap is empty if the kernel is 1.
     std::string tap(KernelSource& source, const std::string& at, const std::string& tap) const;
 
 private:
@@ -38,32 +38,32 @@ using Window = std::vector<WindowAxis>;
 
 enum class Rounding { down, up };
 
-/// The window that a node's strides, dilations, pads and auto_pad give over an input of shape N × C × spatial.
-/// Throws CompileError where an attribute does not fit the number of spatial axes.
+/// The window defined by a node's strides, dilations, pads and auto_pad over an input of shape N × C × spatial. Throws
+/// CompileError if an attribute does not fit the number of spatial axes.
 Window read_window(const Node& node, const std::vector<Dim>& input, const std::vector<int64_t>& kernel,
                    Rounding rounding = Rounding::down);
 
-/// A spatial attribute (strides, dilations) with one value an axis, ones where it is missing.
+/// A spatial attribute (strides, dilations) with one value per axis, ones if it is missing.
 std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name, size_t axes);
-/// The attribute pads: the begin of every axis, then the end of every axis; zeros where it is missing.
+/// The attribute pads: the begins of all axes, then the ends of all axes; zeros if it is missing.
 std::vector<int64_t> spatial_pads(const Node& node, size_t axes);
 
-/// An element of `value` at coordinates that may lie outside of it along the window's axes; there it is `fill`.
+/// An element of `value` at coordinates that may be outside of it along the window's axes, where it is `fill`.
 /// `select(x < 0 || x >= 56, 0.0f, image(c, clamp(likely(x), 0, 55), y, n))`
 std::string read_padded(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
                         const std::string& fill);
 
 /// The same with Halide's own boundary condition, for elements that need no conversion:
 /// `BoundaryConditions::constant_exterior(image, 0.0f, {{Expr(), Expr()}, {0, 56}, …})(c, x, y, n)`
-/// With `beyond_channels` there are more channels than the value has, too.
+/// With `beyond_channels`, coordinates may also be past the last channel.
 std::string read_exterior(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
                           const std::string& fill, bool beyond_channels = false);
 
-/// `x < 0 || x >= 56` for every axis along which taps reach outside, empty where none does.
+/// `x < 0 || x >= 56` for every axis along which taps reach outside; empty if there is none.
 std::string outside(KernelSource& source, const Window& window, const Coordinates& at);
 /// `x >= 0 && x < 56` for an axis along which taps reach outside.
 std::string inside(KernelSource& source, const WindowAxis& axis, const std::string& at);
-/// The coordinate held inside the axis: `clamp(x, 0, 55)`.
+/// The coordinate clamped to the axis: `clamp(x, 0, 55)`.
 std::string held_inside(KernelSource& source, const WindowAxis& axis, const std::string& at);
 
 }  // namespace onnx2halide

@@ -10,13 +10,13 @@ namespace onnx2halide {
 
 namespace {
 
-/// The share of taps that find a row of the image under them, over all rows of the output.
+/// The share of taps that are over a row of the image, of those of all output rows.
 double share_inside(const WindowAxis& axis) {
     const auto input = axis.input.constant(), output = axis.output.constant(), pad = axis.pad_begin.constant();
     if (!input || !output || !pad) return 1;
     int64_t inside = 0;
     for (int64_t tap = 0; tap < axis.kernel; ++tap) {
-        // Of the row at `first` + stride * y for each output y.
+        // The tap is over the row `first` + stride * y for each output y.
         const int64_t first = tap * axis.dilation - *pad;
         const int64_t before = ceil_div(std::max<int64_t>(0, -first), axis.stride),
                       end = ceil_div(std::max<int64_t>(0, *input - first), axis.stride);
@@ -30,7 +30,7 @@ double share_inside(const WindowAxis& axis) {
 int KernelAxis::taps() const {
     const int all = taps_of_phase();
     int best = 1;
-    int64_t least = INT64_MAX;  // products of all parts for an output, times a multiple of all numbers of outputs
+    int64_t least = INT64_MAX;  // products of all parts per output, times a common multiple of all numbers of outputs
     for (int taps = std::min(all, places - 1); taps >= 2; --taps) {
         constexpr int64_t multiple = 2 * 3 * 4 * 5 * 7;
         const int64_t products = ceil_div(all, taps) * places * multiple / (places - taps + 1);
@@ -58,8 +58,6 @@ bool has_tiles(const TiledKernel& kernel, const PerAxis& places) {
 }
 
 PerAxis places_of_tile(const TiledKernel& kernel) { return {kernel[0].places, kernel[1].places}; }
-
-PerAxis outputs_of_tile(const TiledKernel& kernel) { return {kernel[0].outputs(), kernel[1].outputs()}; }
 
 size_t plane_axes(size_t spatial_axes) { return std::max<size_t>(2, spatial_axes) - 2; }
 

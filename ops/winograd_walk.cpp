@@ -14,21 +14,20 @@ namespace {
 
 int64_t product_of_axes(const PerAxis& numbers) { return int64_t{numbers[0]} * numbers[1]; }
 
-/// Of transforming one vector to or from one of a tile's places: its share of the additions, and its load or store,
-/// where so many bytes wait between a transform and the products.
+/// Cycles to transform one vector to or from one of a tile's places: its share of the additions, and its load or store,
+/// given the bytes that are buffered between a transform and the products.
 double transform_cycles(const TiledKernel& kernel, int64_t bytes) {
     constexpr double addition = 0.6;
     double additions = 0;
     for (const KernelAxis& axis : kernel) {
-        // Each of the pairs of points takes the others' squares from two sums and adds these up; see
-        // onnx::winograd::input.
+        // Each pair of points forms two sums of the other points' squares and adds these up; see onnx::winograd::input.
         const double pairs = (axis.places - 2) / 2.0;
         if (axis.places > 1) additions += pairs * (2 * pairs + 3) / axis.places;
     }
     return additions * addition + (bytes <= level1_bytes ? 0 : bytes <= level2_bytes ? 1 : 2);
 }
 
-/// What products at one place and direct sums have in common: channels of the input are added up.
+/// What the products at one place and direct sums have in common: they sum over input channels.
 ConvLoops sums_of_inputs(const WinogradLoops& loops) {
     ConvLoops sums{};
     sums.element = ElementType::float32;
@@ -39,7 +38,7 @@ ConvLoops sums_of_inputs(const WinogradLoops& loops) {
     return sums;
 }
 
-/// One place's matrix product, over so many tiles at a time.
+/// The tile of one place's matrix product, for so many tiles at a time.
 ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Target& target) {
     ConvLoops product = sums_of_inputs(loops);
     product.products = loops.terms();
@@ -51,7 +50,7 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     return choose_conv_tile(product, target);
 }
 
-/// Bytes of packed weights, of which there are so many for each channel of the output in a group.
+/// Bytes of packed weights, given their number per output channel of a group.
 int64_t weight_bytes(const WinogradLoops& loops, int64_t weights) {
     return weights * ceil_div(loops.channels, weight_block) * weight_block * loops.groups * 4;
 }
@@ -60,13 +59,13 @@ int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& tile) {
     return ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
 }
 
-/// Cycles of a strip of so many rows of blocks: of what is done once, and of what is done for each tile of channels.
+/// Cycles of a strip of so many rows of blocks: those spent once, and those spent per tile of channels.
 struct StripCycles {
     ConvTile product;
     double once, channels;
 };
 
-/// Elements of a plane that a strip reads, of one channel.
+/// Elements of a plane, for one channel, that a strip reads.
 int64_t inputs_of_strip(const WinogradLoops& loops, int64_t rows) {
     const auto inputs_under = [&](size_t axis, int64_t outputs) {
         const KernelAxis& kernel = loops.kernel[axis];
@@ -88,12 +87,12 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
                   input_tiles = tiles + (shifts - 1) * of_rows.dilation * loops.tiles_in_block_row();
     const int64_t input_bytes =
         places * input_tiles * (terms / of_rows.parts() * of_rows.tiled_parts()) * loops.groups * 4;
-    // Weights and transformed inputs of a group stream by while the products are computed.
+    // Weights and transformed inputs of a group are streamed while the products are computed.
     const double streamed = tile_weights / read_rate(weight_bytes(loops, places * terms)) +
                             static_cast<double>(tiles * terms * 4) / read_rate(input_bytes);
     StripCycles cycles{product, 0, 0};
     const auto transformed = [&](int64_t count, int64_t vectors, int64_t lanes, int64_t bytes) {
-        // Of vectors that fill no register a processor may begin more at a time.
+        // A processor may start more operations per cycle on vectors that do not fill a register.
         const int vector_bytes = static_cast<int>(std::min<int64_t>(lanes, product.lanes) * 4);
         const double share = target.multiply_adds / target.multiply_adds_of(vector_bytes);
         return static_cast<double>(places * count * vectors) * share * transform_cycles(loops.kernel, bytes);
@@ -111,14 +110,14 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
     return cycles;
 }
 
-/// Cycles of an image by which weights that come from where they wait between runs take longer than at `counted_rate`,
-/// at which the products count on them.
+/// The additional cycles of an image because weights are loaded from where they are between runs rather than at
+/// `counted_rate`, which the products assume.
 double weight_cycles(const WinogradLoops& loops, int64_t bytes, double counted_rate, const ConvPolicy& policy) {
     return static_cast<double>(bytes) * std::max(0.0, 1 / policy.weight_rate - 1 / counted_rate) /
            static_cast<double>(loops.images);
 }
 
-/// Cycles in which an image's results are written to where they wait for what follows.
+/// Cycles to write an image's results to where the next kernel reads them.
 double write_cycles(const WinogradLoops& loops) {
     const double bytes =
         static_cast<double>(loops.channels * loops.groups * loops.planes * loops.height * loops.width * 4);
@@ -134,10 +133,10 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
         double time;
     };
     std::vector<Choice> choices;
-    // An image of any size is no one strip.
+    // An image of open size is never a single strip.
     for (int64_t strip = loops.is_open() ? ceil_div(rows, 2) : rows; strip >= 1; --strip) {
         const int64_t strips = ceil_div(rows, strip);
-        if (strip != ceil_div(rows, strips)) continue;  // no more strips, but an uneven last one
+        if (strip != ceil_div(rows, strips)) continue;  // as many strips, but a less even last one
         const StripCycles cycles = strip_cycles(loops, strip, target);
         const StripCycles last = strip_cycles(loops, rows - (strips - 1) * strip, target);
         const double one = cycles.once + cycles.channels,
@@ -145,7 +144,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
                            static_cast<double>(loops.planes);
         const int64_t tiles_of_channels = channel_tiles(loops, cycles.product);
         const bool channels_outermost = strips == 1 && !loops.is_open();
-        // Time that all machines take together, each measured by what it could do at best.
+        // The total time of all machines, each relative to its ideal time.
         const double used = use_of_threads(1, [&](int threads) {
             if (!channels_outermost)
                 return static_cast<double>(ceil_div(strips * planes, threads)) / static_cast<double>(strips * planes) *
@@ -159,7 +158,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
                             all > least_parallel_cycles, all},
                            all / used});
     }
-    // What is hardly slower and needs less memory is better: of such walks the one with the smallest strip.
+    // Of walks that are hardly slower than the fastest, the one with the smallest strip needs the least memory.
     constexpr double hardly = 1.03;
     const auto by_time = [](const Choice& a, const Choice& b) { return a.time < b.time; };
     const double least = std::min_element(choices.begin(), choices.end(), by_time)->time;
@@ -169,7 +168,7 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
 }
 
 double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
-    // A signal is one row.
+    // A signal is treated as one row.
     const bool is_row = loops.width == 1 && loops.kernel[1].kernel == 1;
     ConvLoops direct = sums_of_inputs(loops);
     direct.products = loops.inputs * loops.plane_taps * loops.kernel[0].kernel * loops.kernel[1].kernel;
@@ -179,10 +178,10 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     const ConvTile tile = choose_conv_tile(direct, target);
     const int64_t tiles =
         ceil_div(direct.width, tile.pixels) * ceil_div(direct.height, tile.tile_rows) * channel_tiles(loops, tile);
-    // Rows beyond an image's edges are left out where tiles are of one row.
+    // Rows past an image's edges are skipped if tiles have one row.
     const double share = !is_row && tile.tile_rows == 1 ? loops.rows_inside : 1;
     const double copy = copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
-    // Those of few channels take the input as it lies.
+    // Convolutions with few channels read the input in place.
     const auto dots = choose_dots(direct, loops.inputs, target);
     const double plane =
         std::min(static_cast<double>(tile.cycles * tiles) * share + copy, dots ? dots->all_cycles * share : INFINITY);
@@ -197,8 +196,8 @@ int64_t winograd_weight_bytes(const WinogradLoops& loops) {
     return weight_bytes(loops, product_of_axes(places_of_tile(loops.kernel)) * loops.terms());
 }
 
-/// With the cycles in which weights come and results go: those of a strip are written one after the other, behind its
-/// products.
+/// The walk with cycles that include loading weights and writing results: the results of a strip are written one after
+/// the other, after its products.
 WinogradWalk whole_walk(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     WinogradWalk walk = choose_winograd_walk(loops, target);
     const int64_t weights = winograd_weight_bytes(loops);
@@ -223,7 +222,7 @@ std::vector<PerAxis> choices_of_places(const TiledKernel& kernel) {
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy,
                                             const Target& target) {
     if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
-    // What is hardly slower, has fewer weights and rounds less is better.
+    // Among choices that are hardly slower than the fastest, fewer weights and smaller rounding errors are better.
     constexpr double hardly = 1.03;
     const bool is_asked_for = policy.algorithm == ConvAlgorithm::winograd;
     const double enough = is_asked_for ? INFINITY : direct_cycles(loops, policy, target) / hardly;
@@ -243,7 +242,7 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
     choices.erase(
         std::remove_if(choices.begin(), choices.end(), [&](const Choice& choice) { return choice.walk.cycles > most; }),
         choices.end());
-    // Then what is taller, as the loop over a tile's rows ends where an image does.
+    // Then the taller tile, as the loop over a tile's rows ends where an image does.
     return std::min_element(choices.begin(), choices.end(),
                             [](const Choice& a, const Choice& b) {
                                 return std::make_tuple(a.weights, -a.walk.places[0]) <
@@ -255,7 +254,7 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
 std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,
                                                    const Target& target) {
     if (!loops.is_open() || policy.algorithm != ConvAlgorithm::automatic) return {};
-    // A run takes strips of as many tiles as are enough, which may be one of a whole image.
+    // At run time strips have as many tiles as are enough, so that one strip may be the whole image.
     WinogradLoops large = loops;
     large.are_open = {false, false};
     constexpr int64_t parts = 8, most = 8;
@@ -267,12 +266,12 @@ std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, c
         return places_of_tile(of.kernel) == PerAxis{1, 1} ? direct_cycles(of, policy, target)
                                                           : whole_walk(of, policy, target).cycles;
     };
-    constexpr double least_gain = 1.2;  // for which another kernel pays
+    constexpr double least_gain = 1.2;  // that justifies another kernel
     if (cycles(small) < least_gain * cycles(small.with_places(places))) return {};
     struct Growth {
         double tile, start;
     };
-    // Of cycles with the number of tiles; where both images have as many, with nothing at the start.
+    // The growth of cycles with the number of tiles; if both images have equally many, there is no start.
     const auto growth = [&](const PerAxis& of) {
         const WinogradLoops few = small.with_places(of), many = large.with_places(of);
         const auto more = static_cast<double>(many.tiles() - few.tiles());

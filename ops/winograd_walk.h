@@ -8,50 +8,50 @@
 
 namespace onnx2halide {
 
-/// The form of a convolution: how its products are arranged.
+/// The algorithm of convolutions.
 enum class ConvAlgorithm {
-    automatic,  // what an estimate says is faster
+    automatic,  // the faster one by an estimate
     direct,     // every tap of every output
-    winograd,   // Winograd's minimal filtering, wherever it is possible
+    winograd,   // Winograd's minimal filtering, wherever it applies
 };
 
-/// What decides how convolutions compute, beside each of them itself.
+/// What determines how convolutions are computed, besides their own attributes and shapes.
 struct ConvPolicy {
     ConvAlgorithm algorithm = ConvAlgorithm::automatic;
-    double weight_rate = memory_rate;  // bytes a cycle at which weights come from where they wait between runs
+    double weight_rate = memory_rate;  // bytes per cycle at which weights are loaded from where they are between runs
 };
 
 /// How the tiles are walked.
 struct WinogradWalk {
     PerAxis places;           // of a tile
     ConvTile product;         // of the matrix products: its pixels are tiles
-    int strip;                // rows of blocks in a parallel task; of an open image, of one as large as estimated
-    bool channels_outermost;  // one strip for a plane: tasks are tiles of output channels
+    int strip;                // rows of blocks in a parallel task; for an open image, by the estimated size
+    bool channels_outermost;  // one strip per plane: tasks are tiles of output channels
     bool parallel;
     double cycles;  // estimated, of one image on one core
 };
 
-/// The fastest walk for tiles of the loops' places; its cycles are those of weights that stay in the nearest cache that
-/// holds them.
+/// The fastest walk for tiles of the loops' places; its cycles assume that weights stay in the nearest cache that holds
+/// them.
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target);
 
-/// Cycles of the direct convolution of one image on one core, with those in which its weights come.
+/// Cycles of the direct convolution of one image on one core, including loading its weights.
 double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
-/// How a convolution takes Winograd's algorithm, where it is asked for or faster than the direct one; nothing where the
-/// direct one is taken, as it always is on a GPU. The walk's cycles are with those in which its weights come.
+/// How a convolution is computed by Winograd's algorithm, if that is requested or faster than the direct one; nullopt
+/// if the direct one is used, as always on a GPU. The walk's cycles include loading its weights.
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
-/// The other way in which small images of open sizes are computed, and what tells a run which is the faster: cycles of
-/// one core of each of its tiles, of each of those of large images, and by how much more these take at the start, as
-/// their weights are more.
+/// The alternative for small images of open sizes, and the data for the choice at run time: cycles on one core of each
+/// of its tiles, of each tile for large images, and the extra cycles with which the latter start, as they have more
+/// weights.
 struct SmallImages {
     PerAxis places;  // of a tile; 1 x 1 for the direct algorithm
     double small_tile, large_tile, start;
 };
 
-/// That of open loops with tiles of the places that are best for large images; nothing where these are good enough for
-/// small ones, too.
+/// The alternative to tiles of the places that are best for large images; nullopt if these are good enough for small
+/// images, too.
 std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,
                                                    const Target& target);
 

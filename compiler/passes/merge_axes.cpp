@@ -4,22 +4,15 @@
 
 #include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
-#include "ops/conv_packed.h"
 #include "ops/elementwise.h"
-#include "ops/matrix_product.h"
 #include "ops/reduce_node.h"
-#include "ops/relayout.h"
-#include "ops/row_node.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// Axes of a kernel's result that become one, the last of them; the others have one element then.
-struct Run {
-    size_t first, last;
-    size_t before = 0;  // axes in front of it that the kernel's input has, and the result does not
-};
+/// Axes of a kernel's result that are merged into the last of them; the others then have one element.
+using Run = AxisRun;
 
 std::vector<Dim> merged(std::vector<Dim> shape, const Run& run) {
     for (size_t i = run.first; i < run.last; ++i) {
@@ -36,7 +29,7 @@ public:
     void merge(const std::vector<const Node*>& kernel) {
         for (const Node* node : kernel) {
             merge_reduced(kernel, *node);
-            const auto run = gaining_run(*node);
+            const auto run = make_generator(*node)->axes_gaining_as_one(target_);
             if (!run) continue;
             const TensorType& whole = node->outputs[0]->checked_type();
             const bool all_follow = std::all_of(kernel.begin(), kernel.end(), [&](const Node* other) {
@@ -62,44 +55,6 @@ private:
             type.shape[run[i]] = 1;
         }
         graph_.set_input(node.outputs[0]->producer, 0, viewed(node.inputs[0], type));
-    }
-
-    /// The axes of a convolution's images, of a product's batch and rows, of rows or of those that number rows, if they
-    /// are faster as one.
-    std::optional<Run> gaining_run(const Node& node) const {
-        const auto generator = make_generator(node);
-        const size_t rank = node.outputs.empty() ? 0 : node.outputs[0]->checked_type().rank();
-        const auto* conv = dynamic_cast<const PackedConv*>(generator.get());
-        if (conv && conv->gains_from_one_row(target_)) return Run{2, rank - 1};
-        const auto* product = dynamic_cast<const MatrixProduct*>(generator.get());
-        if (product && product->gains_from_one_matrix(target_)) return Run{0, rank - 2};
-        if (dynamic_cast<const Relayout*>(generator.get())) return open_plane(node);
-        if (const auto* reduction = dynamic_cast<const ReduceNode*>(generator.get())) {
-            const auto kept = reduction->kept_axes_gaining_as_one(target_);
-            if (!kept) return std::nullopt;
-            const size_t before = node.inputs[0]->checked_type().rank() - rank;
-            return Run{kept->first - before, kept->second - before, before};
-        }
-        const auto* rows = dynamic_cast<const RowNode*>(generator.get());
-        const auto axes = rows ? rows->axes_gaining_as_one(target_) : std::nullopt;
-        if (axes) return Run{axes->first, axes->second};
-        return std::nullopt;
-    }
-
-    /// The axes of images between whose planes and pixels a copy turns, of open extents: tiles do not end with a row.
-    std::optional<Run> open_plane(const Node& relayout) const {
-        const TensorType &from = relayout.inputs[0]->checked_type(), &to = relayout.outputs[0]->checked_type();
-        const auto is_image = [](const TensorType& type) {
-            return type.is_row_major() || type.layout == channels_last(type.rank());
-        };
-        if (target_.is_gpu() || to.rank() < 4 || !is_image(from) || !is_image(to)) return std::nullopt;
-        Dim pixels = 1;
-        int turning = 0;
-        for (size_t axis = 2; axis < to.rank(); ++axis) {
-            pixels *= to.shape[axis];
-            turning += to.shape[axis].is(1) ? 0 : 1;
-        }
-        return turning > 1 && !pixels.constant() ? std::optional(Run{2, to.rank() - 1}) : std::nullopt;
     }
 
     /// The innermost axes of a kernel of pointwise nodes, if vectors would end with the last of them and all operands

@@ -58,7 +58,7 @@ public:
             .unroll(c)
             .unroll(x);
 
-        // Copied with its edges once an image, so that taps are read without conditions.
+        // A padded copy, one per image, from which taps are read without conditions.
         norm1_input.compute_at(relu1, n)
             .vectorize(x, 2, TailStrategy::GuardWithIf);
     }
@@ -116,7 +116,7 @@ public:
             return;
         }
         const int lanes = natural_vector_size<float>();
-        // Weights are read once: tiles of channels are the outermost loop.
+        // Tiles of channels are the outermost loop, so that weights are read only once.
         relu2.split(c, co, c, lanes * std::min<int>(vectors, 4), TailStrategy::ShiftInwards)
             .split(c, vector, c, lanes)
             .split(x, xo, x, 4, TailStrategy::GuardWithIf)
@@ -168,7 +168,7 @@ public:
             .unroll(i)
             .unroll(y);
 
-        // Copied with its edges, so that tiles are read without conditions.
+        // A padded copy, from which tiles are read without conditions.
         conv2_input.compute_at(conv2_tiles, to)
             .vectorize(c, lanes, TailStrategy::ShiftInwards);
     }
@@ -248,9 +248,10 @@ public:
             return;
         }
         // Tiles are transposed in registers: memory is read along c and written along x.
-        pool_row_major_2.tile(x, c, x_tile, c_tile, x_in, c_in, x_side, c_side, TailStrategy::GuardWithIf);
-        pool_row_major_2.reorder(c_in, x_in, x_tile, c_tile, y);
-        pool_row_major_2.vectorize(c_in).unroll(x_in);
+        pool_row_major_2.tile(x, c, x_tile, c_tile, x_in, c_in, x_side, c_side, TailStrategy::GuardWithIf)
+            .reorder(c_in, x_in, x_tile, c_tile, y)
+            .vectorize(c_in)
+            .unroll(x_in);
     }
 
 private:
@@ -344,11 +345,15 @@ public:
         }
         const int lanes = natural_vector_size<float>();
         probabilities_max.compute_root();
+
+        // Rows of 10 take the fewest cycles in vectors of 4, whose lanes are combined last.
         probabilities_max.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
         reduce_vectors(probabilities_max, element, 4, y);
         probabilities_exp.compute_root();
         probabilities_exp.vectorize(x, lanes, TailStrategy::GuardWithIf);
         probabilities_sum.compute_root();
+
+        // Rows of 10 take the fewest cycles in vectors of 4, whose lanes are combined last.
         probabilities_sum.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
         reduce_vectors(probabilities_sum, element, 4, y);
         probabilities_factor.compute_root();

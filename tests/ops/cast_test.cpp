@@ -28,7 +28,7 @@ TEST_CASE("casts to and from elements narrower than a byte and 8-bit floats") {
     }
 }
 
-TEST_CASE("what is wrong about element types") {
+TEST_CASE("errors about element types") {
     const struct {
         const char *graph, *message;
     } rows[] = {

@@ -75,7 +75,7 @@ TEST_CASE("the text of images made of blocks") {
     }
 }
 
-TEST_CASE("images that cannot be made of blocks") {
+TEST_CASE("errors about images made of blocks") {
     const struct {
         const char *input, *block, *attributes, *expected;
     } rows[] = {

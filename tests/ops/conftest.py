@@ -1,4 +1,4 @@
-"""Models of parametrised tests are compiled many with one run of the compiler, which takes far less time than one by one."""
+"""Compiles the models of many parametrised tests in one run of the compiler, which takes far less time than one by one."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ MODELS_A_RUN = 32
 
 
 def models_of(item) -> list:
-    """The parameters of a test that say, as `model()`, what it compiles and, where they have `options`, with which of the compiler's
+    """Those parameters of a test whose `model()` is what it compiles, and whose `options`, if there are any, are the compiler's
     Options."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     return [value for value in parameters if callable(getattr(value, "model", None))]
@@ -21,13 +21,13 @@ def models_of(item) -> list:
 
 @dataclass(eq=False)
 class Batch:
-    """What one run of the compiler compiles: the parameters with their models, and the options that these share."""
+    """What one run of the compiler compiles: parameters with their models, and the options that they share."""
 
     options: Options
     values: list
 
     def compile(self) -> None:
-        """What cannot be compiled is its test's own to tell."""
+        """Errors are left for the test itself to report."""
         models = []
         for value in self.values:
             try:
@@ -39,7 +39,7 @@ class Batch:
 
 @pytest.fixture(scope="session")
 def model_batches(request) -> dict[str, list[Batch]]:
-    """By the test's id, the batches with its models. Every worker of the run cuts them alike."""
+    """The batches of each test's models, by the test's id. Every worker divides the models in the same way."""
     last, result = {}, {}
     for item in request.session.items:
         for value in models_of(item):
@@ -59,12 +59,12 @@ def compiled_batches() -> set[Batch]:
 
 @pytest.fixture(autouse=True)
 def compiled_together(request, model_batches, compiled_batches) -> None:
-    """Fills the cache that the test's own call of the compiler looks into."""
+    """Fills the cache that the test's own call of the compiler reads."""
     for batch in model_batches.get(request.node.nodeid, []):
         if batch in compiled_batches:
             continue
         compiled_batches.add(batch)
-        # The other worker, which wants the same batch at the same time, waits.
+        # Another worker that needs the same batch at the same time waits.
         with open(Path(tempfile.gettempdir()) / "onnx2halide-test-batches.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             batch.compile()

@@ -22,7 +22,7 @@ ConvLoops rows_of_13() {
 
 }  // namespace
 
-TEST_CASE("where loads are slow a tile of many pixels and one vector gives way to a wider one") {
+TEST_CASE("if loads are slow, a wider tile is chosen over one of many pixels and one vector") {
     Target target = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
     CHECK(target.loads == 1.5);
     const ConvTile slow = choose_conv_tile(rows_of_13(), target);
@@ -38,7 +38,7 @@ TEST_CASE("where loads are slow a tile of many pixels and one vector gives way t
     CHECK(Target::parse("arm-64-linux").loads == 2);
 }
 
-TEST_CASE("halves of vectors fill channels where they are as fast as whole ones") {
+TEST_CASE("half vectors fill channels if they are as fast as whole ones") {
     Target target = Target::parse("x86-64-linux-avx512_skylake");
     ConvLoops loops = rows_of_13();
     const auto lanes = [&](int multiply_adds, int64_t channels, int64_t groups, bool whole_group) {
@@ -52,11 +52,11 @@ TEST_CASE("halves of vectors fill channels where they are as fast as whole ones"
     CHECK(lanes(1, 34, 4, true) == 8);
     CHECK(lanes(2, 34, 4, true) == 16);
     CHECK(lanes(1, 46, 4, true) == 16);
-    // Tiles of parts of a group begin where blocks of weights do.
+    // Tiles of parts of a group start at blocks of weights.
     CHECK(lanes(1, 48, 4, false) == 16);
 }
 
-TEST_CASE("depthwise channels come in the order of memory, in parts whose weights the nearest cache holds") {
+TEST_CASE("depthwise channels are walked in memory order, in parts whose weights the nearest cache holds") {
     ConvLoops loops = rows_of_13();
     loops.shares_inputs = false;
     loops.products = 9;
@@ -67,7 +67,7 @@ TEST_CASE("depthwise channels come in the order of memory, in parts whose weight
     }
 }
 
-TEST_CASE("tiles wait for each other in whole rows or in equal parts of one") {
+TEST_CASE("tiles are buffered in whole rows or in equal parts of one") {
     const ConvTile tile{8, 2, 5, 1, 1000};
     const auto waiting = [&](int64_t width, int64_t height, int strip) {
         ConvLoops loops = rows_of_13();
@@ -82,7 +82,7 @@ TEST_CASE("tiles wait for each other in whole rows or in equal parts of one") {
     CHECK(waiting(169, 1, 85) == std::pair{85, 1});  // strips of pixels
 }
 
-TEST_CASE("vectors of groups hold whole ones, and leave registers for the inputs that are rotated") {
+TEST_CASE("vectors of groups hold whole groups, and leave registers for rotated inputs") {
     ConvLoops loops = rows_of_13();
     loops.shares_inputs = false;
     loops.max_lanes = loops.channels;
@@ -97,7 +97,7 @@ TEST_CASE("vectors of groups hold whole ones, and leave registers for the inputs
     CHECK(choose_conv_tile(loops, Target::parse("x86-64-linux-sse41")).lanes == 8);
 }
 
-TEST_CASE("pixels with few channels share vectors where their inputs lie side by side") {
+TEST_CASE("pixels with few channels share vectors if their inputs are adjacent") {
     ConvLoops loops = rows_of_13();
     loops.channels = 4;
     loops.products = 25;

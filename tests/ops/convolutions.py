@@ -1,4 +1,4 @@
-"""Small convolutions, and what they are in float64."""
+"""Small convolutions, and their results in float64."""
 
 import numpy as np
 import onnx
@@ -61,7 +61,7 @@ def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def error(convolution: Recipe) -> float:
-    """The largest one, relative to the largest output."""
+    """The largest error, relative to the largest output."""
     proto = convolution.model()
     rng = np.random.default_rng(0)
     shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in proto.graph.input}

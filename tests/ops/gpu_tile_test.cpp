@@ -23,7 +23,7 @@ GpuSumExtents convolution(int64_t channels, int64_t size, int64_t inputs, int64_
 
 }  // namespace
 
-TEST_CASE("a block has the threads and the shared memory that every GPU gives it") {
+TEST_CASE("a block fits the threads and the shared memory of every GPU") {
     for (const int64_t columns : {1, 2, 3, 4, 5, 10, 31, 64, 100, 1000}) {
         for (const int64_t size : {1, 2, 3, 5, 7, 13, 14, 56, 110}) {
             for (const int64_t inputs : {1, 2, 3, 6, 33, 64, 197, 512, 4096}) {
@@ -31,7 +31,7 @@ TEST_CASE("a block has the threads and the shared memory that every GPU gives it
                     const GpuSumExtents sums = convolution(columns, size, inputs, kernel, 2);
                     const GpuTile tile = choose_gpu_tile(sums);
                     INFO(columns << " columns, " << size << ", " << inputs << " inputs, kernel " << kernel);
-                    // Tiles are shifted inwards at the ends, so that none may be larger than the results.
+                    // Tiles are shifted inwards at the ends, so that none may exceed the results.
                     CHECK(tile.columns() <= columns);
                     CHECK(tile.across() <= size);
                     CHECK(tile.down <= size);
@@ -41,7 +41,7 @@ TEST_CASE("a block has the threads and the shared memory that every GPU gives it
                                                             : 0;
                     const int64_t shared = tile.shares_input ? sums.inputs_of(tile.across(), tile.down) : 0;
                     CHECK(4 * (partial + shared) <= 48 << 10);
-                    // Every part has terms, and whole runs of them where it reads runs.
+                    // Every slice has terms, and whole runs of them if it reads runs.
                     const int64_t part = (inputs + tile.slices - 1) / tile.slices;
                     CHECK(part * (tile.slices - 1) < inputs);
                     CHECK((tile.steps == 1 || (inputs % tile.slices == 0 && part % tile.steps == 0)));
@@ -51,7 +51,7 @@ TEST_CASE("a block has the threads and the shared memory that every GPU gives it
     }
 }
 
-TEST_CASE("parts and inputs of any size of element fit in a block's memory") {
+TEST_CASE("slices and inputs of every element size fit in a block's memory") {
     for (const int64_t bytes : {1, 2, 4, 8}) {
         GpuSumExtents sums = convolution(512, 7, 512, 3, 1);
         sums.input_bytes = bytes, sums.sum_bytes = std::max<int64_t>(4, bytes);
@@ -62,21 +62,21 @@ TEST_CASE("parts and inputs of any size of element fit in a block's memory") {
     }
 }
 
-TEST_CASE("few results are computed in parts, so that they keep a GPU busy, and many are not") {
+TEST_CASE("few results are computed in slices, which keep a GPU busy, and many are not") {
     CHECK(choose_gpu_tile(product(1000, 1, 2048)).slices >= 16);
     CHECK(choose_gpu_tile(convolution(512, 7, 512, 3, 1)).slices >= 16);
     CHECK(choose_gpu_tile(product(4096, 4096, 1024)).slices <= 2);
 }
 
-TEST_CASE("threads of large products have large tiles, and those of 7 rows divide images") {
+TEST_CASE("threads of large products have large tiles, and tiles of 7 rows divide images") {
     CHECK(choose_gpu_tile(product(4096, 4096, 1024)).pixels == 8);
     CHECK(choose_gpu_tile(product(3072, 197, 768)).pixels == 8);
     for (const int64_t rows : {20, 64, 128, 197, 1000}) CHECK(choose_gpu_tile(product(768, rows, 768)).pixels != 7);
     CHECK(choose_gpu_tile(convolution(256, 14, 1024, 1, 1)).pixels == 7);
 }
 
-TEST_CASE("threads that follow each other read columns that do") {
-    // Of 3072 terms a row is a third of a block's memory.
+TEST_CASE("consecutive threads read consecutive columns") {
+    // A row of 3072 terms is a third of a block's memory.
     for (const int64_t rows : {40, 128, 197}) CHECK(choose_gpu_tile(product(768, rows, 3072)).threads_along >= 4);
 }
 

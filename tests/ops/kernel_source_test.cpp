@@ -57,7 +57,7 @@ TEST_CASE("numbers read back as the same number") {
     CHECK(std::strtof(float_text(least, false).c_str(), nullptr) == least);
 }
 
-TEST_CASE("literals have the type in which kernels compute") {
+TEST_CASE("literals have the type of the kernels' arithmetic") {
     const struct {
         int64_t number;
         ElementType type;
@@ -88,7 +88,7 @@ TEST_CASE("kernels compute narrow floats as float and bytes of bool as condition
     for (const auto& [type, text] : rows) CHECK(KernelSource::compute_type(type) == text);
 }
 
-TEST_CASE("elements are read as they are computed with") {
+TEST_CASE("elements are read in the type of the arithmetic") {
     const TensorType scalar(float32, {});
     Loose half("half", {float16, {2, 3}}), flag("flag", {boolean, {2, 3}}), plain("plain", {float32, {2, 3}}),
         two("two", scalar), sized("sized", {int64, {}});
@@ -111,7 +111,7 @@ TEST_CASE("elements are read as they are computed with") {
         CHECK(source.read(row.value, at) == row.read);
         CHECK(source.element(row.value, at) == row.element);
     }
-    CHECK(source.inputs() == std::vector<const Value*>{&plain, &half, &flag});  // literals are no inputs
+    CHECK(source.inputs() == std::vector<const Value*>{&plain, &half, &flag});  // literals are not inputs
     CHECK(source.symbols() == std::set<std::string>{"batch"});
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("tails of split loops never write where they must not") {
     for (const auto& row : rows) CHECK(tail_strategy(row.extent, 8, row.may_recompute) == row.tail);
 }
 
-TEST_CASE("loops shorter than a vector that fill a smaller one are vectors") {
+TEST_CASE("loops shorter than a vector that fill a smaller one are vectorised") {
     const auto relu = [](const char* shape) {
         return kernel_text(fmt::format("x = input float32[{}]\ny = Relu(x)\noutput y", shape));
     };
@@ -243,7 +243,7 @@ TEST_CASE("loops shorter than a vector that fill a smaller one are vectors") {
     CHECK(relu("n,16").find(".vectorize(x, lanes, TailStrategy::RoundUp);") != std::string::npos);
 }
 
-TEST_CASE("rows that leave vectors unfilled fill them together, unless that takes many") {
+TEST_CASE("rows that do not fill vectors are grouped to fill them, unless that takes many") {
     const auto run = [](const std::string& rows, const std::string& row) {
         const std::string text = kernel_text(
             fmt::format("x = input float32[{0},{1}]\nb = input float32[{1}]\ny = Add(x, b)\noutput y", rows, row));
@@ -261,7 +261,7 @@ TEST_CASE("rows that leave vectors unfilled fill them together, unless that take
     CHECK(run("n", "m") == "");
 }
 
-TEST_CASE("what a run may broadcast has a version of its own along the axis of vectors alone") {
+TEST_CASE("what may be broadcast at run time has a version of its own only along the axis of vectors") {
     const auto specialised = [](const std::string& rows, const std::string& columns) {
         const std::string text = kernel_text(
             fmt::format("a = input float32[n,40]\nb = input float32[{},{}]\ny = Add(a, b)\noutput y", rows, columns));

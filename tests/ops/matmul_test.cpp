@@ -45,7 +45,7 @@ TEST_CASE("shapes of products of matrices") {
     }
 }
 
-TEST_CASE("products of matrices that cannot be") {
+TEST_CASE("errors about products of matrices") {
     const Row rows[] = {
         {"depth", "a = input float32[3,4]\nb = input float32[5,6]\ny = MatMul(a, b)\noutput y",
          "node 'y' (MatMul): A has 4 columns, B has 5 rows"},
@@ -81,7 +81,7 @@ TEST_CASE("a tile's sums, its vectors of B and elements of A fit in the register
     }
 }
 
-TEST_CASE("of tiles with as many sums the one with fewer loads is taken") {
+TEST_CASE("of tiles with equally many sums, the one with fewer loads is chosen") {
     struct {
         const char* target;
         Dim rows, columns;
@@ -101,7 +101,7 @@ TEST_CASE("of tiles with as many sums the one with fewer loads is taken") {
     }
 }
 
-TEST_CASE("which form a product takes") {
+TEST_CASE("the form of a product") {
     const Row rows[] = {
         {"few rows stream B", "a = input float32[1,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",
          "y_sum(x, y) += a(k.x, y) * b(x, k.x);"},

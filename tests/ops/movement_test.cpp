@@ -18,7 +18,7 @@ const TensorType& result_type(const Graph& graph) { return graph.outputs.at(0)->
 
 }  // namespace
 
-TEST_CASE("shapes of what moves elements") {
+TEST_CASE("shapes of nodes that move elements") {
     const Row rows[] = {
         {"-1 by cancelling factors", R"(
             x = input float32[batch,seq,768]
@@ -145,7 +145,7 @@ TEST_CASE("elements that inference tracks move with them") {
     }
 }
 
-TEST_CASE("views are what moves nothing in memory") {
+TEST_CASE("views move nothing in memory") {
     const Layout rows = row_major(4), channels = channels_last(4);
     const struct {
         const char *why, *graph;
@@ -176,7 +176,7 @@ TEST_CASE("views are what moves nothing in memory") {
     CHECK(make_generator(*find_node(*graph, "y"))->is_view());
 }
 
-TEST_CASE("the text of what moves elements") {
+TEST_CASE("the text of nodes that move elements") {
     const Row rows[] = {
         {"each element is copied once", R"(
             x = input float32[2,3]
@@ -230,7 +230,7 @@ TEST_CASE("the text of what moves elements") {
     }
 }
 
-TEST_CASE("loops of a tile in registers are no task's") {
+TEST_CASE("loops of a tile in registers are not parallel") {
     const std::string text = kernel_text("x = input float32[n,4]\ny = Transpose(x)\noutput y");
     INFO(text);
     CHECK(text.find(".unroll(y_in)") != std::string::npos);
@@ -250,12 +250,12 @@ TEST_CASE("a transpose has versions for the sides that may be shorter than a til
         INFO(why << "\n" << text);
         for (const std::string& part : expected) CHECK(text.find(part) != std::string::npos);
     }
-    // LLVM makes shuffles of stores whose distance it knows.
+    // LLVM turns stores of known strides into shuffles.
     const std::string known = kernel_text("x = input float32[16,m]\ny = Transpose(x)\noutput y");
     CHECK(known.find("interleave") == std::string::npos);
 }
 
-TEST_CASE("elements that lie scattered make short vectors where the last may not be full") {
+TEST_CASE("scattered elements are read in short vectors if the last may not be full") {
     const struct {
         const char *why, *graph, *expected;
     } rows[] = {
@@ -275,7 +275,7 @@ TEST_CASE("elements that lie scattered make short vectors where the last may not
     }
 }
 
-TEST_CASE("what cannot be moved so") {
+TEST_CASE("errors about nodes that move elements") {
     const struct {
         const char *graph, *expected;
     } rows[] = {
@@ -292,7 +292,7 @@ TEST_CASE("what cannot be moved so") {
         {"x = input float32[7]\n y, z = Split-13(x) axis=0",
          "node 'y' (Split): axis of extent 7 cannot be split into 2 equal parts"},
         {"x = input float32[2,3]\n z = input float32[2,4]\n y = Concat(x, z) axis=0",
-         "node 'y' (Concat): input 1 has shape 2x4, expected 2x3 but for axis 0"},
+         "node 'y' (Concat): input 1 has shape 2x4, expected 2x3 except along axis 0"},
         {"x = input float32[2,3]\n p = constant int64[4] 0 -2 0 -2\n y = Pad(x, p)",
          "node 'y' (Pad): pads cut more from axis 1 than its 3 elements"},
         {"x = input float32[2,3]\n i = constant int64[] 2\n y = Gather(x, i)",
@@ -321,9 +321,9 @@ TEST_CASE("vectors end where the short runs that a reshape joins do") {
     CHECK_THAT(schedule(24), Catch::Contains("vectorize(x, 8, "));
     CHECK_THAT(schedule(20), Catch::Contains("vectorize(x, 4, "));
     CHECK_THAT(schedule(64), Catch::Contains("vectorize(x, lanes, "));
-    // None of several lanes ends there, and of whole vectors the last one would not be full.
+    // No vector of several lanes ends there, and the last whole vector would not be full.
     CHECK_THAT(schedule(6), Catch::Contains("vectorize(x, 4, "));
-    // Of many runs each place makes vectors.
+    // With many runs, the elements at each index form vectors.
     CHECK_THAT(kernel_text(R"(
         x = input float32[5,3,64]
         t = Transpose(x) perm=0,2,1

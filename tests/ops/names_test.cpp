@@ -19,7 +19,7 @@ TEST_CASE("any text becomes a name that C and Halide allow") {
         {"größe", "gr_e"},
         {"", "unnamed"},
         {"::", "unnamed"},
-        {"while", "while"},  // Names keeps keywords away
+        {"while", "while"},  // Names excludes keywords
     };
     for (const auto& [text, name] : rows) CHECK(identifier(text) == name);
 }

@@ -15,7 +15,7 @@ struct Row {
 
 }  // namespace
 
-TEST_CASE("what rows of normalisations are") {
+TEST_CASE("the rows of normalisations") {
     const Row rows[] = {
         {"before opset 13 softmax takes all axes from one on",
          "x = input float32[2,3,4]\ny = Softmax-11(x) axis=1\noutput y", "k = RDom(0, 4, 0, 3);"},
@@ -44,7 +44,7 @@ TEST_CASE("what rows of normalisations are") {
     }
 }
 
-TEST_CASE("normalisations that cannot be") {
+TEST_CASE("errors about normalisations") {
     const Row rows[] = {
         {"axis", "x = input float32[2,3]\ny = Softmax(x) axis=2\noutput y",
          "node 'y' (Softmax): axis is 2, expected one in [-2, 1]"},
@@ -52,7 +52,7 @@ TEST_CASE("normalisations that cannot be") {
          "node 'y' (Softmax): element type int32 is not supported"},
         {"groups",
          "x = input float32[2,5,4]\ns = input float32[5]\ny = GroupNormalization(x, s, s) num_groups=2\noutput y",
-         "node 'y' (GroupNormalization): 5 channels are no multiple of 2 groups"},
+         "node 'y' (GroupNormalization): 5 channels are not a multiple of 2 groups"},
         {"norm", "x = input float32[2,5]\ny = LpNormalization(x) p=3\noutput y",
          "node 'y' (LpNormalization): p is 3, expected 1 or 2"},
         {"window", "x = input float32[2,5,4,4]\ny = LRN(x) size=0\noutput y",
@@ -89,7 +89,7 @@ TEST_CASE("batch normalisation is pointwise unless it trains") {
     }
 }
 
-TEST_CASE("rows that may fill no whole vectors are filled up before they are reduced in a strict order") {
+TEST_CASE("rows that may not be whole vectors are padded before they are reduced in strict order") {
     const auto text = [](const char* shape) {
         return kernel_text(fmt::format("x = input float32[{}]\ny = Softmax(x)\noutput y", shape));
     };

@@ -1,4 +1,4 @@
-"""Models of an operator whose extents only a run knows, and how they are checked."""
+"""Models of an operator whose extents are known only at run time, and their checks."""
 
 import numpy as np
 import onnx

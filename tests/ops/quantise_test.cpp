@@ -51,7 +51,7 @@ TEST_CASE("how elements are quantised") {
     }
 }
 
-TEST_CASE("quantisations that cannot be") {
+TEST_CASE("errors about quantisation") {
     const Row rows[] = {
         {"scales", "x = input float32[2,3]\ns = input float32[4]\ny = QuantizeLinear-13(x, s)\noutput y",
          "node 'y' (QuantizeLinear): input 1 has shape 4, expected a scalar or 3"},
@@ -101,7 +101,7 @@ output y
     CHECK(type_text(*graph->find("y_sums")->type) == "int32[1,4,6,6]");
 }
 
-TEST_CASE("quantised products that cannot be") {
+TEST_CASE("errors about quantised products") {
     const Row rows[] = {
         {"type", "a = input float32[2,3]\nb = input int8[3,4]\ny = MatMulInteger(a, b)\noutput y",
          "node 'y' (MatMulInteger): input 0 has type float32, expected int8 or uint8"},

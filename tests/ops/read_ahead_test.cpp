@@ -4,14 +4,14 @@
 
 namespace onnx2halide {
 
-TEST_CASE("what lies in a far cache is asked for ahead, in runs of cache lines but no pages") {
+TEST_CASE("operands in a far cache are prefetched, in runs longer than cache lines but not pages") {
     CHECK(is_distant(2 << 20, 256));
     CHECK_FALSE(is_distant(1 << 20, 256));
     CHECK_FALSE(is_distant(2 << 20, 32));
     CHECK_FALSE(is_distant(2 << 20, 3072 * 4));
 }
 
-TEST_CASE("turns that read a cache line are unrolled, and ask for the same line of the next tile") {
+TEST_CASE("iterations that read a cache line are unrolled, and prefetch the same line of the next tile") {
     CHECK(turns_of_line(144, 4) == 16);
     CHECK(turns_of_line(24, 4) == 8);
     CHECK(turns_of_line(37, 4) == 1);

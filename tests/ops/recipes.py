@@ -1,4 +1,4 @@
-"""Models of parametrised tests that are made when they are wanted, so that conftest.py may compile many of them together."""
+"""Models of parametrised tests, made on demand, so that conftest.py may compile many of them together."""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import onnx2halide
 
 
 class Recipe:
-    """A function that makes a model, always the same one, its arguments, and the compiler's Options for it."""
+    """A function that makes a model, always the same one, with its arguments and the compiler's Options."""
 
     def __init__(self, make: Callable[..., onnx.ModelProto], *arguments, options: dict | None = None, **named):
         self.model = functools.partial(make, *arguments, **named)

@@ -15,7 +15,7 @@ DOMAINS = {"ai.onnx.ml": 3, "ai.onnx.preview.training": 1}
 
 @dataclass
 class Input:
-    """An operand that comes at run time: normal numbers, or what lies between two bounds."""
+    """An operand given at run time: normally distributed numbers, or uniform ones between two bounds."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
@@ -40,8 +40,8 @@ class Case:
     outputs: int = 1
     engine: type = OnnxReference
     opset: int = OPSET
-    domain: str = ""  # of the operator, whose newest version it is where that is not ONNX's own
-    is_open: bool = False  # whether only a run knows the extents of its run-time operands
+    domain: str = ""  # of the operator; outside of ONNX's own domain, the newest version is used
+    is_open: bool = False  # whether the extents of its run-time operands are known only at run time
 
     def __str__(self):
         texts = [f"{key}={value}" for key, value in self.attributes.items()]
@@ -90,7 +90,7 @@ def indices(*numbers) -> np.ndarray:
 
 
 def check(case: Case) -> None:
-    """Compares what a case computes with its reference."""
+    """Compares the results of a case with its reference."""
     model, inputs = case.model(), case.inputs()
     expected = case.engine(model).run(inputs)
     for name, array in onnx2halide.compile(model).run_by_name(inputs).items():

@@ -12,7 +12,7 @@ struct Row {
 
 }  // namespace
 
-TEST_CASE("samples that cannot be taken") {
+TEST_CASE("errors about samples") {
     const Row rows[] = {
         {"mode", "x = input float32[1,2,4,4]\ng = input float32[1,3,3,2]\ny = GridSample-16(x, g) mode=best\noutput y",
          "node 'y' (GridSample): mode is 'best', expected nearest, linear or cubic"},
@@ -46,7 +46,7 @@ TEST_CASE("samples that cannot be taken") {
     }
 }
 
-TEST_CASE("rows that cannot be sorted or transformed") {
+TEST_CASE("errors about rows that are sorted or transformed") {
     const Row rows[] = {
         {"k", "x = input float32[2,4]\nk = constant int64[1] 5\ny, i = TopK(x, k)\noutput y",
          "node 'y' (TopK): k is 5, expected 0 to 4, the extent of axis 1"},
@@ -59,7 +59,7 @@ TEST_CASE("rows that cannot be sorted or transformed") {
         {"a real signal's last axis", "x = input float32[2,4]\ny = DFT-17(x)\noutput y",
          "node 'y' (DFT): input 0 has shape 2x4, expected a last axis of 1 or 2"},
         {"a long prime", "x = input float32[1,46349,1]\ny = DFT-17(x)\noutput y",
-         "node 'y' (DFT): the transform's 46349 elements are no product of numbers up to 46340"},
+         "node 'y' (DFT): the transform's 46349 elements are not a product of numbers up to 46340"},
         {"a short signal",
          "x = input float32[1,8,1]\ns = constant int64[1] 2\nw = input float32[16]\ny = STFT(x, s, w)\noutput y",
          "node 'y' (STFT): a signal of 8 elements is shorter than a frame of 16"},

@@ -4,7 +4,7 @@
 
 namespace onnx2halide {
 
-TEST_CASE("targets tell registers, lanes and devices") {
+TEST_CASE("targets have registers, lanes and devices") {
     using enum ElementType;
     const struct {
         const char* text;
@@ -32,7 +32,7 @@ TEST_CASE("targets tell registers, lanes and devices") {
     }
 }
 
-TEST_CASE("`host` is resolved, so that what is emitted tells its target") {
+TEST_CASE("`host` is resolved, so that emitted files name their target") {
     CHECK(Target::parse("host").text.find("host") == std::string::npos);
     CHECK(targets_text(parse_targets("")) == Target::parse("host").text);
     CHECK(Target::parse("host-opencl").is_gpu());
@@ -46,7 +46,7 @@ TEST_CASE("a target that Halide does not know") {
     CHECK_THROWS_AS(Target::parse("x87"), CompileError);
 }
 
-TEST_CASE("lists of targets have names for their kernels, and tell all that a machine needs") {
+TEST_CASE("lists of targets have names for their kernels, and all features that a machine needs") {
     const auto targets =
         parse_targets("x86-64-linux-avx512_skylake,x86-64-linux-fma-f16c-avx2,x86-64-linux-sse41,x86-64-linux");
     REQUIRE(targets.size() == 4);
@@ -63,18 +63,18 @@ TEST_CASE("lists of targets have names for their kernels, and tell all that a ma
     CHECK(parse_targets("arm-64-linux").at(0).short_name == "arm_64");
 }
 
-TEST_CASE("targets that make no list") {
+TEST_CASE("errors about lists of targets") {
     const struct {
         const char *list, *error;
     } rows[] = {
         {"x86-64-linux-avx2,x86-64-linux-avx2-fma",
-         "'x86-64-linux-avx2-fma' would never be taken: its machines have 'x86-64-linux-avx2', which stands before it"},
+         "'x86-64-linux-avx2-fma' would never be chosen: its machines have 'x86-64-linux-avx2', which comes before it"},
         {"x86-64-linux-sse41,x86-64-linux-avx2",
-         "'x86-64-linux-avx2' would never be taken: its machines have 'x86-64-linux-sse41', which stands before it"},
+         "'x86-64-linux-avx2' would never be chosen: its machines have 'x86-64-linux-sse41', which comes before it"},
         {"x86-64-linux-avx2,arm-64-linux", "'x86-64-linux-avx2' and 'arm-64-linux' are not for one processor"},
         {"x86-64-linux-avx2,x86-32-linux", "'x86-64-linux-avx2' and 'x86-32-linux' are not for one processor"},
         {"x86-64-linux-avx2,x86-64-linux-opencl",
-         "'x86-64-linux-opencl' goes with no other target, expected instruction sets of one processor"},
+         "'x86-64-linux-opencl' cannot be combined with another target, expected instruction sets of one processor"},
         {"x86-64-linux-avx2,",
          "'' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or "
          "host-opencl"},

@@ -1,5 +1,5 @@
-"""Operators against ONNX's reference, a row a case. The backend suite holds one or two cases of each; here are the extents around a
-vector's, the attributes that meet each other, and operands that are constants."""
+"""Operators against ONNX's reference, one row per case. The backend suite has one or two cases of each; these have extents around a
+vector's, combinations of attributes, and constant operands."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def elementwise():
             yield Case(op, [x(*shape)])
     for op in ("Sigmoid", "Tanh", "Erf", "HardSwish"):
         yield Case(op, [x(3, 17)])
-    # Rows shorter than a vector: some that fill vectors together, and fewer and more than that.
+    # Rows shorter than a vector: as many as fill vectors together, fewer and more.
     for shape in ((5, 3), (32, 2), (2, 45, 3), (3, 5000, 1, 5)):
         yield Case("Sigmoid", [x(*shape)])
     yield Case("Exp", [x(45, 2, dtype="float64")])
@@ -53,7 +53,7 @@ def reductions():
     for keep in (2, -1):  # not 1
         yield Case("ReduceSum", [x(3, 17), indices(1)], {"keepdims": keep}, engine=OnnxRuntime)
         yield Case("ArgMax", [x(3, 17)], {"axis": 1, "keepdims": keep}, engine=OnnxRuntime)
-    for op in ("ArgMax", "ArgMin"):  # rows of a few vectors, in which equal elements lie in several lanes
+    for op in ("ArgMax", "ArgMin"):  # rows of a few vectors, with equal elements in several lanes
         for last in (0, 1):
             for extent, dtype in ((127, "float32"), (128, "float32"), (1000, "float32"), (300, "float64"), (333, "int32"), (400, "int8")):
                 for is_open in (False, True):
@@ -71,14 +71,14 @@ def windows():
     for shape, weight, group in shapes:
         for attribute in attributes:
             yield Case("Conv", [x(*shape), constant(*weight), constant(weight[0])], {"group": group, **attribute})
-    # Depthwise, with as many channels as drive each other out of the cache: the input is copied with its edges.
+    # Depthwise, with so many channels that inputs evict each other from the cache: a padded input is copied.
     for shape, size, attribute in [((1, 512, 5, 13), 3, {}), ((2, 256, 9, 19), 5, {"strides": [1, 2]}), ((1, 520, 4, 17), 7, {"dilations": [1, 2]})]:
         pads = [size // 2, 1, size // 2, size - 1]
         yield Case("Conv", [x(*shape), constant(shape[1], 1, size, size), constant(shape[1])], {"group": shape[1], "pads": pads, **attribute})
-    # Groups of more channels than registers hold, which fill no whole vectors.
+    # Groups with more channels than registers hold, which are not whole vectors.
     yield Case("Conv", [x(1, 272, 3, 9), constant(272, 136, 1, 1), constant(272)], {"group": 2})
     yield Case("Conv", [x(2, 40, 5, 7), constant(408, 10, 3, 3), constant(408)], {"group": 4, "pads": [1, 1, 1, 1]})
-    # Vectors of several groups with as many outputs as inputs, of which the last vector may begin within the one before.
+    # Vectors that span several groups with as many outputs as inputs; the last one may overlap the previous one.
     for channels, group, kernel, attribute in [
         (32, 8, (3, 3), {"pads": [1, 1, 1, 1]}),
         (64, 8, (3, 3), {"pads": [1, 0, 1, 2], "strides": [2, 2]}),
@@ -90,11 +90,11 @@ def windows():
         image = (9, 11, 6)[: len(kernel)]
         yield Case("Conv", [x(2, channels, *image), constant(channels, channels // group, *kernel), constant(channels)], {"group": group, **attribute})
     yield Case("Conv", [x(1, 32, 9, 19, dtype="float16"), constant(32, 4, 3, 3, dtype="float16")], {"group": 8, "pads": [1, 1, 1, 1]})
-    # Planes of an image, with rows of several vectors.
+    # Planar images, with rows of several vectors.
     for channels, dtype, attribute in ((3, "float32", {}), (4, "float32", {"strides": [2, 2]}), (1, "float16", {}), (3, "float64", {})):
         image, kernel = x(2, channels, 9, 83, dtype=dtype), constant(24, channels, 3, 3, dtype=dtype)
         yield Case("Conv", [image, kernel], {"pads": [1, 1, 1, 1], **attribute})
-    # Planes of which several neighbouring pixels, with few channels each, share a vector.
+    # Planar images with few channels: several neighbouring pixels share a vector.
     for outputs, image, kernel, attribute in [
         (8, (1, 9, 31), (5, 5), {"pads": [2, 2, 2, 2]}),
         (4, (3, 7, 37), (3, 3), {"pads": [1, 1, 1, 1]}),
@@ -106,14 +106,14 @@ def windows():
         yield Case("Conv", [x(2, *image), constant(outputs, image[0], *kernel), constant(outputs)], attribute)
     for dtype in ("float16", "float64"):
         yield Case("Conv", [x(1, 1, 9, 31, dtype=dtype), constant(4, 1, 5, 5, dtype=dtype)], {"pads": [2, 2, 2, 2]})
-    # Weights that only a run knows: dense, of groups of each form, depthwise; a bias that fills no block.
+    # Weights known only at run time: dense, grouped in each form, depthwise; a bias that does not fill a block.
     for channels, outputs, group in ((3, 5, 1), (17, 33, 1), (32, 32, 8), (12, 36, 3), (24, 24, 24)):
         weights = x(outputs, channels // group, 3, 3)
         yield Case("Conv", [x(2, channels, 9, 11), weights], {"group": group, "pads": [1, 1, 1, 1]})
         yield Case("Conv", [x(2, channels, 9, 11), weights, x(outputs)], {"group": group, "strides": [2, 2]})
     yield Case("Conv", [x(2, 3, 19), constant(4, 3, 5)], {"pads": [2, 2]})
     yield Case("Conv", [x(1, 2, 5, 6, 7), constant(3, 2, 2, 2, 2)])
-    # Planes whose taps lie beyond the first and the last one, all of them where the pads are wide.
+    # Volumes with taps outside of the first and last planes; with wide pads all taps are outside.
     for group, kernel, attribute in [
         (1, (3, 3, 3), {"pads": [1, 1, 1, 1, 1, 1]}),
         (1, (3, 1, 1), {"pads": [3, 0, 0, 4, 0, 0]}),
@@ -122,7 +122,7 @@ def windows():
         (18, (3, 3, 3), {"pads": [1, 1, 1, 1, 1, 1]}),
     ]:
         yield Case("Conv", [x(2, 18, 4, 5, 6), constant(36, 18 // group, *kernel), constant(36)], {"group": group, **attribute})
-    # Rows whose taps lie beyond the edges, and taps that lie beyond all of the image.
+    # Taps outside of the edges of rows, and taps outside of the whole image.
     for group, kernel, attribute in [
         (1, 3, {"pads": [2, 2, 2, 2], "dilations": [2, 2]}),
         (1, 3, {"pads": [9, 6, 9, 6], "dilations": [9, 6], "strides": [2, 1]}),
@@ -144,31 +144,31 @@ def windows():
         (3, {"strides": [3, 1], "auto_pad": "SAME_UPPER"}),
     ]:
         yield Case("ConvTranspose", [x(2, 4, 5, 6), constant(4, 18, kernel, kernel), constant(18)], attribute)
-    # The reference takes output_shape for the padded one.
+    # The reference interprets output_shape as the padded shape.
     yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 18, 3, 3)], {"strides": [2, 2], "output_shape": [9, 12]}, engine=OnnxRuntime)
     # A convolution for each phase.
     yield Case("ConvTranspose", [x(1, 64, 5, 6), constant(64, 48, 3, 3), constant(48)], {"strides": [2, 2], "pads": [1, 1, 0, 0]})
     yield Case("ConvTranspose", [x(1, 4, 5, 6), x(4, 3, 2, 2)], {"strides": [2, 2]})
     yield Case("ConvTranspose", [x(1, 16, 21), constant(16, 8, 16), constant(8)], {"strides": [8], "pads": [4, 4]})
     yield Case("ConvTranspose", [x(1, 2, 3, 4, 5), constant(2, 3, 3, 2, 4)], {"strides": [2, 1, 3]})
-    # The reference reshapes the weights of a group as if they were all.
+    # The reference reshapes the weights of a group as if there were only one.
     for group, attribute in [(2, {}), (2, {"strides": [2, 2], "pads": [1, 0, 1, 1]}), (4, {"strides": [2, 2]})]:
         yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 3, 3, 3), constant(3 * group)], {"group": group, **attribute}, engine=OnnxRuntime)
     for attribute in ({}, {"strides": [2, 2]}, {"pads": [1, 1, 0, 1]}, {"strides": [2, 2], "ceil_mode": 1}):
-        # The reference mistakes the order of pads.
+        # The reference has the wrong order of pads.
         yield Case("MaxPool", [x(2, 17, 9, 10)], {"kernel_shape": [3, 2], **attribute}, engine=OnnxRuntime)
         for include in (0, 1):
             yield Case("AveragePool", [x(2, 17, 9, 10)], {"kernel_shape": [3, 2], "count_include_pad": include, **attribute})
     yield Case("GlobalAveragePool", [x(2, 17, 5, 3)])
     for op, attribute in (("GlobalMaxPool", {}), ("GlobalAveragePool", {}), *(("GlobalLpPool", {"p": p}) for p in (1, 2, 3))):
-        for is_open in (False, True):  # planes are reduced as they lie
+        for is_open in (False, True):  # planes are reduced in place
             yield Case(op, [x(2, 3, 17, 19)], attribute, engine=OnnxRuntime, opset=21, is_open=is_open)
     yield from pools_of_rows()
     yield from pools_of_channels()
 
 
 def pools_of_rows():
-    """Of images whose channels are the outermost axis, as those of a model's input: rows shorter than a vector, as long, and longer."""
+    """Pools of planar images, like a model's input: rows shorter than a vector, as long, and longer."""
     images = (
         (8, [3], {"pads": [1, 1]}),
         (40, [5], {"strides": [3], "dilations": [2], "pads": [4, 2], "ceil_mode": 1}),
@@ -191,7 +191,7 @@ def pools_of_rows():
 
 
 def pools_of_channels():
-    """Windows that overlap, of rows too short, or under kernels too wide, for vectors along them: those run along channels."""
+    """Overlapping windows where rows are too short, or kernels too wide, for vectors along rows: these run along channels."""
     images = (
         (20, [7], [5], {"pads": [2, 2]}),
         (17, (7, 7), [3, 3], {"pads": [1, 1, 1, 1]}),
@@ -232,7 +232,7 @@ def products():
         yield Case("Gemm", [x(*shapes[0]), constant(*shapes[1]), constant(17)], {"transA": a, "transB": b, "alpha": 0.5})
         yield Case("Gemm", [x(*shapes[0]), x(*shapes[1]), x(7, 1)], {"transA": a, "transB": b, "beta": 2.0})
     yield Case("Einsum", [x(2, 5, 7), x(2, 7, 9)], {"equation": "bij,bjk->bik"})
-    # Products of one matrix, whose axes are several: the second operand as it is and transposed, constant and not, on the left.
+    # Products of one matrix with several merged axes: the second operand in place and transposed, constant and not, on the left.
     for equation, left, right in (
         ("ibh,hnd->ibnd", (3, 2, 8), (8, 4, 5)),
         ("ibnd,hnd->ibh", (3, 2, 4, 5), (9, 4, 5)),
@@ -253,34 +253,34 @@ def products():
 def movement():
     for perm in ([1, 0, 2], [2, 1, 0], [0, 2, 1]):
         yield Case("Transpose", [x(3, 8, 17)], {"perm": perm})
-    # Rows whose elements lie a page apart where they are read, where they are written, and in both; and short rows.
+    # Elements with a stride of a page where they are read, where they are written, and both; and short rows.
     for shape in ((20, 1024), (1024, 20), (1024, 1024), (14, 40), (40, 14), (16, 1024), (1024, 7)):
         for dtype in ("float32", "float64", "uint8"):
             yield Case("Transpose", [x(*shape, dtype=dtype)], {"perm": [1, 0]})
     for starts, ends, axes, steps in (([1], [-1], [1], [1]), ([-1, 0], [-99, 99], [2, 0], [-2, 2]), ([5], [2], [1], [1])):
         yield Case("Slice", [x(3, 8, 17), *(indices(*numbers) for numbers in (starts, ends, axes, steps))])
-    for extent, dtype in ((5, "float64"), (13, "float32"), (13, "float64"), (21, "float32")):  # backwards: a vector and its rest
+    for extent, dtype in ((5, "float64"), (13, "float32"), (13, "float64"), (21, "float32")):  # backwards: a vector and a remainder
         yield Case("Slice", [x(extent, dtype=dtype), *(indices(number) for number in (-1, -99, 0, -1))])
-    for end in (2**31 - 1, 2**63 - 1):  # no end, also backwards
+    for end in (2**31 - 1, 2**63 - 1):  # no end, including backwards
         yield Case("Slice", [x(3, 5), indices(-1, 3), indices(end, end), indices(0, 1), indices(-1, -2)], engine=OnnxRuntime)
         for exclusive in (0, 1):
             yield Case("CumSum", [x(2, extent, dtype=dtype), np.int64(1)], {"reverse": 1, "exclusive": exclusive})
     for mode, pads in (("constant", [0, 2, 1, 3]), ("reflect", [1, 2, 0, 3]), ("edge", [2, 2, 2, 2]), ("wrap", [1, 2, 0, 3])):
         yield Case("Pad", [x(3, 17), indices(*pads)], {"mode": mode})
-    yield Case("Pad", [x(3, 17), indices(0, -2, 1, 3)], engine=OnnxRuntime)  # the reference takes no negative pads
+    yield Case("Pad", [x(3, 17), indices(0, -2, 1, 3)], engine=OnnxRuntime)  # the reference does not support negative pads
     yield Case("Pad", [x(1, 2), indices(-1, 0, 2, 0)], engine=OnnxRuntime)  # nothing of x is left
     for axis in (0, 1, -1):
         yield Case("Concat", [x(3, 5, 8), x(3, 5, 8)], {"axis": axis})
         yield Case("Gather", [x(3, 5, 8), indices(2, 0, -1)], {"axis": axis})
         yield Case("Gather", [x(3, 5, 8), x(2, 2, dtype="int64", between=(-3, 3))], {"axis": axis})
         yield Case("CumSum", [x(3, 5, 8), np.int64(axis)], {"reverse": 1, "exclusive": 1})
-    for shape in ((1, 5), (20, 20), (2, 1), (9, 100), (3, 5, 16), (2, 3, 7, 1)):  # rows side by side and one below the other
+    for shape in ((1, 5), (20, 20), (2, 1), (9, 100), (3, 5, 16), (2, 3, 7, 1)):  # adjacent and strided rows
         for axis in range(len(shape)):
             yield Case("CumSum", [x(*shape), np.int64(axis)], {"exclusive": axis % 2})
             yield Case("CumSum", [x(*shape, dtype="int32"), np.int64(axis)], {"reverse": 1})
     yield Case("CumSum", [x(40, 2050), np.int64(0)])
     yield Case("Split", [x(3, 17), indices(5, 0, 12)], {"axis": 1}, outputs=3)
-    for dtype in ("float32", "float64", "int64"):  # results lie where the caller has them, whole vectors too
+    for dtype in ("float32", "float64", "int64"):  # results, including whole vectors, are in the caller's memory
         for reduction in ("add", "mul", "min", "max"):
             yield Case("ScatterND", [x(4, 16, dtype=dtype), np.array([[1], [-1]]), x(2, 16, dtype=dtype)], {"reduction": reduction}, engine=OnnxRuntime)
     for reduction in ("add", "mul", "min", "max"):
@@ -303,18 +303,18 @@ def normalisation():
     yield Case("InstanceNormalization", [x(16, 4), constant(4), constant(4)])
     yield Case("GroupNormalization", [x(2, 6, 5), constant(6), constant(6)], {"num_groups": 3})
     yield Case("GroupNormalization", [x(2, 6, 5), constant(3), constant(3)], {"num_groups": 3}, engine=OnnxRuntime, opset=18)
-    # The reference walks as many channels as the batch has items, and adds without |x|.
+    # The reference iterates over as many channels as the batch has items, and adds without |x|.
     yield Case("LRN", [x(1, 9, 3, 4)], {"size": 5, "alpha": 0.1}, engine=OnnxRuntime)
     yield Case("LRN", [x(1, 9, 3, 4)], {"size": 3, "alpha": 0.1, "beta": 0.5}, engine=OnnxRuntime)
     yield Case("LpNormalization", [x(3, 17)], {"axis": 0, "p": 1}, engine=OnnxRuntime)
 
 
 def col2im():
-    """Of blocks that are known at compile time; the suite has blocks that come at run time."""
+    """Blocks known at compile time; those of the suite are known at run time."""
     rows = [
         ([2, 18, 16], [6, 6], [3, 3], {}),
         ([1, 18, 6], [5, 7], [3, 3], {"strides": [2, 2]}),
-        ([1, 4, 6], [8, 12], [2, 2], {"strides": [5, 4]}),  # which leave elements out
+        ([1, 4, 6], [8, 12], [2, 2], {"strides": [5, 4]}),  # which skip elements
         ([1, 12, 35], [4, 5], [2, 3], {"pads": [0, 1, 2, 3]}),
         ([2, 12, 9], [7, 8], [2, 3], {"strides": [2, 3], "dilations": [3, 2], "pads": [1, 2, 0, 3]}),
         ([2, 6, 5], [7], [3], {"dilations": [2], "pads": [1, 1]}),

@@ -1,4 +1,4 @@
-"""MatMul, Softmax and MatMul, which one kernel computes a block of rows at a time, against onnxruntime."""
+"""MatMul, Softmax and MatMul, computed by one kernel in blocks of rows, against onnxruntime."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ class Sizes:
 
 
 def model(inputs: dict[str, list], scores: str, dtype="float") -> onnx.ModelProto:
-    """Results of values v by the scores that `scores` makes of the queries q, the keys k and a mask."""
+    """Attention to values v with the scores that `scores` computes from queries q, keys k and a mask."""
     rank = len(inputs["q"])
     swap = [*range(rank - 2), rank - 1, rank - 2]
     ports = ", ".join(f"{dtype}[{','.join(map(str, shape))}] {name}" for name, shape in inputs.items())
@@ -64,7 +64,7 @@ FACTORS = """half = Constant<value_floats = [0.5]>()
     queries = Mul(q, half)
     keys = Mul(third, columns)
     scores = MatMul(queries, keys)"""
-# The rows do not follow the product element by element: only they and the values make a kernel.
+# The rows are not computed from the product element by element: a kernel has only these and the values.
 READ = f"{PLAIN.replace('scores', 'columns_of_scores')}\nshape = Shape(columns_of_scores)\nscores = Reshape(columns_of_scores, shape)"
 
 
@@ -162,7 +162,7 @@ def test_one_open_size():
 
 @pytest.mark.parametrize("hidden", [-np.inf, np.finfo(np.float32).min, -1e4])
 def test_hidden_keys_count_as_nothing(hidden):
-    """The values of keys that a mask hides do not show, whatever they are."""
+    """The values of masked keys have no effect, whatever they are."""
     inputs = Sizes(9, 40, 8, 16).inputs()
     inputs["mask"] = np.where(np.tri(9, 40, 3), 0, hidden).astype(np.float32)
     proto = model(shapes_of(inputs, MASKED), MASKED)
@@ -175,7 +175,7 @@ def test_hidden_keys_count_as_nothing(hidden):
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf], ids=str)
 def test_rows_that_have_no_probabilities(odd):
-    """NaN and infinite scores make NaN of their row, and of no other."""
+    """NaN and infinite scores make their own row NaN, and no other."""
     inputs = Sizes(9, 40, 8, 16).inputs()
     inputs["mask"][4, 7] = odd
     proto = model(shapes_of(inputs, MASKED), MASKED)
@@ -187,7 +187,7 @@ def test_rows_that_have_no_probabilities(odd):
 
 @pytest.mark.parametrize("odd", [-np.inf, np.nan], ids=str)
 def test_rows_that_are_nan_are_cleared(onnx2halide, tmp_path, odd):
-    """As PyTorch exports it. NaN among the values still shows in the rows that are not cleared."""
+    """As exported by PyTorch. NaN among the values still affects rows that are not cleared."""
     sizes = Sizes(9, 40, 8, 16)
     inputs = sizes.inputs()
     inputs["mask"][4] = odd
@@ -214,15 +214,15 @@ def test_rows_that_are_nan_are_cleared(onnx2halide, tmp_path, odd):
     "scores, shapes, kernels",
     [
         (MASKED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16], "mask": [9, 40]}, [["MatMul", "Mul", "Add", "SoftmaxMatMul"]]),
-        # Scores that are the results of an attention themselves.
+        # Scores that are themselves the result of attention.
         (
             "first = MatMul(q, columns)\nweights = Softmax(first)\nscores = MatMul(weights, mask)",
             {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 24, 16], "mask": [2, 40, 24]},
             [["MatMul", "SoftmaxMatMul"], ["SoftmaxMatMul"]],
         ),
-        # One row at a time takes the keys as they are.
+        # A single row reads the keys in place.
         (SCALED, {"q": [2, 1, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
-        # Factors of queries and keys are one of the scores.
+        # Factors of queries and of keys become one of the scores.
         (FACTORS, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [2, 40, 16]}, [["MatMul", "Mul", "SoftmaxMatMul"]]),
         # Values that several images share.
         (SCALED, {"q": [2, 9, 8], "k": [2, 40, 8], "v": [40, 16]}, [["MatMul", "Mul"], ["Softmax"], ["MatMul"]]),
@@ -233,7 +233,7 @@ def test_kernels(onnx2halide, tmp_path, scores, shapes, kernels):
 
 
 def test_an_output_keeps_its_name():
-    """Where the product of scaled operands is the model's output."""
+    """The product of scaled operands as the model's output."""
     proto = onnx.parser.parse_model(f"""{HEADER}
         product (float[7, 8] a, float[8, 9] b) => (float[7, 9] y) {{
             half = Constant<value_float = 0.5>()

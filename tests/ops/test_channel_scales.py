@@ -1,4 +1,4 @@
-"""Convolutions whose channels are scaled and shifted by constants behind them, against onnxruntime."""
+"""Convolutions followed by constant scales and shifts of channels, against onnxruntime."""
 
 import numpy as np
 import onnx2halide

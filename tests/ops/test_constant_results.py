@@ -1,4 +1,4 @@
-"""Nodes whose operands are all constant, which the compiler computes, against onnxruntime."""
+"""Nodes with only constant operands, which the compiler folds, against onnxruntime."""
 
 import numpy as np
 import onnx
@@ -121,7 +121,7 @@ def test_sizes_of_constants_are_known_to_the_compiler():
 
 
 def test_known_integers_of_64_bits():
-    """None fits 32 bits, and it takes inference to know them: `d` is no constant, but 0 whatever the size is."""
+    """None fits in 32 bits, and only inference can know them: `d` is not constant, but 0 for every size."""
     parts = {"a": np.array([-(2**63), 2**32, -(2**31)]), "zero": np.array([0])}
     nodes = [node("Shape", "x", "s"), node("Min", "s zero", "d"), node("Add", "a d", "y")]
     proto = model(nodes, [("x", FLOAT, ["n"])], [("y", onnx.TensorProto.INT64, [3])], parts)

@@ -7,7 +7,7 @@ from onnx import parser
 from onnx2halide.compare import difference
 from onnx2halide.references import OnnxRuntime
 
-# Each dim of both states changes from turn to turn, and each turn gives two slices.
+# Each dim of both states changes in every iteration, which appends two slices.
 GROWING = """g (float[n,m] a, float[p,q] b, int64 turns) => (float[c,d] x, float[e,f] y, float[r,s] u, float[t,2] v) {
     goes = Constant <value = bool {1}> ()
     x, y, u, v = Loop (turns, goes, a, b) <body = turn (int64 i, bool on, float[j,k] s, float[l,o] z)
@@ -27,7 +27,7 @@ GROWING = """g (float[n,m] a, float[p,q] b, int64 turns) => (float[c,d] x, float
     }>
 }"""
 
-# The loop ends where its own condition says, in a branch that may be taken.
+# The loop ends by its own condition, in a branch that may be taken.
 UNTIL = """g (float[n] x, float limit, bool whole) => (float[m] y) {
     y = If (whole) <then_branch = counting () => (float[k] sums) {
         goes = Constant <value = bool {1}> ()
@@ -46,7 +46,7 @@ UNTIL = """g (float[n] x, float limit, bool whole) => (float[m] y) {
 }"""
 
 
-# As many turns as there are steps, which a Shape tells.
+# The trip count is the number of steps, from a Shape.
 STEPS = """g (float[n,t] x) => (float[n] last, float[t2,n] all) {
     goes = Constant <value = bool {1}> ()
     shape = Shape (x)
@@ -62,7 +62,7 @@ STEPS = """g (float[n,t] x) => (float[n] last, float[t2,n] all) {
     }>
 }"""
 
-# An operator of the body is told its axes by a constant of the graph outside.
+# The axes of an operator of the body are a constant of the enclosing graph.
 CAPTURED_AXES = """g (float[n,3] x, int64 turns) => (float[m,3] y, float[k,3] sums) {
     goes = Constant <value = bool {1}> ()
     axes = Constant <value_ints = [0]> ()
@@ -73,7 +73,7 @@ CAPTURED_AXES = """g (float[n,3] x, int64 turns) => (float[m,3] y, float[k,3] su
     }>
 }"""
 
-# What turns only pass on, as the weights and the axes, is known inside as it is outside, also in a loop in the loop.
+# Loop-invariant states, such as the weights and the axes, are as well known inside as outside, also in a nested loop.
 STEADY = """g (float[n,3] x, float[3,3] w, int64 turns) => (float[m,3] y, float[3,3] w_out, float[p,3] w_all, float[n,3] z, float[3,3] w_last) {
     goes = Constant <value = bool {1}> ()
     axes = Constant <value_ints = [0]> ()
@@ -98,7 +98,7 @@ STEADY = """g (float[n,3] x, float[3,3] w, int64 turns) => (float[m,3] y, float[
     }> (w_out, x)
 }"""
 
-# Sizes in bodies are elements of what the graph outside computes, of which the body has a view.
+# Sizes in bodies are elements computed by the enclosing graph, of which the body has a view.
 CAPTURED_SIZES = """g (float[n] x, float[m] q, bool choice) => (float[j] chosen, float[turns,k] all) {
     sum = ReduceSum (x)
     number = Cast <to = 7> (sum)
@@ -120,7 +120,7 @@ CAPTURED_SIZES = """g (float[n] x, float[m] q, bool choice) => (float[j] chosen,
 }"""
 
 
-# Slices whose size follows from what the body captures are appended; the last turn's comes first.
+# The size of slices follows from captured values; those of the last iteration come first.
 BACKWARDS = """g (float[n,k] x, float[m,k] w, float[k] s) => (float[a] last, float[n,b,k] slices, float[n,k] sums) {
     last, slices, sums = Scan <num_scan_inputs = 1, scan_output_directions = [1, 0], body = step (float[k] a, float[k] v) => (float[k] next, float[b,k] slice, float[k] sum) {
         next = Add (a, v)
@@ -135,13 +135,13 @@ BACKWARDS = """g (float[n,k] x, float[m,k] w, float[k] s) => (float[a] last, flo
     }> (s, x)
 }"""
 
-# What a turn gets has a size that only elements tell, and the kernel takes its axes for one.
+# The size of an iteration's slices follows from elements at run time, and the kernel merges their axes.
 LATE_SLICES = """g (float[4,3,5] x, int64[6] pads) => (float[a,b,c] slices) {
     padded = Pad (x, pads)
     slices = Scan <num_scan_inputs = 1, scan_output_directions = [1], body = step (v) => (w) { w = Tanh (v) }> (padded)
 }"""
 
-# Nobody reads what the loop collects, but how much that is.
+# Only the number of collected slices is used, not the slices.
 COUNTED_TURNS = """g (float[n] x, int64 turns) => (int64 number) {
     last, slices = Loop (turns, , x) <body = turn (int64 i, bool on, float[n] a) => (bool on_out, float[n] b, float[n] slice) {
         on_out = Identity (on)
@@ -214,7 +214,7 @@ def test_scan_of_nothing():
 
 
 def test_conditions_of_an_open_size():
-    """A run refuses other sizes than one element."""
+    """Sizes other than one element fail at run time."""
     model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 20]> g (float[n] x, bool[k] c, int64[l] turns) => (float[m] y) {
         half = Constant <value = float {0.5}> ()
         picked = If (c) <then_branch = a () => (float[p] u) { u = Mul (x, half) }, else_branch = b () => (float[q] v) { v = Neg (x) }>
@@ -229,7 +229,7 @@ def test_conditions_of_an_open_size():
 
 
 def test_loops_without_a_count_of_what_is_transposed():
-    """The transposed tensor is a view of the input, which the body must not take for row-major."""
+    """The transposed tensor is a view of the input, which the body must not treat as row-major."""
     model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 20]> g (float[a,b,4] x, int64 n) => (float[c,d,4] y) {
         turned = Transpose <perm = [1, 0, 2]> (x) zero = Constant <value_int = 0> () one = Constant <value_int = 1> () go = Less (zero, n)
         last, y = Loop ("", go, zero) <body = t (int64 i, bool on, int64 k) => (bool on_out, int64 next, float[e,4] row) { next = Add (k, one) on_out = Less (next, n) row = Gather (turned, k) }>

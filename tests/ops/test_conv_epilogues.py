@@ -1,5 +1,5 @@
-"""Convolutions with a function behind them that needs the registers for itself, so that sums of many tiles wait in memory: sizes
-around a tile's, rows longer and shorter than what waits together, one row, strips, groups and open sizes."""
+"""Convolutions whose epilogue needs the registers for itself, so that the sums of many tiles are buffered in memory: sizes around a
+tile's, rows longer and shorter than what is buffered together, one row, strips, groups and open sizes."""
 
 from dataclasses import dataclass
 
@@ -56,12 +56,12 @@ class Convolution:
 
 CASES = [
     Convolution(16, 32, (52, 52)),
-    Convolution(8, 16, (3, 600)),  # parts of a row wait
+    Convolution(8, 16, (3, 600)),  # parts of a row are buffered
     Convolution(8, 24, (13, 13)),
     Convolution(64, 48, (13, 11), batch=2),
     Convolution(8, 16, (1, 500)),
     Convolution(8, 16, (700,), (3,)),
-    Convolution(8, 5, (17, 11)),  # channels that fill no vector
+    Convolution(8, 5, (17, 11)),  # channels that do not fill a vector
     Convolution(8, 40, (9, 7), (3, 3), stride=2),
     Convolution(3, 16, (31, 45), (3, 3), stride=2),
     Convolution(1, 8, (31, 45), (5, 5)),  # pixels share vectors

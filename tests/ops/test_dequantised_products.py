@@ -26,7 +26,7 @@ def scales(count: int | None) -> np.ndarray:
 
 
 def dequantised(consumer: onnx.NodeProto, shape: list, dtype, zero_point, constants: dict, axis: int) -> onnx.ModelProto:
-    """`consumer` reads x, dequantised, and r, w dequantised along `axis`; what else it reads is among the constants."""
+    """`consumer` reads x, dequantised, and r, and w, dequantised along `axis`; its other operands are constants."""
     nodes = [
         node("DequantizeLinear", "q x_scale x_zero_point", "x"),
         node("DequantizeLinear", "w w_scale", "r", axis=axis),
@@ -130,7 +130,7 @@ def grouped_convolution(group, inputs, channels) -> onnx.ModelProto:
     ids=str,
 )
 def test_grouped_convolution(case):
-    """Of groups with whole blocks of channels and without."""
+    """Groups with and without whole blocks of channels."""
     check(case)
 
 

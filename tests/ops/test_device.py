@@ -1,4 +1,4 @@
-"""Programs whose kernels run on a GPU beside steps of the processor, against onnxruntime: what one side makes the other has to see."""
+"""Programs with kernels on a GPU and steps on the CPU, each of which must see the other's results, against onnxruntime."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +11,7 @@ from onnx2halide.references import OnnxRuntime
 
 TARGET = "host-opencl"
 
-# NonZero and TopK of what a kernel has made, and kernels of what they find.
+# NonZero and TopK of a kernel's result, and kernels that read what they find.
 FOUND = """g (float[n,m] x, int64[1] k) => (int64[2,c] places, float[d] doubled, float[n,t] best, int64[n,t] where) {
     y = Relu (x)
     places = NonZero (y)
@@ -29,7 +29,7 @@ SHAPED = """g (float[n] x, int64[2] by) => (float[a,b] y, float[b2,a2] turned) {
     turned = Transpose <perm = [1, 0]> (y)
 }"""
 
-# Indices that a kernel computes are checked before another one reads with them.
+# Indices computed by a kernel are checked before another one uses them.
 INDEXED = """g (float[5,3] x, int64[n] i) => (float[n,3] y) {
     one = Constant <value_int = 1> ()
     next = Add (i, one)
@@ -37,7 +37,7 @@ INDEXED = """g (float[5,3] x, int64[n] i) => (float[n,3] y) {
     y = Exp (rows)
 }"""
 
-# States and results that grow, a condition that a kernel computes, and slices that the processor makes.
+# States and results that grow, a condition computed by a kernel, and slices made on the CPU.
 GROWING = """g (float[n] x, float limit) => (float[m] y, float[t,2] ends, int64[t2,1] counts) {
     goes = Constant <value = bool {1}> ()
     y, ends, counts = Loop ("", goes, x) <body = turn (int64 i, bool on, float[k] s)
@@ -55,7 +55,7 @@ GROWING = """g (float[n] x, float limit) => (float[m] y, float[t,2] ends, int64[
     }>
 }"""
 
-# As many turns as an input says, results of known extents, one of them backwards, states that change places.
+# A trip count from an input, results of known extents, one of them backwards, and states that are swapped.
 STEPS = """g (float[t,n] x, float[n] a, float[n] b) => (float[n] c, float[n] d, float[t,n] sums, float[t,n] turned) {
     c, d, sums, turned = Scan <num_scan_inputs = 1, scan_output_directions = [0, 1], body = turn (float[n] p, float[n] q, float[n] step)
         => (float[n] p_out, float[n] q_out, float[n] sum, float[n] back) {
@@ -76,7 +76,7 @@ NESTED = """g (float[s,t,n] x, float[n] a) => (float[n] c, float[s,t,n] all) {
     }> (a, x)
 }"""
 
-# Branches on what a kernel computes: one makes its result on the device, the other one on the processor.
+# Branches on a kernel's result: one computes on the device, the other one on the CPU.
 BRANCHES = """g (float[n] x) => (float[m] y) {
     zero = Constant <value_float = 0.0> ()
     sum = ReduceSum <keepdims = 0> (x)
@@ -90,7 +90,7 @@ BRANCHES = """g (float[n] x) => (float[m] y) {
     y = Exp (z)
 }"""
 
-# Sequences hold copies on the processor of what kernels make.
+# Sequences hold copies of kernels' results in the CPU's memory.
 SEQUENCES = """g (float[n,m] x) => (float[n,m2] y, float[n,m] last) {
     double = Add (x, x)
     half = Neg (x)
@@ -101,7 +101,7 @@ SEQUENCES = """g (float[n,m] x) => (float[n,m2] y, float[n,m] last) {
     last = Exp (taken)
 }"""
 
-# A view of a view of an input, which a kernel and the processor read, and an output that is one.
+# A view of a view of an input, read by a kernel and by the CPU, and an output that is a view.
 VIEWS = """g (float[2,6] x, float[3,4] y) => (float[12] flat, int64[2,c] places, float[3,4] z) {
     three = Constant <value_ints = [3, 4]> ()
     all = Constant <value_ints = [-1]> ()
@@ -179,7 +179,7 @@ def test_recurrent_layers(op, gates):
 
 
 def test_sessions():
-    """Two sessions of one library, in turns, at once, and one after the other is gone."""
+    """Two sessions of one library, used alternately, at the same time, and one after the other has been destroyed."""
     proto = model(GROWING)
     sessions, reference = [onnx2halide.compile(proto, target=TARGET) for _ in range(2)], OnnxRuntime(proto)
     runs = CASES["growing"][1]
@@ -192,7 +192,7 @@ def test_sessions():
 
 
 def test_indices_outside():
-    """A kernel on a device would read outside of its memory."""
+    """Without an error, a kernel on a device would read out of bounds."""
     compiled, reference = onnx2halide.compile(model(INDEXED), target=TARGET, name="indexed"), OnnxRuntime(model(INDEXED))
     with pytest.raises(ValueError) as failure:
         compiled.run({"x": floats(5, 3), "i": ints(0, 4)})

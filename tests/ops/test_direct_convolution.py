@@ -1,4 +1,4 @@
-"""Direct convolutions whose channels fill vectors or not, against ones in float64."""
+"""Direct convolutions whose channels do or do not fill vectors, against ones in float64."""
 
 from itertools import product
 
@@ -28,7 +28,7 @@ def direct(*shape: int, target: str = "host", **attributes) -> Recipe:
     ids=str,
 )
 def test_channels_of_a_group(case):
-    """Of a vector and a half, of two and an eighth and the like."""
+    """One and a half vectors of channels, two and an eighth, and the like."""
     assert error(case) < 2e-6
 
 
@@ -65,7 +65,7 @@ IMAGES = [
     ids=str,
 )
 def test_few_channels(case):
-    """Those of the input fill the vectors of sums."""
+    """Input channels fill the vectors of sums."""
     assert error(case) < 2e-6
 
 
@@ -92,13 +92,13 @@ def test_few_channels_of_narrow_floats(case, unit):
     ids=str,
 )
 def test_pixels_from_afar(case):
-    """Inputs that no near cache holds, of which the next tile's are asked for meanwhile: of whole cache lines and of parts."""
+    """Inputs too large for the near caches, so that the next tile's are prefetched: in whole and partial cache lines."""
     assert error(case) < 2e-6
 
 
 @pytest.mark.parametrize("channels", [24, 96])
 def test_open_images_from_afar(channels):
-    """Of an image of any size the inputs of the next tile are asked for meanwhile, whichever version of tiles runs."""
+    """With open image sizes, the inputs of the next tile are prefetched in every version of tiles."""
     proto = model(channels, 20, 12, 12, kernel=(1, 1), pads=(0,) * 4)
     for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim[2:], ("height", "width"), strict=True):
         dim.dim_param = name

@@ -1,4 +1,4 @@
-"""Products whose rows no near cache holds, of which the next tile's are asked for meanwhile."""
+"""Products with rows too large for the near caches, so that the next tile's are prefetched."""
 
 import numpy as np
 import onnx2halide

@@ -77,7 +77,7 @@ def model_of_tensors(key: str, value: str):
 
 @pytest.mark.parametrize("case", [Recipe(model_of_tensors, *types) for types in product(TYPES, TYPES)], ids=str)
 def test_tensors(case):
-    """A key that is there twice has its last value, as ONNX says; onnxruntime takes the first."""
+    """A duplicate key has its last value, as ONNX says; onnxruntime uses the first."""
     key, value = case.model.args
     x = few(key)
     values = {-1: 10, 2: 30, 4: 40}
@@ -88,7 +88,7 @@ def test_tensors(case):
 @pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "int32"])
 def test_one_hot(dtype):
     x = np.array([[3, 4, 7.9], [5, -3.5, 7]]).astype(dtype)
-    if dtype == "int32":  # onnxruntime lacks it, and the reference fails where a category is there twice
+    if dtype == "int32":  # onnxruntime lacks it, and the reference fails on duplicate categories
         check(model("OneHotEncoder", x, TensorProto.FLOAT, cats_int64s=[3, 5, 7, -3]), x, OnnxReference)
     else:
         check(model("OneHotEncoder", x, TensorProto.FLOAT, cats_int64s=[3, 5, 3, 7, -3]), x)
@@ -106,7 +106,7 @@ KNOWN = [
 
 @pytest.mark.parametrize("categories, elements, dtype, unknown, text", KNOWN)
 def test_one_hot_of_known(categories, elements, dtype, unknown, text):
-    """An element that is no category is an error, and the session works on."""
+    """An element that is not a category is an error, after which the session still works."""
     x = np.array(elements, dtype)
     case = model("OneHotEncoder", x, TensorProto.FLOAT, zeros=0, **{f"cats_{'strings' if dtype == 'object' else 'int64s'}": categories})
     case.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"

@@ -1,4 +1,4 @@
-"""Mixtures of experts and products of 4-bit floats of com.microsoft, against onnxruntime or, where that has no kernel, numpy."""
+"""Mixtures of experts and products of 4-bit floats of com.microsoft, against onnxruntime or, if that has no kernel, numpy."""
 
 import numpy as np
 import onnx2halide
@@ -76,7 +76,7 @@ def test_experts_of_sequences():
 
 @pytest.mark.parametrize("activation, attributes", [("silu", {"has_gate": True}), ("swiglu", {"has_gate": True, **SWIGLU}), ("swiglu", {"swiglu_fusion": 2})], ids=str)
 def test_gates_of_experts(activation, attributes):
-    """onnxruntime's processor has no kernel for these."""
+    """onnxruntime has no CPU kernel for these."""
     proto, weights = mixture(activation, has_bias=False, **attributes)
     inputs = tokens(5)
     shares = np.exp(inputs["p"]) / np.exp(inputs["p"]).sum(-1, keepdims=True)
@@ -123,7 +123,7 @@ def test_products_of_4_bit_floats(kind, quant_type, depth, columns, block):
 
 
 def test_products_of_4_bit_floats_that_are_not_transposed():
-    """onnxruntime's processor ignores transB."""
+    """onnxruntime ignores transB on CPUs."""
     constants = {"w": np.array([0x70, 0x0F, 0xF7, 0x7F], np.uint8), "s": np.array([1, 2], np.float32)}
     attributes = {"K": 2, "N": 4, "block_size": 4, "quant_type": 1, "transB": 0}
     proto = model("MatMulBnb4", {"x": ["n", 4]}, ["x", "w", "s"], constants, ["n", 2], **attributes)

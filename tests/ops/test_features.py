@@ -46,7 +46,7 @@ NAMES = ["versicolor", "", "日本", "10"]
 
 
 def linear(op: str, models: int, outputs, element=TensorProto.FLOAT, n="n", transform="NONE", **attributes):
-    """PROBIT takes what is between 0 and 1."""
+    """PROBIT requires numbers between 0 and 1."""
     coefficients = [0.002 * weight for weight in WEIGHTS] if transform == "PROBIT" else WEIGHTS
     intercepts = [0.5] * models if transform == "PROBIT" else WEIGHTS[-models:]
     attributes = {"coefficients": coefficients[: models * 17], "intercepts": intercepts, "post_transform": transform} | attributes
@@ -84,7 +84,7 @@ def samples(count: int, dtype=np.float32) -> np.ndarray:
     return (2 * np.random.default_rng(3).normal(size=(count, 17))).astype(dtype)
 
 
-# PROBIT of one score for two classes is refused: onnxruntime leaves the other one as it finds it.
+# PROBIT of one score for two classes is rejected: onnxruntime leaves the other one uninitialised.
 @pytest.mark.parametrize(
     "case",
     [
@@ -134,7 +134,7 @@ def test_linear_regressor(case):
 
 
 def of_each_feature(op: str):
-    """Numbers for each feature of any count of rows, before what computes element by element."""
+    """A number per feature for any number of rows, followed by elementwise nodes."""
     numbers = {"Scaler": {"offset": WEIGHTS[:17], "scale": WEIGHTS[17:34]}, "Imputer": {"imputed_value_floats": WEIGHTS[:17], "replaced_value_float": float("nan")}}
     nodes = [helper.make_node(op, ["x"], ["features"], domain="ai.onnx.ml", **numbers[op]), helper.make_node("Neg", ["features"], ["y"])]
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 17]) for name in ("x", "y")]

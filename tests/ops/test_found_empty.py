@@ -1,4 +1,4 @@
-"""Nodes whose input a run may find empty, against onnxruntime or, where that takes nothing, ONNX's reference."""
+"""Nodes whose input may be empty at run time, against onnxruntime or, if that rejects empty inputs, ONNX's reference."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ IMAGES = (4, 3, 8, 8)
 
 @dataclass
 class Case:
-    """What is made of z: the elements of x along an axis that a run takes."""
+    """What is computed from z: the elements of x along an axis that are selected at run time."""
 
     body: str
     shape: tuple[int, ...]  # of x

@@ -36,7 +36,7 @@ def frames():
     ):
         operands = [x(*shape), np.int64(step), None if window is None else constant(window), None if length is None else np.int64(length)]
         yield Case("STFT", operands, {"onesided": onesided})
-    # Real numbers need no axis that says so, in a model that PyTorch exports.
+    # In a model exported by PyTorch, real numbers do not have a last axis.
     for is_open in (False, True):
         yield Case("STFT", [x(2, 200), np.int64(7), constant(20), None], {}, engine=OnnxRuntime, is_open=is_open)
 

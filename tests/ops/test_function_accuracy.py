@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 ANGLES = {"Sin": np.sin, "Cos": np.cos, "Tan": np.tan}
-COUNT = 4099  # fills no whole vectors
+COUNT = 4099  # not whole vectors
 
 
 def compiled(operator: str, **attributes) -> onnx2halide.Model:
@@ -19,7 +19,7 @@ def compiled(operator: str, **attributes) -> onnx2halide.Model:
 
 
 def most_units(model: onnx2halide.Model, function, lowest: float, highest: float) -> float:
-    """The largest error in units in the last place, of numbers evenly spread."""
+    """The largest error in units in the last place, for evenly spread numbers."""
     x = np.random.default_rng(0).uniform(lowest, highest, COUNT).astype(np.float32)
     (got,) = model.run([x])
     exact = function(x.astype(np.float64))
@@ -115,7 +115,7 @@ def tanh_share(x: float) -> float:
 
 @pytest.mark.parametrize("approximate, share", [("none", normal_share), ("tanh", tanh_share)])
 def test_gelu(approximate, share):
-    """What x is multiplied by, also where it is all but 0 or 1."""
+    """The factor of x, including where it is nearly 0 or 1."""
     model = compiled("Gelu", approximate=approximate)
     x = np.random.default_rng(0).uniform(-8, 8, COUNT).astype(np.float32)
     (got,) = model.run([x])

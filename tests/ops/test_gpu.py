@@ -1,5 +1,5 @@
-"""Schedules of a GPU on OpenCL, against onnxruntime: tiles that fit and that do not, sums in parts of any length, rows that threads share,
-along memory and across it, and elements of several widths."""
+"""Schedules of a GPU on OpenCL, against onnxruntime: tiles that do and do not fit, sums in slices of any length, contiguous and strided
+rows that threads share, and elements of several widths."""
 
 import numpy as np
 import onnx
@@ -63,7 +63,7 @@ def reduced(op: str, shape: list[int], axes: list[int]) -> onnx.ModelProto:
 
 
 def groups() -> onnx.ModelProto:
-    """A GroupNormalization of images whose size a run knows."""
+    """A GroupNormalization of images whose size is known only at run time."""
     return onnx.parser.parse_model(
         """<ir_version: 10, opset_import: ["" : 21]> groups (float[2,16,h,w] x, float[16] s, float[16] b) => (float[2,16,h,w] y) {
             y = GroupNormalization<num_groups = 8>(x, s, b)
@@ -71,7 +71,7 @@ def groups() -> onnx.ModelProto:
 
 
 def quantised(zero: int) -> onnx.ModelProto:
-    """A zero point of 0, as a kernel finds it, and another one."""
+    """A zero point of 0, as computed by a kernel, and another one."""
     return onnx.parser.parse_model(
         f"""{HEADER} quantised (float[3,64] x) => (uint8[3,64] y, uint8[3,64] z, float s, uint8 zero) {{
             scale = Constant<value = float {{0.05}}>()

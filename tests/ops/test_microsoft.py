@@ -1,5 +1,5 @@
-"""Operators of onnxruntime's own domain against onnxruntime, a row a case; against functions that say what they are, where onnxruntime has
-them on GPUs only."""
+"""Operators of onnxruntime's own domain against onnxruntime, one row per case; against functions that define them, if onnxruntime has
+them only on GPUs."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ MICROSOFT = "com.microsoft"
 
 @dataclass
 class Fused(Case):
-    """`outputs` numbers those that are asked for. The outputs' types are those that the engine finds."""
+    """`outputs` holds the indices of those that are requested. The outputs' types are those of the engine's results."""
 
     outputs: tuple[int, ...] = (0,)
     engine: type = OnnxRuntime
@@ -261,7 +261,7 @@ def quantised_attention():
 
 
 def packed_attention(operands: list, parts: list[str]) -> Fused:
-    """Of queries, keys and values that share a tensor, which onnxruntime takes on GPUs only."""
+    """Queries, keys and values in one tensor, which onnxruntime supports only on GPUs."""
     bias = ", bias" if len(operands) > 2 else ""
     function = f"""(packed, k_, v_{bias}) => (y) {{
         {", ".join(f"{part}_part" for part in parts)} = Split<axis = 3, num_outputs = {len(parts)}>(packed)
@@ -295,7 +295,7 @@ def multi_head_attention():
 
 
 def grouped_attention():
-    """Of six heads, of which two runs of three share keys."""
+    """Six heads, of which two groups of three share keys."""
     shared, size, longest = 2, 16, 16
     heads = {"num_heads": 3 * shared, "kv_num_heads": shared}
     caches = [constant(longest, size // 2), constant(longest, size // 2) + np.float32(1)]
@@ -329,7 +329,7 @@ def grouped_attention():
 
 
 def precursors():
-    """Operators that ONNX has by now."""
+    """Operators that ONNX now has."""
     for dtype in ("uint8", "int8", "uint16", "int16"):
         zero, integers = np.dtype(dtype).type(99), x(3, 17, dtype=dtype, between=(0, 99))
         yield Fused("QuantizeLinear", [x(3, 17), np.float32(0.02), zero], opset=13)

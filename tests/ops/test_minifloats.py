@@ -69,7 +69,7 @@ def codes(code: int) -> np.ndarray:
 
 
 def numbers(wide) -> np.ndarray:
-    """Those of all minifloats, their midpoints, the neighbours of both, and what is beyond."""
+    """The numbers of all minifloats, their midpoints, the neighbours of both, and what is out of range."""
     result = [np.array([np.inf, -np.inf, np.nan, 0.0, -0.0])]
     for code in SIGNED:
         all_numbers = codes(code).astype(np.float64)
@@ -81,7 +81,7 @@ def numbers(wide) -> np.ndarray:
 
 
 def rounded_to_odd(x: np.ndarray) -> np.ndarray:
-    """As float32, but so that rounding once more gives what rounding once does."""
+    """In float32, but such that rounding again yields the same as rounding once."""
     with np.errstate(over="ignore"):
         near = x.astype(np.float32)
     other = np.nextafter(near, np.where(near < x, np.float32(np.inf), np.float32(-np.inf)))
@@ -107,7 +107,7 @@ def test_codes_of_numbers(source):
 
 
 def exponents(x: np.ndarray, saturate: int, mode: str) -> np.ndarray:
-    """Codes of float8e8m0 by the operator's table. The reference takes infinities for NaN and counts float32's subnormal numbers amiss."""
+    """Codes of float8e8m0 by the operator's table. The reference treats infinities as NaN, and float32's subnormal numbers incorrectly."""
     smallest, largest = 2.0**-127, 2.0**127
     size = np.abs(x.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):

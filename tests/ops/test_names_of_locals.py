@@ -1,4 +1,4 @@
-"""Names that emitted classes declare themselves may also be a model's."""
+"""A model may use the names that emitted classes declare themselves."""
 
 import numpy as np
 import onnx2halide
@@ -100,7 +100,7 @@ def test_classes():
     check(model(nodes, inputs, outputs), {f"a{i}": random(i + 3) for i in range(len(names))}, exactly=True)
 
 
-# Symbols of sizes that only a run knows have names of the compiler's.
+# Symbols of sizes known only at run time have names made by the compiler.
 
 
 def test_dims_called_as_extents_of_kernels():

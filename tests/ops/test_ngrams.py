@@ -1,4 +1,4 @@
-"""TfIdfVectorizer against onnxruntime. As ONNX says, it takes a weight as an n-gram's, where ONNX's reference takes it as a column's."""
+"""TfIdfVectorizer against onnxruntime. As ONNX says, weights belong to n-grams, while in ONNX's reference they belong to columns."""
 
 import numpy as np
 import onnx2halide

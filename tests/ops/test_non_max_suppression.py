@@ -1,4 +1,4 @@
-"""NonMaxSuppression of many boxes against onnxruntime: where these lie decides which of them are compared."""
+"""NonMaxSuppression of many boxes, whose positions determine which of them are compared, against onnxruntime."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""Attention whose past and sequence have open dims, against onnxruntime: a program serves every length."""
+"""Attention with open lengths of past and sequence, all served by one program, against onnxruntime."""
 
 import numpy as np
 import onnx
@@ -40,7 +40,7 @@ def sample(port: onnx.ValueInfoProto, dims: dict[str, int]) -> np.ndarray:
     return np.ones(shape, dtype) if port.name == "mask" else np.random.default_rng(len(port.name)).normal(size=shape).astype(dtype)
 
 
-# The keys of the past come in another order of axes, the values are cast; a run without a cache may do without all of it.
+# The past's keys have another order of axes, the values are cast; without a cache none of that may be needed.
 JOINED = """
     decoder (float[batch, length, 8] x, float[batch, past, 2, 4] keys, float[batch, 2, past, 4] values)
         => (float[batch, 2, length, 4] y, float[batch, 2, total, 4] all_keys) {
@@ -114,7 +114,7 @@ def test_cache_that_may_not_be_empty():
 
 
 def test_mask_that_a_run_may_broadcast():
-    """Rows of every size take the version of the kernel that reads vectors of the mask, or the one that reads one element."""
+    """Rows of every size use the version of the kernel that reads vectors of the mask, or the one that reads single elements."""
     model = onnx.parser.parse_model(
         HEADER
         + """

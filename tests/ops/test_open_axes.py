@@ -1,4 +1,4 @@
-"""Rows, copies, reductions and elements whose extents only a run knows: one compiled model at several sizes."""
+"""Rows, copies, reductions and elementwise nodes with extents known only at run time: one compiled model at several sizes."""
 
 import numpy as np
 import onnx
@@ -97,7 +97,7 @@ def test_reductions_of_open_axes(op, shape, axes):
 @pytest.mark.parametrize("pads", [(0, 0, 1, 1, 0, 0, 1, 1), (0, 0, 0, 3, 0, 0, 0, 0), (0, 0, 2, 0, 0, 1, 3, 0), (0, 0, -1, 2, 0, 0, 2, -1), None], ids=str)
 @pytest.mark.parametrize("type", [TensorProto.FLOAT, TensorProto.UINT8], ids=["float", "bytes"])
 def test_pads(mode, pads, type):
-    """Rows of fewer elements than a vector has lanes, and of many vectors. Without `pads` a run brings them."""
+    """Rows with fewer elements than a vector's lanes, and of many vectors. Without `pads` these are given at run time."""
     element = helper.tensor_dtype_to_np_dtype(type)
     given = pads or (0, 0, 2, 1, 0, 0, 0, 3)
     inputs = [helper.make_tensor_value_info("x", type, ["n", 2, "h", "w"])]
@@ -148,7 +148,7 @@ def test_running_sums(axis, attributes, is_between):
 
 @pytest.mark.parametrize("heads", [1, 3])
 def test_rotated_halves(heads):
-    """As the rotary embedding of a decoder's keys, of which there may be one head."""
+    """Like the rotary embedding of a decoder's keys, which may have one head."""
     nodes = [
         helper.make_node("Slice", ["x", "eight", "sixteen", "last"], ["upper"]),
         helper.make_node("Slice", ["x", "zero", "eight", "last"], ["lower"]),

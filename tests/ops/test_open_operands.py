@@ -1,4 +1,4 @@
-"""Operands whose extents only a run knows: it takes those that fit each other, as onnxruntime does, and tells of others by the model's own names."""
+"""Operands with extents known only at run time: those that fit are accepted, as by onnxruntime; errors about others have the model's names."""
 
 import numpy as np
 import onnx2halide
@@ -30,7 +30,7 @@ UPDATE = "g (float[a,b,c] x, float[d,e,f] s, int64[g] i) => (float[a,b,c] y) { y
 CHANNELS = x(2, 3, 4), x(3), x(3)
 IMAGE = x(2, 3, 4, 5)
 
-# The model, what it takes, and what it refuses with which message. Several models take more than one shape.
+# The model, what it accepts, and what it rejects with which message. Several models accept more than one shape.
 CASES = [
     (20, "g (float[n,c,h,w] x, float[m,p,q,z] g) => (float[a,b,d,e] y) { y = GridSample (x, g) }", [(IMAGE, x(2, 3, 3, 2))], (IMAGE, x(1, 3, 3, 2)), "'y' (GridSample): dim 0 of 'g' is 1, expected 2"),
     (20, "g (float[n,c,h,w,u] x, float[m,p,q,r,z] g) => (float[a,b,d,e,f] y) { y = GridSample (x, g) }", [(x(2, 3, 4, 5, 2), x(2, 3, 3, 2, 3))], (x(2, 3, 4, 5, 2), x(2, 3, 3, 2, 2)), "'y' (GridSample): dim 4 of 'g' is 2, expected 3"),

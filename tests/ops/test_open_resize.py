@@ -1,5 +1,5 @@
-"""Resize and Upsample of images whose sizes only a run knows, against ONNX's reference and onnxruntime: one compiled model at several
-sizes."""
+"""Resize and Upsample of images with sizes known only at run time, against ONNX's reference and onnxruntime: one compiled model at
+several sizes."""
 
 import numpy as np
 import onnx
@@ -15,7 +15,7 @@ WEIGHTS = np.random.default_rng(0).normal(size=(4, 2, 1, 1)).astype(np.float32)
 
 
 def model(op: str, constants: list[np.ndarray | None], opset: int = 19, **attributes) -> onnx.ModelProto:
-    """An image of two channels, resized, and then a convolution, which wants to know how many channels there are."""
+    """An image of two channels, resized, followed by a convolution, which must know the number of channels."""
     names = ["" if constant is None else f"c{i}" for i, constant in enumerate(constants)]
     nodes = [helper.make_node(op, ["x", *names], ["resized"], "resize", **attributes), helper.make_node("Conv", ["resized", "w"], ["y"])]
     initialisers = [numpy_helper.from_array(constant, name) for constant, name in zip(constants, names) if name]
@@ -63,7 +63,7 @@ AXES = {"rows": (1, 2, 1), "columns": (1, 1, 1.5), "up": (1, 2, 2), "down": (1, 
 @pytest.mark.parametrize("mode, transformation", [("nearest", "half_pixel"), ("nearest", "align_corners"), ("linear", "half_pixel"), ("cubic", "half_pixel")])
 @pytest.mark.parametrize("is_transposed", [False, True], ids=["rows", "channels"])
 def test_vectors_of_open_rows(mode, transformation, is_transposed):
-    """Images alone, and such as lie with their channels innermost."""
+    """Planar images, and images with channels innermost."""
     names = {name: scales for name, scales in AXES.items() if mode != "cubic" or scales[0] == 1}
     models = []
     for scales in names.values():
@@ -82,7 +82,7 @@ def test_vectors_of_open_rows(mode, transformation, is_transposed):
             assert not difference(found, expected).exceeds(1e-5, 1e-5), (name, x.shape)
 
 
-# The images have axes of two elements, which a half makes one; ONNX's reference departs from the standard's text there.
+# Axes of two elements are halved to one, where ONNX's reference differs from the standard's text.
 @pytest.mark.parametrize("engine, transformation", [(OnnxRuntime, "pytorch_half_pixel"), (OnnxReference, "align_corners")])
 def test_axes_that_come_to_have_one_element(engine, transformation):
     scales = ((0.5, 0.5), (1, 0.4), (3, 0.34))

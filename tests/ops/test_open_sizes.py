@@ -1,4 +1,4 @@
-"""Convolutions and products whose extents only a run knows: one compiled model at sizes below, at and between those of its tiles."""
+"""Convolutions and products with extents known only at run time: one compiled model at sizes below, at and between those of its tiles."""
 
 import numpy as np
 import onnx
@@ -32,7 +32,7 @@ def test_images(channels, kernel, attributes):
     check(proto, [{"x": (n, channels, h, w)} for h, w, n in IMAGES], threads=2)
 
 
-# Of taps that only find padding, as a small image has them, loops run from the first to the last that do not.
+# If taps see only padding, as with small images, loops run from the first to the last that do not.
 @pytest.mark.parametrize(
     "kernel, attributes",
     [
@@ -190,7 +190,7 @@ def test_products_with_rows_on_the_right(shape_of_a, shape_of_b, element):
 
 @pytest.mark.parametrize("has_rows_on_the_right", [False, True])
 def test_products_of_bytes(has_rows_on_the_right):
-    """Both operands come at run time, which packs the right one as the integers of 16 bits that it is without its zero point."""
+    """Both operands are given at run time; the right one is packed as 16-bit integers, without its zero point."""
     turn = " t = Transpose <perm = [0, 2, 1]> (b)" if has_rows_on_the_right else "t = Identity (b)"
     proto = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]> g (uint8[n,r,k] a, uint8[n,{"c,k" if has_rows_on_the_right else "k,c"}] b, uint8 za, uint8 zb) => (int32[n,r,c] y) {{
         {turn} y = MatMulInteger (a, t, za, zb) }}""")

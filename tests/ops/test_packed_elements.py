@@ -1,4 +1,4 @@
-"""Elements of 4 and 2 bits, which share bytes at a model's ends and in its file, and have one each in between."""
+"""Elements of 4 and 2 bits, which share bytes in a model's inputs, outputs and file, and have one byte each in between."""
 
 import ml_dtypes
 import numpy as np
@@ -35,7 +35,7 @@ def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.mark.parametrize("code", TYPES, ids=names)
 def test_movement(code):
-    """Elements of inputs, of an initialiser in each of its two forms, of tensors whose last byte is not full, of scalars and of none."""
+    """Elements of inputs, of an initialiser in each of its two forms, of tensors with a partial last byte, of scalars and of empty tensors."""
     x, w, z = sample(code, 3, 5), sample(code, 2, 5), sample(code)
     numbers = w.astype(np.float32).ravel()
     constants = [

@@ -1,4 +1,4 @@
-"""Networks whose tensors are made in their places in others, or taken out of them without a copy, against onnxruntime."""
+"""Networks with tensors that alias parts of other tensors, so that they are joined or split without a copy, against onnxruntime."""
 
 import numpy as np
 import onnx
@@ -10,7 +10,7 @@ import onnx2halide
 
 
 class Network:
-    """Convolutions of 3x3 and 1x1 and what joins them, over images of `spatial`."""
+    """3x3 and 1x1 convolutions of images of extents `spatial`, and their concatenation."""
 
     def __init__(self, channels: int, spatial: tuple, batch=1):
         self.rng = np.random.default_rng(0)
@@ -52,7 +52,7 @@ def joined(**options) -> onnx.ModelProto:
 
 
 def nested() -> onnx.ModelProto:
-    """As in a DenseNet, whose layers read all that was joined before them."""
+    """As in a DenseNet, whose layers read the concatenation of all previous ones."""
     net = branches()
     net.join("ab", "a", "b")
     net.conv("d", "ab", 56, 32, kernel=3)
@@ -63,7 +63,7 @@ def nested() -> onnx.ModelProto:
 
 
 def partly() -> onnx.ModelProto:
-    """The image itself is copied, and what is an output of its own."""
+    """The image itself is copied, and so is a tensor that is also an output."""
     net = branches()
     net.join("all", "x", "a", "b", "a")
     return net.model(net.conv("y", "all", 104, 16), net.node("Sigmoid", "s", "b"), "c")
@@ -89,7 +89,7 @@ def heads() -> onnx.ModelProto:
 
 
 def split(spatial=(13, 13), batch=1) -> onnx.ModelProto:
-    """Halves of a result's channels, of which one goes on as it is, and of the caller's image."""
+    """Halves of a result's channels, of which one is used unchanged, and halves of the caller's image."""
     net = Network(32, spatial, batch)
     net.weights.append(numpy_helper.from_array(np.array([16, 16], np.int64), "halves"))
     net.conv("a", "x", 32, 32, kernel=3)
@@ -117,7 +117,7 @@ def slices() -> onnx.ModelProto:
 
 
 def turns(steps=3, batch=2) -> onnx.ModelProto:
-    """A Scan whose turns join and split what they make, for themselves, for the next turn and for the result."""
+    """A Scan whose iterations join and split tensors for themselves, for the next iteration and for the result."""
     body = Network(0, ())
     body.weights.append(numpy_helper.from_array(body.rng.normal(0, 0.2, (32, 64)).astype(np.float32), "w"))
     body.join("both", body.node("Neg", "shown", "step"), body.node("Sigmoid", "known", "state"))
@@ -135,7 +135,7 @@ def turns(steps=3, batch=2) -> onnx.ModelProto:
 
 
 def past(batch="n", length="past") -> onnx.ModelProto:
-    """Keys and values of tokens before, with the present ones behind them, as a decoder hands them on."""
+    """Keys and values of past tokens followed by the present ones, as passed on by a decoder."""
     net = Network(batch, (length, 16), 2)
     net.weights.append(numpy_helper.from_array(np.array([1, 1], np.int64), "one_each"))
     net.nodes.append(helper.make_node("Split", ["x", "one_each"], ["keys", "values"], axis=0))

@@ -1,4 +1,4 @@
-"""Groups of channels that become blocks of pixels, behind a convolution, whose channels lie innermost."""
+"""Groups of channels that become blocks of pixels, after a convolution, whose channels are innermost."""
 
 import numpy as np
 import onnx2halide
@@ -11,7 +11,7 @@ HEIGHT, WIDTH = 5, 19
 
 
 def check(channels: int, nodes: list, constants: dict | None = None):
-    """Compares the nodes, which read `c` of so many channels and make `y`, with onnxruntime."""
+    """Compares the nodes, which read `c` with so many channels and compute `y`, with onnxruntime."""
     rng = np.random.default_rng(0)
     constants = {"w": rng.normal(size=(channels, 4, 3, 3)).astype(np.float32), **(constants or {})}
     conv = helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1])
@@ -52,13 +52,13 @@ def test_written_out(size, channels):
 
 @pytest.mark.parametrize("stride", [2, 3])
 def test_transposed_convolution(stride):
-    """Of few channels, at every place of the output that its stride leaves."""
+    """Few channels, at every offset of the output that its stride allows."""
     weights = np.random.default_rng(1).normal(size=(8, 2, stride, stride)).astype(np.float32)
     check(8, [helper.make_node("ConvTranspose", ["c", "v"], ["y"], strides=[stride, stride])], {"v": weights})
 
 
 def test_several_readers():
-    """One of them wants the pixels' channels innermost."""
+    """One of them requires the pixels' channels to be innermost."""
     weights = np.random.default_rng(1).normal(size=(2, 2, 3, 3)).astype(np.float32)
     nodes = [
         helper.make_node("DepthToSpace", ["c"], ["d"], blocksize=2),

@@ -1,5 +1,5 @@
-"""Quantised operators against ONNX's reference and onnxruntime, which knows those of Microsoft's domain. Integers must be the same; where
-onnxruntime itself computes differently from one processor to another, they may lie one step apart in a few places (`steps`)."""
+"""Quantised operators against ONNX's reference and onnxruntime, which has those of Microsoft's domain. Integers must be equal; if
+onnxruntime itself differs from one processor to another, a few may differ by one step (`steps`)."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Quantised(Case):
     steps: int = 0
 
     def model(self) -> onnx.ModelProto:
-        """The outputs' types are those that the engine finds."""
+        """The outputs' types are those of the engine's results."""
         names = ["" if operand is None else f"x{i}" for i, operand in enumerate(self.operands)]
         named = [(name, operand) for name, operand in zip(names, self.operands) if name]
         inputs = [port(name, operand) for name, operand in named if isinstance(operand, Input)]
@@ -74,7 +74,7 @@ def quantise():
     halves = np.arange(-300, 300, 0.5, dtype=f32)
     for zero in (uint8(3), int8(3)):
         yield Quantised("QuantizeLinear", [Given(halves), f32(1), zero])
-    # Next to where rounding changes a product by the scale's reciprocal would do as well as division, and not at it.
+    # A product with the scale's reciprocal is as good as a division next to where rounding changes, but not there.
     for step in (0.1, 0.0173, 7, 1e-17, 1e17, 1e-25):
         middles = halves * f32(step)
         around = [middles, np.nextafter(middles, f32(np.inf)), np.nextafter(middles, f32(-np.inf))]
@@ -121,7 +121,7 @@ def convolutions():
         yield Quantised("ConvInteger", [u8(*data), weights(*weight, dtype=uint8), uint8(3), uint8(130)], attribute, engine=OnnxRuntime)
     yield Quantised("QLinearConv", [i8(1, 3, 9, 11), x(between=(0.01, 0.1)), i8(), i8(5, 3, 3, 3), x(5, between=(0.01, 0.1)), x(5, dtype="int8", between=(0, 1)), f32(0.7), int8(3)], {"pads": [1, 1, 1, 1]}, engine=OnnxRuntime)
     yield Quantised("QLinearConv", [u8(1, 3, 9, 11), f32(0.02), uint8(120), weights(5, 3, 3, 3), f32(0.1), int8(0), f32(0.7), uint8(3)])
-    # onnxruntime takes one zero point of the weights for all channels, the reference one for each.
+    # onnxruntime requires one zero point of the weights for all channels, the reference one per channel.
     yield Quantised("QLinearConv", [i8(1, 3, 9, 11), f32(0.02), int8(12), weights(5, 3, 3, 3), scale(5), weights(5), f32(0.7), int8(3)], {"pads": [1, 1, 1, 1]})
     # Quads of channels.
     padded = {"pads": [1, 0, 2, 1], "strides": [1, 2]}
@@ -148,7 +148,7 @@ def products():
     yield Quantised("MatMulInteger", [u8(7, 17), weights(17, 9), uint8(12), weights(9)], engine=OnnxRuntime)
     yield Quantised("QLinearMatMul", [u8(7, 17), f32(0.1), uint8(120), weights(17, 9), scale(9), weights(9), f32(3), uint8(128)], engine=OnnxRuntime)
     yield Quantised("MatMulInteger", [u8(2, 7, 17), i8(2, 17, 9), uint8(12), weights(2, 1, 9)])
-    # By row, which onnxruntime knows for MatMulIntegerToFloat alone; the reference takes a vector for one of columns.
+    # By row, which onnxruntime supports only for MatMulIntegerToFloat; the reference treats a vector as one of columns.
     yield Quantised("MatMulInteger", [u8(2, 7, 17), i8(17, 9), weights(2, 7, 1, dtype=uint8)])
     yield Quantised("QLinearMatMul", [i8(7, 17), scale(7, 1), weights(7, 1), i8(17, 9), scale(1, 9), weights(1, 9), f32(3), int8(1)])
     for bias in ([], [scale(9)]):
@@ -220,7 +220,7 @@ CASES = [case for family in (quantise, convolutions, products, gemms, microsoft_
 
 
 def far_apart(got: np.ndarray, expected: np.ndarray, case: Quantised, inputs: dict) -> str:
-    """How far, or nothing where it is near enough."""
+    """The difference, or nothing if it is small enough."""
     found = difference(got, expected)
     if case.steps:
         is_near = not found.mismatch and found.max_abs <= case.steps and np.mean(got != expected) <= 0.02

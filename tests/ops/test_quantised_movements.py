@@ -1,4 +1,4 @@
-"""Operators that move elements between dequantised and quantised tensors move integers, of which onnxruntime has the same."""
+"""Operators that move elements between dequantised and quantised tensors move integers, equal to onnxruntime's."""
 
 import numpy as np
 import onnx2halide
@@ -22,7 +22,7 @@ OPERATORS = {
 @pytest.mark.parametrize("scale", [0.04, 0.05])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 def test_movement(name, scale, dtype):
-    """Of the first scale the second operand and the result are, too, or have one of their own."""
+    """The second operand and the result have the first one's scale, or one of their own."""
     shape = [2, 8, *SHAPE[2:]] if name == "depth to space" else SHAPE
     nodes = [
         node("DequantizeLinear", "x s z", "a"),

@@ -22,7 +22,7 @@ def test_uniform():
     assert numbers.min() >= -1 and numbers.max() < 3
     assert abs(numbers.mean() - 1) < 0.02 and abs(numbers.std() - 4 / 12**0.5) < 0.02
     assert len(np.unique(numbers)) > 0.99 * COUNT
-    # Neighbours along either axis tell nothing of each other.
+    # Neighbours along either axis are uncorrelated.
     for axis in (0, 1):
         assert abs(np.corrcoef(numbers.ravel(), np.roll(numbers, 1, axis).ravel())[0, 1]) < 0.02
 

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM against onnxruntime, and ONNX's reference for what that lacks: batches first, and floats of 16 and 64 bits."""
+"""RNN, GRU and LSTM against onnxruntime, and ONNX's reference for what that lacks: batch-first layouts, and floats of 16 and 64 bits."""
 
 from dataclasses import dataclass, field
 
@@ -92,7 +92,7 @@ def activations():
     names = ["Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid", "Elu", "Softsign", "Softplus"]
     for name in names:
         yield Layer("RNN", "B", {"activations": [name]})
-    for name in ("Affine", "ScaledTanh", "ThresholdedRelu"):  # of which onnxruntime has no defaults
+    for name in ("Affine", "ScaledTanh", "ThresholdedRelu"):  # for which onnxruntime has no defaults
         yield Layer("RNN", "B", {"activations": [name], "activation_alpha": [0.7], "activation_beta": [0.3]})
     yield Layer("GRU", "B", {"direction": "bidirectional", "activations": ["hardsigmoid", "elu", "sigmoid", "scaledtanh"], "activation_alpha": [0.3, 0.5, 0.8], "activation_beta": [0.4, 0.6]})
     yield Layer("LSTM", "B", {"activations": ["Sigmoid", "LeakyRelu", "Softsign"], "activation_alpha": [0.2]})
@@ -143,6 +143,6 @@ def quantised(layer: Layer, dtype: str, by_column: bool) -> onnx.ModelProto:
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_quantised(direction, dtype, by_column):
-    # Of a larger batch each thread of onnxruntime quantises its own rows.
+    # With a larger batch, each thread of onnxruntime quantises its own rows.
     layer = Layer("LSTM", "B initial_h initial_c", {"direction": direction}, batch=1)
     compare(quantised(layer, dtype, by_column), layer.inputs(), OnnxRuntime)

@@ -1,4 +1,4 @@
-"""Resize to the nearest element, against onnxruntime: of scales and sizes that bring places to halves and integers, but for the last bit."""
+"""Resize to the nearest element, against onnxruntime: with scales and sizes whose positions are halves and integers, except for the last bit."""
 
 import numpy as np
 import onnx2halide

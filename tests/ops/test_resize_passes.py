@@ -1,5 +1,5 @@
 """Resize by interpolation along one axis after the other, against ONNX's reference: axes that grow and shrink, in rows whose elements
-have one channel or several, of any number beside that of a vector's lanes."""
+have one channel or several, fewer or more than a vector's lanes."""
 
 import numpy as np
 import onnx
@@ -13,7 +13,7 @@ MODES = [("linear", 0), ("cubic", 0), ("linear", 1), ("cubic", 1)]
 
 
 def model(shape: list[int], sizes: list[int], channels_last: bool, mode: str, antialias: int) -> onnx.ModelProto:
-    """Resizes the axes behind the channels. With `channels_last` they are the last axis of input and output."""
+    """Resizes the axes after the channels. With `channels_last` these are the last axis of input and output."""
     rank = len(shape)
     to_last, to_first = [0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]
     resize = helper.make_node("Resize", ["first", "", "", "sizes"], ["resized"], "resize", mode=mode, antialias=antialias)

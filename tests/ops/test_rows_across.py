@@ -1,5 +1,5 @@
-"""Normalisations whose rows lie across memory, against onnxruntime: of few long rows, whose slabs are tasks, and of many, of numbers
-that fill tiles and that do not, along several axes, and with what is computed behind them."""
+"""Normalisations of strided rows, against onnxruntime: of a few long rows, in parallel slabs, and of many, in numbers that do and do not
+fill tiles, along several axes, and with an epilogue."""
 
 import numpy as np
 import onnx
@@ -12,7 +12,7 @@ HEADER = '<ir_version: 9, opset_import: ["" : 18]>'
 
 
 def images(n: int, channels: int, *sizes: int) -> onnx.ModelProto:
-    """An InstanceNormalization of images whose channels lie innermost."""
+    """An InstanceNormalization of images with channels innermost."""
     rank = len(sizes) + 2
     first, last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
     shape = ",".join(map(str, (n, *sizes, channels)))
@@ -26,7 +26,7 @@ def images(n: int, channels: int, *sizes: int) -> onnx.ModelProto:
 
 
 def groups(n: int, channels: int, count: int, *sizes: int) -> onnx.ModelProto:
-    """A GroupNormalization of images whose channels lie innermost."""
+    """A GroupNormalization of images with channels innermost."""
     shape = ",".join(map(str, (n, *sizes, channels)))
     return onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21]>
         groups (float[{shape}] x, float[{channels}] scale, float[{channels}] bias) => (float[{shape}] y) {{
@@ -37,7 +37,7 @@ def groups(n: int, channels: int, count: int, *sizes: int) -> onnx.ModelProto:
 
 
 def columns(op: str, *shape: int) -> onnx.ModelProto:
-    """An operator over the last axis but one."""
+    """An operator over the second last axis."""
     text = ",".join(map(str, shape))
     return onnx.parser.parse_model(f"{HEADER} columns (float[{text}] x) => (float[{text}] y) {{ y = {op}<axis = -2>(x) }}")
 

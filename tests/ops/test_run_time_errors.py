@@ -1,4 +1,4 @@
-"""What a run says of indices and sizes that only it sees; the session works on."""
+"""Errors about indices and sizes known only at run time, after which the session still works."""
 
 import numpy as np
 import onnx2halide
@@ -26,12 +26,12 @@ ENDLESS = LOOP.replace("int64 n, float", "float").replace("(n, c, x)", '("", c, 
 FILLED = "g (int64[1] d) => (float[k] y) { y = ConstantOfShape (d) }"
 TOP = "g (float[n] x, int64[1] k) => (float[a] y, int64[a] z) { y, z = TopK (x, k) }"
 
-# A network whose last product wants images of 4 pixels, and channels that a run joins.
+# A network whose last product requires images of 4 pixels, and channels that are concatenated at run time.
 FLAT = "g (float[n,1,h,w] x, float[2,1,1,1] k) => (float[n,3] y) { c = Conv (x, k) f = Flatten (c) w = Constant <value = float[8,3] {%s}> () y = MatMul (f, w) }" % ",".join(["0.5"] * 24)
 JOINED = "g (float[n,p,h] a, float[n,q,h] b) => (float[n,4,h] y) { x = Concat <axis = 1> (a, b) k = Constant <value = float[4,%s,1] {%s}> () y = Conv <group = %d> (x, k) }"
 ADDED = "g (float[n,k] a, float[k,m] b, float[p,q] c) => (float[n,m] y) { y = Gemm (a, b, c) }"
 
-# The model, what it refuses, what it says, and what it takes then.
+# The model, what it rejects, its message, and what it then accepts.
 CASES = [
     ("g (float[n,3] x, int64[k] i) => (float[k,3] y) { y = Gather (x, i) }", (ones(2, 3), ints(5)), "'y' (Gather): input 1 has the index 5, expected one in [-2, 1]", (ones(2, 3), ints(1))),
     ("g (float[n,3] x) => (float[1,3] y) { i = Constant <value = int64[1,3] {5,-1,0}> () y = GatherElements <axis = 0> (x, i) }", (ones(2, 3),), "'y' (GatherElements): an index of input 1 is 5, expected one in [-2, 1]", (ones(6, 3),)),

@@ -1,5 +1,5 @@
-"""Operands that only a run knows: axes, sizes, counts. Each model is compiled once and runs with several of them, compared with ONNX's
-reference; numbers that it must refuse leave it usable."""
+"""Operands known only at run time: axes, sizes, counts. Each model is compiled once and run with several of them, compared with ONNX's
+reference; after numbers that it must reject, it is still usable."""
 
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ def data(*shape: int) -> np.ndarray:
 
 @dataclass
 class Case:
-    """A node, what it takes in each run, and runs that fail, with what the message says."""
+    """A node, its operands in each run, and runs that fail, with their messages."""
 
     op: str
     runs: list[list]
@@ -62,7 +62,7 @@ class Case:
         return model
 
     def open_model(self, expected: dict[str, np.ndarray]) -> onnx.ModelProto:
-        """The model, where outputs have the ranks of these, as the checker wants to know them."""
+        """The model; its outputs have the ranks of these, as the checker requires them."""
         model = self.model()
         for output in model.graph.output:
             shape = output.type.tensor_type.shape
@@ -208,10 +208,10 @@ def test_operands_that_are_views(text):
         np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
 
 
-# The second axis of y has an extent that the run has no say in.
+# The extent of y's second axis does not depend on the run.
 KNOWN_IN_PART = [
     "zeros = Constant <value_ints = [0, 0, 0, 0, 0]> () pads = Concat <axis = 0> (zeros, n) y = Pad (x, pads)",
-    # As TorchScript's exporter writes F.pad.
+    # As F.pad is exported by TorchScript.
     "zeros = Constant <value_ints = [0, 0, 0, 0]> () two = Constant <value_ints = [2]> () ends = Concat <axis = 0> (two, n, zeros)"
     "any = Constant <value_ints = [-1]> () rows = Constant <value_ints = [-1, 2]> () first = Constant <value_ints = [-10]> () zero = Constant <value_ints = [0]> ()"
     "pairs = Reshape (ends, rows) turned = Slice (pairs, any, first, zero, any) columns = Transpose (turned) pads = Reshape (columns, any) y = Pad (x, pads)",
@@ -233,7 +233,7 @@ def test_operands_that_are_known_in_part(nodes):
 
 
 def test_extents_that_a_run_joins():
-    """What two masks pick, of which either may be one element or none, in several operators."""
+    """What two masks select, each possibly one element or none, in several operators."""
     model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 18]> g (float[size] x, bool[size] first, bool[size] second) => (float[n] y) {
         a = Compress (x, first) b = Compress (x, second) ab = Add (a, b) ba = Mul (b, a) both = Mul (ab, ba) again = Add (a, both) y = Mul (b, again)
     }""")
@@ -253,7 +253,7 @@ RUNS = [
 
 @pytest.mark.parametrize("operator", ["Slice (x, s, e)", "Slice (x, s, e, axes)", "Slice (x, s, e, axes, t)", "Slice (x, s, e, none, t)"])
 def test_slices_of_as_many_axes_as_a_run_says(operator):
-    """What counts starts, ends and steps are open dims; where axes are given they tell as well."""
+    """The numbers of starts, ends and steps are open dims; if axes are given, these determine them as well."""
     model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]> g (float[n,m] x, int64[k] s, int32[l] small, int64[p] t) => (float[a,b] y) {{
         axes = Constant <value_ints = [1, 0]> () e = Cast <to = 7> (small) y = {operator.replace("none", "")} }}""")
     compiled, reference = onnx2halide.compile(model), OnnxReference(model)
@@ -266,7 +266,7 @@ def test_slices_of_as_many_axes_as_a_run_says(operator):
 
 
 def test_steps_beyond_any_end():
-    """As tf2onnx writes a slice that takes one element, of an axis whose size stays open."""
+    """As tf2onnx writes a slice of one element, along an axis of open size."""
     model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 18]> g (float[n,1] x, int64[2] s, int64[2] e) => (float[a,b] y) {
         axes = Constant <value_ints = [0, 1]> () t = Constant <value_ints = [1000000000, 1]> () y = Slice (x, s, e, axes, t) }""")
     compiled, reference = onnx2halide.compile(model), OnnxReference(model)

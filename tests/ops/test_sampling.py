@@ -11,7 +11,7 @@ from reference_cases import Case, check, constant, indices, x
 def grids():
     within = {"between": (-1.6, 1.6)}
     for mode, padding, align in itertools.product(("nearest", "linear", "cubic"), ("zeros", "border", "reflection"), (0, 1)):
-        # ONNX's reference holds a place to the border before it looks for cubic taps, onnxruntime each of these, as PyTorch does.
+        # ONNX's reference clamps a position to the border before it finds cubic taps; onnxruntime clamps each tap, as PyTorch does.
         engine = {"engine": OnnxRuntime} if (mode, padding) == ("cubic", "border") else {}
         yield Case("GridSample", [x(2, 3, 5, 7), x(2, 4, 17, 2, **within)], {"mode": mode, "padding_mode": padding, "align_corners": align}, **engine)
     for mode in ("nearest", "linear", "cubic"):
@@ -38,8 +38,8 @@ def regions():
 
 
 def pooled_regions():
-    """Some of which reach beyond the map, end before they begin, or lie outside."""
-    runtime = {"engine": OnnxRuntime, "opset": 21}  # which has no newer version
+    """Some of which extend past the map, end before they begin, or are outside of it."""
+    runtime = {"engine": OnnxRuntime, "opset": 21}  # it has no newer version
     corners = [(0, 2, 1, 9, 7), (1, 0, 0, 3, 3), (0, 5, 5, 5, 5), (1, 8, 6, 30, 21), (0, -7, -3, 4, 2), (1, 9, 9, 3, 4), (0, 40, 2, 50, 4)]
     rois = np.array(corners, np.float32)
     for channels, pooled, scale in itertools.product((3, 17), ((3, 2), (7, 7)), (1.0, 0.5)):

@@ -28,7 +28,7 @@ def same(found, expected) -> None:
 
 
 def check(text: str, *inputs) -> None:
-    """Runs twice, as the first run leaves memory to the second."""
+    """Runs twice, as the second run reuses the first one's memory."""
     made = model(text)
     compiled = onnx2halide.compile(made)
     for _ in range(2):
@@ -45,7 +45,7 @@ def test_insert(position):
 
 
 def test_insert_behind_the_last():
-    """The specification allows n as position, which ONNX's reference takes modulo n."""
+    """The specification allows n as position, which ONNX's reference reduces modulo n."""
     (found,) = onnx2halide.compile(model(INSERT)).run([TENSORS, TENSORS[1], np.array(len(TENSORS))])
     same(found, [*TENSORS, TENSORS[1]])
 
@@ -61,7 +61,7 @@ def test_erase_and_at(position):
 
 
 def test_sequences_share_what_they_hold():
-    """What is added to one sequence is not seen in another that begins alike."""
+    """What is added to one sequence does not appear in another with the same beginning."""
     text = """g (float[2] a, float[1] b) => (seq(float[?]) p, seq(float[?]) q, seq(float[?]) r, seq(float[?]) s) {
         x = SequenceConstruct (a, a)
         p = SequenceInsert (x, b)
@@ -79,7 +79,7 @@ def test_concat(axis, new_axis):
 
 
 def test_split_and_pool():
-    """Parts of fixed extents go through a node that must know them."""
+    """Parts of fixed extents pass through a node that must know them."""
     text = """g (float[6,4] x) => (float[2,4] y, float[3,4] z) {
         two = Constant <value_int=2> ()
         sizes = Constant <value_ints=[3, 3]> ()
@@ -121,7 +121,7 @@ def test_other_open_dims_are_1_or_more():
 
 
 def test_loop():
-    """A sequence that grows and shrinks from turn to turn."""
+    """A sequence that grows and shrinks from iteration to iteration."""
     text = """g (int64 n, float[2] x) => (seq(float[2]) y) {
         start = SequenceEmpty ()
         go = Constant <value = bool {1}> ()

@@ -1,5 +1,5 @@
-"""Rows that fill no vectors, computed element by element in runs of several, against onnxruntime: with operands for each place of a
-row, for each row and for each element, of sizes that fill runs and that do not, and in place of an operand."""
+"""Rows that do not fill vectors, in elementwise kernels that group them into runs, against onnxruntime: with operands for each index
+within a row, for each row and for each element, of sizes that do and do not fill runs, and in place of an operand."""
 
 import numpy as np
 import onnx

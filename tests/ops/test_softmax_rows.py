@@ -1,4 +1,4 @@
-"""Softmax of rows that fill vectors or not, with numbers that a vector's rest must not touch."""
+"""Softmax of rows that do and do not fill vectors, with numbers that a vector's unused lanes must not affect."""
 
 import numpy as np
 import onnx2halide

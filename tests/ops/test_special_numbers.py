@@ -1,5 +1,5 @@
-"""NaN, infinities and numbers near the ends of what functions compute with, against ONNX's reference: alone, and behind a convolution,
-whose results LLVM takes for finite numbers."""
+"""NaN, infinities and numbers near the ends of functions' domains, against ONNX's reference: alone, and after a convolution, whose
+results LLVM assumes to be finite."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from onnx2halide.references import OnnxReference
 NUMBERS = np.float32(
     [np.nan, -np.nan, np.inf, -np.inf, 0, -0.0, 0.25, -0.25, 9.4, -9.4, 20, -20, 87, -87, 88.5, -88.5, 104, -104, 1e30, -1e30, 3e38, -3e38, 1e-30]
 )
-# Vectors of any machine, and what fills none.
+# Whole vectors of every machine, and a remainder.
 SHAPE = (1, 23, 5, 7)
 
 
@@ -69,12 +69,12 @@ def test_special_numbers(case):
 
 
 def signalling_nan(dtype: type) -> np.ndarray:
-    """The NaN whose bits are those of infinity but the last one."""
+    """The NaN whose bits differ from infinity's only in the last one."""
     bits = np.dtype(f"uint{8 * np.dtype(dtype).itemsize}")
     return (np.array([np.inf], dtype).view(bits) + bits.type(1)).view(dtype)
 
 
-# Kernels for other sizes and behind other arithmetic are optimised otherwise.
+# Kernels for other sizes, and after other arithmetic, are optimised differently.
 @pytest.mark.parametrize("before", ["", "Neg", "Mul"])
 @pytest.mark.parametrize("shape", ["n", "n,5", "40"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
@@ -100,7 +100,7 @@ def test_tests_for_nan_and_infinity(dtype, shape, before):
 @pytest.mark.parametrize("shape", ["n", "n,5", "45"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
 def test_comparisons(dtype, shape):
-    """A comparison with NaN is false, and so its opposite is not the other comparison."""
+    """A comparison with NaN is false, so a comparison's negation is not the opposite comparison."""
     numbers = np.array([np.nan, 1, -0.0, 0, np.inf, -np.inf, -7], dtype)
     a, b = (np.resize(grid, 45).reshape((9, 5) if shape == "n,5" else 45) for grid in np.meshgrid(numbers, numbers))
     element = {np.float32: "float", np.float64: "double", np.float16: "float16"}[dtype]
@@ -127,7 +127,7 @@ def test_log_of_open_size():
 @pytest.mark.parametrize("op, numpys", [("ReduceMax", np.max), ("ReduceMin", np.min)])
 @pytest.mark.parametrize("shape, axis", [((5, 333), 1), ((333, 5), 0), ((3, 7), 1), ((6, 64), 1)], ids=str)
 def test_extremes_of_rows_with_special_numbers(op, numpys, shape, axis):
-    """A NaN anywhere in a row is its extreme: in a whole vector, or in what is left over."""
+    """A NaN anywhere in a row is its extreme: in a whole vector, or in the remainder."""
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     x.flat[[1, 3, x.size - 1, x.size // 2]] = [np.inf, -np.inf, np.nan, -np.nan]
     constant = numpy_helper.from_array(np.array([axis]), "axis")

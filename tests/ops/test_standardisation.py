@@ -1,4 +1,4 @@
-"""Layer and RMS normalisations that exporters write out, against onnxruntime, with what follows them."""
+"""Layer and RMS normalisations as exporters decompose them, with what follows them, against onnxruntime."""
 
 from itertools import product
 

@@ -139,7 +139,7 @@ def test_numbers_to_strings(name):
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_strings_to_numbers(name):
-    """Texts that onnxruntime refuses are refused, and the session works on."""
+    """Texts that onnxruntime rejects are rejected, and the session still works."""
     to = getattr(TensorProto, name)
     made = cast(np.array(["1"], object), to)
     compiled, reference = onnx2halide.compile(made), OnnxRuntime(made)
@@ -202,9 +202,9 @@ ERRORS = [
     ("StringConcat", {}, INT64, "node 'y' (StringConcat): input 0 has type int64, expected string"),
     ("Add", {}, STRING, "node 'y' (Add): input 0 has type string, which is not supported"),
     ("StringNormalizer", {"case_change_action": "TITLE"}, STRING, "node 'y' (StringNormalizer): case_change_action is 'TITLE', expected NONE, LOWER or UPPER"),
-    ("RegexFullMatch", {"pattern": "a(b"}, STRING, "node 'y' (RegexFullMatch): pattern is no expression of RE2: missing ): a(b"),
-    ("RegexFullMatch", {"pattern": r"(a)\1"}, STRING, r"node 'y' (RegexFullMatch): pattern is no expression of RE2: invalid escape sequence: \1"),
-    ("Tokenizer", {"tokenexp": "a(b", "domain": "com.microsoft", "mark": 0, "pad_value": "", "mincharnum": 1}, STRING, "node 'y' (com.microsoft.Tokenizer): tokenexp is no expression of RE2: missing ): a(b"),
+    ("RegexFullMatch", {"pattern": "a(b"}, STRING, "node 'y' (RegexFullMatch): pattern is not an expression of RE2: missing ): a(b"),
+    ("RegexFullMatch", {"pattern": r"(a)\1"}, STRING, r"node 'y' (RegexFullMatch): pattern is not an expression of RE2: invalid escape sequence: \1"),
+    ("Tokenizer", {"tokenexp": "a(b", "domain": "com.microsoft", "mark": 0, "pad_value": "", "mincharnum": 1}, STRING, "node 'y' (com.microsoft.Tokenizer): tokenexp is not an expression of RE2: missing ): a(b"),
     ("Tokenizer", {"separators": ["a", ""], "domain": "com.microsoft", "mark": 0, "pad_value": "", "mincharnum": 1}, STRING, "node 'y' (com.microsoft.Tokenizer): a separator is empty"),
     ("RegexFullMatch", {"pattern": "a"}, INT64, "node 'y' (RegexFullMatch): input 0 has type int64, expected string"),
 ]

@@ -38,7 +38,7 @@ def kernel(kind: str) -> dict:
 
 
 def classifier(classes: int, kind: str = "RBF", vectors: int = 7, probabilities: bool = False, strings: bool = False, n="n", element=TensorProto.FLOAT, **attributes):
-    """Of support vectors, of which each class has another number; without any (`vectors=0`) of weights."""
+    """With support vectors, a different number for each class; without any (`vectors=0`), with weights."""
     pairs = classes * (classes - 1) // 2
     attributes = kernel(kind) | attributes
     if vectors:
@@ -112,7 +112,7 @@ def test_vectors(of_any_rows, of_three):
 
 def transformed(classes: int, probabilities: bool, vectors: int, transform: str):
     scale = {}
-    if transform == "PROBIT" and not probabilities:  # which takes what is between 0 and 1
+    if transform == "PROBIT" and not probabilities:  # which requires numbers between 0 and 1
         count = (17 if classes == 2 else 3 * 34) if vectors else classes * FEATURES
         scale = {"coefficients": numbers(count, 2, 0.01), "rho": [0.5] * (classes * (classes - 1) // 2 if vectors else 1)}
     return classifier(classes, vectors=vectors, probabilities=probabilities, post_transform=transform, **scale)
@@ -125,7 +125,7 @@ MACHINES = [(2, False, 7), (2, True, 7), (4, False, 7), (4, True, 7), (1, False,
 def test_transform(case):
     classes, probabilities, vectors, transform = case.model.args
     is_single = vectors and classes == 2 and not probabilities
-    # Of a single sum onnxruntime leaves the second score as it finds it. A probit near 0 is a difference of nearly equal numbers.
+    # For a single sum onnxruntime leaves the second score uninitialised. A probit near 0 is a difference of nearly equal numbers.
     kind = {"columns": 1 if is_single else None, "tolerance": 1e-4} if transform == "PROBIT" else {}
     check(case, rows(20), **kind)
 
@@ -143,7 +143,7 @@ def test_strings(case):
 
 
 def linear(classes: int, sign: int, **kind):
-    """Whose weights are all positive (1), all negative (-1), or mixed (0)."""
+    """A model with weights that are all positive (1), all negative (-1), or mixed (0)."""
     weights = numbers(classes * FEATURES, 2, 0.3)
     return classifier(classes, vectors=0, coefficients=[sign * abs(weight) if sign else weight for weight in weights], **kind)
 
@@ -195,7 +195,7 @@ def test_distances_far_from_zero():
 
 
 def test_many_classes():
-    """Rows take different numbers of turns to probabilities."""
+    """Probabilities take different numbers of iterations for each row."""
     check(Recipe(classifier, 20, vectors=2, probabilities=True), rows(200))
 
 
@@ -210,7 +210,7 @@ def test_regressor(case):
 
 def test_regressor_of_fixed_rows():
     check(Recipe(regressor, n=1), rows(1))
-    check(Recipe(regressor, n=9, post_transform="LOGISTIC"), rows(9))  # which does not count
+    check(Recipe(regressor, n=9, post_transform="LOGISTIC"), rows(9))  # which has no effect
 
 
 def of_a_single_row():
@@ -221,7 +221,7 @@ def of_a_single_row():
 
 
 def test_single_row():
-    """A row may come without an axis of rows."""
+    """A single row may lack the axis of rows."""
     check(Recipe(of_a_single_row), rows(1)[0])
 
 

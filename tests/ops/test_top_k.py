@@ -10,7 +10,7 @@ from reference_cases import Case, check, indices, x
 
 
 def top_k():
-    # Extents around whole blocks; few and many of them all, so that what was kept is sorted out never, once and often.
+    # Extents around whole blocks; few and many elements requested, so that candidates are pruned never, once and often.
     for extent, k in ((1, 1), (5, 5), (17, 3), (64, 64), (100, 1), (513, 7), (1000, 5), (1000, 1000), (5000, 40)):
         for largest in (0, 1):
             yield Case("TopK", [x(2, extent), indices(k)], {"largest": largest}, outputs=2)

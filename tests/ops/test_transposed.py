@@ -1,5 +1,5 @@
-"""What reads operands that lie in memory along another axis than its result, against onnxruntime: sizes that fill tiles and that do
-not, at distances that caches map to the same place, and sizes that only a run knows."""
+"""Kernels that read operands with another innermost axis than the result's, against onnxruntime: sizes that do and do not fill tiles,
+strides that conflict in the caches, and sizes known only at run time."""
 
 import numpy as np
 import onnx
@@ -10,7 +10,7 @@ from onnx2halide.references import OnnxRuntime
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 SIZES = [(16, 8, 8), (5, 3, 2), (64, 64, 64), (48, 7, 7), (20, 9, 33), (3, 1, 40), (32, 14, 1), (17, 6, 16)]
 
-# `a` lies along its last axis, `b` and the result along channels.
+# The innermost axis is the last one for `a`, and channels for `b` and the result.
 BODIES = {
     "sum": "s = Add(a, last) t = Relu(s)",
     "long": "s = Mul(a, last) t = Tanh(s)",
@@ -56,7 +56,7 @@ def test_open_sizes(body):
 
 
 def test_a_chain_that_reads_each_value_twice():
-    """It is walked through once."""
+    """It is traversed only once."""
     chain = "\n".join(f"v{i + 1} = Mul(v{i}, v{i})" for i in range(64))
     proto = onnx.parser.parse_model(f"""{HEADER}
         chain (float[2,8,4] v0) => (float[2,8,4] v64) {{ {chain} }}""")

@@ -1,4 +1,4 @@
-"""Tree ensembles against onnxruntime: what ONNX leaves open, as two classes' labels, is as there."""
+"""Tree ensembles against onnxruntime, which is followed in what ONNX leaves open, such as the labels of two classes."""
 
 import numpy as np
 import onnx2halide
@@ -31,7 +31,7 @@ def check(model, *inputs: np.ndarray, reference=None):
 
 
 def check_all(models: list, *inputs: np.ndarray):
-    """The same of models that are compiled together."""
+    """The same for models that are compiled together."""
     for model, compiled in zip(models, onnx2halide.compile_many(models)):
         compare(compiled, OnnxRuntime(model), *inputs)
 
@@ -76,20 +76,20 @@ def test_element(element):
     x = rows(100, element, missing=True)
     as_tensors = element == TensorProto.DOUBLE
     check(classifier(forest, element=element, as_tensors=as_tensors), x)
-    if x.dtype.kind == "f":  # as onnxruntime's regressor wants it
+    if x.dtype.kind == "f":  # as onnxruntime's regressor requires
         check(regressor(forest, element=element, as_tensors=as_tensors), x)
 
 
 @pytest.mark.parametrize("per_leaf", [0, 1, 2, 5])
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
 def test_targets(per_leaf, aggregate):
-    # onnxruntime gives no base value to a target that no leaf of a row scores.
+    # onnxruntime does not add the base value of a target that no leaf of a row scores.
     base = {"base_values": [0.5, -1.0, 2.0, 0.0, 1.0]} if per_leaf == 5 else {}
     check(regressor(Forest(targets=5, per_leaf=per_leaf), aggregate_function=aggregate, **base), rows(1), rows(3), rows(100))
 
 
 def forest_for(transform: str, **kind) -> Forest:
-    """PROBIT takes positive scores."""
+    """PROBIT requires positive scores."""
     return Forest(positive=transform == "PROBIT", **kind)
 
 
@@ -115,7 +115,7 @@ def test_two_classes(base, only, positive):
 
 
 def with_more_scores(forest: Forest) -> Forest:
-    """Leaves have further scores of the same targets, some of them far behind the first ones."""
+    """Leaves have further scores for the same targets, some of them far from the first ones."""
     rng = np.random.default_rng(2)
     more = [(*score[:3], float(np.float32(rng.normal()))) for score in forest.scores if rng.random() < 0.7]
     forest.scores += [more[i] for i in rng.permutation(len(more))] + more[::2]
@@ -124,7 +124,7 @@ def with_more_scores(forest: Forest) -> Forest:
 
 @pytest.mark.parametrize("targets, per_leaf", [(1, 1), (2, 1), (3, 0), (3, 3)])
 def test_scores_of_same_target(targets, per_leaf):
-    """Of a single target the first one counts."""
+    """For a single target the first one counts."""
     forest = with_more_scores(Forest(targets=targets, per_leaf=per_leaf))
     check_all([regressor(forest, aggregate_function=aggregate) for aggregate in ("SUM", "AVERAGE", "MIN", "MAX")], rows(1), rows(50))
 
@@ -148,7 +148,7 @@ NAMES = ["versicolor", "", "日本", "10", "a"]
 @pytest.mark.parametrize("only", [(0,), (1,), (0, 1)], ids=str)
 @pytest.mark.parametrize("positive", [False, True])
 def test_two_strings(base, only, positive):
-    """Unlike integers, strings go by their places where leaves score both classes."""
+    """Unlike integers, strings are chosen by their indices if leaves score both classes."""
     forest = Forest(targets=2, per_leaf=2, only=only, positive=positive)
     bases = {"base_values": [0.1, -0.2][:base]} if base else {}
     check_all([classifier(forest, post_transform=transform, classlabels_strings=NAMES[:2], **bases) for transform in ("NONE", "LOGISTIC")], rows(1), rows(50))
@@ -167,7 +167,7 @@ def test_strings_of_fixed_rows(element):
 
 
 def test_single_string():
-    """The label of all rows. Where a sum is above 0, onnxruntime reads a string that is not there."""
+    """The label of all rows. If a sum is above 0, onnxruntime reads a string out of range."""
     forest = Forest(positive=True)
     check(classifier(forest, classlabels_strings=["only"], base_values=[-100.0]), rows(20))
     label = onnx2halide.compile(classifier(forest, classlabels_strings=["only"])).run_by_name({"x": rows(20)})["label"]
@@ -179,13 +179,13 @@ def test_single_string():
 def test_branch_lists(element, targets, transform, aggregate):
     forest = Forest(targets=targets, modes=MODES, missing=True, integers=True)
     number = ("AVERAGE", "SUM", "MIN", "MAX").index(aggregate)
-    # onnxruntime takes 1 for LOGISTIC and 2 for SOFTMAX, where ONNX numbers them the other way; the older operator has names.
+    # onnxruntime has 1 for LOGISTIC and 2 for SOFTMAX, while ONNX numbers them the other way; the older operator has names.
     named = regressor(forest, element=element, as_tensors=element == TensorProto.DOUBLE, post_transform=TRANSFORMS[transform], aggregate_function=aggregate)
     check(ensemble(forest, element=element, post_transform=transform, aggregate_function=number), rows(100, element, missing=True), reference=OnnxRuntime(named))
 
 
 def test_members():
-    """Sets of several sizes, and NaN that passes or not, against ONNX's reference, which takes a member 0 for a set's end."""
+    """Sets of several sizes, and NaN that passes or not, against ONNX's reference, which treats a member 0 as a set's end."""
     sets = [[1.0], [-2.0, 2.0, 1.0], [], [0.5, 2.0, 3.0, -1.0, -3.0, 7.0]]
     tensors = {
         "nodes_modes": (TensorProto.UINT8, [6] * 4),
@@ -219,7 +219,7 @@ ERRORS = [
     ({"nodes_modes": ["BRANCH_MEMBER"] * NODES}, "nodes_modes has the value 'BRANCH_MEMBER', which only TreeEnsemble has"),
     ({"nodes_featureids": [-1] * NODES}, f"a branch tests feature -1, expected one in [0, {FEATURES})"),
     ({"nodes_featureids": [FEATURES] * NODES}, f"a branch tests feature {FEATURES}, expected one in [0, {FEATURES})"),
-    ({"nodes_truenodeids": [99] * NODES}, "nodes_truenodeids names node 99 of tree 0, which is not there"),
+    ({"nodes_truenodeids": [99] * NODES}, "nodes_truenodeids names node 99 of tree 0, which does not exist"),
     ({"nodes_truenodeids": [0] * NODES}, "two branches lead to node 0, expected trees"),
     ({"nodes_nodeids": [0] * NODES}, "tree 0 has two nodes 0"),
     ({"aggregate_function": "MEDIAN"}, "aggregate_function has the value 'MEDIAN', expected one of AVERAGE, SUM, MIN, MAX"),

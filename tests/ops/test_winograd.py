@@ -27,18 +27,18 @@ NARROW_FLOATS = [((16, 32, 9, 11), {}), ((64, 64, 28, 28), {"residual": True}), 
     ids=str,
 )
 def test_narrow_floats(case, unit):
-    """They are widened where they are read, and rounded once behind the last sum: Winograd's own error is much less."""
+    """They are widened when they are read, and rounded once after the last sum: Winograd's own error is much smaller."""
     rounded = len(case.model().graph.input)  # the sum, and what is added to it
     assert error(case) < 1.01 * rounded * unit
 
 
 CONVOLUTIONS = [
     ((16, 16, 8, 8), {}),
-    ((16, 32, 9, 11), {}),  # tiles that reach beyond the outputs
+    ((16, 32, 9, 11), {}),  # tiles that extend past the outputs
     ((3, 5, 7, 6), {}),  # fewer channels than a vector has lanes
-    ((24, 20, 13, 13), {"bias": False}),  # channels that fill no vector
+    ((24, 20, 13, 13), {"bias": False}),  # channels that do not fill a vector
     ((8, 16, 10, 10), {"pads": (0, 0, 0, 0)}),
-    # Whole tiles, of which products compute more than there are.
+    # Whole tiles, more of which are computed by products than there are.
     ((16, 16, 22, 22), {"pads": (0, 0, 0, 0)}),
     ((32, 96, 24, 8), {"kernel": (5, 5), "pads": (0, 0, 0, 0)}),
     ((96, 96, 20, 10), {"kernel": (1, 3), "pads": (0, 0, 0, 0)}),
@@ -52,7 +52,7 @@ CONVOLUTIONS = [
     ((256, 256, 14, 14), {}),  # more weights than inputs: tiles of channels are outermost
     ((512, 512, 7, 7), {}),
     ((32, 32, 9, 12), {"group": 2}),
-    ((12, 48, 14, 14), {"group": 3, "residual": True}),  # groups of other numbers of inputs than of channels
+    ((12, 48, 14, 14), {"group": 3, "residual": True}),  # groups with different numbers of input and output channels
     ((256, 256, 7, 7), {"group": 8, "batch": 2}),
     ((16, 32, 12, 14), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
     ((3, 5, 9, 8), {"kernel": (5, 5)}),
@@ -74,7 +74,7 @@ CONVOLUTIONS = [
     ((32, 32, 13, 11), {"kernel": (3, 9), "pads": (0, 0, 0, 2), "group": 2, "residual": True}),
     ((16, 48, 90), {"kernel": (11,), "pads": (25, 25), "dilations": (5,), "batch": 2}),
     ((16, 16, 4, 13, 12), {"kernel": (2, 6, 7), "pads": (0, 3, 3, 1, 2, 3)}),
-    # Tiles of one row, which several rows share.
+    # Tiles of one row, shared by several rows.
     ((1, 24, 17, 30), {"kernel": (5, 5), "pads": (2, 2, 2, 2), "batch": 2, "residual": True}),
     ((1, 20, 33, 31), {"kernel": (9, 5), "strides": (2, 1), "pads": (0, 0, 0, 0)}),
     ((1, 16, 24, 28), {"kernel": (5, 5), "dilations": (3, 2), "pads": (2, 4, 2, 4)}),
@@ -82,7 +82,7 @@ CONVOLUTIONS = [
     ((2, 16, 20, 40), {"kernel": (9, 3), "pads": (4, 4, 4, 4)}),
     ((3, 20, 17, 30), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
     ((16, 48, 7, 64), {"kernel": (7, 3), "pads": (0, 1, 0, 1), "bias": False}),
-    # One channel, whose places are lanes.
+    # One channel, with places as lanes.
     ((1, 16, 200), {"kernel": (5,), "pads": (2, 2)}),
     ((1, 16, 60, 30), {"kernel": (5, 1), "pads": (2, 0, 2, 0)}),
     ((1, 16, 40, 24), {"kernel": (6, 5), "strides": (4, 2), "pads": (1, 1, 1, 1)}),
@@ -91,14 +91,14 @@ CONVOLUTIONS = [
     ((3, 20, 33, 30), {"kernel": (7, 7), "strides": (2, 2), "pads": (3, 3, 3, 3)}),
     ((24, 16, 31, 29), {"kernel": (11, 5), "strides": (4, 3), "pads": (5, 2, 5, 2), "batch": 2, "residual": True}),
     ((16, 48, 14, 13), {"kernel": (3, 2), "strides": (1, 2), "pads": (1, 0, 1, 1)}),
-    ((16, 16, 20, 21), {"kernel": (14, 3), "strides": (2, 2), "bias": False}),  # of phases that are cut
+    ((16, 16, 20, 21), {"kernel": (14, 3), "strides": (2, 2), "bias": False}),  # phases in several parts
     ((32, 32, 12, 17), {"kernel": (1, 3), "strides": (2, 2), "pads": (0, 0, 0, 0), "group": 2}),
     # Signals.
     ((16, 32, 50), {}),
     ((24, 20, 37), {"kernel": (5,), "pads": (0, 3), "bias": False}),
     ((64, 96, 1000), {"kernel": (4,), "batch": 2, "residual": True}),
     ((48, 64, 30), {"group": 2, "pads": (0, 0)}),
-    # Volumes, whose taps along the first axis may be far apart.
+    # Volumes, whose taps along the first axis may be dilated.
     ((16, 32, 5, 9, 8), {}),
     ((24, 20, 4, 7, 11), {"kernel": (2, 3, 3), "pads": (1, 1, 0, 0, 1, 2), "batch": 2, "residual": True}),
     ((32, 32, 9, 8, 8), {"kernel": (3, 5, 1), "pads": (0, 2, 0, 0, 2, 0), "strides": (2, 1, 1)}),
@@ -107,7 +107,7 @@ CONVOLUTIONS = [
     ((16, 32, 5, 11, 12), {"strides": (2, 2, 2)}),
     ((48, 32, 61), {"kernel": (5,), "strides": (2,), "pads": (2, 2)}),
     ((16, 48, 3, 4, 6, 7), {"kernel": (2, 3, 3, 3), "pads": (1, 1, 1, 1, 0, 1, 1, 1)}),
-    # Taps that are not neighbours.
+    # Dilated taps.
     ((16, 32, 20, 24), {"dilations": (2, 2), "pads": (2, 2, 2, 2)}),
     ((24, 20, 13, 17), {"dilations": (3, 1), "pads": (3, 1, 2, 0), "bias": False, "residual": True}),
     ((320, 256, 33, 33), {"dilations": (6, 6), "pads": (6, 6, 6, 6)}),
@@ -138,7 +138,7 @@ def test_direct_is_closer():
 
 
 def test_phases_of_a_transposed_convolution():
-    """Of 4x4 with stride 2: each phase is a convolution of 2x2, or one of 3x3 has a channel for each of them."""
+    """4x4 with stride 2: each phase is a 2x2 convolution, or a 3x3 convolution has a channel for each phase."""
     rng = np.random.default_rng(0)
     for channels in (64, 6):
         weights = rng.normal(0, 0.05, (32, channels, 4, 4)).astype(np.float32)
@@ -163,7 +163,7 @@ def test_phases_of_a_transposed_convolution():
 
 @pytest.mark.parametrize("options", [{"strides": (2, 2), "kernel": (2, 2)}, {"group": 2}, {"dilations": (1, 2), "strides": (1, 3)}], ids=str)
 def test_only_what_it_can_compute(options):
-    """Kernels without two taps in a phase, dilated strides and groups that blocks of channels do not fill stay direct whatever is asked for."""
+    """Kernels without two taps in a phase, dilated strides, and groups without whole blocks of channels stay direct even if Winograd is requested."""
     proto = model(8, 8, 12, 12, **options)
     shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)

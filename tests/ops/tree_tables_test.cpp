@@ -20,7 +20,7 @@ TreeEnsemble stump(Test test, double split, std::vector<double> members = {}, bo
     return ensemble;
 }
 
-/// What a row of one feature scores, by the tables alone.
+/// The score of a row of one feature, by the tables alone.
 double walked(const TreeTables& tables, double number) {
     int32_t place = tables.roots[0];
     for (int32_t step = 0; step < tables.depths[0]; ++step) {
@@ -56,7 +56,7 @@ TEST_CASE("every test becomes comparisons by <") {
     }
 }
 
-TEST_CASE("NaN passes a test where the branch says so, and differs from every number") {
+TEST_CASE("NaN passes a test if the branch says so, and differs from every number") {
     for (const double split : {-HUGE_VAL, 0.0, HUGE_VAL, std::nan("")}) {
         CAPTURE(split);
         for (const Test test : {Test::at_most, Test::below, Test::at_least, Test::above, Test::equal}) {
@@ -88,7 +88,7 @@ TEST_CASE("from the leaves up, children come before their tests") {
     CHECK(tables.upwards == std::vector<int32_t>{0, 1, 2, 3, 6, 5, 4, 7, 8});
 }
 
-TEST_CASE("a test of several ways, too, comes behind its children") {
+TEST_CASE("a test that takes several comparisons also comes after its children") {
     const TreeTables tables = make_tree_tables(stump(Test::member, 0, {1, 2, 3, 5}), false, true);
     REQUIRE(tables.leaf_counts.size() == 1);
     const int32_t leaves = tables.leaf_counts[0], tests = tables.low_counts[0] + tables.test_counts[0];
@@ -104,7 +104,7 @@ TEST_CASE("a test of several ways, too, comes behind its children") {
     CHECK(is_known[tables.roots[0]]);
 }
 
-TEST_CASE("children lie side by side, and leaves lead to themselves") {
+TEST_CASE("children are adjacent, and leaves lead to themselves") {
     const TreeTables tables = make_tree_tables(stump(Test::below, 0.5), false, true);
     CHECK(tables.children == std::vector<int32_t>{1, 1, 2});
     CHECK(tables.thresholds[0] == 0.5);

@@ -12,7 +12,7 @@ MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 
 @dataclass
 class Forest:
-    """Trees of random splits. Leaves have scores for `per_leaf` of the targets: the tree's own one where it is 0."""
+    """Trees of random splits. Leaves have scores for `per_leaf` of the targets, or for the tree's own one if it is 0."""
 
     trees: int = 10
     depth: int = 4
@@ -57,7 +57,7 @@ class Forest:
             self.scores.append((tree, number, int(target), float(np.float32(weight / self.trees))))
 
     def attributes(self, scores: str, as_tensors: bool = False) -> dict:
-        """Those of TreeEnsembleRegressor (`target`) or TreeEnsembleClassifier (`class`)."""
+        """The attributes of TreeEnsembleRegressor (`target`) or TreeEnsembleClassifier (`class`)."""
         trees, numbers, modes, features, splits, missing, yes, no = map(list, zip(*self.nodes))
         lists = {
             "nodes_treeids": trees,
@@ -79,7 +79,7 @@ class Forest:
         return lists
 
     def branch_attributes(self, element: int) -> dict:
-        """Those of TreeEnsemble. A tree that is a leaf has a branch whose ways both lead there."""
+        """The attributes of TreeEnsemble. A tree that is a leaf has a branch both of whose ways lead there."""
         branches, leaves = {}, {}
         for node in self.nodes:
             (leaves if node[2] == "LEAF" else branches)[node[:2]] = node

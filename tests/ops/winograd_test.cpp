@@ -8,7 +8,7 @@ namespace {
 
 KernelAxis axis(int kernel, int stride, int places) { return {kernel, stride, 1, places}; }
 
-/// Of a square kernel that keeps an image's size.
+/// The loops of a square kernel that keeps an image's size.
 WinogradLoops square(int64_t kernel, int64_t inputs, int64_t channels, int64_t size) {
     const WindowAxis one{kernel, 1, 1, kernel / 2, kernel / 2, size, size};
     return WinogradLoops({one, one}, 1, inputs, channels);
@@ -16,7 +16,7 @@ WinogradLoops square(int64_t kernel, int64_t inputs, int64_t channels, int64_t s
 
 }  // namespace
 
-TEST_CASE("kernels are cut into the taps that a tile takes with the fewest products", "[winograd]") {
+TEST_CASE("kernels are divided into as many taps as minimise a tile's products", "[winograd]") {
     const auto is = [](const KernelAxis& axis, int taps, int parts, int outputs) {
         CHECK(axis.taps() == taps);
         CHECK(axis.parts() == parts);
@@ -30,12 +30,12 @@ TEST_CASE("kernels are cut into the taps that a tile takes with the fewest produ
     is(axis(7, 1, 6), 4, 2, 3);
     is(axis(7, 1, 8), 4, 2, 5);
     is(axis(9, 1, 6), 3, 3, 4);
-    // Of strides each s-th tap.
+    // With stride s, every s-th tap.
     is(axis(3, 2, 6), 2, 2, 5);
     is(axis(7, 2, 6), 4, 2, 3);
     is(axis(11, 4, 6), 3, 4, 4);
     is(axis(16, 2, 6), 4, 4, 3);
-    // Without transforms an output is a tile.
+    // Without transforms a tile is a single output.
     is(axis(1, 1, 1), 1, 1, 1);
     is(axis(2, 2, 1), 1, 2, 1);
     CHECK_FALSE(axis(1, 1, 1).has_transforms(4));
@@ -43,7 +43,7 @@ TEST_CASE("kernels are cut into the taps that a tile takes with the fewest produ
     CHECK_FALSE(axis(3, 1, 1).has_transforms(5));
 }
 
-TEST_CASE("where rows are not transformed their taps are parts, which share tiles", "[winograd]") {
+TEST_CASE("if rows are not transformed, their taps are parts, which share tiles", "[winograd]") {
     const KernelAxis stride_1 = axis(5, 1, 1), stride_2 = axis(5, 2, 1);
     CHECK(stride_1.parts() == 5);
     CHECK(stride_1.tiled_parts() == 1);
@@ -57,7 +57,7 @@ TEST_CASE("where rows are not transformed their taps are parts, which share tile
     CHECK_FALSE(has_tiles({row, row}, {6, 1}));
 }
 
-TEST_CASE("tiles are as large as images and kernels pay for", "[winograd]") {
+TEST_CASE("tiles are as large as pays off for images and kernels", "[winograd]") {
     const auto target = Target::parse("x86-64-linux-avx512_skylake");
     const auto places = [&](const WinogradLoops& loops) {
         const PerAxis places = choose_winograd(loops, {}, target).value().places;
@@ -67,9 +67,9 @@ TEST_CASE("tiles are as large as images and kernels pay for", "[winograd]") {
     CHECK(places(square(3, 64, 64, 224)) == most_places);
     CHECK(places(square(5, 96, 96, 27)) == most_places);
     CHECK(places(square(11, 1, 16, 60)) == 8);
-    // Direct convolutions alone write results to memory while they compute.
+    // Only direct convolutions write results to memory while they compute.
     CHECK_FALSE(choose_winograd(square(3, 1, 32, 400), {}, target));
-    // What is asked for is taken though it is slower.
+    // A requested algorithm is used even if it is slower.
     CHECK_FALSE(choose_winograd(square(3, 1, 1, 4), {}, target));
     CHECK(choose_winograd(square(3, 1, 1, 4), {ConvAlgorithm::winograd}, target));
 }
