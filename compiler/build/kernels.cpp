@@ -262,7 +262,7 @@ private:
     }
 
     void report() const {
-        if (progress_ && total_ > 0) progress_(done_, total_);
+        if (progress_ && total_ > 0) progress_("building kernels", done_, total_);
     }
 
     std::vector<KernelJob>& jobs_;

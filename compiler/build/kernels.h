@@ -1,10 +1,11 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "compiler/build/progress.h"
 
 namespace onnx2halide {
 
@@ -50,9 +51,6 @@ struct KernelJob {
     std::map<std::string, GeneratorRun> runs;      // set by build_kernels where programs are kept: by kernel
     std::string error;                             // set by build_kernels where a kernel cannot be built
 };
-
-/// Called with the numbers of kernels that are done and that there are.
-using Progress = std::function<void(size_t done, size_t total)>;
 
 /// Builds the kernels of all jobs together, on up to `parallel` processes, from the object cache where it has them.
 void build_kernels(std::vector<KernelJob>& jobs, int parallel, const Progress& progress);

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler/build/progress.h"
 #include "compiler/graph/tensor_type.h"
 #include "ops/winograd_walk.h"
 
@@ -38,8 +38,7 @@ struct CompileOptions {
     std::string cc = "gcc";
     int parallel = 0;     // -j; 0: $ONNX2HALIDE_JOBS, or one a core
     std::string command;  // for the emitted files' banner
-    /// Called with a phrase and the numbers of done and all parts of long work.
-    std::function<void(const std::string& what, size_t done, size_t total)> progress;
+    Progress progress;
 
     /// How many to build with. Throws UsageError where $ONNX2HALIDE_JOBS is no such number.
     int processes() const;

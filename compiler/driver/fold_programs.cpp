@@ -127,8 +127,7 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
 
 }  // namespace
 
-void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
-                       const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
+void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const Progress& progress) {
     const TemporaryFolder folder;
     std::vector<ProgramBuild> builds;
     std::vector<FoldJob*> owners;

@@ -211,8 +211,7 @@ std::string pkg_config_file(const std::string& name, const std::string& model_fi
                                          {"CPP", needs_cpp(folder / (name + ".c")) ? "-lstdc++ " : ""}});
 }
 
-void build_programs(std::vector<ProgramBuild>& builds, int parallel,
-                    const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
+void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progress& progress) {
     std::vector<std::unique_ptr<Staging>> stagings(builds.size());
     for_each_sound(builds, parallel, [&](size_t i) {
         stagings[i] = std::make_unique<Staging>(builds[i]);
@@ -225,9 +224,7 @@ void build_programs(std::vector<ProgramBuild>& builds, int parallel,
         jobs.push_back(stagings[i]->kernel_job());
         owners.push_back(i);
     }
-    build_kernels(jobs, parallel, [&](size_t done, size_t total) {
-        if (progress) progress("building kernels", done, total);
-    });
+    build_kernels(jobs, parallel, progress);
     for (size_t i = 0; i < jobs.size(); ++i) stagings[owners[i]]->take(jobs[i]);
     std::atomic<size_t> done = 0;
     for_each_sound(builds, parallel, [&](size_t i) {

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler/build/progress.h"
 #include "compiler/emit/emit.h"
 #include "compiler/plan/program.h"
 
@@ -42,7 +42,6 @@ std::string pkg_config_file(const std::string& name, const std::string& model_fi
                             const std::filesystem::path& folder);
 
 /// Emits and builds programs together, so that their kernels build side by side.
-void build_programs(std::vector<ProgramBuild>& builds, int parallel,
-                    const std::function<void(const std::string& what, size_t done, size_t total)>& progress);
+void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progress& progress);
 
 }  // namespace onnx2halide

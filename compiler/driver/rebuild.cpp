@@ -124,9 +124,7 @@ private:
         job.folder = objects_.path();
         job.kinds = kernel_outputs(kinds());
         job.further = staged("_").string();
-        build_kernels(jobs, options_.processes(), [&](size_t done, size_t total) {
-            if (options_.progress) options_.progress("building kernels", done, total);
-        });
+        build_kernels(jobs, options_.processes(), options_.progress);
         if (!job.error.empty()) throw CompileError("{}: {}", job.file.name, job.error);
         return job;
     }
