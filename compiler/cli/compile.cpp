@@ -14,12 +14,9 @@ namespace onnx2halide {
 
 namespace {
 
-const std::map<std::string, ConvAlgorithm> conv_algorithms = {
-    {"auto", ConvAlgorithm::automatic}, {"direct", ConvAlgorithm::direct}, {"winograd", ConvAlgorithm::winograd}};
-
 constexpr std::string_view autoscheduler_prefix = "auto:";
 
-/// What --schedule takes, files apart.
+/// The values of --schedule that are not files.
 std::vector<std::string> schedule_names() {
     std::vector<std::string> names = {"default", "naive"};
     for (const std::string& name : autoschedulers()) names.push_back(std::string(autoscheduler_prefix) + name);
@@ -31,7 +28,15 @@ bool is_schedule_name(const std::string& text) {
     return std::find(names.begin(), names.end(), text) != names.end();
 }
 
-/// Why --schedule cannot be this, or nothing.
+/// The value of --schedule as the driver takes it.
+ScheduleChoice schedule_of(const std::string& text) {
+    if (text == "default") return DefaultSchedule();
+    if (text == "naive") return NaiveSchedule();
+    if (is_schedule_name(text)) return Autoscheduler{text.substr(autoscheduler_prefix.size())};
+    return ScheduleFile{text};
+}
+
+/// Why --schedule cannot take this value; empty if it can.
 std::string why_no_schedule(const std::string& text) {
     if (is_schedule_name(text) || std::filesystem::is_regular_file(text)) return "";
     return fmt::format("'{}', expected a file or one of {}", text, fmt::join(schedule_names(), ", "));
@@ -39,32 +44,28 @@ std::string why_no_schedule(const std::string& text) {
 
 struct Arguments {
     std::vector<std::string> models, dims;
-    std::string schedule = "default", weights = "embed", pipeline = "kernels", convolution = "auto";
+    std::string schedule = "default", weights = "embed", pipeline = "kernels";
+    int parallel = 0;
     CompileOptions options;
 };
 
 int compile(Arguments& arguments) {
     CompileOptions& options = arguments.options;
     options.dims = parse_dims(arguments.dims);
-    options.naive = arguments.schedule == "naive";
-    if (arguments.schedule.starts_with(autoscheduler_prefix))
-        options.autoscheduler = arguments.schedule.substr(autoscheduler_prefix.size());
-    else if (!is_schedule_name(arguments.schedule))
-        options.schedule_file = arguments.schedule;
-    options.convolution = conv_algorithms.at(arguments.convolution);
-    options.whole = arguments.pipeline == "whole";
+    options.schedule = schedule_of(arguments.schedule);
+    options.pipeline = arguments.pipeline == "whole" ? Pipeline::whole : Pipeline::kernels;
     options.weights_in_file = arguments.weights == "file";
-    // The C compiler would take the paths in it for options.
+    options.parallel = process_count(arguments.parallel);
+    // The C compiler would take paths in it for options.
     if (options.output.string().starts_with('-')) options.output = "." / options.output;
     options.progress = show_progress;
-    const Stopwatch watch;
     const auto results = compile_models({arguments.models.begin(), arguments.models.end()}, options);
     clear_progress();
     int status = exit_done;
     for (const CompileResult& result : results) {
         for (const std::string& warning : result.warnings) fmt::print(stderr, "{}\n", warning);
         if (result.error.empty()) {
-            tell(success_text(result, options, watch.seconds()));
+            tell(success_text(result, options.output, options.sources_only));
         } else {
             fmt::print(stderr, "{}\n", result.error);
             status = exit_model_at_fault;
@@ -103,12 +104,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
             "sees all of it; without one every Func is computed on its own")
         ->option_text("KIND")
         ->check(one_of({"kernels", "whole"}));
-    command
-        ->add_option("--convolution", arguments->convolution,
-                     "how convolutions compute: auto, direct, or winograd, "
-                     "whose transforms round more")
-        ->option_text("KIND")
-        ->check(one_of({"auto", "direct", "winograd"}));
+    add_convolution_option(*command, options.convolution);
     command
         ->add_option("--weights", arguments->weights,
                      "embed, the default: in the library; file: NAME.weights is read at run time")
@@ -122,12 +118,11 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     command->add_option("--trials", options.trials)->group("");  // for `tune`
     command->add_option("--cc", options.cc, "C compiler for the host program; default: gcc")->option_text("COMMAND");
     command->add_flag("--overwrite", options.overwrite, "overwrite sources that were edited, too");
-    command->add_option("--until", options.until, "node or value at which the model ends: what it makes is the output")
-        ->option_text("NAME");
+    add_until_option(*command, options.until);
     command->add_flag("--all-values", options.all_values, "make every value of the graph an output");
     command->add_flag("--sources-only", options.sources_only,
                       "write the sources and build nothing; `onnx2halide build` does that later");
-    add_parallel_option(*command, options.parallel);
+    add_parallel_option(*command, arguments->parallel);
     command->footer(help_footer(R"(  onnx2halide mnist.onnx -o mnist
   onnx2halide compile model.onnx --dim batch=1 --target x86-64-linux-avx2-fma-f16c -o out
   onnx2halide compile model.onnx --dim 'image:2=48' --dim 'image:3=192' -o out

@@ -8,7 +8,7 @@
 
 #include "compiler/build/interrupt.h"
 #include "compiler/cli/commands.h"
-#include "compiler/driver/compile.h"
+#include "compiler/driver/inspect.h"
 #include "compiler/graph/error.h"
 #include "compiler/load/outline.h"
 
@@ -18,8 +18,8 @@ namespace {
 
 struct Arguments {
     std::vector<std::string> models, dims;
-    std::string target = "host";
     bool as_json = false;
+    CompileOptions options;
 };
 
 /// `float32 [batch, 3, 224, 224]`
@@ -134,12 +134,12 @@ std::string json_text(const nlohmann::ordered_json& json, int indent) {
 }
 
 /// Tells of a model that cannot be compiled what its file says, and then throws CompileError.
-void inspect_one(const std::string& model, const Arguments& arguments, const CompileOptions& options) {
+void inspect_one(const std::string& model, const Arguments& arguments) {
     Outline outline = outline_model(model);
     std::optional<Inspection> inspection;
     std::optional<CompileError> failure;
     try {
-        inspection = inspect(model, options);
+        inspection = inspect(model, arguments.options);
         outline.inputs = inspection->inputs;
         outline.outputs = inspection->outputs;
     } catch (const CompileError& error) {
@@ -159,14 +159,13 @@ void inspect_one(const std::string& model, const Arguments& arguments, const Com
 }
 
 /// With several models one that fails does not stop the others; JSON has a line a model then.
-int inspect_all(const Arguments& arguments) {
-    CompileOptions options;
-    options.target = arguments.target;
-    options.dims = parse_dims(arguments.dims);
+int inspect_all(Arguments& arguments) {
+    arguments.options.dims = parse_dims(arguments.dims);
+    arguments.options.parallel = process_count(0);
     int status = exit_done;
     for (const std::string& model : arguments.models) {
         try {
-            inspect_one(model, arguments, options);
+            inspect_one(model, arguments);
         } catch (const CompileError& error) {
             fmt::print(stderr, "{}\n", error.what());
             status = exit_model_at_fault;
@@ -181,11 +180,14 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
     const auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("inspect", "show a model's graph, types, shapes, work, kernels and memory");
     command->add_option("MODEL", arguments->models, "ONNX models")->option_text(" ")->required();
-    add_target_option(*command, arguments->target);
+    add_target_option(*command, arguments->options.target);
     add_dim_option(*command, arguments->dims);
+    add_convolution_option(*command, arguments->options.convolution);
+    add_until_option(*command, arguments->options.until);
     command->add_flag("--json", arguments->as_json, "as JSON; with several models a line each");
     command->footer(help_footer("  onnx2halide inspect mnist.onnx\n"
-                                "  onnx2halide inspect --json yunet.onnx --dim height=320 --dim width=320"));
+                                "  onnx2halide inspect --json yunet.onnx --dim height=320 --dim width=320\n"
+                                "  onnx2halide inspect resnet18.onnx --until conv1 --convolution direct"));
     command->callback([arguments, &invocation] {
         end_tidily_on_signals();  // inference builds what sizes depend on
         invocation.status = inspect_all(*arguments);

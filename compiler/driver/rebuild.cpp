@@ -1,3 +1,5 @@
+#include "compiler/driver/rebuild.h"
+
 #include <algorithm>
 #include <sstream>
 
@@ -7,7 +9,7 @@
 #include "compiler/build/files.h"
 #include "compiler/build/kernels.h"
 #include "compiler/build/sha256.h"
-#include "compiler/driver/compile.h"
+#include "compiler/build/stopwatch.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/driver/schedule_file.h"
@@ -84,7 +86,7 @@ GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) 
 /// Builds one program anew, in folders beside its own.
 class Rebuild {
 public:
-    Rebuild(const fs::path& folder, Manifest manifest, const CompileOptions& options)
+    Rebuild(const fs::path& folder, Manifest manifest, const RebuildOptions& options)
         : folder_(folder), manifest_(std::move(manifest)), name_(manifest_.at("name")), staging_(folder),
           options_(options) {
         if (!options.emit.empty()) manifest_["emit"] = options.emit;
@@ -101,7 +103,10 @@ public:
         archive(job);
         fs::remove(staged(".c"));
         publish(staging_.path(), manifest_, {name_ + "_generators.cpp", name_ + ".c", name_ + ".weights"}, folder_);
-        CompileResult result{manifest_.at("model").get<std::string>(), name_, "", {}, kernels(), arena_bytes_};
+        CompileResult result{manifest_.at("model").get<std::string>(), name_};
+        result.kernels = kernels();
+        result.seconds = watch_.seconds();
+        result.arena_bytes = arena_bytes_;
         for (const std::string& warning : job.warnings)
             result.warnings.push_back(fmt::format("{}: {}", job.file.name, warning));
         return result;
@@ -124,7 +129,7 @@ private:
         job.folder = objects_.path();
         job.kinds = kernel_outputs(kinds());
         job.further = staged("_").string();
-        build_kernels(jobs, options_.processes(), options_.progress);
+        build_kernels(jobs, options_.parallel, options_.progress);
         if (!job.error.empty()) throw CompileError("{}: {}", job.file.name, job.error);
         return job;
     }
@@ -178,13 +183,14 @@ private:
     Manifest manifest_;
     std::string name_;
     TemporaryFolder staging_, objects_;
-    const CompileOptions& options_;
+    const RebuildOptions& options_;
+    Stopwatch watch_;
     std::optional<int64_t> arena_bytes_;
 };
 
 }  // namespace
 
-std::vector<CompileResult> rebuild(const fs::path& folder, const CompileOptions& options) {
+std::vector<CompileResult> rebuild(const fs::path& folder, const RebuildOptions& options) {
     std::vector<CompileResult> results;
     for (const Manifest& manifest : manifests(folder)) {
         try {
