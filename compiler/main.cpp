@@ -63,10 +63,7 @@ int run(int argc, char** argv) {
     add_build_command(app, invocation);
     add_inspect_command(app, invocation);
     add_ops_command(app, invocation);
-    add_run_command(app, invocation);
-    add_verify_command(app, invocation);
-    add_bench_command(app, invocation);
-    add_tune_command(app, invocation);
+    add_python_commands(app, invocation);
     for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) command->group("Commands");
     app.footer("`onnx2halide COMMAND --help` tells a command's options.\n\n" +
                help_footer(

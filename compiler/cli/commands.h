@@ -24,10 +24,10 @@ void add_compile_command(CLI::App& app, Invocation& invocation);
 void add_build_command(CLI::App& app, Invocation& invocation);
 void add_inspect_command(CLI::App& app, Invocation& invocation);
 void add_ops_command(CLI::App& app, Invocation& invocation);
-void add_run_command(CLI::App& app, Invocation& invocation);
-void add_verify_command(CLI::App& app, Invocation& invocation);
-void add_bench_command(CLI::App& app, Invocation& invocation);
-void add_tune_command(CLI::App& app, Invocation& invocation);
+
+/// Adds run, verify, bench and tune, which Python carries out: it replaces this process and gets the words that follow
+/// the command, `--help` included.
+void add_python_commands(CLI::App& app, Invocation& invocation);
 
 /// Refuses a word that is not one of these: `'half', expected one of kernels, whole`.
 CLI::Validator one_of(const std::vector<std::string>& words);
