@@ -38,6 +38,7 @@ struct HostCall {
     std::vector<std::string> arguments;
     size_t inputs = 1, outputs = 1;
     bool inputs_are_list = false;
+    bool needs_re2 = false;  // the function is in runtime/regular_expressions.cc
 };
 
 /// A number that an operand gives and that a run refuses outside of [low, high].
