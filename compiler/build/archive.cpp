@@ -268,7 +268,7 @@ void write_archive(const ArchiveJob& job, const std::vector<std::string>& member
 
 void link_shared(const ArchiveJob& job, const fs::path& library, const std::vector<std::string>& objects) {
     std::vector<std::string> libraries = {"-lpthread", "-ldl", "-lm"};
-    if (needs_cpp(host_program_of(job))) libraries.insert(libraries.begin(), {"-lre2", "-lstdc++"});
+    if (job.needs_re2) libraries.insert(libraries.begin(), {"-lre2", "-lstdc++"});
     run_or_throw(with_arguments(job.cc, {"-shared", "-o", library.string()}, objects, libraries));
 }
 
@@ -310,19 +310,13 @@ void check_c_compiler(const std::string& cc, const std::string& target) {
     }
 }
 
-bool needs_cpp(const fs::path& host_program) {
-    const std::string text = read_text(host_program);
-    return text.find("onnx2halide_regex_full_match") != std::string::npos ||
-           text.find("onnx2halide_tokenizer") != std::string::npos;
-}
-
 void build_archive(const ArchiveJob& job) {
     std::vector<std::string> libraries;
-    if (needs_cpp(host_program_of(job))) libraries.push_back(static_re2(job));
+    if (job.needs_re2) libraries.push_back(static_re2(job));
     std::future<std::string> weights;
     if (!job.weights_source.empty()) weights = std::async(std::launch::async, build_weights, std::cref(job));
     std::vector<std::string> runtime = {build_runtime(job)};
-    if (needs_cpp(host_program_of(job))) runtime.push_back(build_regular_expressions(job));
+    if (job.needs_re2) runtime.push_back(build_regular_expressions(job));
     std::vector<std::string> members = {join(job, runtime, libraries)};
     if (weights.valid()) {
         members.push_back(weights.get());

@@ -15,15 +15,13 @@ struct ArchiveJob {
     std::filesystem::path weights_source;  // assembler text that embeds the weights; empty: none
     bool shared_library = false;           // NAME.so beside NAME.a
     std::filesystem::path trials;          // gets a NAME.so for trials of kernels; empty: none
+    bool needs_re2 = false;                // the host program calls runtime/regular_expressions.cc
     bool runs_once = false;                // the host program is then not optimised
     std::string cc = "gcc";                // compiles the host program, links and archives
 };
 
 /// Throws UsageError where the C compiler cannot be started or makes objects for another processor than the target's.
 void check_c_compiler(const std::string& cc, const std::string& target);
-
-/// Whether a host program calls C++ of the runtime, so that who links it needs C++'s library.
-bool needs_cpp(const std::filesystem::path& host_program);
 
 /// Compiles the host program and links it with its kernels and a Halide runtime of their own into one object in NAME.a,
 /// whose symbols are local but for the model's public names. The library for trials has no kernels: its host program

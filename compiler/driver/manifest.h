@@ -15,7 +15,7 @@ using Manifest = nlohmann::ordered_json;
 /// Number of what a compiled folder and the compiler rely on in each other: the manifest's fields, and all that NAME.c
 /// and the generators use of runtime/ and templates/. To be raised when any of that changes, for `build` cannot tell
 /// otherwise.
-constexpr int manifest_format = 3;
+constexpr int manifest_format = 4;
 
 /// Whether JSON of any origin is a manifest.
 bool is_manifest(const Manifest& json);

@@ -55,6 +55,15 @@ Manifest steps_json(const Program& program) {
     return steps;
 }
 
+/// Whether a step calls a function of the runtime that needs RE2.
+bool needs_re2(const Program& program) {
+    bool needs = false;
+    for_each_step(program.main, [&](const Step& step) {
+        needs = needs || (step.kind == Step::Kind::host && make_generator(step.node())->host_call().needs_re2);
+    });
+    return needs;
+}
+
 /// All but the list of files.
 Manifest make_manifest(const ProgramBuild& build) {
     const Program& program = build.program;
@@ -70,6 +79,7 @@ Manifest make_manifest(const ProgramBuild& build) {
     json["cc"] = build.cc;
     json["autoscheduler"] = build.autoscheduler;
     json["emit"] = build.kinds;
+    json["needs_re2"] = build.needs_re2;
     json["arena_bytes"] = program.arena_bytes;
     json["scratch_bytes"] = build.scratch_bytes ? Manifest(*build.scratch_bytes) : Manifest();
     json["weights"] = {
@@ -97,6 +107,7 @@ public:
     /// Makes the temporary folder.
     void emit_sources() {
         folder_ = std::make_unique<TemporaryFolder>(build_.folder);
+        build_.needs_re2 = needs_re2(build_.program);
         // Weights may be large, so their memory is freed before the archive is made.
         std::string weights = emit_weights(build_.program);
         build_.emit.weights_id = weights_id(weights);
@@ -133,7 +144,7 @@ public:
     void finish() {
         write(".h", emit_header(build_.program, build_.emit, build_.scratch_bytes));
         if (!build_.sources_only) {
-            write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file, folder()));
+            write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file, build_.needs_re2));
             archive();
         }
         Manifest manifest = make_manifest(build_);
@@ -160,6 +171,7 @@ private:
         for (const KernelSource* source : program.classes()) job.kernels.push_back(source->class_name());
         job.target = program.targets.front().text;
         job.cc = build_.cc;
+        job.needs_re2 = build_.needs_re2;
         job.runs_once = build_.runs_once;
         job.trials = build_.trials;
         job.shared_library = has_kind(build_.kinds, "shared_library");
@@ -201,11 +213,11 @@ std::optional<int64_t> ProgramBuild::arena_bytes() const {
     return program.arena_bytes + *scratch_bytes;
 }
 
-std::string pkg_config_file(const std::string& name, const std::string& model_file, const fs::path& folder) {
+std::string pkg_config_file(const std::string& name, const std::string& model_file, bool needs_re2) {
     return fill_template("model.pc.in", {{"NAME", name},
                                          {"MODEL", comment_text(model_file)},
                                          {"VERSION", ONNX2HALIDE_VERSION},
-                                         {"CPP", needs_cpp(folder / (name + ".c")) ? "-lstdc++ " : ""}});
+                                         {"CPP", needs_re2 ? "-lstdc++ " : ""}});
 }
 
 void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progress& progress) {

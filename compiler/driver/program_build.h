@@ -29,6 +29,7 @@ struct ProgramBuild {
     std::string error;                          // why it cannot be built; nothing is left in the folder then
     std::vector<std::string> warnings = {};     // of kernels on which the autoscheduler fails
     std::optional<int64_t> scratch_bytes = {};  // the most that a kernel asks of one thread; none until they are built
+    bool needs_re2 = false;                     // a step calls a function of the runtime that does
     double seconds = 0;                         // on `watch` when the files were in the folder
 
     /// The arena of a session with one thread; nullopt if dims are open or the kernels are not built.
@@ -42,9 +43,8 @@ void check_kinds(const std::vector<std::string>& kinds, const std::string& autos
 std::vector<std::string> kernel_outputs(std::vector<std::string> kinds);
 bool has_kind(const std::vector<std::string>& kinds, std::string_view kind);
 
-/// NAME.pc, which tells pkg-config how to link the library whose host program is in this folder.
-std::string pkg_config_file(const std::string& name, const std::string& model_file,
-                            const std::filesystem::path& folder);
+/// NAME.pc, which tells pkg-config how to link the library. RE2, which it may contain, needs C++'s library.
+std::string pkg_config_file(const std::string& name, const std::string& model_file, bool needs_re2);
 
 /// Emits and builds programs together, so that their kernels are built side by side. One that fails gets an error and
 /// does not stop the others.

@@ -98,7 +98,7 @@ public:
         write_header(job.scratch_bytes);
         if (has_kind(kinds(), "schedule"))
             write_file(staged("_schedules.cpp"), schedules_text(job, manifest_.at("model")));
-        write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model"), folder_));
+        write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model"), manifest_.at("needs_re2")));
         stage_host_program();
         archive(job);
         fs::remove(staged(".c"));
@@ -163,6 +163,7 @@ private:
         for (const GeneratorClass& generator : kernels.file.classes) job.kernels.push_back(generator.name);
         job.target = parse_targets(manifest_.at("target")).front().text;
         job.cc = manifest_.at("cc");
+        job.needs_re2 = manifest_.at("needs_re2");
         job.shared_library = has_kind(kinds(), "shared_library");
         const Manifest& weights = manifest_.at("weights");
         std::error_code missing;
