@@ -137,8 +137,11 @@ static const onnx2halide_model description = {
     .steps = steps,
 };
 
-int digits_create(digits** session, const onnx2halide_options* options) {
-    return onnx2halide_create((onnx2halide_session**)session, &description, options);
+int digits_create(digits** handle, const onnx2halide_options* options) {
+    onnx2halide_session* session = NULL;
+    const int code = onnx2halide_create(handle ? &session : NULL, &description, options);
+    if (handle) *handle = (digits*)session;
+    return code;
 }
 
 int digits_run(digits* handle, const float* image, float* probabilities) {
