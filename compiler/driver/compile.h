@@ -13,9 +13,10 @@ namespace onnx2halide {
 /// The outcome for one model.
 struct CompileResult {
     std::filesystem::path model;
-    std::string name;                         // of the C functions and files
-    std::string error = {};                   // why it was not compiled; empty: it was
-    std::vector<std::string> warnings = {};   // of wrong declared shapes, and of kernels on which the autoscheduler fails
+    std::string name;        // of the C functions and files
+    std::string error = {};  // why it was not compiled; empty: it was
+    /// Of wrong declared shapes, and of kernels on which the autoscheduler fails.
+    std::vector<std::string> warnings = {};
     size_t kernels = 0;                       // distinct ones
     double seconds = 0;                       // from the start, which models that are compiled together share
     std::optional<int64_t> arena_bytes = {};  // with scratch memory; none if dims are open or the kernels are not built

@@ -33,8 +33,8 @@ Inspection inspect_graph(const Graph& graph) {
     return result;
 }
 
-/// Cuts out what depends only on constants. The results become constants without data: for the passes and the plan it is
-/// enough that they are constants.
+/// Cuts out what depends only on constants. The results become constants without data: for the passes and the plan it
+/// is enough that they are constants.
 void pretend_to_fold(Graph& graph) {
     const FoldProgram fold = cut_fold_program(graph);
     for (Value* value : fold.results)

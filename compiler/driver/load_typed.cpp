@@ -35,8 +35,8 @@ TypedModel load_and_infer(const fs::path& path, const Dims& dims, const CompileO
 }
 
 /// Adds to `dims` what inference has found out about the model's open dims, and returns whether any of that is new.
-/// Eventually nothing is: a dim that has become a number is no longer open, a lower bound only rises, at most to the 2^16
-/// at which least_dims stops searching, and a dim becomes a cache only if it has no bounds yet.
+/// Eventually nothing is: a dim that has become a number is no longer open, a lower bound only rises, at most to the
+/// 2^16 at which least_dims stops searching, and a dim becomes a cache only if it has no bounds yet.
 bool add_bounds(const TypedModel& typed, Dims& dims) {
     Graph& graph = *typed.model.graph;
     const auto fixed = fixed_dims(graph), least = least_dims(graph);
@@ -45,7 +45,8 @@ bool add_bounds(const TypedModel& typed, Dims& dims) {
     if (!fixed.empty() || !least.empty()) return true;
     if (!typed.error.empty()) return false;  // cache_dims needs all types
     bool is_new = false;
-    for (const std::string& dim : cache_dims(graph)) is_new |= dims.try_emplace(dim, DimRange{0, Dim::unbounded}).second;
+    for (const std::string& dim : cache_dims(graph))
+        is_new |= dims.try_emplace(dim, DimRange{0, Dim::unbounded}).second;
     return is_new;
 }
 
@@ -69,8 +70,7 @@ Model load_typed(const fs::path& path, const CompileOptions& options) {
         typed = {};  // frees the weights of the last one
         typed = load_and_infer(path, dims, options);
     } while (add_bounds(typed, dims));
-    if (!typed.error.empty())
-        throw CompileError("{}: {}{}", path.string(), typed.error, empty_dims_text(options.dims));
+    if (!typed.error.empty()) throw CompileError("{}: {}{}", path.string(), typed.error, empty_dims_text(options.dims));
     return typed.model;
 }
 

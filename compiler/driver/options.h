@@ -40,17 +40,17 @@ using ScheduleChoice = std::variant<DefaultSchedule, NaiveSchedule, Autoschedule
 /// What decides how models are compiled. The defaults are those of `onnx2halide compile`, except for `parallel`.
 /// compile_models throws UsageError if options exclude each other.
 struct CompileOptions {
-    std::filesystem::path output = ".";  // -o: the folder of the results, which is made if it is missing
-    std::string name;                    // --name: of the C functions and files; empty: from the model's file
-    std::string target = "host";         // --target: Halide targets separated by commas, the best first
-    std::map<std::string, DimRange> dims;                  // --dim: see LoadOptions
-    std::string until;                                     // --until: see LoadOptions
-    std::vector<std::string> emit;                         // --emit: shared_library, stmt_html, assembly, ...
-    bool overwrite = false;                                // --overwrite: sources that a person has edited
-    Pipeline pipeline = Pipeline::kernels;                 // --pipeline
-    ScheduleChoice schedule;                               // --schedule
-    std::filesystem::path tuning_file;                     // --tuning: see apply_tuning; empty: none
-    std::filesystem::path trials;                          // --trials: see write_trials; empty: none
+    std::filesystem::path output = ".";     // -o: the folder of the results, which is made if it is missing
+    std::string name;                       // --name: of the C functions and files; empty: from the model's file
+    std::string target = "host";            // --target: Halide targets separated by commas, the best first
+    std::map<std::string, DimRange> dims;   // --dim: see LoadOptions
+    std::string until;                      // --until: see LoadOptions
+    std::vector<std::string> emit;          // --emit: shared_library, stmt_html, assembly, ...
+    bool overwrite = false;                 // --overwrite: sources that a person has edited
+    Pipeline pipeline = Pipeline::kernels;  // --pipeline
+    ScheduleChoice schedule;                // --schedule
+    std::filesystem::path tuning_file;      // --tuning: see apply_tuning; empty: none
+    std::filesystem::path trials;           // --trials: see write_trials; empty: none
     ConvAlgorithm convolution = ConvAlgorithm::automatic;  // --convolution
     bool weights_in_file = false;                          // --weights file
     bool sources_only = false;                             // --sources-only: build neither kernels nor a library

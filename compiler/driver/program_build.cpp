@@ -177,8 +177,8 @@ private:
         job.shared_library = has_kind(build_.kinds, "shared_library");
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
             job.weights_source = objects() / "weights.s";
-            write_file(job.weights_source, emit_weights_object(program.name, folder() / (program.name + ".weights"),
-                                                               program.weight_bytes));
+            write_file(job.weights_source,
+                       emit_weights_object(program.name, folder() / (program.name + ".weights"), program.weight_bytes));
         }
         build_archive(job);
     }

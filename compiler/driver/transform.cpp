@@ -37,8 +37,8 @@ int64_t weight_bytes(Graph& graph) {
 }
 
 /// The target that decides how convolutions and products compute. Several targets share the packed weights, so the best
-/// one decides; but weights are packed in quads of bytes only if every target multiplies those, as the others would have
-/// to take them apart.
+/// one decides; but weights are packed in quads of bytes only if every target multiplies those, as the others would
+/// have to take them apart.
 Target deciding(const std::vector<Target>& targets) {
     Target best = targets.front();
     for (const Target& target : targets) best.quad_rate = std::min(best.quad_rate, target.quad_rate);
