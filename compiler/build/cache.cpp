@@ -58,7 +58,7 @@ bool ObjectCache::fetch(const std::string& key, const fs::path& to) const {
 }
 
 void ObjectCache::store(const std::string& key, const fs::path& from) const {
-    // A cache that cannot be written to is no fault of the model: the next run builds again.
+    // A cache that cannot be written is not the model's fault: the next compilation builds the object again.
     try {
         fs::create_directories(place(key).parent_path());
         write_file(place(key), read_text(from));
@@ -80,7 +80,7 @@ void ObjectCache::trim() const {
         std::error_code vanished;
         if (!entry->is_regular_file(vanished)) continue;
         const Entry found{entry->last_write_time(vanished), entry->file_size(vanished), entry->path()};
-        if (vanished) continue;  // another compiler trims too
+        if (vanished) continue;  // another compiler is trimming, too
         total += found.size;
         entries.push_back(found);
     }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A file of C's library, which tells why it fails.
+/// A file of C's library, which, unlike a stream, says why it fails.
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
@@ -75,7 +75,7 @@ std::string read_headers(const fs::path& folder) {
 void move_file(const fs::path& from, const fs::path& to) {
     std::error_code error;
     fs::rename(from, to, error);
-    if (error) write_file(to, read_text(from));  // from another file system
+    if (error) write_file(to, read_text(from));  // they are on different file systems
 }
 
 void write_file(const fs::path& path, std::string_view content) {
