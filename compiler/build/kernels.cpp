@@ -312,7 +312,7 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
         const std::string class_name = text.substr(name_start, text.find_first_of(",)", name_start) - name_start);
         const size_t declared = text.find("\nclass " + class_name + " ", position);
         if (declared > mark) throw CompileError("HALIDE_REGISTER_GENERATOR({}) does not follow its class", class_name);
-        if (!names.insert(class_name).second) throw CompileError("class {} stands twice", class_name);
+        if (!names.insert(class_name).second) throw CompileError("class {} is defined twice", class_name);
         const size_t start = file.classes.empty() ? declared + 1 : first_code(text, position);
         if (file.classes.empty()) file.preamble = without_outer_comments(text.substr(0, start));
         const size_t line =

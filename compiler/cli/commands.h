@@ -16,7 +16,7 @@ enum ExitStatus { exit_done = 0, exit_model_at_fault = 1, exit_usage = 2, exit_o
 /// State that the sub-commands share.
 struct Invocation {
     std::string command_line;  // as it was given
-    int status = exit_done;    // set by the sub-command that runs
+    int status = exit_done;    // set by the sub-command that was run
 };
 
 // Each adds one sub-command, which runs while the command line is parsed.
@@ -35,10 +35,11 @@ CLI::Validator one_of(const std::vector<std::string>& words);
 /// `--target`, of compile and inspect: targets that Halide has and this compiler supports.
 void add_target_option(CLI::App& command, std::string& target);
 
-/// `--dim`, of compile and inspect.
+/// `--dim`, of compile and inspect; parse_dims reads the texts.
 void add_dim_option(CLI::App& command, std::vector<std::string>& texts);
 
-/// Numbers or bounds of open dims from `--dim NAME=NUMBER` or `--dim NAME=MIN..MAX`. Throws CLI::ValidationError.
+/// Parses the numbers or bounds of open dims in `--dim NAME=NUMBER` and `--dim NAME=MIN..MAX`. Throws
+/// CLI::ValidationError if one has another form or is given twice.
 std::map<std::string, DimRange> parse_dims(const std::vector<std::string>& texts);
 
 /// `--emit`, of compile and build.

@@ -80,7 +80,7 @@ void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const s
         .add_option(
             "--emit", kinds,
             description +
-                ": shared_library (NAME.so); of each kernel stmt, stmt_html, assembly, llvm_assembly; schedule: "
+                ": shared_library (NAME.so); stmt, stmt_html, assembly, llvm_assembly of each kernel; schedule: "
                 "what an autoscheduler finds, as NAME_schedules.cpp for --schedule")
         ->option_text("KIND,...")
         ->delimiter(',')
@@ -90,10 +90,9 @@ void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const s
 
 void add_dim_option(CLI::App& command, std::vector<std::string>& texts) {
     command
-        .add_option(
-            "--dim", texts,
-            "number or bounds, as in batch=1..32, for a dim that the model leaves open, by the model's name for "
-            "it or by input and axis; may be given many times")
+        .add_option("--dim", texts,
+                    "number or bounds, as in batch=1..32, of a dim that the model leaves open, by the model's name for "
+                    "it or by input and axis; may be given several times")
         ->option_text("NAME=NUMBER or INPUT:AXIS=NUMBER")
         ->allow_extra_args(false);
 }
@@ -141,10 +140,10 @@ void add_target_option(CLI::App& command, std::string& target) {
         }
     };
     command
-        .add_option(
-            "--target", target,
-            "Halide target, such as x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl; several, the best first: "
-            "the library takes the first that its machine has; default: host, which uses all that this machine has")
+        .add_option("--target", target,
+                    "Halide target, such as x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl; of several, the "
+                    "best first, "
+                    "the library uses the first that its machine supports; default: host, all features of this machine")
         ->option_text("TARGET,...")
         ->check(CLI::Validator(why_not, ""));
 }

@@ -80,48 +80,49 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
     const auto arguments = std::make_shared<Arguments>();
     CompileOptions& options = arguments->options;
     CLI::App* command = app.add_subcommand("compile", "compile models into NAME.a, NAME.h and their sources");
-    command->add_option("MODEL", arguments->models, "ONNX models; several build side by side")
+    command->add_option("MODEL", arguments->models, "ONNX models; several are built side by side")
         ->option_text(" ")
         ->required();
-    command->add_option("-o,--output", options.output, "folder for the results; default: the working folder")
+    command->add_option("-o,--output", options.output, "folder of the results; default: the working folder")
         ->option_text("DIR");
-    command->add_option("--name", options.name, "of the C functions and files; default: from the model's file name")
+    command
+        ->add_option("--name", options.name, "name of the C functions and files; default: from the model's file name")
         ->option_text("NAME");
     add_target_option(*command, options.target);
     add_dim_option(*command, arguments->dims);
     add_emit_option(*command, options.emit, "further results");
     command
         ->add_option("--schedule", arguments->schedule,
-                     "default; naive: every Func is computed on its own, as a yardstick; auto:mullapudi2016, "
-                     "auto:adams2019 or auto:li2018: by one of Halide's autoschedulers; FILE: functions void "
+                     "default; naive: every Func is computed on its own, as a baseline; auto:mullapudi2016, "
+                     "auto:adams2019 or auto:li2018: one of Halide's autoschedulers; FILE: functions void "
                      "KERNEL::schedule(), as --emit schedule writes them")
         ->option_text("KIND or FILE")
         ->check(CLI::Validator(why_no_schedule, ""));
     command
         ->add_option(
             "--pipeline", arguments->pipeline,
-            "kernels, the default: many; whole: one for a small model of fixed shapes, so that an autoscheduler "
-            "sees all of it; without one every Func is computed on its own")
+            "kernels, the default: many; whole: one, for a small model of fixed shapes, so that an autoscheduler "
+            "sees all of it; without an autoscheduler every Func is computed on its own")
         ->option_text("KIND")
         ->check(one_of({"kernels", "whole"}));
     add_convolution_option(*command, options.convolution);
     command
         ->add_option("--weights", arguments->weights,
-                     "embed, the default: in the library; file: NAME.weights is read at run time")
+                     "embed, the default: in the library; file: in NAME.weights, which is read at run time")
         ->option_text("PLACE")
         ->check(one_of({"embed", "file"}));
     command
         ->add_option("--tuning", options.tuning_file,
-                     "parameters for the schedules of kernels, as `onnx2halide tune` finds them; kernels that the file "
-                     "does not know keep their own")
+                     "parameters of the kernels' schedules, as `onnx2halide tune` finds them; kernels that are not in "
+                     "the file keep their own")
         ->option_text("FILE");
     command->add_option("--trials", options.trials)->group("");  // for `tune`
-    command->add_option("--cc", options.cc, "C compiler for the host program; default: gcc")->option_text("COMMAND");
-    command->add_flag("--overwrite", options.overwrite, "overwrite sources that were edited, too");
+    command->add_option("--cc", options.cc, "C compiler of the host program; default: gcc")->option_text("COMMAND");
+    command->add_flag("--overwrite", options.overwrite, "overwrite edited sources, too");
     add_until_option(*command, options.until);
     command->add_flag("--all-values", options.all_values, "make every value of the graph an output");
     command->add_flag("--sources-only", options.sources_only,
-                      "write the sources and build nothing; `onnx2halide build` does that later");
+                      "write the sources without building them; `onnx2halide build` does that later");
     add_parallel_option(*command, arguments->parallel);
     command->footer(help_footer(R"(  onnx2halide mnist.onnx -o mnist
   onnx2halide compile model.onnx --dim batch=1 --target x86-64-linux-avx2-fma-f16c -o out

@@ -31,7 +31,7 @@ std::string type_text(const TensorType& type) {
     return fmt::format("{} [{}]", info(type.element).name, fmt::join(dims, ", "));
 }
 
-/// Rows of text whose columns stand below each other.
+/// Prints rows of text with their columns aligned.
 void print_rows(const std::vector<std::vector<std::string>>& rows) {
     std::vector<size_t> widths;
     for (const auto& row : rows) {
@@ -64,10 +64,10 @@ void print_inspection(const Inspection& inspection) {
     const std::string depends = fmt::format("depends on {}", fmt::join(inspection.open_dims, ", "));
     const std::string arena =
         is_open ? depends : fmt::format("{} bytes in all, without scratch memory", inspection.arena_bytes);
-    // JSON has it in full.
+    // JSON has longer ones in full.
     constexpr size_t longest = 120;
     const auto readable = [&](const std::string& dim) {
-        return dim.size() <= longest ? dim : is_open ? depends : "depends on what a run computes";
+        return dim.size() <= longest ? dim : is_open ? depends : "depends on results of the run";
     };
     if (is_open) fmt::print("{:<12}{}\n", "open dims", fmt::join(inspection.open_dims, ", "));
     fmt::print("{:<12}{}\n{:<12}{}\n{:<12}{}\n", "nodes", inspection.nodes.size(), "parameters", inspection.parameters,
@@ -87,7 +87,8 @@ void print_inspection(const Inspection& inspection) {
     print_rows(rows);
 }
 
-/// [{"name": "image", "element": "float32", "shape": ["batch", 3, 224, 224]}]; of what is no tensor its name and type
+/// [{"name": "image", "element": "float32", "shape": ["batch", 3, 224, 224]}]; what is not a tensor has a name and a
+/// type.
 nlohmann::ordered_json ports_json(const std::vector<Port>& ports) {
     auto list = nlohmann::ordered_json::array();
     for (const auto& [name, type] : ports) {
@@ -128,12 +129,12 @@ void add_json(nlohmann::ordered_json& json, const Inspection& inspection) {
         json["steps"].push_back({{"kernel", kernel}, {"flops", flops}});
 }
 
-/// A name of the model may be no UTF-8.
+/// JSON as text. Names in a model need not be UTF-8.
 std::string json_text(const nlohmann::ordered_json& json, int indent) {
     return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-/// Tells of a model that cannot be compiled what its file says, and then throws CompileError.
+/// Prints an inspection. If the model cannot be compiled, prints what its file says and then throws CompileError.
 void inspect_one(const std::string& model, const Arguments& arguments) {
     Outline outline = outline_model(model);
     std::optional<Inspection> inspection;
@@ -158,7 +159,7 @@ void inspect_one(const std::string& model, const Arguments& arguments) {
     if (failure) throw *failure;
 }
 
-/// With several models one that fails does not stop the others; JSON has a line a model then.
+/// Inspects each model; one that fails does not stop the others. JSON of several models is one line each.
 int inspect_all(Arguments& arguments) {
     arguments.options.dims = parse_dims(arguments.dims);
     arguments.options.parallel = process_count(0);
@@ -184,12 +185,12 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
     add_dim_option(*command, arguments->dims);
     add_convolution_option(*command, arguments->options.convolution);
     add_until_option(*command, arguments->options.until);
-    command->add_flag("--json", arguments->as_json, "as JSON; with several models a line each");
+    command->add_flag("--json", arguments->as_json, "as JSON; one line per model if there are several");
     command->footer(help_footer("  onnx2halide inspect mnist.onnx\n"
                                 "  onnx2halide inspect --json yunet.onnx --dim height=320 --dim width=320\n"
                                 "  onnx2halide inspect resnet18.onnx --until conv1 --convolution direct"));
     command->callback([arguments, &invocation] {
-        end_tidily_on_signals();  // inference builds what sizes depend on
+        end_tidily_on_signals();  // inference may build and run what sizes depend on
         invocation.status = inspect_all(*arguments);
     });
 }

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A model on its way through the stages.
+/// A model between the stages of its compilation, and the result so far.
 struct ModelJob {
     CompileResult result;
     Model model = {};
@@ -43,19 +43,20 @@ private:
     std::string with_path(std::string_view text) const { return fmt::format("{}: {}", result.model.string(), text); }
 };
 
-/// A name for C functions and files: from the model's file, or exactly as given.
+/// The name of the C functions and files: derived from the model's file, or exactly as given. Throws UsageError if that
+/// is not a C identifier, or is reserved.
 std::string name_of(const fs::path& path, const CompileOptions& options) {
     const std::string& given = options.name;
     const std::string wanted = identifier(given.empty() ? path.stem().string() : given);
     std::string name = Names().unique(wanted);
-    // Not `open_2` for `open`, as a file beside it may be called.
+    // Not `open_2` for `open`: a model beside it may have that name.
     if (given.empty() && name != wanted) name = "model_" + wanted;
     if (!given.empty() && name != given)
         throw UsageError("--name: '{}' cannot name C functions, expected one such as '{}'", given, name);
     return name;
 }
 
-/// One model's files must not overwrite another's.
+/// Throws UsageError if two models have the same name: one's files would overwrite the other's.
 void refuse_same_names(const std::vector<ModelJob>& jobs) {
     std::map<std::string, fs::path> paths;
     for (const ModelJob& job : jobs) {

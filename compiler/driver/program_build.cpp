@@ -35,8 +35,8 @@ Manifest open_dims_json(const Graph& graph) {
     return dims;
 }
 
-/// The steps of a run in order, with the kernels of which it calls one, and what each costs: text in C's syntax where
-/// dims are open.
+/// The steps of a run in order: the kernels of which each calls one, and its cost, which is text in C's syntax if it
+/// depends on open dims.
 Manifest steps_json(const Program& program) {
     auto steps = Manifest::array();
     for_each_step(program.main, [&](const Step& step) {
@@ -64,7 +64,7 @@ bool needs_re2(const Program& program) {
     return needs;
 }
 
-/// All but the list of files.
+/// The manifest without hashes and without the list of files.
 Manifest make_manifest(const ProgramBuild& build) {
     const Program& program = build.program;
     Manifest json;

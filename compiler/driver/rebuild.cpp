@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The runtime of another compiler may not fit what was emitted: the archive would not link, or not work.
+/// Throws CompileError unless this compiler wrote the manifest: with another runtime, the archive might not link or not
+/// work.
 void check_format(const fs::path& file, const Manifest& manifest) {
     const auto format = manifest.value("format", 0);
     const auto version = manifest.value("compiler", std::string("unknown"));
@@ -34,7 +35,7 @@ void check_format(const fs::path& file, const Manifest& manifest) {
         file.string(), version, format, ONNX2HALIDE_VERSION, manifest_format);
 }
 
-/// The manifests of the programs in a folder.
+/// The manifests of the programs in a folder. Throws CompileError if there is none.
 std::vector<Manifest> manifests(const fs::path& folder) {
     std::vector<Manifest> found;
     std::error_code error;
@@ -46,11 +47,11 @@ std::vector<Manifest> manifests(const fs::path& folder) {
         found.push_back(std::move(manifest));
     }
     if (error) throw CompileError("{}: cannot be read: {}", folder.string(), error.message());
-    if (found.empty()) throw CompileError("{}: holds no manifest (NAME.json) of a compiled model", folder.string());
+    if (found.empty()) throw CompileError("{}: contains no manifest (NAME.json) of a compiled model", folder.string());
     return found;
 }
 
-/// The header with the number behind `#define MACRO` replaced.
+/// The header with the number after `#define MACRO` replaced.
 std::string with_macro(const std::string& header, const std::string& macro, int64_t number) {
     std::istringstream stream(header);
     std::string text;
@@ -61,7 +62,7 @@ std::string with_macro(const std::string& header, const std::string& macro, int6
     return text;
 }
 
-/// The classes of NAME_generators.cpp, which must be those that the host program calls.
+/// Reads NAME_generators.cpp. Throws CompileError if a class is missing whose kernel the host program calls.
 GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) {
     const std::string name = manifest.at("name").get<std::string>() + "_generators.cpp";
     try {
@@ -73,7 +74,7 @@ GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) 
                 throw CompileError("class {} is missing", kernel.at("name").get<std::string>());
             found->target = kernel.at("target");
         }
-        // What a person has added must run everywhere.
+        // Classes that a person has added must run on every machine that the library is for.
         for (GeneratorClass& generator : file.classes) {
             if (generator.target.empty()) generator.target = parse_targets(manifest.at("target")).back().text;
         }
@@ -83,7 +84,7 @@ GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) 
     }
 }
 
-/// Builds one program anew, in folders beside its own.
+/// Rebuilds one program in temporary folders.
 class Rebuild {
 public:
     Rebuild(const fs::path& folder, Manifest manifest, const RebuildOptions& options)
@@ -116,7 +117,7 @@ private:
     fs::path place(const std::string& suffix) const { return folder_ / (name_ + suffix); }
     fs::path staged(const std::string& suffix) const { return staging_.path() / (name_ + suffix); }
     std::vector<std::string> kinds() const { return manifest_.at("emit"); }
-    /// Distinct kernels, each of which has a class for every target.
+    /// The number of distinct kernels, each of which has a class for every target.
     size_t kernels() const {
         return manifest_.at("kernels").size() / parse_targets(manifest_.at("target").get<std::string>()).size();
     }
@@ -134,13 +135,13 @@ private:
         return job;
     }
 
-    /// Edited schedules may ask for other scratch memory.
+    /// Updates the macros of the header: edited schedules may need another amount of scratch memory.
     void write_header(int64_t scratch_bytes) {
         const std::string before = read_text(place(".h")), macro = macro_name(name_);
         const int64_t arena_bytes = manifest_.at("arena_bytes").get<int64_t>() + scratch_bytes;
         const std::string with_scratch = with_macro(before, macro + "_SCRATCH_SIZE", scratch_bytes);
         const std::string after = with_macro(with_scratch, macro + "_ARENA_SIZE", arena_bytes);
-        // Where dims are open there is no such macro.
+        // If dims are open, there is no such macro.
         if (before.find("#define " + macro + "_ARENA_SIZE ") != std::string::npos) arena_bytes_ = arena_bytes;
         write_file(staged(".h"), after);
         manifest_["scratch_bytes"] = scratch_bytes;
@@ -149,7 +150,7 @@ private:
         if (!is_edited) hash = sha256(after);
     }
 
-    /// The C compiler looks for the header beside the source, and tells a person's mistakes where they are.
+    /// Copies the host program beside the staged header, which it includes. Errors still point into the original.
     void stage_host_program() const {
         write_file(staged(".c"),
                    fmt::format("#line 1 {}\n{}", string_literal(place(".c").string()), read_text(place(".c"))));
@@ -197,7 +198,7 @@ std::vector<CompileResult> rebuild(const fs::path& folder, const RebuildOptions&
         try {
             results.push_back(Rebuild(folder, manifest, options).run());
         } catch (const Manifest::exception& error) {
-            throw CompileError("{}: is no whole manifest: {}", folder.string(), error.what());
+            throw CompileError("{}: is not a complete manifest: {}", folder.string(), error.what());
         }
     }
     return results;

@@ -141,8 +141,8 @@ def classes(folder) -> list[str]:
     [
         ("void odd::schedule() {\n}\n", "mine.cpp: there is no kernel 'odd', expected one of a, b"),
         ("void a::schedule() {\n}\nint i;\n", "mine.cpp:3: 'int i;', expected void KERNEL::schedule() {"),
-        ("void a::schedule() {\n}\nvoid a::schedule() {\n}\n", "mine.cpp:3: kernel 'a' stands twice"),
-        ("void a::schedule() {\n    }\n", "mine.cpp: the last function is not closed by a line with nothing but }"),
+        ("void a::schedule() {\n}\nvoid a::schedule() {\n}\n", "mine.cpp:3: kernel 'a' is scheduled twice"),
+        ("void a::schedule() {\n    }\n", "mine.cpp: the last function is not closed by a line with only }"),
     ],
 )
 def test_file_that_is_no_schedule(onnx2halide, tmp_path, text, message):

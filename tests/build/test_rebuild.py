@@ -109,7 +109,7 @@ def test_manifest_without_a_field(onnx2halide, folder):
     (folder / "image.json").write_text(json.dumps(manifest))
     done = onnx2halide("build", "image")
     assert done.returncode == 1
-    assert done.stderr.startswith("image: is no whole manifest: ")
+    assert done.stderr.startswith("image: is not a complete manifest: ")
 
 
 def test_schedule_that_halide_refuses_names_the_kernel(onnx2halide, folder):

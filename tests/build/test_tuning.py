@@ -110,9 +110,9 @@ def test_entries_are_for_one_target(onnx2halide, kernels, image, tmp_path):
 
 
 BAD_FILES = [
-    ('{"format":\n', "t.json:2: is not JSON, expected what onnx2halide tune writes"),
-    ("[]", "t.json: has no 'format' and 'kernels', expected what onnx2halide tune writes"),
-    ('{"format": 1, "kernels": []}', "t.json: has no 'format' and 'kernels', expected what onnx2halide tune writes"),
+    ('{"format":\n', "t.json:2: is not JSON, expected a file that onnx2halide tune wrote"),
+    ("[]", "t.json: has no 'format' and 'kernels', expected a file that onnx2halide tune wrote"),
+    ('{"format": 1, "kernels": []}', "t.json: has no 'format' and 'kernels', expected a file that onnx2halide tune wrote"),
     ('{"format": 2, "kernels": {}}', "t.json: has format 2, expected 1"),
     ('{"format": 1, "kernels": {"KEY": {}}}', "t.json: kernel 'KERNEL' (KEY) has no object 'params'"),
     ('{"format": 1, "kernels": {"KEY": 1}}', "t.json: kernel 'KERNEL' (KEY) has no object 'params'"),
