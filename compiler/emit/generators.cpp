@@ -49,7 +49,7 @@ std::string emit_banner(const Program& program, const EmitOptions& options, cons
 
 std::string emit_generators(const Program& program, const EmitOptions& options) {
     std::string text = emit_banner(program, options, "// ") +
-                       "// after edits: onnx2halide build, which has onnx2halide_generators.h (in its templates/)\n\n" +
+                       "// after edits: onnx2halide build; onnx2halide_generators.h is in its templates/\n\n" +
                        std::string(preamble);
     for (size_t i = 0; i < program.targets.size(); ++i) {
         if (program.targets.size() > 1) text += fmt::format("\n// ---- {} ----\n", program.targets[i].text);

@@ -72,9 +72,9 @@ void HostSteps::write_branch(const Step& step, std::string& text) {
                 assign_extents(step.outputs[i]->checked_type(), block.graph->outputs[i]->checked_type(), assignments);
         }
         const bool is_then = &block == &step.blocks[0];
-        add_function(block, assignment_text(assignments),
-                     comment_text(fmt::format("If {}: where the condition is {}.", step.node().name,
-                                              is_then ? "true" : "false")));
+        add_function(
+            block, assignment_text(assignments),
+            comment_text(fmt::format("If {}: the condition is {}.", step.node().name, is_then ? "true" : "false")));
     }
     text += crossing("TO_HOST", {condition});
     text += fmt::format("    RUN(IS_TRUE({}) ? {}(session) : {}(session));\n", name(condition), step.blocks[0].name,
@@ -200,7 +200,7 @@ HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
         parameters += ", int* goes_on";
         arguments += ", &goes_on";
     }
-    functions_.push_back(fmt::format("/* {} {}: one turn. */\nstatic int {}({}) {{\n{}    return 0;\n}}\n",
+    functions_.push_back(fmt::format("/* {} {}: one iteration. */\nstatic int {}({}) {{\n{}    return 0;\n}}\n",
                                      step.node().op_type, comment_text(step.node().name), body.name, parameters, text));
     return {fmt::format("{}({})", body.name, arguments), has_condition};
 }

@@ -231,9 +231,10 @@ private:
         std::string rows;
         for (const Value* tensor : program_.tensors)
             rows += fmt::format("    {}, /* {} */\n", program_.storage_of.at(tensor), tensor_names_.at(tensor));
-        return fmt::format("\n/* Which memory on the device a tensor has; views share that of what they view. */\n"
-                           "static const int device_memory_of[] = {{\n{}}};\n",
-                           rows);
+        return fmt::format(
+            "\n/* The index of each tensor's memory on the device; views share that of the viewed tensor. */\n"
+            "static const int device_memory_of[] = {{\n{}}};\n",
+            rows);
     }
 
     std::string device() const {
@@ -357,11 +358,10 @@ private:
     std::string symbol_list() const {
         std::string text;
         for (const std::string& symbol : program_.symbols) text += fmt::format("    symbol_{},\n", symbol);
-        return text.empty()
-                   ? ""
-                   : fmt::format(
-                         "\n/* Dims that a run finds: D(batch) is that of index symbol_batch. */\nenum {{\n{}}};\n",
-                         text);
+        return text.empty() ? ""
+                            : fmt::format("\n/* Dims that are found at run time: D(batch) is that of index "
+                                          "symbol_batch. */\nenum {{\n{}}};\n",
+                                          text);
     }
 
     std::string typed_run() const {

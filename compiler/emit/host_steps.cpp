@@ -53,7 +53,7 @@ std::string quoted_label(const Node& node) { return string_literal(node.label())
 
 std::string HostSteps::text() {
     functions_.clear();
-    add_function(program_.main, "", "The model, a line a kernel.");
+    add_function(program_.main, "", "The model, with one line per kernel.");
     return fmt::format("{}", fmt::join(functions_, "\n"));
 }
 
