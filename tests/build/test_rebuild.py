@@ -32,12 +32,12 @@ def edit(folder, change):
 
 
 def other_numbers(text: str) -> str:
-    """Every number of a schedule that is above 1 is halved."""
+    """Halves every number above 1 of a schedule."""
     return PARAMETER.sub(lambda found: f'GeneratorParam<int> {found[1]}{{"{found[1]}", {max(1, int(found[2]) // 2)}}};', text)
 
 
 def too_large_numbers(text: str) -> str:
-    """Every number of a schedule is above what there is."""
+    """Makes every number of a schedule larger than its extent."""
     return PARAMETER.sub(lambda found: f'GeneratorParam<int> {found[1]}{{"{found[1]}", 60}};', text)
 
 

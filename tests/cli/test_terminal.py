@@ -1,4 +1,4 @@
-"""What a person sees on a terminal, and nobody in a pipe."""
+"""What is shown on a terminal, and not in a pipe."""
 
 import os
 import pty
@@ -10,7 +10,7 @@ from paths import COMPILER
 
 
 def on_terminal(tmp_path, *words) -> str:
-    """What appears on a terminal, without what was wiped away."""
+    """What a terminal shows in the end, without lines that were cleared."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen([COMPILER, *words], cwd=tmp_path, stderr=theirs, stdout=theirs)
     os.close(theirs)

@@ -1,4 +1,4 @@
-"""What the compiler emits for the digits model is what generated/digits holds; scripts/regenerate writes it anew."""
+"""generated/digits holds what the compiler emits for the digits model; scripts/regenerate renews it."""
 
 import subprocess
 
