@@ -27,7 +27,7 @@ public:
     void trim() const;
 
 private:
-    std::filesystem::path place(const std::string& key) const { return folder_ / key.substr(0, 2) / key; }
+    std::filesystem::path path_of(const std::string& key) const { return folder_ / key.substr(0, 2) / key; }
     std::filesystem::path folder_;
     uintmax_t size_limit_;
 };

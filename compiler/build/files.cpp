@@ -32,11 +32,11 @@ std::error_code write_part(const fs::path& part, std::string_view content) {
     return is_written ? std::error_code() : last_error();
 }
 
-fs::path temporary_place() {
+fs::path temporary_root() {
     std::error_code error;
-    fs::path place = fs::temp_directory_path(error);
+    fs::path root = fs::temp_directory_path(error);
     if (error) throw UsageError("TMPDIR: '{}', expected a folder: {}", std::getenv("TMPDIR"), error.message());
-    return place;
+    return root;
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ void write_file(const fs::path& path, std::string_view content) {
     throw FileError(path, "cannot be written", error.message());
 }
 
-TemporaryFolder::TemporaryFolder() : TemporaryFolder(fs::absolute(temporary_place())) {}
+TemporaryFolder::TemporaryFolder() : TemporaryFolder(fs::absolute(temporary_root())) {}
 
 TemporaryFolder::TemporaryFolder(const fs::path& parent) {
     std::error_code error;

@@ -64,8 +64,8 @@ std::string empty_dims_text(const Dims& dims) {
 Model load_typed(const fs::path& path, const CompileOptions& options) {
     Dims dims = options.dims;
     TypedModel typed;
-    // Types, and constants folded from them, were inferred without the bounds that inference then finds, and the
-    // loader is what applies bounds: so the model is loaded again with them.
+    // The loader applies the bounds of dims, and types and folded constants are inferred from them. So when inference
+    // finds new bounds, the model is loaded again.
     do {
         typed = {};  // frees the weights of the last one
         typed = load_and_infer(path, dims, options);

@@ -37,7 +37,7 @@ struct ScheduleFile {
 /// Where the schedules of kernels come from (`--schedule`).
 using ScheduleChoice = std::variant<DefaultSchedule, NaiveSchedule, Autoscheduler, ScheduleFile>;
 
-/// What decides how models are compiled. The defaults are those of `onnx2halide compile`, except for `parallel`.
+/// The options of `onnx2halide compile`. The defaults are those of the command line, except for `parallel`.
 /// compile_models throws UsageError if options exclude each other.
 struct CompileOptions {
     std::filesystem::path output = ".";     // -o: the folder of the results, which is made if it is missing

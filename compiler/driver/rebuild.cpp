@@ -114,7 +114,7 @@ public:
     }
 
 private:
-    fs::path place(const std::string& suffix) const { return folder_ / (name_ + suffix); }
+    fs::path published(const std::string& suffix) const { return folder_ / (name_ + suffix); }
     fs::path staged(const std::string& suffix) const { return staging_.path() / (name_ + suffix); }
     std::vector<std::string> kinds() const { return manifest_.at("emit"); }
     /// The number of distinct kernels, each of which has a class for every target.
@@ -137,7 +137,7 @@ private:
 
     /// Updates the macros of the header: edited schedules may need another amount of scratch memory.
     void write_header(int64_t scratch_bytes) {
-        const std::string before = read_text(place(".h")), macro = macro_name(name_);
+        const std::string before = read_text(published(".h")), macro = macro_name(name_);
         const int64_t arena_bytes = manifest_.at("arena_bytes").get<int64_t>() + scratch_bytes;
         const std::string with_scratch = with_macro(before, macro + "_SCRATCH_SIZE", scratch_bytes);
         const std::string after = with_macro(with_scratch, macro + "_ARENA_SIZE", arena_bytes);
@@ -153,7 +153,7 @@ private:
     /// Copies the host program beside the staged header, which it includes. Errors still point into the original.
     void stage_host_program() const {
         write_file(staged(".c"),
-                   fmt::format("#line 1 {}\n{}", string_literal(place(".c").string()), read_text(place(".c"))));
+                   fmt::format("#line 1 {}\n{}", string_literal(published(".c").string()), read_text(published(".c"))));
     }
 
     void archive(const KernelJob& kernels) const {
@@ -168,11 +168,11 @@ private:
         job.shared_library = has_kind(kinds(), "shared_library");
         const Manifest& weights = manifest_.at("weights");
         std::error_code missing;
-        [[maybe_unused]] const auto bytes = fs::file_size(place(".weights"), missing);
-        if (missing) throw FileError(place(".weights"), "cannot be read", missing.message());
+        [[maybe_unused]] const auto bytes = fs::file_size(published(".weights"), missing);
+        if (missing) throw FileError(published(".weights"), "cannot be read", missing.message());
         if (weights.at("bytes") > 0 && !weights.at("in_file")) {
             job.weights_source = objects_.path() / "weights.s";
-            write_file(job.weights_source, emit_weights_object(name_, place(".weights"), weights.at("bytes")));
+            write_file(job.weights_source, emit_weights_object(name_, published(".weights"), weights.at("bytes")));
         }
         try {
             build_archive(job);

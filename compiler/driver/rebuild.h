@@ -9,6 +9,7 @@
 
 namespace onnx2halide {
 
+/// The options of `onnx2halide build`.
 struct RebuildOptions {
     std::vector<std::string> emit;  // --emit: further results; empty: those of the last time
     int parallel = 1;               // -j: processes to build with
