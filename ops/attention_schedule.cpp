@@ -52,8 +52,8 @@ public:
     }
 
 private:
-    /// Images of a batch that keep the threads of most machines busy. Fewer are cut into blocks, behind packed keys
-    /// and values that one thread makes.
+    /// Images of a batch that keep the threads of most machines busy. Of fewer the blocks of rows are tasks, once the
+    /// keys and values of all images are packed.
     static constexpr int enough_images = 8;
 
     void schedule_results() {
@@ -93,18 +93,22 @@ private:
         schedule_single_row(source_, product_, place);
     }
 
-    /// Makes parallel tasks and sets the loop over images, outside of which nothing is packed.
+    /// Makes parallel tasks and sets the loops over images and blocks.
     Directives tasks(const Loops& batch) {
         Directives directives;
         const auto images = product(batch.extents).constant();
-        const bool is_parallel = is_worth_tasks(product_);
-        if (!batch.vars.empty()) image_ = batch.vars.front();
-        if (is_parallel && (!images || *images >= enough_images) && !batch.vars.empty()) {
+        batch_ = batch.vars;
+        if (is_worth_tasks(product_) && images && *images < enough_images) {
+            has_shared_panels_ = true;
+            block_ = fuse_all(source_, joined({block_}, batch.vars), "task", directives);
+            directives.push_back(fmt::format("parallel({})", block_));
+        } else if (!batch.vars.empty()) {
+            image_ = batch.vars.front();
+            if (!is_worth_tasks(product_)) return directives;
             image_ = fuse_all(source_, batch.vars, "image", directives);
             directives.push_back(fmt::format("parallel({})", image_));
+            if (!images) directives.push_back(fmt::format("parallel({})", block_));
         }
-        if (is_parallel && (!images || *images < enough_images))
-            directives.push_back(fmt::format("parallel({})", block_));
         return directives;
     }
 
@@ -145,9 +149,18 @@ private:
 
     std::string columns_vector(const MatmulLoops& matmul) { return source_.lanes(matmul.element, matmul.lanes); }
 
+    /// Packs keys or values: those of an image, or, as tasks of their own, of all.
     void place_panels(const MatmulLoops& matmul) {
-        const std::string place = image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_);
-        schedule_panels(source_, matmul, {place}, columns_vector(matmul));
+        Directives place = {image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_)};
+        if (has_shared_panels_) {
+            const auto has_loop = [&](const std::string& var) {
+                return std::find(batch_.begin(), batch_.end(), var) != batch_.end();
+            };
+            const auto image =
+                std::find_if(matmul.panel_batch.rbegin(), matmul.panel_batch.rend(), has_loop);
+            if (image != matmul.panel_batch.rend()) place.push_back(fmt::format("parallel({})", *image));
+        }
+        schedule_panels(source_, matmul, place, columns_vector(matmul));
     }
 
     void schedule_rows() {
@@ -164,7 +177,7 @@ private:
         // All maxima first: the rows' exp need not wait for them one by one.
         for (const std::string& reduction : {attention_.max, attention_.total}) {
             source_.schedule(fmt::format("{}.{};", reduction, at_block()));
-            source_.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", reduction, attention_.element,
+            source_.schedule(fmt::format("onnx::reduce_vectors({}, {}, {}, {});", reduction, attention_.element,
                                          attention_.width, product_.row));
         }
         source_.schedule(fmt::format("{}.{};", attention_.factor, at_block()));
@@ -178,7 +191,9 @@ private:
     bool has_versions_;  // of tiles, for rows that only a run knows
     std::string x_tile_, y_tile_, rows_;
     std::string block_;  // the loop over blocks
-    std::string image_;  // and that over images, the innermost of a batch; none where there is none
+    std::string image_;  // and that over images, the innermost of a batch; empty where there is none, or panels of all
+    Coordinates batch_;  // all loops over images
+    bool has_shared_panels_ = false;  // whether keys and values of all images are packed first
 };
 
 }  // namespace

@@ -75,7 +75,7 @@ private:
         source_.schedule(conv_.sum + ".update()", update);
         // Sums of neighbouring pixels are a vector.
         if (has_channels()) source_.schedule(conv_.sum, {fmt::format("reorder_storage({}, {})", x_, c_)});
-        source_.schedule(fmt::format("reduce_rows({}, {}, {}, {}, {}, {}{});", conv_.sum, conv_.at_once, tile_.lanes,
+        source_.schedule(fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {}{});", conv_.sum, conv_.at_once, tile_.lanes,
                                      x_, conv_.output.func, tiles, has_channels() ? fmt::format(", {{{}}}", c_) : ""));
     }
 };

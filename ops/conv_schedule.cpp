@@ -122,7 +122,7 @@ private:
     void split_open_rows() {
         constexpr int64_t rows_of_a_halo_row = 4;
         const std::string height = source_.dim(conv_.output.extents[2]), width = source_.dim(conv_.output.extents[1]);
-        const std::string rows = fmt::format("rows_of_task({}, {}, {}, {})", height, width,
+        const std::string rows = fmt::format("onnx::rows_of_task({}, {}, {}, {})", height, width,
                                              source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_.tile())),
                                              std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows));
         strips_.push_back(source_.var("strip"));
@@ -140,7 +140,7 @@ private:
         if (!tile_.has_versions()) return source_.schedule(conv_.output.func, output_);
         const std::string width = source_.dim(conv_.output.extents[1]),
                           pixels = source_.param("pixels", tile_.tile().pixels);
-        source_.schedule_versions(conv_.output.func, fmt::format("tile_versions({}, {})", width, pixels), output_);
+        source_.schedule_versions(conv_.output.func, fmt::format("onnx::tile_versions({}, {})", width, pixels), output_);
     }
 
     void order_loops() {

@@ -27,6 +27,10 @@ public:
         // Lanes behind the last channel are computed and not stored.
         if (tile_.rounds_channels_up())
             directives.push_back(fmt::format("bound_extent({}, {})", tile_.channels(), tile_.tile_channels()));
+        if (tile_.shifts_pixels_twice())
+            directives.push_back(fmt::format("bound_extent({}, {})", tile_.columns(), tile_.pixels()));
+        if (tile_.shifts_rows_twice())
+            directives.push_back(fmt::format("bound_extent({}, {})", tile_.rows(), tile_.tile_rows()));
         directives = joined(joined(directives, tile_.vectors_of_pixels()), tile_.vectorised());
         source_.schedule(conv_.sum, directives);
         if (!conv_.reduction.empty()) write_update();

@@ -55,6 +55,16 @@ public:
     /// Whether many tiles of channels are walked at each place of a depthwise output, so that memory is read in order.
     /// A copied input has the channels of one tile.
     bool walks_channels() const { return !conv_.loops.shares_inputs && conv_.input.vars.empty(); }
+    /// Whether tiles are shifted inwards in strips that are shifted, too: what Halide then does not see of a tile's
+    /// extents has to be told, or its sums stay in memory.
+    bool shifts_pixels_twice() const {
+        const ConvLoops& loops = conv_.loops;
+        return !loops.has_strips_of_rows() && !loops.open_width && walk_.strip < loops.width;
+    }
+    bool shifts_rows_twice() const {
+        const ConvLoops& loops = conv_.loops;
+        return loops.has_strips_of_rows() && !loops.open_height && !tile_rows_.empty() && walk_.strip < loops.height;
+    }
     /// Whether several groups share a vector.
     bool has_vectors_of_groups() const { return conv_.loops.channels_of_vector_groups > 1; }
     /// Whether the last of these vectors, which is shifted inwards, has to be told to begin at a group: Halide then

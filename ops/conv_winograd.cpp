@@ -14,9 +14,9 @@ namespace {
 
 constexpr size_t rows = 0, columns = 1;  // of PerAxis
 
-/// `winograd::input<6>(i, [&](int tap) { return image(c, tap); })`
+/// `onnx::winograd::input<6>(i, [&](int tap) { return image(c, tap); })`
 std::string transform(const std::string& function, const std::string& place, const std::string& element) {
-    return fmt::format("winograd::{}({}, [&](int tap) {{ return {}; }})", function, place, element);
+    return fmt::format("onnx::winograd::{}({}, [&](int tap) {{ return {}; }})", function, place, element);
 }
 
 }  // namespace

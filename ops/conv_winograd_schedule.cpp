@@ -119,7 +119,7 @@ private:
         // Weights come anew for each strip: their first products wait for them.
         const auto enough =
             static_cast<int>(std::max(walk_.strip * usual_.tiles_in_block_row(), int64_t{2} * walk_.product.pixels));
-        return fmt::format("rows_of_task({}, {}, {}, 1)", block_rows(), tiles_in_block_row(),
+        return fmt::format("onnx::rows_of_task({}, {}, {}, 1)", block_rows(), tiles_in_block_row(),
                            source_.param("tiles_of_task", enough));
     }
 
@@ -218,7 +218,7 @@ private:
             const std::string_view step = walk_.product.pixels < 8 ? ", 0.85" : "";
             source_.schedule_versions(
                 values,
-                fmt::format("tile_versions({} * {}, {}{})", rows_of_strip(), tiles_in_block_row(), tiles_, step),
+                fmt::format("onnx::tile_versions({} * {}, {}{})", rows_of_strip(), tiles_in_block_row(), tiles_, step),
                 loops_over(KernelSource::tile_size, "ShiftInwards"));
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));

@@ -62,7 +62,7 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
     const std::string across = source.func(output(0)->name + "_across");
     source.keep(output(0), across_role, across);
     const auto transformed = [&](size_t axis, const std::string& place, const std::string& element) {
-        return fmt::format("winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", kernel_[axis].taps(),
+        return fmt::format("onnx::winograd::filter<{}, {}>({}, [&](int tap) {{ return {}; }})", kernel_[axis].taps(),
                            kernel_[axis].places, place, element);
     };
     const auto of_across = [&](const std::string& row) {

@@ -135,7 +135,7 @@ private:
             }
             return source_.schedule(func, result);
         }
-        source_.schedule(fmt::format("reduce_in_block({}, {{{}}}, {}, {}, {}, {{{}}}, {});", func,
+        source_.schedule(fmt::format("onnx::reduce_in_block({}, {{{}}}, {}, {}, {}, {{{}}}, {});", func,
                                      fmt::join(rows_.steps.vars, ", "), loops().func, block_,
                                      source_.param("threads", threads_), rows, is_along_));
     }

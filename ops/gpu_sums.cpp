@@ -45,7 +45,7 @@ public:
         if (reads_runs()) {
             const std::string read = source_.local(sums_.input + "_read");
             source_.schedule(fmt::format("Func {} = {}.in({});", read, operand_, tile));
-            source_.schedule(fmt::format("read_by_thread({}, {}, {}, {});", read, tile, run(),
+            source_.schedule(fmt::format("onnx::read_by_thread({}, {}, {}, {});", read, tile, run(),
                                          reads_vectors() ? std::min(tile_.steps, vector) : 1));
         }
     }
@@ -165,7 +165,7 @@ private:
             shared,
             joined(joined({compute_at(sums_.output.func, block_), "store_in(MemoryType::GPUShared)"}, tiles()),
                    joined(joined(order({lane_, pixel_}, threads(part), false), {unroll(pixel_)}), vectors(lane_))));
-        source_.schedule(fmt::format("fill_shared_vectors({});", shared));
+        source_.schedule(fmt::format("onnx::fill_shared_vectors({});", shared));
         source_.schedule(parts, joined({compute_at(shared, thread_), in_registers, unroll(x_)}, vectors(c_)));
         return parts;
     }
@@ -192,7 +192,7 @@ private:
         if (!tile_.shares_input) return;
         operand_ = source_.local(sums_.input + "_of_block");
         source_.schedule(fmt::format("Func {} = {}.in({});", operand_, sums_.input, reader));
-        source_.schedule(fmt::format("share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func, block_,
+        source_.schedule(fmt::format("onnx::share_in_block({}, {}, {}, {{{}}}, {});", operand_, sums_.output.func, block_,
                                      fmt::join(thread_counts(), ", "),
                                      reads_vectors() ? static_cast<int>(std::gcd(sums_.extents.depth, vector)) : 1));
     }

@@ -73,7 +73,7 @@ std::string KernelSource::estimates() const {
             for (const Dim& extent : value->checked_type().extents()) extents.push_back(extent.substitute(open).text());
             if (extents.empty()) continue;
             text +=
-                fmt::format("            estimate({}, {{{}}});\n", value_names_.at(value), fmt::join(extents, ", "));
+                fmt::format("            onnx::estimate({}, {{{}}});\n", value_names_.at(value), fmt::join(extents, ", "));
         }
     }
     return text;
@@ -91,7 +91,7 @@ std::string KernelSource::shape_text(const Value* value) const {
         return text + ";\n";
     }
     const auto pitch = value->pitch();
-    return fmt::format("        {}({}, {{{}}}{});\n", pitch ? "pitched" : "dense", name, extents_text(type),
+    return fmt::format("        onnx::{}({}, {{{}}}{});\n", pitch ? "pitched" : "dense", name, extents_text(type),
                        pitch ? fmt::format(", {}", *pitch) : "");
 }
 

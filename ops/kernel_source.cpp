@@ -313,7 +313,7 @@ void KernelSource::schedule_versions(const std::string& stage, const std::string
     // Where something is broadcast the last version serves, so that the others read vectors.
     const bool has_condition = !maybe_one_.empty() && stage == value_names_.at(outputs_.back());
     const std::string arguments = has_condition ? fmt::format("{}, {}", stage, nothing_is_broadcast()) : stage;
-    schedule(fmt::format("for (const TileVersion& tile : {}) {{\n            tile.of({})\n"
+    schedule(fmt::format("for (const onnx::TileVersion& tile : {}) {{\n            tile.of({})\n"
                          "                .{};\n        }}",
                          versions, arguments, fmt::join(directives, "\n                .")));
 }

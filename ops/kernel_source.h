@@ -114,7 +114,7 @@ public:
     /// The directives of one stage, one a line: {"split(x, …)", "vectorize(x, 16)"}.
     void schedule(const std::string& stage, const std::vector<std::string>& directives);
     /// The same for each version of a stage's loops, of which a run takes the one whose tiles fit best: `versions` is a
-    /// call from onnx2halide_tiles.h, such as `tile_versions(extent, most)`, and directives call the size `tile_size`.
+    /// call from onnx2halide_tiles.h, such as `onnx::tile_versions(extent, most)`, and directives call the size `tile_size`.
     void schedule_versions(const std::string& stage, const std::string& versions,
                            const std::vector<std::string>& directives);
     static constexpr const char* tile_size = "tile.size";

@@ -105,7 +105,7 @@ std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim
     if (const auto length = elements.constant())
         return source.param("rows",
                             static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
-    return fmt::format("rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(elements),
+    return fmt::format("onnx::rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(elements),
                        source.param("elements", elements_of_a_task));
 }
 

@@ -67,7 +67,7 @@ void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, cons
     if (has_rows) vectors.push_back(reorder({element, matmul.row, turn, output.vars[0]}));
     if (terms % lanes == 0 && terms / lanes <= few_turns) vectors.push_back(unroll(turn));
     source.schedule(matmul.sum + ".update()", vectors);
-    source.schedule(fmt::format("reduce_rows({}, {}, lanes, {}, {}, {}{});", matmul.sum, element, output.vars[0],
+    source.schedule(fmt::format("onnx::reduce_rows({}, {}, lanes, {}, {}, {}{});", matmul.sum, element, output.vars[0],
                                 tiles.func, tiles.vars[0], has_rows ? fmt::format(", {{{}}}", matmul.row) : ""));
 }
 
@@ -152,13 +152,13 @@ void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const 
     source.schedule("// A single row takes each column as it lies.");
     source.schedule(fmt::format("{}.{};", matmul.dots, place));
     source.schedule(
-        fmt::format("reduce_vectors({}, {}, {}, {});", matmul.dots, matmul.dot_lane, matmul.dot_width, matmul.column));
+        fmt::format("onnx::reduce_vectors({}, {}, {}, {});", matmul.dots, matmul.dot_lane, matmul.dot_width, matmul.column));
 }
 
 std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows) {
     const std::string extent = source.dim(matmul.rows),
-                      versions = fmt::format("tile_versions({}, {}, 0.75)", extent, rows);
-    return matmul.is_single.empty() ? versions : fmt::format("with_single({}, {})", extent, versions);
+                      versions = fmt::format("onnx::tile_versions({}, {}, 0.75)", extent, rows);
+    return matmul.is_single.empty() ? versions : fmt::format("onnx::with_single({}, {})", extent, versions);
 }
 
 std::string vectors_of_versions(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most) {

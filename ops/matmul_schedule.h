@@ -15,6 +15,7 @@ struct MatmulLoops {
     std::string at_once;            // its other variable: steps added at once; empty where there are none
     std::string panels;             // the Func of packed B, empty where there is none
     Coordinates panel_updates;      // the variables of its updates along blocks, which an open number of columns has
+    Coordinates panel_batch;        // its loops over matrices, the outermost ones
     bool packs_transposed = false;  // whether steps lie side by side in what they are packed from
     std::string is_single;       // whether a run has one row, which reads B as it lies; empty where none is like that
     std::string dots, dot_lane;  // where that takes a Func of its own, its sums and the variable of their vectors

@@ -283,6 +283,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     if (form == Form::tiled && !b_is_packed()) {
         matmul.panels = source.kept(output(0), panels_role);
         matmul.packs_transposed = b_is_transposed();
+        matmul.panel_batch = batch_of_b(vars);
         if (!columns().constant())
             matmul.panel_updates = {source.kept(output(0), whole_role), source.kept(output(0), rest_role)};
     }

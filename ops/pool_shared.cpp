@@ -75,19 +75,23 @@ TileSize tile_size(const Window& window, int64_t alignment, int registers, int64
     return {in_registers ? 2 : columns, 2, std::min<int64_t>(8, vectors), in_registers};
 }
 
-/// Tasks are strips of columns, as high as the image, under a vector of channels. `outer` are the loops over tiles.
-void parallelise_strips(KernelSource& source, const Loops& outer, const Dim& elements) {
+/// Tasks are strips of columns, as high as the image, under a vector of channels. `outer` are the loops over tiles, of
+/// which `around` is one; returns the loop that has it now.
+std::string parallelise_strips(KernelSource& source, const Loops& outer, const std::string& around,
+                               const Dim& elements) {
     Loops strips{outer.func,
                  {outer.vars[1], outer.vars[0], outer.vars.back()},
                  {outer.extents[1], outer.extents[0], outer.extents.back()},
                  outer.element};
     strips = turning_loops(strips);
-    if (strips.vars.empty()) return;
+    if (strips.vars.empty()) return around;
     Directives directives;
     const std::string strip = fuse_all(source, strips.vars, "strip", directives);
     const Dim count = product(strips.extents);
     const Loops tasks{outer.func, {outer.vars[2], strip}, {ceil_div(elements, count), count}, outer.element};
     source.schedule(outer.func, joined(directives, parallel_outermost(source, tasks)));
+    const bool is_fused = std::find(strips.vars.begin(), strips.vars.end(), around) != strips.vars.end();
+    return is_fused ? strip : around;
 }
 
 }  // namespace
@@ -191,8 +195,8 @@ void WindowPool::schedule_shared(KernelSource& source) const {
     if (has_runs) directives.push_back(tile.split_run(run));
     (size.in_registers && has_runs ? tile.around : tile.run) = run;
     schedule_windows(source, tile, directives);
+    if (is_parallel_work(flops())) tile.around = parallelise_strips(source, tile.outer, tile.around, out(0).elements());
     for (size_t i = 0; i < window.size(); ++i) schedule_pass(source, i, tile);
-    if (is_parallel_work(flops())) parallelise_strips(source, tile.outer, out(0).elements());
 }
 
 /// The results, whose loops `splits` have made tiles of.

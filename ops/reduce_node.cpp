@@ -219,7 +219,7 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     const std::string lanes = source.param("lanes", width);
     if (at_once) {
         source.schedule(fmt::format("{}.split({}, {}, {}, int({}));", stage, inner, block, part, lanes));
-        source.schedule(fmt::format("reduce_rows({}, {}, {}, {}, {}, {});", func, part, lanes, loop, loops.func,
+        source.schedule(fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {});", func, part, lanes, loop, loops.func,
                                     source.var("rows")));
         return;
     }

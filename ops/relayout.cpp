@@ -148,7 +148,7 @@ void schedule_open_transpose(KernelSource& source, const Loops& loops, size_t re
             tiles.split(tiles.out_side, tiles.in_side, "ShiftInwards"), false);
     version(fills_in, tiles.split("1", tiles.in_side, "GuardWithIf"), true);
     if (is_open) version("", tiles.split(tiles.out_side, "1", "GuardWithIf"), false);
-    source.schedule(fmt::format("interleave_tile({0}.in({1}), {2}, {3}, {4}, {1}, {5}, {6});", copied.func, loops.func,
+    source.schedule(fmt::format("onnx::interleave_tile({0}.in({1}), {2}, {3}, {4}, {1}, {5}, {6});", copied.func, loops.func,
                                 copied.written_axis, tiles.out_side, tiles.in_side, tiles.loops.vars[2],
                                 is_open ? fills_in : "Internal::const_true()"));
 }

@@ -103,7 +103,7 @@ void schedule_sums(KernelSource& source, const RowLoops& rows, const FusedLoop& 
     if (const auto elements = step.extent.constant())
         source.schedule(update, sums_of(std::to_string(sum_width(*elements, widest))));
     else
-        source.schedule_versions(update, fmt::format("sum_versions({}, {})", source.dim(step.extent), widest),
+        source.schedule_versions(update, fmt::format("onnx::sum_versions({}, {})", source.dim(step.extent), widest),
                                  sums_of(KernelSource::tile_size));
 }
 
@@ -171,7 +171,7 @@ void reduce_each_row(KernelSource& source, const RowLoops& rows, const std::stri
     }
     const VectorLoops vectors = vector_loops(source, rows, update, step, width);
     const std::string loop = rows.numbers.vars.empty() ? "Var::outermost()" : rows.numbers.vars.front();
-    source.schedule(fmt::format("reduce_vectors({}, {}, {}, {});", func, vectors.element, width, loop));
+    source.schedule(fmt::format("onnx::reduce_vectors({}, {}, {}, {});", func, vectors.element, width, loop));
     if (!around.empty()) source.schedule(update, around);
 }
 
@@ -189,7 +189,7 @@ void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::strin
     const VectorLoops vectors = vector_loops(source, rows, func + ".update()", step, width);
     source.schedule(func + ".update()", {reorder({vectors.element, row, vectors.turn})});
     source.schedule(
-        fmt::format("reduce_rows({}, {}, {}, {}, {}, {});", func, vectors.element, width, row, rows.output.func, tile));
+        fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {});", func, vectors.element, width, row, rows.output.func, tile));
 }
 
 /// Whether several rows are worked on together: their sums do not wait for each other, and what is the same for all
@@ -278,7 +278,7 @@ void schedule_tiles_across(KernelSource& source, const RowLoops& rows, const Loo
     steps.insert(steps.end(), rows.steps.vars.begin(), rows.steps.vars.end());
     const bool has_versions = !extent.constant();
     if (has_versions) {
-        source.schedule(fmt::format("const std::vector<TileVersion> row_versions =\n            {};",
+        source.schedule(fmt::format("const std::vector<onnx::TileVersion> row_versions =\n            {};",
                                     lane_versions(source, extent, lanes)));
     }
     const auto schedule = [&](const std::string& stage, const Directives& directives) {

@@ -11,7 +11,7 @@ namespace onnx2halide {
 std::string lane_versions(KernelSource& source, const Dim& extent, int lanes, int wide_vectors) {
     const std::string sizes = lanes > 4 ? fmt::format("{}, 4, 1", lanes) : fmt::format("{}, 1", lanes);
     const std::string least = wide_vectors > 1 ? fmt::format("(size > 4 ? {} * size : size)", wide_vectors) : "size";
-    return fmt::format("best_versions({{{}}}, [&](int size, int) {{ return {} >= {}; }})", sizes, source.dim(extent),
+    return fmt::format("onnx::best_versions({{{}}}, [&](int size, int) {{ return {} >= {}; }})", sizes, source.dim(extent),
                        least);
 }
 

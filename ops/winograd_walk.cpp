@@ -20,7 +20,7 @@ double transform_cycles(const TiledKernel& kernel, int64_t bytes) {
     constexpr double addition = 0.6;
     double additions = 0;
     for (const KernelAxis& axis : kernel) {
-        // Each of the pairs of points takes the others' squares from two sums and adds these up; see winograd::input.
+        // Each of the pairs of points takes the others' squares from two sums and adds these up; see onnx::winograd::input.
         const double pairs = (axis.places - 2) / 2.0;
         if (axis.places > 1) additions += pairs * (2 * pairs + 3) / axis.places;
     }

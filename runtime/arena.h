@@ -1,5 +1,5 @@
-/* Places tensors in one arena. The compiler calls it where all sizes are known, and a session where they are not until
- * run time. */
+/* Assigns tensors to offsets in one arena. The compiler does so if all sizes are known, a session if they are known
+ * only at run time. */
 #ifndef ONNX2HALIDE_ARENA_H
 #define ONNX2HALIDE_ARENA_H
 
@@ -7,17 +7,17 @@
 
 enum { ONNX2HALIDE_ALIGNMENT = 64 };
 
-/* A tensor of `bytes` that must keep its place from step `first` to step `last`. `offset` is what
- * onnx2halide_place_arena finds. */
+/* The lifetime of a tensor of `bytes`: from step `first` to step `last`, inclusive. onnx2halide_place_arena sets
+ * `offset`. */
 typedef struct onnx2halide_lifetime {
     int32_t first, last;
     int64_t bytes;
     int64_t offset; /* -1: not placed yet */
 } onnx2halide_lifetime;
 
-/* Gives each tensor, largest first, the lowest offset at which it meets no tensor that lives at the same time. Returns
- * the arena's size in bytes. Takes time in the order of count squared times the number of neighbours, which is small
- * for networks. */
+/* Assigns each tensor, largest first, the lowest offset at which it overlaps no placed tensor whose lifetime intersects
+ * its own. Returns the arena's size in bytes. Takes O(count^2 * overlaps) time, where few lifetimes overlap in
+ * networks. */
 static inline int64_t onnx2halide_place_arena(onnx2halide_lifetime* tensors, int count) {
     int64_t size = 0;
     for (int i = 0; i < count; ++i) {

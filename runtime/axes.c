@@ -1,6 +1,7 @@
 #include "host_operators.h"
 
-/* Notes which of the axes of a shape of this rank are named. */
+/* Sets is_named for each axis of a shape of this rank: whether `axes` contains it. Fails for an axis out of range or
+ * one that occurs twice. */
 static int name_axes(onnx2halide_session* session, const char* node, const halide_buffer_t* axes, int rank,
                      unsigned char* is_named) {
     if (rank > ONNX2HALIDE_MAX_RANK) {

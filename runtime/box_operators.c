@@ -6,7 +6,7 @@
 
 static int64_t box_in(const halide_buffer_t* tensor) { return *(const int64_t*)tensor->host; }
 
-/* Makes a result that is one element. */
+/* Makes a scalar result. */
 static int give(onnx2halide_session* session, onnx2halide_result result, const void* element, size_t bytes) {
     void* to = NULL;
     RUN(onnx2halide_make_result(session, result, 0, NULL, &to));
@@ -18,7 +18,7 @@ static int give_box(onnx2halide_session* session, onnx2halide_result result, int
     return give(session, result, &box, sizeof box);
 }
 
-/* A tensor of this shape with memory of this run. */
+/* Allocates a tensor of this shape in memory of this run. */
 static int new_tensor(onnx2halide_session* session, int rank, const int64_t* dims, size_t bytes,
                       onnx2halide_item* item) {
     int64_t* own = onnx2halide_keep(session, (size_t)rank * sizeof *own);
@@ -38,7 +38,7 @@ static int copy_tensor(onnx2halide_session* session, const halide_buffer_t* tens
     return 0;
 }
 
-/* A position from one in [-size, most]; NULL: `otherwise`. */
+/* Normalises a position in [-size, most] to [0, most]; NULL stands for `otherwise`. */
 static int position_in(onnx2halide_session* session, const char* node, const halide_buffer_t* position, int64_t size,
                        int64_t most, int64_t otherwise, int64_t* result) {
     const int64_t given = !position                   ? otherwise
@@ -100,7 +100,7 @@ int onnx2halide_sequence_erase(onnx2halide_session* session, const char* node, c
     return give_box(session, result, box);
 }
 
-/* Checks that a tensor has a rank and, where they are not -1, extents. */
+/* Checks that a tensor has this rank and these extents; extent -1 allows any. */
 static int check_shape(onnx2halide_session* session, const char* node, const onnx2halide_item* item, int rank,
                        const int64_t* dims) {
     if (item->rank != rank) {
@@ -115,7 +115,7 @@ static int check_shape(onnx2halide_session* session, const char* node, const onn
     return 0;
 }
 
-/* Gives a copy of a tensor in a box. */
+/* Returns a copy of a tensor in a box, after checking its shape. */
 static int give_tensor(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
                        const onnx2halide_item* item, onnx2halide_result result) {
     void* to = NULL;

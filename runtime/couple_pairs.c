@@ -2,15 +2,15 @@
 
 #include <math.h>
 
-/* What is known of a row: the probabilities of the first class of each pair (0, 1), (0, 2), ..., (1, 2), ... Those of
- * the classes, p, are to make p Q p least, where Q is symmetric. */
+/* One row: from the probabilities of the first class of each pair (0, 1), (0, 2), …, (1, 2), …, the probabilities p of
+ * the classes that minimise p Q p, where Q is symmetric. */
 typedef struct coupling {
     int64_t classes;
     const float* pairs;
-    float *p, *products, *q; /* a number each class: its p, of Q p, of a row of Q */
+    float *p, *products, *q; /* a number for each class: p, Q p, and a row of Q */
 } coupling;
 
-/* Sets a row of Q: what each class loses by that of class i. */
+/* Computes row i of Q into q. */
 static void set_row(const coupling* c, int64_t i) {
     float losses = 0;
     int64_t pair = i - 1; /* (0, i) */
@@ -28,7 +28,7 @@ static void set_row(const coupling* c, int64_t i) {
     c->q[i] = losses;
 }
 
-/* Sets the products Q p, and returns p Q p. */
+/* Computes the products Q p, and returns p Q p. */
 static float multiply(const coupling* c) {
     float sum = 0;
     for (int64_t i = 0; i < c->classes; ++i) {
@@ -41,7 +41,7 @@ static float multiply(const coupling* c) {
     return sum;
 }
 
-/* How far p is from its goal, where all products are the same. */
+/* The largest deviation of the products from p Q p. At the minimum all products are equal. */
 static float distance(const coupling* c, float sum) {
     float largest = 0;
     for (int64_t i = 0; i < c->classes; ++i) {
@@ -51,7 +51,7 @@ static float distance(const coupling* c, float sum) {
     return largest;
 }
 
-/* Changes one probability after the other, and scales all so that their sum stays 1. */
+/* Updates one probability after another, and each time scales all of them to the sum 1. */
 static void improve(const coupling* c, float sum) {
     for (int64_t i = 0; i < c->classes; ++i) {
         set_row(c, i);
@@ -75,7 +75,7 @@ int onnx2halide_couple_pairs(onnx2halide_session* session, const char* node, int
         const coupling c = {classes, (const float*)pairs->host + row * pairs->dim[0].extent, to, to + classes,
                             to + 2 * classes};
         for (int64_t i = 0; i < classes; ++i) c.p[i] = 1 / (float)classes;
-        for (int turn = 0; turn < 100; ++turn) {
+        for (int iteration = 0; iteration < 100; ++iteration) {
             const float sum = multiply(&c);
             if (distance(&c, sum) < 0.005f / (float)classes) break;
             improve(&c, sum);

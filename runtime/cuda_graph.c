@@ -1,6 +1,7 @@
-/* CUDA's graphs: what a session has launched once is launched again as one. A model that has this recorder runs the
- * same kernels on the same memory each time, up to where its steps first read what kernels have made. The first run
- * launches them one by one, which loads their modules and takes their memory; the second records them. */
+/* CUDA graphs: a session records its kernel launches, and later runs replay them as one launch. A model that has this
+ * recorder runs the same kernels on the same memory each time, up to the first step that reads results of kernels on
+ * the host. The first run launches the kernels one by one, which loads their modules and allocates their memory; the
+ * second records them. */
 #include "cuda_graph.h"
 #include "device.h"
 #include "HalideRuntimeCuda.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The driver's. */
+/* Functions of CUDA's driver. */
 void* halide_cuda_get_symbol(void* session, const char* name);
 int halide_cuda_acquire_context(void* session, void** context, int create);
 
@@ -28,7 +29,7 @@ typedef struct driver {
     int (*exchange_mode)(int*);
 } driver;
 
-/* Device memory that a kernel takes while it works. */
+/* Device memory that a kernel allocates while it works. */
 typedef struct scratch {
     void* memory;
     size_t bytes;
@@ -39,10 +40,10 @@ typedef struct scratch {
 struct onnx2halide_recording {
     driver driver;
     void* context;
-    void* stream; /* while it records */
+    void* stream; /* during recording */
     void* executable;
-    scratch* scratch; /* of the recorded kernels, as long as they may be launched */
-    int is_off;       /* for good */
+    scratch* scratch; /* memory of the recorded kernels, as long as they may be launched */
+    int is_off;       /* whether this session no longer records */
 };
 
 static int find(void* function, const char* name) {
@@ -51,7 +52,7 @@ static int find(void* function, const char* name) {
     return symbol != NULL;
 }
 
-/* Whether the driver has all of it; CUDA's graphs are younger than what Halide asks for. */
+/* Whether the driver has all of these functions: graphs are newer than the functions that Halide requires. */
 static int find_driver(driver* d) {
     return find(&d->push_context, "cuCtxPushCurrent_v2") && find(&d->pop_context, "cuCtxPopCurrent_v2") &&
            find(&d->create_stream, "cuStreamCreate") && find(&d->destroy_stream, "cuStreamDestroy_v2") &&
@@ -62,7 +63,7 @@ static int find_driver(driver* d) {
            find(&d->exchange_mode, "cuThreadExchangeStreamCaptureMode");
 }
 
-/* What Halide launches and copies in: CUDA's default one, but while a session records. */
+/* The stream in which Halide launches and copies: CUDA's default stream, except while a session records. */
 int halide_cuda_get_stream(void* session, void* context, void** stream);
 
 int halide_cuda_get_stream(void* session, void* context, void** stream) {
@@ -72,7 +73,7 @@ int halide_cuda_get_stream(void* session, void* context, void** stream) {
     return 0;
 }
 
-/* ---- Memory that recorded kernels take and give back. Halide's own cache of it would give it to others. ---- */
+/* ---- Memory that recorded kernels allocate and free. Halide's own cache would pass it on to others. ---- */
 
 static _Thread_local onnx2halide_recording* thread_records;
 static int (*driver_allocate)(void**, size_t);
@@ -86,7 +87,7 @@ bool halide_can_reuse_device_allocations(void* session) {
 static int allocate(void** memory, size_t bytes) {
     onnx2halide_recording* recording = thread_records;
     if (!recording) return driver_allocate(memory, bytes);
-    /* Recorded kernels run one after the other, so that later ones may have what earlier ones gave back. */
+    /* Recorded kernels run one after another, so later ones may reuse memory that earlier ones have freed. */
     for (scratch* piece = recording->scratch; piece; piece = piece->next) {
         if (!piece->is_free || piece->bytes < bytes) continue;
         piece->is_free = 0;
@@ -129,11 +130,12 @@ void* onnx2halide_cuda_memory_function(const char* name, void* symbol) {
     return own;
 }
 
-/* A copy in a graph would be one of this run's memory on the host. */
-static int has_kernels_only(const driver* d, void* graph) {
+/* Whether a graph can be replayed, and in less time than its kernels are launched: not if it has a single kernel. A
+ * copy in it would refer to this run's memory on the host. */
+static int is_worth_replaying(const driver* d, void* graph) {
     enum { kernel_node = 0 }; /* CU_GRAPH_NODE_TYPE_KERNEL */
     size_t count = 0;
-    if (d->get_nodes(graph, NULL, &count) != 0 || count == 0) return 0;
+    if (d->get_nodes(graph, NULL, &count) != 0 || count < 2) return 0;
     void** nodes = calloc(count, sizeof(void*));
     int is_kernel = nodes && d->get_nodes(graph, nodes, &count) == 0;
     for (size_t i = 0; is_kernel && i < count; ++i) {
@@ -144,8 +146,8 @@ static int has_kernels_only(const driver* d, void* graph) {
     return is_kernel;
 }
 
-/* Others' streams and threads go on as they are: the stream does not wait for the default one, and calls that a
- * recording forbids, as those that take memory, are forbidden to this thread alone. */
+/* Begins to record without an effect on other streams and threads: the stream does not synchronise with the default
+ * one, and calls that are forbidden during a recording, such as allocations, are forbidden to this thread only. */
 static int begin(onnx2halide_recording* recording) {
     enum { non_blocking = 1, thread_local_mode = 1 }; /* CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
     const driver* d = &recording->driver;
@@ -158,13 +160,13 @@ static int begin(onnx2halide_recording* recording) {
     return 0;
 }
 
-/* Makes what was recorded launchable, if it is of use. */
+/* Ends a recording and, if it is useful, makes it launchable. */
 static void end(onnx2halide_recording* recording, int is_useful) {
     const driver* d = &recording->driver;
     void* graph = NULL;
     thread_records = NULL;
     const int status = d->end_capture(recording->stream, &graph);
-    if (is_useful && status == 0 && graph && has_kernels_only(d, graph) &&
+    if (is_useful && status == 0 && graph && is_worth_replaying(d, graph) &&
         d->instantiate(&recording->executable, graph, 0) != 0)
         recording->executable = NULL;
     if (graph) d->destroy_graph(graph);
@@ -172,7 +174,7 @@ static void end(onnx2halide_recording* recording, int is_useful) {
     recording->stream = NULL;
 }
 
-/* Whether the device has all that has memory there, as a replay takes for granted. */
+/* Whether all tensors with memory on the device are current there, as a replay assumes. */
 static int is_all_on_device(const onnx2halide_session* session) {
     for (int i = 0; i < session->model->device_memory_count; ++i) {
         const halide_buffer_t* tensor = session->device_memory[i].holder;
@@ -186,14 +188,14 @@ static int launch(onnx2halide_session* session) {
     if (session->launches == ONNX2HALIDE_RECORDED) end(recording, is_all_on_device(session));
     session->launches = ONNX2HALIDE_LAUNCHED;
     session->step = NULL;
-    /* In the default stream: behind the copies of inputs, before those of outputs. */
+    /* In the default stream: after the copies of inputs, before those of outputs. */
     const int status = recording->executable ? recording->driver.launch(recording->executable, NULL) : -1;
     return status == 0
                ? 0
                : onnx2halide_fail(session, ONNX2HALIDE_FAILED, "CUDA cannot launch its graph: its error %d", status);
 }
 
-/* Copies inputs to the device ahead of a recording. */
+/* Copies inputs to the device before a recording. */
 static int copy_inputs(onnx2halide_session* session) {
     for (int i = 0; i < session->model->device_memory_count; ++i) {
         halide_buffer_t* tensor = session->device_memory[i].holder;
@@ -205,7 +207,7 @@ static int copy_inputs(onnx2halide_session* session) {
     return 0;
 }
 
-/* Records the first time, else replays. */
+/* Records, or replays if there is a recording. */
 static int run_graph(onnx2halide_session* session) {
     onnx2halide_recording* recording = session->recording;
     if (!recording->executable) {
@@ -231,7 +233,7 @@ static void drop_executable(onnx2halide_recording* recording) {
     }
 }
 
-/* A run that fails is repeated without the graph. If that succeeds, the graph was at fault. */
+/* Repeats a run that fails without the graph. If that succeeds, the graph was at fault. */
 static int run_in_context(onnx2halide_session* session) {
     if (run_graph(session) == 0) return 0;
     session->error[0] = '\0';
@@ -244,7 +246,7 @@ static int run_in_context(onnx2halide_session* session) {
     return code;
 }
 
-/* After a first run. */
+/* Sets up the recording after a first run. */
 static void start(onnx2halide_session* session) {
     onnx2halide_recording* recording = session->recording = calloc(1, sizeof(onnx2halide_recording));
     if (!recording) return;
@@ -255,7 +257,7 @@ static void start(onnx2halide_session* session) {
 
 static int run(onnx2halide_session* session) {
     onnx2halide_recording* recording = session->recording;
-    /* A trace follows each kernel. */
+    /* A trace is called after each kernel. */
     if (session->trace || (recording && recording->is_off)) return session->model->steps(session);
     if (!recording) {
         const int code = session->model->steps(session);

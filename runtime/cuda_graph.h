@@ -1,15 +1,15 @@
-/* Kernels on CUDA that are launched together. */
+/* CUDA graphs: a session records its kernel launches once and replays them as one. */
 #ifndef ONNX2HALIDE_CUDA_GRAPH_H
 #define ONNX2HALIDE_CUDA_GRAPH_H
 
 #include "device.h"
 
-/* What takes the place of a function of the driver that gives memory or frees it; other symbols stay. */
+/* Returns the replacement of a driver function that allocates or frees memory; returns other symbols unchanged. */
 void* onnx2halide_cuda_memory_function(const char* name, void* symbol);
 
 extern const onnx2halide_recorder onnx2halide_cuda_recorder;
 
-/* A kernel that the graph launches is not launched by itself. */
+/* A replayed graph launches the kernel itself. */
 #undef STEP
 #define STEP(kernel, ...)                                                                                              \
     do {                                                                                                               \

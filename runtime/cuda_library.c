@@ -1,4 +1,4 @@
-/* CUDA's driver and its context. These take the place of the functions of the same names in Halide's runtime. */
+/* CUDA's driver and its context. These functions replace those of the same names in Halide's runtime. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,8 +12,8 @@ typedef int (*module_loader)(void** module, const void* image, unsigned count, i
 
 static module_loader driver_loader;
 
-/* Halide lets the driver's compiler have 64 registers a thread, which is too few for tiles of sums and what is read for
- * them. With 128 a block may still have 512 threads. */
+/* Halide limits the driver's compiler to 64 registers per thread, too few for a tile of sums and its operands. With 128
+ * a block may still have 512 threads. */
 static int load_module(void** module, const void* image, unsigned count, int* options, void** values) {
     enum { max_registers = 0 }; /* CU_JIT_MAX_REGISTERS */
     const uintptr_t registers = 128;
@@ -33,8 +33,8 @@ static void* driver_symbol(void* session, const char* name) {
     return library ? dlsym(library, name) : NULL;
 }
 
-/* Halide's own asks for libcuda.so alone: that comes with what builds programs, and machines that only run them have
- * libcuda.so.1. */
+/* Halide's version loads only libcuda.so, which comes with the development package; machines that only run programs
+ * have libcuda.so.1. */
 void* halide_cuda_get_symbol(void* session, const char* name);
 
 void* halide_cuda_get_symbol(void* session, const char* name) {
@@ -44,8 +44,8 @@ void* halide_cuda_get_symbol(void* session, const char* name) {
     return (void*)load_module;
 }
 
-/* The device's primary context, which a program's other CUDA code has, too: all models' kernels and memory are in one,
- * and none has to be made for each. HL_GPU_DEVICE numbers the device, 0 by default. */
+/* The device's primary context, which is also that of the program's other CUDA code: all models share it, and none
+ * needs one of its own. HL_GPU_DEVICE is the number of the device, 0 by default. */
 int halide_cuda_acquire_context(void* session, void** context, int create);
 
 static int retain_context(void* session, void** context) {

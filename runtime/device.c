@@ -6,14 +6,14 @@ static int fail(onnx2halide_session* session, int status) {
 
 static int has_elements(const halide_buffer_t* tensor) { return onnx2halide_tensor_bytes(tensor) > 0; }
 
-/* Whether the device has what a tensor holds. */
+/* Whether the contents of a tensor are current on the device. */
 static int is_on_device(const halide_buffer_t* tensor) {
     return tensor->device && !(tensor->flags & halide_buffer_flag_host_dirty);
 }
 
 static int is_on_host(const halide_buffer_t* tensor) { return !(tensor->flags & halide_buffer_flag_device_dirty); }
 
-/* Lets a tensor have what the last one of its storage has on the device. */
+/* Gives a tensor the device handle and flags of the tensor that used its storage last, and makes it the holder. */
 static onnx2halide_device_memory* hold(onnx2halide_session* session, halide_buffer_t* tensor) {
     onnx2halide_device_memory* memory =
         &session->device_memory[session->model->device_memory_of[tensor - session->tensors]];
@@ -25,15 +25,14 @@ static onnx2halide_device_memory* hold(onnx2halide_session* session, halide_buff
     return memory;
 }
 
-/* Makes sure that a tensor that holds its memory has enough of it. New memory has nothing, old one keeps what it has.
- */
+/* Ensures that a holder has enough device memory. Memory that is large enough keeps its contents. */
 static int reserve(onnx2halide_session* session, halide_buffer_t* tensor, onnx2halide_device_memory* memory) {
     const size_t bytes = onnx2halide_tensor_bytes(tensor);
     if (tensor->device && bytes <= memory->bytes) return 0;
-    session->step = NULL; /* that of messages is the last kernel */
+    session->step = NULL; /* messages must not name the last kernel */
     int status = tensor->device ? halide_device_free(session, tensor) : 0;
     halide_buffer_t room = *tensor;
-    if (bytes == 0) room.dimensions = 0; /* of one element: devices have no empty memory */
+    if (bytes == 0) room.dimensions = 0; /* one element, since devices do not allocate empty memory */
     if (status == 0) status = halide_device_malloc(session, &room, session->model->device());
     if (status != 0) return fail(session, status);
     tensor->device = room.device;
@@ -54,9 +53,9 @@ static int to_device(onnx2halide_session* session, halide_buffer_t* tensor) {
 
 static int make_on_device(onnx2halide_session* session, halide_buffer_t* tensor) {
     onnx2halide_device_memory* memory = hold(session, tensor);
-    tensor->flags = 0; /* nobody reads any more what it held */
+    tensor->flags = 0; /* its old contents are dead */
     const int code = reserve(session, tensor, memory);
-    /* A kernel of a replay does not tell itself that it has made it. */
+    /* In a replay no kernel runs that would mark its output itself. */
     if (session->launches == ONNX2HALIDE_REPLAYED && has_elements(tensor))
         tensor->flags = halide_buffer_flag_device_dirty;
     else
@@ -69,7 +68,7 @@ static int to_host(onnx2halide_session* session, halide_buffer_t* tensor) {
     session->step = NULL;
     if (session->launches != ONNX2HALIDE_LAUNCHED && !is_on_host(tensor))
         RUN(session->model->recorder->launch(session));
-    if (!has_elements(tensor)) tensor->flags = 0; /* CUDA copies no fewer than one byte */
+    if (!has_elements(tensor)) tensor->flags = 0; /* CUDA does not copy zero bytes */
     const int status = halide_copy_to_host(session, tensor);
     return status == 0 ? 0 : fail(session, status);
 }
@@ -104,7 +103,7 @@ void onnx2halide_start(onnx2halide_session* session, int count, halide_buffer_t*
     set_flags(session, count, results, 0);
 }
 
-/* Some elements of a tensor on the device, in a row. */
+/* A range of a tensor's elements on the device, as a buffer of one dimension. */
 static halide_buffer_t run_of(const halide_buffer_t* tensor, int64_t first, int64_t count, halide_dimension_t* dim) {
     halide_buffer_t run = *tensor;
     *dim = (halide_dimension_t){(int32_t)first, (int32_t)count, 1, 0};
@@ -115,12 +114,12 @@ static halide_buffer_t run_of(const halide_buffer_t* tensor, int64_t first, int6
     return run;
 }
 
-/* Copies elements of one tensor, from `from_first` on, to another one, on the device. */
+/* Copies `count` elements of one tensor, from index `from_first`, to another, at `to_first`, on the device. */
 static int copy_run(onnx2halide_session* session, const halide_buffer_t* to, int64_t to_first,
                     const halide_buffer_t* from, int64_t from_first, int64_t count) {
     halide_dimension_t dims[3];
     session->step = NULL;
-    /* Halide copies elements of the same coordinates, and counts those of its target from its first one. */
+    /* Halide copies elements between equal coordinates, and the coordinates of the target are relative to `whole`. */
     halide_buffer_t source = run_of(from, 0, from_first + count, &dims[0]);
     halide_buffer_t whole = run_of(to, from_first - to_first, to_first + count, &dims[1]);
     halide_buffer_t target = run_of(to, from_first, count, &dims[2]);

@@ -1,25 +1,27 @@
-/* Tensors on a GPU: which side has what a step reads, and the copies between the sides. */
+/* Tensors on a GPU: whether the host or the device has the current contents, and the copies between the two. */
 #ifndef ONNX2HALIDE_DEVICE_H
 #define ONNX2HALIDE_DEVICE_H
 
 #include "steps.h"
 
-/* Brings what a kernel reads to the device. */
+/* Copies the inputs of a kernel to the device unless they are current there. */
 int onnx2halide_to_device(onnx2halide_session* session, int count, halide_buffer_t* const* tensors);
-/* Makes room on the device for what a kernel makes. */
+/* Allocates the outputs of a kernel on the device. */
 int onnx2halide_make_on_device(onnx2halide_session* session, int count, halide_buffer_t* const* tensors);
-/* Brings what the processor reads to it. */
+/* Copies the inputs of a host step to the host unless they are current there. */
 int onnx2halide_to_host(onnx2halide_session* session, int count, halide_buffer_t* const* tensors);
-/* Notes that the processor has made what these tensors hold. */
+/* Marks the outputs of a host step as current on the host. */
 void onnx2halide_made_on_host(onnx2halide_session* session, int count, halide_buffer_t* const* tensors);
-/* Copies a tensor to another one of its shape, on the sides that have it. */
+/* Copies a tensor to another one of its shape, wherever its contents are current. */
 int onnx2halide_copy_tensor(onnx2halide_session* session, halide_buffer_t* to, halide_buffer_t* from);
 
-/* Lets a result of a loop have no slices yet, on no side. */
+/* Begins the results of a loop: they have no slices yet, neither on the host nor on the device. */
 void onnx2halide_start(onnx2halide_session* session, int count, halide_buffer_t* const* results);
-/* Gives a slice what it is of the whole, on the sides that have it. */
+/* Gives a slice the contents of `whole` at index `place`, wherever those are current: on the host it aliases `whole`,
+ * on the device it is a copy. */
 int onnx2halide_take_slice(onnx2halide_session* session, halide_buffer_t* slice, halide_buffer_t* whole, int64_t place);
-/* Adds a slice to the whole, on the side of the slices before it or, of the first one, on the slice's. */
+/* Copies a slice to index `place` of `whole`: to where the slices before it are or, for the first one, to where the
+ * slice itself is. */
 int onnx2halide_put_slice(onnx2halide_session* session, halide_buffer_t* whole, halide_buffer_t* slice, int64_t place);
 
 /* TO_DEVICE(T(image), T(weights)); */

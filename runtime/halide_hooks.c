@@ -1,26 +1,26 @@
-/* What kernels ask of their surroundings. These take the place of the functions of the same names in Halide's runtime;
- * `user_context` is the session that runs. */
+/* Functions that kernels call. They replace those of the same names in Halide's runtime; `user_context` is the session
+ * that runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "session.h"
 
-/* ---- Scratch memory: a stack in the session's memory, one a thread ---- */
+/* ---- Scratch memory: a stack per thread in the session's memory ---- */
 
-/* Before each piece of scratch. Pieces are freed in nearly the reverse order: one that is freed early waits until those
- * above it are gone. */
+/* Header of a piece of scratch memory. Pieces are freed in nearly the reverse order of their allocation: one that is
+ * freed early remains until those above it are freed. */
 typedef struct piece {
-    size_t below;      /* offset of the piece underneath, SIZE_MAX: none */
-    size_t heap_bytes; /* of a piece from the heap that the region had no room for; 0 for others */
+    size_t below;      /* offset of the piece underneath; SIZE_MAX: none */
+    size_t heap_bytes; /* size of a piece on the heap for which the region had no room; 0 for others */
     int is_free, is_heap;
     unsigned char padding[ONNX2HALIDE_ALIGNMENT - 2 * sizeof(size_t) - 2 * sizeof(int)];
 } piece;
 
-/* The session whose region this thread uses while any piece is alive, that of the thread's number in its team. */
+/* The session whose scratch region this thread uses while any piece is alive. */
 static _Thread_local struct {
     onnx2halide_session* session;
-    size_t top; /* offset of the topmost piece, SIZE_MAX: none */
+    size_t top; /* offset of the topmost piece; SIZE_MAX: none */
     size_t used, heap_bytes;
 } mine = {NULL, SIZE_MAX, 0, 0};
 
@@ -28,7 +28,8 @@ static unsigned char* region(void) {
     return mine.session->scratch + mine.session->scratch_bytes * (size_t)onnx2halide_thread_index();
 }
 
-/* A run that begins while another session's pieces are alive, as in a callback of a kernel, has none. */
+/* Whether pieces of this session can be in its region. Not in a run that begins while another session's pieces are
+ * alive, as in a callback from a kernel. */
 static int has_region(onnx2halide_session* session) {
     if (mine.session != session && mine.top == SIZE_MAX && mine.heap_bytes == 0) {
         mine.session = session;
@@ -45,7 +46,7 @@ static piece* heap_piece(size_t bytes) {
     return made;
 }
 
-/* The next run finds room for what this one had to take from the heap. */
+/* Requests that the next run have as much scratch memory as this one has needed, including that from the heap. */
 static void want_scratch(onnx2halide_session* session, size_t bytes) {
     size_t wanted = __atomic_load_n(&session->scratch_wanted, __ATOMIC_RELAXED);
     while (wanted < bytes && !__atomic_compare_exchange_n(&session->scratch_wanted, &wanted, bytes, 0, __ATOMIC_RELAXED,

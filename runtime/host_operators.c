@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The bits of an element that count: of a float all but the sign. */
+/* A mask of the bits that tell an element from 0: for a float, all but the sign. */
 static uint64_t significant_bits(const halide_buffer_t* tensor) {
     const int bits = 8 * (int)onnx2halide_element_bytes(tensor);
     const int is_integer = tensor->type.code == halide_type_int || tensor->type.code == halide_type_uint;
@@ -11,7 +11,7 @@ static uint64_t significant_bits(const halide_buffer_t* tensor) {
 
 static uint64_t bits_of(const uint8_t* element, size_t bytes) {
     uint64_t bits = 0;
-    switch (bytes) { /* copies of known sizes become loads */
+    switch (bytes) { /* copies of constant size compile to loads */
     case 1: return *element;
     case 2: memcpy(&bits, element, 2); return bits;
     case 4: memcpy(&bits, element, 4); return bits;
@@ -58,7 +58,7 @@ int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const h
     return 0;
 }
 
-/* Makes the result that has `count` of the slices of x, those with these numbers. */
+/* Makes the result of `count` slices of x along `axis`: those with the given indices. */
 static int take_slices(onnx2halide_session* session, const halide_buffer_t* x, int axis, const int64_t* numbers,
                        int64_t count, onnx2halide_result result) {
     const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
@@ -92,13 +92,13 @@ int onnx2halide_compress(onnx2halide_session* session, const char* node, int axi
     return code;
 }
 
-/* The order of two elements: negative, 0 or positive; NaN comes last. */
+/* Compares two elements: negative, 0 or positive. NaN comes last. */
 static int compare_elements(struct halide_type_t type, const unsigned char* a, const unsigned char* b) {
     const uint64_t p = onnx2halide_order_key(type, a), q = onnx2halide_order_key(type, b);
     return (p > q) - (p < q);
 }
 
-/* The order of two slices: that of the first elements that differ. */
+/* Compares two slices by the first elements that differ. */
 static int compare_slices(const halide_buffer_t* x, const onnx2halide_slices* slices, int64_t a, int64_t b) {
     const size_t bytes = onnx2halide_element_bytes(x);
     for (int64_t outer = 0; outer < slices->outer; ++outer) {
@@ -112,7 +112,7 @@ static int compare_slices(const halide_buffer_t* x, const onnx2halide_slices* sl
     return 0;
 }
 
-/* Sorts numbers of slices by the slices and, of equal ones, by number: merges ever longer runs. */
+/* Sorts indices of slices by the slices, and indices of equal slices in ascending order. A bottom-up merge sort. */
 static void sort_slices(const halide_buffer_t* x, const onnx2halide_slices* slices, int64_t* numbers, int64_t* spare) {
     const int64_t count = slices->count;
     for (int64_t run = 1; run < count; run *= 2) {
@@ -159,7 +159,7 @@ int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis,
         group_of[numbers[i]] = groups - 1;
         ++repeats[groups - 1];
     }
-    if (!sorted) { /* groups are renumbered as they occur */
+    if (!sorted) { /* renumber the groups in order of occurrence */
         for (int64_t i = 0; i < groups; ++i) place[i] = -1;
         int64_t next = 0;
         for (int64_t i = 0; i < count; ++i) {

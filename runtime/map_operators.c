@@ -1,12 +1,12 @@
-/* Operators on maps. A map's box holds its keys and its values, both in a row; keys are int64 or strings, which are
- * numbers, too. */
+/* Operators on maps. A map's box holds its keys and its values, both as vectors. Keys are int64 or strings, which are
+ * int64 numbers, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "box_operators.h"
 
-/* Makes a map's items, without their data. */
+/* Creates a map's box and its two items, without their data. */
 static int new_map(onnx2halide_session* session, const int64_t* size, int64_t* box, onnx2halide_item** items) {
     RUN(onnx2halide_new_box(session, 2, box, items));
     (*items)[0] = (*items)[1] = (onnx2halide_item){ONNX2HALIDE_NOTHING, 1, size, NULL};
@@ -46,7 +46,7 @@ static const onnx2halide_item* map_in(const onnx2halide_session* session, const 
     return onnx2halide_items_of(session, *(const int64_t*)tensor->host);
 }
 
-/* The first of some numbers in ascending order that is not below `number`. */
+/* The index of the first number in ascending order that is not less than `number`. */
 static int64_t first_from(const int64_t* ascending, int64_t count, int64_t number) {
     int64_t low = 0, high = count;
     while (low < high) {
@@ -79,7 +79,7 @@ int onnx2halide_row_of_map(onnx2halide_session* session, const char* node, const
 
 /* CastMap */
 
-/* A key, and where it is among the keys. */
+/* A key, and its index among the keys. */
 typedef struct place {
     int64_t key, index;
 } place;
@@ -90,7 +90,7 @@ static int compare(const void* a, const void* b) {
                                   : (one->index > other->index) - (one->index < other->index);
 }
 
-/* A string of a map as a number. */
+/* Parses a string of a map as a number. */
 static int parse(onnx2halide_session* session, const char* node, onnx2halide_string text, int32_t to, void* element) {
     char* end = NULL;
     if (to == ONNX2HALIDE_INT64)
@@ -126,7 +126,7 @@ static int cast_value(onnx2halide_session* session, const char* node, int32_t fr
 
 static size_t bytes_of(int32_t type) { return type == ONNX2HALIDE_FLOAT32 ? sizeof(float) : sizeof(int64_t); }
 
-/* The values in the order of their keys. */
+/* Casts the values in the order of their keys. */
 static int cast_dense(onnx2halide_session* session, const char* node, int32_t from, int32_t to,
                       const onnx2halide_item* items, onnx2halide_result result) {
     const int64_t *keys = items[0].data, count = items[0].dims[0], dims[] = {1, count};
@@ -141,7 +141,8 @@ static int cast_dense(onnx2halide_session* session, const char* node, int32_t fr
     return 0;
 }
 
-/* Each value in the column that its key tells, where there is one; elsewhere 0, as text "0.f" like onnxruntime's. */
+/* Casts each value into the column that is its key, if there is one. Other columns are 0, as a string "0.f", which is
+ * onnxruntime's. */
 static int cast_sparse(onnx2halide_session* session, const char* node, int32_t from, int32_t to, int64_t columns,
                        const onnx2halide_item* items, onnx2halide_result result) {
     const int64_t *keys = items[0].data, dims[] = {1, columns};

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Swaps rows so that the largest element of a column, from the diagonal down, lies on it. Returns whether that was
- * another row's. Rows have `width` elements. */
+/* Brings the element of a column that is largest in magnitude, from the diagonal down, onto the diagonal by swapping
+ * rows. Returns whether rows were swapped. Rows have `width` elements. */
 static int bring_up_pivot(double* matrix, int64_t size, int64_t width, int64_t column) {
     int64_t pivot = column;
     for (int64_t row = column + 1; row < size; ++row) {
@@ -18,12 +18,12 @@ static int bring_up_pivot(double* matrix, int64_t size, int64_t width, int64_t c
     return pivot != column;
 }
 
-/* An element of a tensor of floats or doubles. */
+/* Reads an element of a tensor of floats or doubles. */
 static double element(const halide_buffer_t* x, int64_t place) {
     return x->type.bits == 64 ? ((const double*)x->host)[place] : ((const float*)x->host)[place];
 }
 
-/* Writes one of the same type. */
+/* Writes an element of the type of x. */
 static void set_element(const halide_buffer_t* x, void* to, int64_t place, double number) {
     if (x->type.bits == 64)
         ((double*)to)[place] = number;
@@ -31,10 +31,10 @@ static void set_element(const halide_buffer_t* x, void* to, int64_t place, doubl
         ((float*)to)[place] = (float)number;
 }
 
-/* Computes from the matrix of number `i` what belongs to it in `to`; `work` has room for two matrices of doubles. */
+/* Computes the i-th result in `to` from the i-th matrix; `work` has room for two matrices of doubles. */
 typedef void matrix_function(const halide_buffer_t* x, int64_t i, int64_t size, double* work, void* to);
 
-/* Makes a result of x's first `rank` extents and computes it from each of the matrices along x's last two axes. */
+/* Makes a result with the first `rank` extents of x, and computes it from the matrices along the last two axes of x. */
 static int for_each_matrix(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result result, int rank,
                            matrix_function* compute) {
     int64_t dims[ONNX2HALIDE_MAX_RANK], count = 1;
@@ -51,8 +51,7 @@ static int for_each_matrix(onnx2halide_session* session, const halide_buffer_t* 
     return 0;
 }
 
-/* The determinant of a matrix, by Gauss's elimination with the largest pivot of each column. It overwrites the matrix.
- */
+/* The determinant of a matrix, by Gaussian elimination with partial pivoting. It overwrites the matrix. */
 static double determinant(double* matrix, int64_t size) {
     double result = 1;
     for (int64_t column = 0; column < size; ++column) {
@@ -80,8 +79,8 @@ int onnx2halide_determinant(onnx2halide_session* session, const char* node, cons
     return for_each_matrix(session, x, determinants, x->dimensions - 2, write_determinant);
 }
 
-/* Makes the left half of a matrix of twice as many columns as rows the unit matrix, by Gauss's and Jordan's elimination
- * with the largest pivot of each column. */
+/* Reduces the left half of a matrix with twice as many columns as rows to the identity, by Gauss-Jordan elimination
+ * with partial pivoting. */
 static void eliminate(double* matrix, int64_t size) {
     const int64_t width = 2 * size;
     for (int64_t column = 0; column < size; ++column) {

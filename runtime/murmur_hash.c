@@ -1,6 +1,6 @@
 #include "string_operators.h"
 
-/* MurmurHash3 of 32 bits, as its author Austin Appleby describes it; its bytes are read as little-endian words. */
+/* MurmurHash3_x86_32 by Austin Appleby; bytes are read as little-endian words. */
 
 static uint32_t rotated(uint32_t word, int bits) { return word << bits | word >> (32 - bits); }
 

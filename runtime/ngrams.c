@@ -1,6 +1,6 @@
 #include "ngrams.h"
 
-/* The n-grams of a pool, and of one row what they weigh. */
+/* The n-grams of a pool, and a row of the result. */
 typedef struct ngrams {
     const int64_t *items, *lengths, *columns;
     int64_t longest, max_skip;
@@ -9,7 +9,7 @@ typedef struct ngrams {
     double* row;
 } ngrams;
 
-/* The order of `length` items, `distance` apart, and an n-gram. */
+/* Compares `length` items, `distance` apart, with an n-gram. */
 static int compare(const int64_t* items, int64_t distance, const int64_t* ngram, int64_t length) {
     for (int64_t i = 0; i < length; ++i) {
         const int64_t item = items[i * distance];
@@ -18,7 +18,7 @@ static int compare(const int64_t* items, int64_t distance, const int64_t* ngram,
     return 0;
 }
 
-/* The place of an n-gram among `count` ones of its length; -1: it is none of them. */
+/* The index of an n-gram among `count` known ones of its length; -1 if it is not one of them. */
 static int64_t find(const int64_t* items, int64_t distance, const int64_t* known, int64_t count, int64_t length) {
     int64_t low = 0, high = count;
     while (low < high) {
@@ -33,10 +33,11 @@ static int64_t find(const int64_t* items, int64_t distance, const int64_t* known
     return -1;
 }
 
-/* Weighs the n-grams that start at an item which `left` others follow. Of single items there is one distance. */
+/* Adds the weights of the n-grams that start at an item, which `left` others follow. Those of one item count at
+ * distance 1 only. */
 static void weigh_at(const ngrams* n, const int64_t* item, int64_t left, int64_t distance) {
     const int64_t* known = n->items;
-    int64_t first = 0; /* n-gram of the length */
+    int64_t first = 0; /* the first n-gram of this length */
     for (int64_t length = 1; length <= n->longest && (length - 1) * distance <= left; ++length) {
         const int64_t count = n->lengths[length - 1];
         const int64_t place = length == 1 && distance > 1 ? -1 : find(item, distance, known, count, length);

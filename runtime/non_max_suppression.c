@@ -8,7 +8,7 @@ typedef struct box {
     float y1, x1, y2, x2;
 } box;
 
-/* Not fminf and fmaxf, which are calls. */
+/* Unlike fminf and fmaxf, these are not function calls. */
 static float smaller(float a, float b) { return a < b ? a : b; }
 static float larger(float a, float b) { return a < b ? b : a; }
 
@@ -20,20 +20,20 @@ static box read_box(const float* numbers, int center_point_box) {
 
 static float area_of(box b) { return (b.y2 - b.y1) * (b.x2 - b.x1); }
 
-/* Boxes side by side, so that compilers make vectors of them. */
+/* A structure of arrays, so that the compiler vectorises loops over boxes. */
 enum { BOXES_AT_ONCE = 8 };
 typedef struct boxes_at_once {
     float y1[BOXES_AT_ONCE], x1[BOXES_AT_ONCE], y2[BOXES_AT_ONCE], x2[BOXES_AT_ONCE], area[BOXES_AT_ONCE];
 } boxes_at_once;
 
-/* Boxes that are kept, by where they begin along x: a box is compared with those alone that may reach it. */
+/* The boxes that are kept, in cells by their left edges: a box is compared only with those that may reach it. */
 enum { MOST_CELLS = 256 };
 typedef struct kept_boxes {
     boxes_at_once* groups;
     int cells;
-    float low, scale, widest;      /* cell = (x1 - low) * scale; of one cell the scale is 0 */
-    int64_t first[MOST_CELLS + 1]; /* group of a cell */
-    int64_t count[MOST_CELLS];     /* of boxes in it */
+    float low, scale, widest;      /* cell = (x1 - low) * scale; with a single cell the scale is 0 */
+    int64_t first[MOST_CELLS + 1]; /* the first group of each cell */
+    int64_t count[MOST_CELLS];     /* number of boxes in each cell */
 } kept_boxes;
 
 static int cell_at(const kept_boxes* kept, float x) {
@@ -41,7 +41,7 @@ static int cell_at(const kept_boxes* kept, float x) {
     return !(place > 0) ? 0 : place < (float)(kept->cells - 1) ? (int)place : kept->cells - 1;
 }
 
-/* Those of a group that are none share nothing with any box. */
+/* Adds a box to its cell. Unused boxes of a group are empty, so that they overlap no box. */
 static void put_box(kept_boxes* kept, box b) {
     const int cell = cell_at(kept, b.x1);
     boxes_at_once* group = kept->groups + kept->first[cell] + kept->count[cell] / BOXES_AT_ONCE;
@@ -60,7 +60,7 @@ static void put_box(kept_boxes* kept, box b) {
     group->area[place] = area_of(b);
 }
 
-/* Whether the area that a box shares with one of a group is more than this part of the area that both cover. */
+/* Whether the intersection over union of a box and one of a group exceeds the threshold. */
 static int overlaps(const boxes_at_once* group, box own, float own_area, float threshold) {
     float shared[BOXES_AT_ONCE];
     for (int i = 0; i < BOXES_AT_ONCE; ++i) {
@@ -78,7 +78,7 @@ static int overlaps(const boxes_at_once* group, box own, float own_area, float t
 
 static int overlaps_any(const kept_boxes* kept, box own, float threshold) {
     const float area = area_of(own);
-    /* One cell more makes up for rounding. */
+    /* One more cell makes up for rounding. */
     const int before = cell_at(kept, own.x1 - kept->widest), last = cell_at(kept, own.x2);
     for (int cell = before > 0 ? before - 1 : 0; cell <= last; ++cell) {
         const boxes_at_once* group = kept->groups + kept->first[cell];
@@ -94,15 +94,15 @@ typedef struct candidate {
     int64_t box;
 } candidate;
 
-/* Best scores first, of equal ones the first box. */
+/* Higher scores come first; among equal scores the box with the lower index. */
 static int compare_candidates(const void* a, const void* b) {
     const candidate *p = a, *q = b;
     if (p->score != q->score) return p->score < q->score ? 1 : -1;
     return (p->box > q->box) - (p->box < q->box);
 }
 
-/* Chooses cells of which each box reaches few, one where numbers are not finite or too close to tell apart, and gives
- * each groups for all candidates that begin in it. */
+/* Chooses cells such that each box reaches few of them, or a single cell if numbers are not finite or too close
+ * together. Reserves in each cell groups for all candidates that begin there. */
 static void make_cells(kept_boxes* kept, const float* boxes, int center_point_box, const candidate* candidates,
                        int64_t count) {
     float low = INFINITY, high = -INFINITY, widest = 0, sum = 0;
@@ -111,7 +111,7 @@ static void make_cells(kept_boxes* kept, const float* boxes, int center_point_bo
         low = smaller(low, b.x1);
         high = larger(high, b.x1);
         widest = larger(widest, b.x2 - b.x1);
-        sum += fabsf(b.x1) + fabsf(b.x2); /* neither NaN nor infinity */
+        sum += fabsf(b.x1) + fabsf(b.x2); /* NaN or infinite if any of them is */
     }
     const float range = high - low;
     const int64_t wanted = count / (4 * BOXES_AT_ONCE);
@@ -130,7 +130,7 @@ static void make_cells(kept_boxes* kept, const float* boxes, int center_point_bo
     }
 }
 
-/* Boxes of one class, best first, without those that overlap a better one. Returns how many there are. */
+/* Selects the boxes of one class, best first, without those that overlap a better one. Returns their number. */
 static int64_t suppress(const float* boxes, const float* scores, int64_t count, int center_point_box, int64_t most,
                         float iou_threshold, float score_threshold, candidate* candidates, kept_boxes* kept,
                         int64_t* numbers) {
@@ -139,7 +139,7 @@ static int64_t suppress(const float* boxes, const float* scores, int64_t count, 
         if (scores[i] > score_threshold) candidates[found++] = (candidate){scores[i], i};
     }
     qsort(candidates, (size_t)found, sizeof *candidates, compare_candidates);
-    /* Of a threshold below 0, or none, each box overlaps each other. */
+    /* With a negative threshold, or NaN, all boxes overlap each other. */
     if (!(iou_threshold >= 0) && most > 1) most = 1;
     make_cells(kept, boxes, center_point_box, candidates, found);
     for (int64_t i = 0; i < found && taken < most; ++i) {

@@ -7,7 +7,7 @@ static double real_of(const halide_buffer_t* x, int64_t i) {
     return x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i];
 }
 
-/* An element as categories are compared with it: a float without its fraction. Returns 0 where that is no int64. */
+/* Converts an element to a category; a float is truncated. Returns 0 if it is out of range of int64. */
 static int category_of(const halide_buffer_t* x, int64_t i, int64_t* category) {
     if (x->type.code == halide_type_float) {
         const double real = real_of(x, i);
@@ -19,7 +19,7 @@ static int category_of(const halide_buffer_t* x, int64_t i, int64_t* category) {
     return 1;
 }
 
-/* The last place of an element among the categories; -1 where it has none. */
+/* The last index of an element among the categories; -1 if it is not one of them. */
 static int64_t place_of(const halide_buffer_t* x, int64_t i, const halide_buffer_t* categories) {
     int64_t category, place = categories->dim[0].extent;
     if (!category_of(x, i, &category)) return -1;

@@ -1,12 +1,12 @@
 #ifndef ONNX2HALIDE_TYPES
 #define ONNX2HALIDE_TYPES
 
-/* What a call may return; 0 is success. NAME_error tells the rest. */
+/* Error codes. 0 is success; NAME_error returns the message. */
 enum {
     ONNX2HALIDE_BAD_ARGUMENT = 1, /* a null pointer, a wrong shape or type, an arena that is too small */
     ONNX2HALIDE_NO_MEMORY = 2,
     ONNX2HALIDE_NO_WEIGHTS = 3, /* the weights file is missing or belongs to another model */
-    ONNX2HALIDE_FAILED = 4      /* a kernel or its device failed, or the processor lacks instructions */
+    ONNX2HALIDE_FAILED = 4      /* a kernel or its device failed, or the processor lacks instructions that it needs */
 };
 
 /* Element types: ONNX's TensorProto.DataType. */
@@ -31,15 +31,15 @@ enum {
     ONNX2HALIDE_FLOAT8E4M3FNUZ = 18,
     ONNX2HALIDE_FLOAT8E5M2 = 19,
     ONNX2HALIDE_FLOAT8E5M2FNUZ = 20,
-    ONNX2HALIDE_UINT4 = 21, /* 4 bits: two elements a byte, the first in the low bits */
+    ONNX2HALIDE_UINT4 = 21, /* 4 bits: two elements per byte, the first in the low bits */
     ONNX2HALIDE_INT4 = 22,
     ONNX2HALIDE_FLOAT4E2M1 = 23,
     ONNX2HALIDE_FLOAT8E8M0 = 24,
-    ONNX2HALIDE_UINT2 = 25, /* 2 bits: four elements a byte, the first in the low bits */
+    ONNX2HALIDE_UINT2 = 25, /* 2 bits: four elements per byte, the first in the low bits */
     ONNX2HALIDE_INT2 = 26
 };
 
-/* The name of an element type, such as "float32". */
+/* Returns the name of an element type, such as "float32". */
 static inline const char* onnx2halide_type_name(int32_t type) {
     static const char* const names[] = {
         "undefined", "float32",    "uint8",      "int8",         "uint16",         "int16",      "int32",
@@ -49,52 +49,53 @@ static inline const char* onnx2halide_type_name(int32_t type) {
     return type >= 0 && type <= ONNX2HALIDE_INT2 ? names[type] : "unknown";
 }
 
-/* Kinds of value. */
+/* Kinds of values. */
 enum { ONNX2HALIDE_TENSOR = 0, ONNX2HALIDE_SEQUENCE = 1, ONNX2HALIDE_MAP = 2, ONNX2HALIDE_OPTIONAL = 3 };
 
-/* One input or output of run_values. The caller owns what it passes in, which a run only reads. A zero-initialised
- * value is an output that the session shall provide: what it then points to, and in any case the items of what is no
- * tensor and the texts of strings, belongs to the session until its next run. */
+/* One input or output of NAME_run_values. Inputs belong to the caller; a run only reads them. For an output the caller
+ * provides a buffer, or leaves the value zero-initialised: then the session provides it. Whatever the session provides
+ * belongs to it and is valid until its next run; that always includes items and the texts of strings. */
 typedef struct onnx2halide_value {
     int32_t kind;        /* ONNX2HALIDE_TENSOR … */
-    int32_t type;        /* of the elements: ONNX2HALIDE_FLOAT32 … */
+    int32_t type;        /* element type: ONNX2HALIDE_FLOAT32 … */
     int64_t rank;        /* number of dims */
     const int64_t* dims; /* outermost first */
-    void* data;  /* elements, row-major, of any alignment. Outputs: the caller's buffer, or NULL for the session's */
-    size_t size; /* bytes at data */
-    struct onnx2halide_value* items; /* of a sequence or an optional value; of a map two, its keys and its values */
-    int64_t count;                   /* of items; of an optional value 0 where it is not there */
+    void* data; /* row-major elements, of any alignment; for an output the caller's buffer, or NULL for the session's */
+    size_t size;                     /* bytes at data */
+    struct onnx2halide_value* items; /* of a sequence or an optional value; a map has two: its keys and its values */
+    int64_t count;                   /* number of items; 0 for an optional value that is absent */
 } onnx2halide_value;
 
-/* One string of a tensor of strings: data points to an array of these. In outputs a null character follows the text. */
+/* An element of a tensor of strings, whose data is an array of these. In outputs a null character follows the text. */
 typedef struct onnx2halide_string {
     const char* text;
     size_t length;
 } onnx2halide_string;
 
-/* What a model says of one of its inputs or outputs. */
+/* The declaration of a model's input or output. */
 typedef struct onnx2halide_port {
     const char* name; /* as in the ONNX file */
     int32_t type;     /* ONNX2HALIDE_FLOAT32 … */
     int32_t rank;
-    const int64_t* dims; /* -1 where the model leaves a dim open */
+    const int64_t* dims; /* -1 for an open dim */
     int32_t kind;        /* ONNX2HALIDE_TENSOR … */
-    /* What a sequence, map or optional value holds, without a name; NULL of a tensor. A map's own type is that of its
-     * keys. Tensors inside may be of rank -1: of any. */
+    /* The contents of a sequence, map or optional value, without a name; NULL for a tensor. The type of a map is that
+     * of its keys. Rank -1 in an item means any rank. */
     const struct onnx2halide_port* item;
-    const int64_t* least; /* the least of each dim, of an input of which the model leaves any open; else NULL */
+    const int64_t* least; /* the minimum of each dim, for an input with open dims; else NULL */
 } onnx2halide_port;
 
-/* Zero-initialise, set size to sizeof(onnx2halide_options), then whatever differs from the defaults. */
+/* Options of NAME_create. Zero-initialise, set size to sizeof(onnx2halide_options), then whatever differs from the
+ * defaults. */
 typedef struct onnx2halide_options {
     size_t size;
-    int threads;         /* up to 256; 0: one a core */
-    void* arena;         /* 64-byte aligned memory of arena_size bytes, or NULL: the session allocates it */
-    size_t arena_size;   /* at least NAME_ARENA_SIZE + (threads - 1) * NAME_SCRATCH_SIZE */
-    const char* weights; /* path of NAME.weights where the model was compiled with --weights file; NULL: in the working
-                            folder */
-    /* NULL, or what is called after each kernel of a run. A result other than 0 runs the kernel once more, in place
-     * where it works in place: results are then of no use, times are. */
+    int threads;       /* up to 256; 0: one per core */
+    void* arena;       /* 64-byte aligned memory of arena_size bytes, or NULL: the session allocates it */
+    size_t arena_size; /* at least NAME_ARENA_SIZE + (threads - 1) * NAME_SCRATCH_SIZE */
+    const char*
+        weights; /* path of NAME.weights for a model compiled with --weights file; NULL: in the working folder */
+    /* Called after each kernel of a run unless NULL. While it returns a value other than 0, the kernel is run again.
+     * Kernels that work in place then overwrite their own input, so that only the times are meaningful. */
     int (*trace)(void* trace_context, const char* kernel);
     void* trace_context;
 } onnx2halide_options;

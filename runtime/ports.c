@@ -28,7 +28,7 @@ int onnx2halide_take_strings(onnx2halide_session* session, const onnx2halide_str
     int code = 0;
     for (int64_t i = 0; i < count && code == 0; ++i) {
         onnx2halide_string text;
-        memcpy(&text, (const unsigned char*)texts + (size_t)i * sizeof text, sizeof text); /* of any alignment */
+        memcpy(&text, (const unsigned char*)texts + (size_t)i * sizeof text, sizeof text); /* texts may be unaligned */
         code = onnx2halide_number_of(session, text.text, text.text ? text.length : 0, &own[i]);
     }
     return code;
@@ -51,7 +51,7 @@ static int bad(onnx2halide_session* session, const char* name, const char* is, c
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s is %s, expected %s", name, is, expected);
 }
 
-/* Checks that a tensor is what an item shall be. */
+/* Checks that a value is a tensor of the port's type and shape. */
 static int check_tensor(onnx2halide_session* session, const onnx2halide_port* port, const onnx2halide_value* value,
                         const char* name) {
     if (value->kind != ONNX2HALIDE_TENSOR) return bad(session, name, kind_name(value->kind), "a tensor");
@@ -107,7 +107,7 @@ static int take_tensor(onnx2halide_session* session, const onnx2halide_port* por
     return 0;
 }
 
-/* A map's keys are a tensor of rank 1. */
+/* The port of a map's keys, a tensor of rank 1. */
 static onnx2halide_port keys_of(const onnx2halide_port* map) {
     static const int64_t any = -1;
     return (onnx2halide_port){NULL, map->type, 1, &any, ONNX2HALIDE_TENSOR, NULL, NULL};

@@ -1,30 +1,31 @@
-/* Values at the model's ends that a run holds otherwise: strings are numbers, and what is no tensor is a box. */
+/* Conversion of inputs and outputs whose form within a run differs from the caller's: strings are numbers, and
+ * sequences, maps and optional values are boxes. */
 #ifndef ONNX2HALIDE_PORTS_H
 #define ONNX2HALIDE_PORTS_H
 
 #include "session.h"
 
-/* The bytes of a value's elements as the caller has them. */
+/* The size in bytes of elements in the caller's form. */
 size_t onnx2halide_value_bytes(int32_t type, int64_t elements);
-/* The number of elements, or -1 where a dim is negative or there are too many. */
+/* The number of elements, or -1 if a dim is negative or the number is too large. */
 int64_t onnx2halide_count(const int64_t* dims, int64_t rank);
 
-/* Whether a port's memory in a run is not that of the caller's value. */
+/* Whether a port's memory within a run is a conversion of the caller's value. */
 static inline int onnx2halide_is_converted(const onnx2halide_port* port) {
     return port->kind != ONNX2HALIDE_TENSOR || port->type == ONNX2HALIDE_STRING;
 }
 
-/* The numbers of strings, in memory of this run. */
+/* Converts strings to numbers, in memory of this run. */
 int onnx2halide_take_strings(onnx2halide_session* session, const onnx2halide_string* texts, int64_t count,
                              const void** numbers);
-/* The strings of numbers, each with a null character behind it. */
+/* Converts numbers to strings, each followed by a null character. */
 void onnx2halide_give_strings(const onnx2halide_session* session, const int64_t* numbers, int64_t count,
                               onnx2halide_string* texts);
 
-/* A copy of a value as the number of a box. `name` is what messages call it. */
+/* Copies a value into a box and returns its number. Messages call the value `name`. */
 int onnx2halide_take_box(onnx2halide_session* session, const onnx2halide_port* port, const onnx2halide_value* value,
                          const char* name, int64_t* number);
-/* A box as a value whose memory is this run's. */
+/* Converts a box to a value, in memory of this run. */
 int onnx2halide_give_box(onnx2halide_session* session, const onnx2halide_port* port, int64_t number,
                          onnx2halide_value* value);
 

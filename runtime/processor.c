@@ -1,4 +1,4 @@
-/* Whether a machine has what kernels are compiled for. */
+/* Checks whether a machine has the features that kernels are compiled for. */
 #include "session.h"
 
 enum { WORDS = sizeof((onnx2halide_target){0}).features / sizeof(uint64_t) };
@@ -11,7 +11,7 @@ static int is_asked(const onnx2halide_target* target, int feature) {
     return (target->features[feature / 64] >> (feature % 64)) & 1;
 }
 
-/* The registers that the operating system saves, a bit each, as XCR0 tells them. */
+/* Returns the lower half of XCR0: a bit for each set of registers that the operating system saves. */
 static unsigned saved_registers(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
@@ -19,7 +19,7 @@ static unsigned saved_registers(void) {
     return a;
 }
 
-/* What Halide's runtime does not look at: whether the registers are saved, and the newest instructions. */
+/* Checks what Halide's runtime does not: whether the registers are saved, and the newest instructions. */
 static int has_rest(const onnx2halide_target* target) {
     const unsigned avx = 0x6, avx512 = 0xe6, vnni = 1u << 11, avx_vnni = 1u << 4, bf16 = 1u << 5;
     const unsigned saved = saved_registers();

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* How many steps lead from start to before the limit. */
+/* The number of elements start, start + delta, … up to but excluding the limit. */
 static int64_t steps_between(int64_t start, int64_t limit, int64_t delta) {
     if (delta > 0 ? start >= limit : start <= limit) return 0;
     const uint64_t span = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;

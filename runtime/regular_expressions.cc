@@ -6,7 +6,7 @@
 
 #include <re2/re2.h>
 
-// What the runtime's headers include of C++'s own.
+// This header contains C++ and must precede the extern "C" block, in which the runtime's headers include it.
 #include "HalideRuntime.h"
 
 extern "C" {
@@ -27,14 +27,14 @@ int match_all(onnx2halide_session* session, const RE2& expression, const halide_
 
 using Text = re2::StringPiece;
 
-/// The bytes of the character at the start of UTF-8 text.
+/// The number of bytes of the first character in UTF-8 text.
 size_t character_bytes(const Text& text) {
     size_t bytes = 1;
     while (bytes < text.size() && (text[bytes] & 0xc0) == 0x80) ++bytes;
     return bytes;
 }
 
-/// What becomes of strings by one expression after another.
+/// Splits strings into tokens by one regular expression after another.
 class Tokens {
 public:
     Tokens(const std::vector<std::unique_ptr<RE2>>& expressions, bool are_separators, int64_t least)
@@ -55,7 +55,7 @@ private:
     bool are_separators_;
     int64_t least_;
 
-    /// Adds what matches or, of separators, what lies between matches.
+    /// Adds the matches or, if expressions are separators, the text between the matches.
     void cut(const Text& text, const RE2& expression, std::vector<Text>& parts) const {
         size_t from = 0, start = 0;
         Text match;
@@ -90,7 +90,7 @@ int write_tokens(onnx2halide_session* session, const Tokens& tokens, int is_mark
         rows[i] = tokens.of(Text(text.text, text.length));
         widest = std::max(widest, rows[i].size());
     }
-    /* Where there are no tokens at all onnxruntime marks none. */
+    /* Without any tokens onnxruntime adds no marks. */
     if (is_marked && widest > 0) {
         widest += 2;
         for (std::vector<Text>& row : rows) {

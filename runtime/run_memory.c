@@ -61,7 +61,7 @@ void onnx2halide_give_back(onnx2halide_session* session, onnx2halide_mark mark) 
     if (mark.chunk) mark.chunk->used = mark.used;
 }
 
-/* Several chunks become one, in which a run like the last one finds room. Without memory for it there is none. */
+/* Merges several chunks into one, large enough for a run like the last. Without memory for it, none is left. */
 static void forget_chunks(onnx2halide_run_memory* run) {
     if (run->chunks && run->chunks->next) {
         const size_t bytes = free_chunks(run->chunks);
@@ -78,7 +78,7 @@ static int64_t bucket_of(const onnx2halide_strings* strings, const char* text, s
     return (int64_t)((hash ^ hash >> 32) & (uint64_t)(strings->bucket_count - 1));
 }
 
-/* Enters a string at the head of its bucket, so that later ones come first. */
+/* Enters a string at the head of its bucket, so that strings can be removed in the reverse order. */
 static void enter(onnx2halide_strings* strings, int64_t number) {
     int64_t* bucket = &strings->buckets[bucket_of(strings, strings->texts[number].text, strings->texts[number].length)];
     strings->next[number] = *bucket;
@@ -129,7 +129,7 @@ onnx2halide_string onnx2halide_text_of(const onnx2halide_session* session, int64
     return session->run.strings.texts[number];
 }
 
-/* The strings of this run go, those of the model stay. */
+/* Removes the strings of this run, but not those of the model. */
 static int forget_strings(onnx2halide_session* session) {
     onnx2halide_strings* strings = &session->run.strings;
     const onnx2halide_model* model = session->model;

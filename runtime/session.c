@@ -12,18 +12,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Why the last create in this thread failed, or the last call without a session. */
+/* Why this thread's last create, or its last call without a session, failed. */
 static _Thread_local char create_error[512];
 
 int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...) {
-    /* A kernel's own message came first and says more. */
+    /* A kernel's own message comes first and says more. */
     if (session->error[0] != '\0') return code;
     char message[sizeof session->error - 64];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    /* What names the model's node needs no step, and the last one may be another node's. */
+    /* A message that names the model's node needs no step; besides, the last step may be another node's. */
     const int names_step = session->step && strncmp(message, "node '", 6) != 0;
     snprintf(session->error, sizeof session->error, "%s: %s%s%s%s", session->model->name, names_step ? "step '" : "",
              names_step ? session->step : "", names_step ? "': " : "", message);
@@ -46,7 +46,7 @@ static int default_threads(void) {
     return cores < 1 ? 1 : cores > 64 ? 64 : (int)cores;
 }
 
-/* Maps the weights file, whose last bytes are the id of the weights that this program was compiled with. */
+/* Maps the weights file. It must end with the id of the weights that this program was compiled with. */
 static int map_weights(onnx2halide_session* session, const char* path) {
     const onnx2halide_model* model = session->model;
     char own[512];
@@ -85,7 +85,7 @@ static int map_weights(onnx2halide_session* session, const char* path) {
     return code;
 }
 
-/* Everything a session counts, in one piece of memory behind the emitted struct. */
+/* Allocates the emitted struct, and after it in the same block all arrays of the session. */
 static onnx2halide_session* allocate_session(const onnx2halide_model* model, int threads) {
     const size_t ports = model->input_count + model->output_count;
     const size_t bytes = aligned(model->session_bytes) + aligned(model->tensor_count * sizeof(halide_buffer_t)) +
@@ -127,8 +127,8 @@ static void place_scratch(onnx2halide_session* session) {
     if (!session->own_scratch) session->scratch = session->arena + aligned(session->tensor_bytes);
 }
 
-/* Makes room for what the last run had to take from the heap, as kernels do whose scratch depends on open dims. Without
- * memory for it the heap goes on to serve. */
+/* Enlarges scratch memory if the last run had to take some from the heap, as happens with kernels whose scratch size
+ * depends on open dims. If there is no memory for it, kernels continue to use the heap. */
 static void grow_scratch(onnx2halide_session* session) {
     const size_t bytes = aligned(session->scratch_wanted);
     session->scratch_wanted = 0;
@@ -168,7 +168,7 @@ const char* onnx2halide_target_name(const onnx2halide_session* session) {
     return session ? session->model->targets[session->target].name : NULL;
 }
 
-/* Takes the best kernels that this machine can run. */
+/* Chooses the best kernels that this machine can run. */
 static int pick_target(onnx2halide_session* session) {
     const onnx2halide_model* model = session->model;
     for (session->target = 0; session->target < model->target_count; ++session->target) {
@@ -243,7 +243,7 @@ int onnx2halide_create(onnx2halide_session** result, const onnx2halide_model* mo
 }
 
 static void free_device_memory(onnx2halide_session* session) {
-    int is_idle = 0; /* a run that failed may have left kernels at work */
+    int is_idle = 0; /* kernels of a run that failed may still be running */
     for (int i = 0; i < session->model->device_memory_count; ++i) {
         halide_buffer_t* holder = session->device_memory[i].holder;
         if (!holder || !holder->device) continue;
@@ -320,6 +320,6 @@ int onnx2halide_run_bound(onnx2halide_session* session) {
     if (code != 0) return code;
     if (session->scratch_wanted > 0) grow_scratch(session);
     model->bind(session);
-    session->is_small_step = 0; /* a run that failed may have left it */
+    session->is_small_step = 0; /* a run that failed may have left it set */
     return model->recorder ? model->recorder->run(session) : model->steps(session);
 }

@@ -29,7 +29,7 @@ int onnx2halide_set_shape(onnx2halide_session* session, int index, const char* n
     halide_buffer_t* tensor = &session->tensors[index];
     int64_t stride = 1;
     for (int i = 0; i < rank; ++i) {
-        /* Numbers that are larger than a kernel counts have been held to INT32_MAX. */
+        /* onnx2halide_dim has clamped larger numbers to INT32_MAX. */
         if (extents[i] < 0 || extents[i] >= INT32_MAX || stride * extents[i] >= INT32_MAX) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                     "'%s' of rank %d has extent %lld at axis %d, expected 0 or more, and at most "
@@ -85,7 +85,7 @@ int onnx2halide_append(onnx2halide_session* session, const char* node, int index
         extents[i] = slice->dim[i].extent;
         if (turn > 0 && result->dim[i].extent != slice->dim[i].extent) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                                    "%s: turn %lld makes extent %d at axis %d, the turns before it %d", node,
+                                    "%s: iteration %lld makes extent %d at axis %d, earlier ones %d", node,
                                     (long long)turn, slice->dim[i].extent, rank - 1 - i, result->dim[i].extent);
         }
     }
@@ -146,7 +146,7 @@ int onnx2halide_check_indices(onnx2halide_session* session, const char* node, in
     const size_t total = onnx2halide_tensor_bytes(indices) / (size_t)(indices->type.bits / 8);
     for (int axis = 0; axis < count; ++axis) {
         const int64_t extent = extents[axis];
-        int is_outside = 0; /* without a branch in the loop, so that it is vectorised */
+        int is_outside = 0; /* the loop has no branch, so that the compiler vectorises it */
         for (size_t i = (size_t)axis; i < total; i += (size_t)count)
             is_outside |= (uint64_t)index_at(indices, i) + (uint64_t)extent >= 2 * (uint64_t)extent;
         for (size_t i = (size_t)axis; is_outside && i < total; i += (size_t)count) {

@@ -1,5 +1,4 @@
-/* What the steps of a host program do beside calling kernels: tensors whose shapes only a run knows, branches, loops.
- */
+/* Parts of host programs other than kernel calls: tensors whose shapes are known only at run time, branches, loops. */
 #ifndef ONNX2HALIDE_STEPS_H
 #define ONNX2HALIDE_STEPS_H
 
@@ -7,74 +6,74 @@
 
 #include "session.h"
 
-/* Points a tensor of `rank` at `data`, dense, innermost extent first. Fails where an extent is negative or too large;
- * the error calls it `name`. */
+/* Points a tensor of `rank` at `data`, dense, with extents innermost first. Fails if an extent is negative or too
+ * large; the message calls the tensor `name`. */
 int onnx2halide_set_shape(onnx2halide_session* session, int tensor, const char* name, void* data, int rank,
                           const int64_t* extents);
-/* The same in memory of its own, which grows where it is too small and then loses what it held. */
+/* The same, but the tensor gets memory of its own, in `slot` of the heap. */
 int onnx2halide_on_heap(onnx2halide_session* session, int tensor, const char* name, int slot, int rank,
                         const int64_t* extents);
-/* Makes room for so many bytes and keeps what is there. */
+/* Grows the memory of `slot` to at least this many bytes, and keeps its contents. */
 int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes);
-/* Adds a slice to a result that has `turn` of them. */
+/* Appends a slice to a result that has `turn` slices. */
 int onnx2halide_append(onnx2halide_session* session, const char* node, int result, int slot,
                        const halide_buffer_t* slice, int64_t turn);
-/* Turns round the order of a result's slices. */
+/* Reverses the order of a result's slices. */
 void onnx2halide_reverse_slices(onnx2halide_session* session, int result);
-/* A trip count that never ends is an error. */
+/* Fails if a trip count is too large. */
 int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int64_t turns);
-/* A number that an operand gives is an error outside of [low, high]. */
+/* Fails for a number from an operand that is outside [low, high]; the caller has compared it. */
 int onnx2halide_check(onnx2halide_session* session, const char* node, const char* what, int64_t number, int64_t low,
                       int64_t high);
-/* So is an extent that is neither 1 nor that of the result. */
+/* Fails for an extent that is neither 1 nor that of the result; the caller has compared it. */
 int onnx2halide_check_broadcast(onnx2halide_session* session, const char* node, const char* what, int64_t number,
                                 int64_t extent);
-/* So is an index outside of [-extent, extent). With several extents an index belongs to that of its place along the
- * innermost axis. */
+/* Fails if an index is outside [-extent, extent). With several extents, the position of an index along the innermost
+ * axis selects the extent. */
 int onnx2halide_check_indices(onnx2halide_session* session, const char* node, int input, const halide_buffer_t* indices,
                               int count, const int64_t* extents);
-/* Gives the caller an output whose shape the run has found. */
+/* Returns an output to the caller whose shape was determined by a step. */
 int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_buffer_t* tensor);
 
 size_t onnx2halide_tensor_bytes(const halide_buffer_t* tensor);
 
-/* How many elements a tensor has along an axis, which are numbered from the outermost. */
+/* The extent of an axis; axes are numbered from the outermost. */
 static inline int64_t onnx2halide_extent(const halide_buffer_t* tensor, int axis) {
     return tensor->dim[tensor->dimensions - 1 - axis].extent;
 }
 
-/* Its extents, from the outermost, of which there are as many as it has axes. */
+/* Writes the tensor's extents, outermost first. */
 void onnx2halide_get_dims(const halide_buffer_t* tensor, int64_t* dims);
 
-/* A tensor seen along one axis: `outer` times `count` slices of `inner` elements. */
+/* A tensor divided along one axis: `outer` times `count` slices of `inner` elements. */
 typedef struct onnx2halide_slices {
     int64_t outer, count, inner;
 } onnx2halide_slices;
 
-/* Axis -1: all elements in a row, each of which is a slice. */
+/* With axis -1 each element is a slice. */
 onnx2halide_slices onnx2halide_slices_along(const halide_buffer_t* tensor, int axis);
 
-/* Of one element, whole. */
+/* The size of an element in whole bytes. */
 static inline size_t onnx2halide_element_bytes(const halide_buffer_t* tensor) {
     return (size_t)(tensor->type.bits + 7) / 8;
 }
 
-/* How many elements it has. */
+/* The number of elements of a tensor. */
 static inline int64_t onnx2halide_element_count(const halide_buffer_t* tensor) {
     return (int64_t)(onnx2halide_tensor_bytes(tensor) / onnx2halide_element_bytes(tensor));
 }
 
-/* A tensor that an operator of the host makes. One on the heap has the shape that the operator gives it, another one of
- * slot -1 has a place and a shape already. Tensor -1: nobody asks for it. */
+/* A result of a host operator. With a slot, the operator determines its shape and it is on the heap; with slot -1 its
+ * memory and shape are set already. Tensor -1: the result is not used. */
 typedef struct onnx2halide_result {
     int tensor, slot;
 } onnx2halide_result;
 
-/* Gives a result its shape, outermost dim first; *data is where its elements go. */
+/* Sets the shape of a result, outermost dim first; its elements are to be written to *data. */
 int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result result, int rank, const int64_t* dims,
                             void** data);
 
-/* An element or extent that becomes a dim, within what kernels count with. */
+/* Clamps an element or extent that becomes a dim to the range in which kernels count. */
 static inline int64_t onnx2halide_dim(int64_t number) {
     return min_dim(max_dim(number, -(int64_t)INT32_MAX), (int64_t)INT32_MAX);
 }
@@ -91,7 +90,7 @@ static inline int64_t onnx2halide_dim(int64_t number) {
         const int64_t checked = number;                                                                                \
         if (checked < (low) || checked > (high)) return onnx2halide_check(session, node, what, checked, low, high);    \
     } while (0)
-/* An extent that is broadcast where it is 1. */
+/* CHECK for an extent that is broadcast if it is 1. */
 #define CHECK_BROADCAST(node, what, number, extent)                                                                    \
     do {                                                                                                               \
         const int64_t checked = number, expected = extent;                                                             \
@@ -103,14 +102,13 @@ static inline int64_t onnx2halide_dim(int64_t number) {
                                   (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                     \
                                   (const int64_t[]){__VA_ARGS__}))
 #define CHECK_TURNS(node, turns) RUN(onnx2halide_check_turns(session, node, turns))
-/* A call of an operator of the host: HOST(onnx2halide_non_zero, "node 'found' (NonZero)", T(x), HEAP_RESULT(found, 2));
- */
+/* Calls a host operator: HOST(onnx2halide_non_zero, "node 'found' (NonZero)", T(x), HEAP_RESULT(found, 2)); */
 #define HOST(function, node, ...)                                                                                      \
     do {                                                                                                               \
         session->step = NULL;                                                                                          \
         RUN(function(session, node, __VA_ARGS__));                                                                     \
     } while (0)
-/* A count and an array. */
+/* Two arguments: a count and an array. */
 #define TENSORS(...)                                                                                                   \
     (int)(sizeof((const halide_buffer_t*[]){__VA_ARGS__}) / sizeof(halide_buffer_t*)), (const halide_buffer_t*[]) {    \
         __VA_ARGS__                                                                                                    \
@@ -121,7 +119,7 @@ static inline int64_t onnx2halide_dim(int64_t number) {
 #define IS_TRUE(tensor) (*T(tensor)->host != 0)
 #define HAS_ELEMENTS(tensor) (onnx2halide_tensor_bytes(T(tensor)) > 0)
 #define COPY(to, from) memcpy(T(to)->host, T(from)->host, onnx2halide_tensor_bytes(T(from)))
-/* Points a slice at its place in the whole; adds one to the whole. */
+/* SLICE points a slice at index `place` of the whole; PUT copies one there. */
 #define SLICE(slice, whole, place)                                                                                     \
     (T(slice)->host = T(whole)->host + (size_t)(place)*onnx2halide_tensor_bytes(T(slice)))
 #define PUT(whole, slice, place)                                                                                       \

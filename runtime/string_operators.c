@@ -17,7 +17,8 @@ static int no_memory(onnx2halide_session* session, const char* node) {
 
 /* StringConcat */
 
-/* The place of an element of the result in an operand, whose axes are the result's last; those of extent 1 repeat. */
+/* The index in an operand for an index in the result. The axes of the operand are the last ones of the result; those of
+ * extent 1 are broadcast. */
 static int64_t broadcast_place(const halide_buffer_t* operand, int64_t place, const int64_t* dims, int rank) {
     int64_t own = 0, stride = 1;
     for (int axis = rank - 1; axis >= rank - operand->dimensions; --axis) {
@@ -73,11 +74,11 @@ int onnx2halide_string_concat(onnx2halide_session* session, const char* node, co
 
 static int is_space(char character) { return character == ' ' || (character >= '\t' && character <= '\r'); }
 
-/* What is left of a text that is cut. */
+/* The state of splitting a text: what is left of it. */
 typedef struct cutting {
     const char *at, *end;
     const char* delimiter; /* NULL: white space */
-    int64_t cuts;          /* how many more; -1: any number */
+    int64_t cuts;          /* how many splits remain; -1: any number */
     int is_done;
 } cutting;
 
@@ -85,7 +86,7 @@ static cutting start_cutting(onnx2halide_string text, const char* delimiter, int
     return (cutting){text.text, text.text + text.length, delimiter, most, 0};
 }
 
-/* Takes the next part. Returns 0 where there is none. */
+/* Takes the next part. Returns 0 if there is none. */
 static int next_part(cutting* c, onnx2halide_string* part) {
     if (!c->delimiter) {
         while (c->at < c->end && is_space(*c->at)) ++c->at;
@@ -138,7 +139,8 @@ int onnx2halide_string_split(onnx2halide_session* session, const char* node, con
 
 /* StringNormalizer */
 
-/* The code point at the start of UTF-8 text and its bytes. What is no UTF-8 passes byte by byte: 0 stands for it. */
+/* Returns the first code point of UTF-8 text and its number of bytes. Invalid bytes are taken one by one, as code point
+ * 0. */
 static uint32_t code_point(const unsigned char* text, size_t length, size_t* bytes) {
     const unsigned char first = text[0];
     *bytes = first < 0x80                    ? 1
@@ -170,7 +172,7 @@ static size_t write_code_point(uint32_t code, char* to) {
     return bytes;
 }
 
-/* A text in another case, in `to` with room for four bytes a byte. Returns its length. */
+/* Writes a text with its case changed to `to`, which has room for four times its length. Returns the new length. */
 static size_t change_case(onnx2halide_string text, int change, locale_t locale, char* to) {
     size_t length = 0, bytes = 0;
     for (size_t i = 0; i < text.length; i += bytes) {
@@ -187,7 +189,7 @@ static size_t change_case(onnx2halide_string text, int change, locale_t locale, 
     return length;
 }
 
-/* The string in another case as a number. */
+/* Finds the number of a string with its case changed. */
 static int in_case(onnx2halide_session* session, onnx2halide_string text, int change, locale_t locale,
                    int64_t* number) {
     char* changed = malloc(4 * text.length + 1);
@@ -203,7 +205,7 @@ static locale_t open_locale(const char* name) {
     return locale ? locale : newlocale(LC_CTYPE_MASK, "C", (locale_t)0);
 }
 
-/* Notes the numbers of the strings that stay. Stop words are compared as they are or in lower case. */
+/* Writes the numbers of the strings that are kept. Stop words are compared as they are or in lower case. */
 static int normalise(onnx2halide_session* session, int change, int is_case_sensitive, locale_t locale, int stop_count,
                      const onnx2halide_string* stop_words, const halide_buffer_t* x, int64_t* stops, int64_t* kept,
                      int64_t* kept_count) {
@@ -268,7 +270,7 @@ static int print_all(onnx2halide_session* session, const halide_buffer_t* x, int
     return 0;
 }
 
-/* Returns 0 where the text does not start with such a number. */
+/* Returns 0 if the text does not start with a number of this type. */
 static int parse_number(const char* text, struct halide_type_t type, void* to, int64_t i) {
     char* end = NULL;
     errno = 0;
@@ -300,7 +302,8 @@ static int parse_all(onnx2halide_session* session, const char* node, const halid
     return 0;
 }
 
-/* Numbers have a decimal point, whatever the program's locale says. Returns the locale to go back to; 0: no memory. */
+/* Switches to the C locale, in which numbers have a decimal point. Returns the locale to restore, or 0 if out of
+ * memory. */
 static locale_t use_plain_numbers(locale_t* plain) {
     *plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     return *plain ? uselocale(*plain) : (locale_t)0;

@@ -7,33 +7,33 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How long a worker without work looks for more before it lets its core go: longer than the steps of a run that only
- * one thread computes, and than the time between runs that follow each other. */
-enum { LOOK_NS = 1000000, LOOK_ALONE_NS = 20000 /* before it offers its core to others */ };
+/* How long an idle worker spins before it sleeps: longer than the single-threaded steps of a run, and longer than the
+ * time between consecutive runs. */
+enum { LOOK_NS = 1000000, LOOK_ALONE_NS = 20000 /* before it starts to yield its core */ };
 
-/* How long a woken worker may take to begin before its caller, on whose core it may wait, lets others have a turn. */
+/* How long a woken worker may take to begin before the caller yields its core, on which the worker may be waiting. */
 enum { WAKE_NS = 50000 };
 
-/* The tasks that one thread begins with. It takes them from the front, others from the back. */
+/* The tasks assigned to one thread. It takes them from the front, other threads from the back. */
 typedef struct share {
-    _Alignas(128) uint64_t tasks; /* the first in the lower half, the end in the upper one */
-    _Alignas(128) int cpu;        /* on which the thread was seen last, -1: it sleeps */
+    _Alignas(128) uint64_t tasks; /* the first in the lower half, the end in the upper half */
+    _Alignas(128) int cpu;        /* the one on which the thread was seen last; -1: it sleeps */
 } share;
 
 struct onnx2halide_team {
-    pthread_mutex_t lock; /* of is_over, and of going to sleep */
+    pthread_mutex_t lock; /* guards is_over, and going to sleep */
     pthread_cond_t wake;
     int is_over, sleepers;
-    int workers; /* beside the caller, that have started */
-    int places;  /* of threads: length of shares */
+    int workers; /* number of threads that have started, besides the caller's */
+    int places;  /* length of shares */
     pthread_t* threads;
-    int64_t waking_since; /* workers that still sleep; 0: none was woken */
+    int64_t waking_since; /* when workers that still sleep were first woken; 0: none was */
     /* The job. */
     halide_task_t task;
     void* context;
     uint8_t* closure;
-    int status; /* of the first task that failed */
-    /* The job's number in the upper half, whether workers may still join it, and how many are at it. */
+    int status; /* code of a task that failed */
+    /* Upper half: the job's number. Lower half: whether workers may still join it, and how many are working on it. */
     _Alignas(128) uint64_t state;
     share shares[];
 };
@@ -42,13 +42,13 @@ static const uint64_t is_open = 1u << 31, workers_at_it = 0xffff;
 
 static uint32_t number(uint64_t state) { return (uint32_t)(state >> 32); }
 
-/* What a worker is told when it starts. */
+/* The argument of a worker's thread. */
 typedef struct worker {
     onnx2halide_team* team;
     int index;
 } worker;
 
-/* Whether this thread runs a task: loops inside of it are not shared out again. */
+/* Whether this thread runs a task: nested loops are not distributed again. */
 static _Thread_local int is_at_work;
 
 static _Thread_local int thread_index;
@@ -69,16 +69,16 @@ static int64_t now(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* A wait for something in memory. */
+/* The state of a spinning wait. */
 typedef struct waiting {
-    unsigned turns;
-    int64_t since, ns; /* when it began and how long it has lasted, as of the last look at the clock */
+    unsigned spins;
+    int64_t since, ns; /* when it began and how long it has lasted, when the clock was last read */
 } waiting;
 
-/* Whether it has looked at the clock, and found that the wait is a long one. */
-static int wait_a_turn(waiting* wait) {
+/* Spins once. Every 32nd time it reads the clock, and yields and returns 1 if the wait is long. */
+static int spin_once(waiting* wait) {
     pause_briefly();
-    if (++wait->turns % 32 != 0) return 0;
+    if (++wait->spins % 32 != 0) return 0;
     const int64_t time = now();
     if (wait->since == 0) wait->since = time;
     wait->ns = time - wait->since;
@@ -91,7 +91,7 @@ static int wait_a_turn(waiting* wait) {
 
 static uint64_t tasks_between(uint32_t first, uint32_t end) { return first | (uint64_t)end << 32; }
 
-/* Takes the first or the last task of a share. */
+/* Takes the first or the last task of a share. Returns 0 if there is none. */
 static int take(share* from, int last, int* task) {
     uint64_t tasks = __atomic_load_n(&from->tasks, __ATOMIC_RELAXED), rest;
     do {
@@ -103,7 +103,7 @@ static int take(share* from, int last, int* task) {
     return 1;
 }
 
-/* Runs a thread's own tasks, then what the others have not come to. */
+/* Runs a thread's own tasks, then those that the others have not started. */
 static void run_tasks(onnx2halide_team* team, int own) {
     is_at_work = 1;
     for (int i = 0; i <= team->workers; ++i) {
@@ -124,8 +124,8 @@ static void note_cpu(share* own, int cpu) {
     if (__atomic_load_n(&own->cpu, __ATOMIC_RELAXED) != cpu) __atomic_store_n(&own->cpu, cpu, __ATOMIC_RELAXED);
 }
 
-/* Moves a worker that shares a core with another thread of the team to one without. A kernel may leave it there for
- * long: threads that wait for each other look busy. Where it may run is as before in the end. */
+/* Moves a worker that shares a core with another thread of the team to a free one. The operating system may leave it
+ * there for long, since threads that wait for each other look busy. The worker's affinity mask is restored. */
 static void keep_apart(onnx2halide_team* team, int own) {
     const int cpu = sched_getcpu();
     note_cpu(&team->shares[own], cpu);
@@ -144,7 +144,7 @@ static void keep_apart(onnx2halide_team* team, int own) {
     note_cpu(&team->shares[own], sched_getcpu());
 }
 
-/* Sleeps until there is a job with another number. Returns 0 when there will be none. */
+/* Sleeps until there is a job with another number. Returns 0 if the team ends instead. */
 static int sleep_until_job(onnx2halide_team* team, int own, uint32_t last) {
     note_cpu(&team->shares[own], -1);
     pthread_mutex_lock(&team->lock);
@@ -158,11 +158,11 @@ static int sleep_until_job(onnx2halide_team* team, int own, uint32_t last) {
     return !is_over;
 }
 
-/* Waits for a job with another number than the last one's. Returns 0 when there will be none. */
+/* Waits for a job with another number than the last one's. Returns 0 if the team ends instead. */
 static int wait_for_job(onnx2halide_team* team, int own, uint32_t last) {
     waiting wait = {0};
     while (number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) == last) {
-        if (!wait_a_turn(&wait)) continue;
+        if (!spin_once(&wait)) continue;
         if (wait.ns > LOOK_NS) return sleep_until_job(team, own, last);
         keep_apart(team, own);
     }
@@ -178,7 +178,7 @@ static void* work(void* argument) {
     while (wait_for_job(team, self.index, last)) {
         uint64_t state = __atomic_load_n(&team->state, __ATOMIC_RELAXED);
         last = number(state);
-        /* A job that was over before this worker came is not touched: the caller may be about to set up the next. */
+        /* A job that ended before this worker could join is left alone: the caller may be setting up the next one. */
         while ((state & is_open) && number(state) == last) {
             if (!__atomic_compare_exchange_n(&team->state, &state, state + 1, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 continue;
@@ -190,7 +190,7 @@ static void* work(void* argument) {
     return NULL;
 }
 
-/* Starts a worker, in which the program's signals are not handled. */
+/* Starts a worker with all signals blocked, so that the program's handlers never run in it. Returns 0 on failure. */
 static int start_worker(onnx2halide_team* team, int index) {
     worker* self = malloc(sizeof *self);
     if (!self) return 0;
@@ -219,7 +219,7 @@ onnx2halide_team* onnx2halide_start_team(int threads) {
     for (int i = 0; i < threads; ++i) team->shares[i] = (share){.cpu = -1};
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
-    /* Where the system gives fewer threads, these do the work. */
+    /* If the system refuses more threads, those that have started do the work. */
     int started = 0;
     while (started < threads - 1 && start_worker(team, started + 1)) ++started;
     team->workers = started;
@@ -279,7 +279,7 @@ int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t t
     wake_sleepers(team);
     run_tasks(team, 0);
     uint64_t state = __atomic_and_fetch(&team->state, ~is_open, __ATOMIC_ACQUIRE);
-    for (waiting wait = {0}; (state & workers_at_it) != 0; wait_a_turn(&wait))
+    for (waiting wait = {0}; (state & workers_at_it) != 0; spin_once(&wait))
         state = __atomic_load_n(&team->state, __ATOMIC_ACQUIRE);
     return team->status;
 }

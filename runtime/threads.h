@@ -1,6 +1,6 @@
-/* The threads of one session: the caller's and workers beside it. The tasks of a parallel loop are dealt out in equal
- * runs of neighbours, so that a thread finds in its own cache what it wrote in the step before; who is done takes from
- * the others' far ends. */
+/* The threads of one session: the caller's and its workers. Each thread gets an equal range of neighbouring tasks of a
+ * parallel loop, so that it finds in its own cache what it wrote in the step before. A thread that has finished its
+ * range steals from the far ends of the others'. */
 #ifndef ONNX2HALIDE_THREADS_H
 #define ONNX2HALIDE_THREADS_H
 
@@ -11,20 +11,21 @@
 
 typedef struct onnx2halide_team onnx2halide_team;
 
-/* Operations and bytes that one thread works on for about a microsecond: with fewer, handing tasks over costs more than
- * it saves. */
+/* Operations plus bytes that keep one thread busy for about a microsecond. Distributing less work to threads costs more
+ * than it saves. */
 enum { ONNX2HALIDE_SHARED_WORK = 1 << 16 };
 
-/* A team of so many threads, the caller's among them, or of fewer where the system gives no more. NULL: no memory. */
+/* Starts a team of up to `threads` threads, including the caller's; fewer if the system refuses more. Returns NULL if
+ * out of memory. */
 onnx2halide_team* onnx2halide_start_team(int threads);
-/* Waits until its threads have ended. NULL is no team. */
+/* Ends the team's threads and waits for them. The team may be NULL. */
 void onnx2halide_stop_team(onnx2halide_team* team);
 
-/* The number of the calling thread in the team that it was started for; 0 for all other threads, the caller's. */
+/* Returns the index of the calling thread in its team; 0 for threads that no team has started, such as a caller's. */
 int onnx2halide_thread_index(void);
 
-/* Runs task(context, i, closure) for each i in [min, min + size) and returns 0, or what a task returned that failed.
- * Without a team, and inside of a task, the calling thread does all. One thread at a time may call it. */
+/* Runs task(context, i, closure) for each i in [min, min + size). Returns 0, or the code of a task that failed. Without
+ * a team (NULL), and within a task, the calling thread runs them all. Must not be called concurrently for one team. */
 int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t task, int min, int size,
                           uint8_t* closure);
 

@@ -4,8 +4,8 @@
 
 enum { both, row_alone, column_alone };
 
-/* Fills `ways`, how the cheapest path comes to each element of a matrix that has a row and a column more, before the
- * first ones. `sums` holds two rows of what such paths cost. */
+/* Fills `ways` with the last step of the cheapest path to each element, for a matrix with one more row and column
+ * before the first ones. `sums` holds the costs of such paths for two rows. */
 static void find_ways(const float* costs, int64_t rows, int64_t columns, float* sums, unsigned char* ways) {
     const int64_t width = columns + 1;
     for (int64_t column = 0; column < width; ++column) {
@@ -29,8 +29,8 @@ static void find_ways(const float* costs, int64_t rows, int64_t columns, float* 
     }
 }
 
-/* Follows the ways from the last element back; `path` is NULL or gets the rows, then the columns. Returns how many
- * elements there are. */
+/* Follows the path back from the last element. Unless `path` is NULL, writes `count` row indices, then as many column
+ * indices. Returns the length of the path. */
 static int64_t follow(const unsigned char* ways, int64_t rows, int64_t columns, int32_t* path, int64_t count) {
     int64_t steps = 0;
     for (int64_t row = rows, column = columns; row > 0 || column > 0; ++steps) {

@@ -29,14 +29,14 @@ typedef struct ranked {
     int64_t index;
 } ranked;
 
-/* The larger key first, of equal ones the lower index. */
+/* The larger key comes first; among equal keys the lower index. */
 static int comes_first(const ranked* a, const ranked* b) {
     return (a->key > b->key) | ((a->key == b->key) & (a->index < b->index));
 }
 
 static int compare_ranked(const void* a, const void* b) { return comes_first(b, a) - comes_first(a, b); }
 
-/* Brings the `count` first of a row to its front, in any order. */
+/* Partitions a row so that its `count` first elements are at the front, in any order. */
 static void select_first(ranked* row, int64_t size, int64_t count) {
     int64_t low = 0, high = size;
     while (high - low > 1 && count > low && count < high) {
@@ -60,16 +60,16 @@ static void select_first(ranked* row, int64_t size, int64_t count) {
     }
 }
 
-/* The best of a row so far. */
+/* The best elements of a row so far. */
 typedef struct best {
     ranked* kept;
     int64_t count, capacity, wanted;
-    int is_full;        /* whether `wanted` were found, and only what comes before `worst` counts */
-    uint64_t worst_key; /* of those */
+    int is_full;        /* whether `wanted` elements have been found, so that only better ones than the worst count */
+    uint64_t worst_key; /* of the `wanted` elements */
     int64_t worst_index;
 } best;
 
-/* Keeps the wanted ones of all that were kept, and finds out which of them is the worst. */
+/* Reduces the kept elements to the `wanted` best, and finds the worst of these. */
 static void drop_rest(best* row) {
     select_first(row->kept, row->count, row->wanted);
     row->count = row->wanted;
@@ -82,7 +82,8 @@ static void drop_rest(best* row) {
     row->worst_index = worst->index;
 }
 
-/* Elements come in the order of their indices, so that one that equals the worst comes behind it. */
+/* Keeps an element if it may be among the best. Elements arrive in the order of their indices, so one that equals the
+ * worst ranks after it. */
 static void offer(best* row, uint64_t key, int64_t index) {
     if (row->is_full && key <= row->worst_key) return;
     row->kept[row->count++] = (ranked){key, index};
@@ -91,10 +92,10 @@ static void offer(best* row, uint64_t key, int64_t index) {
 
 enum { block = 32 };
 
-/* Whether a float may come before the worst of the kept ones, as a NaN may. */
+/* Whether a float may rank before the worst of the kept ones; a NaN on either side may. */
 static int may_be_better(float x, float worst, int largest) { return largest ? !(x <= worst) : !(x >= worst); }
 
-/* Offers neighbouring floats. Most blocks of a long row have none that is better. */
+/* Offers contiguous floats. Most blocks of a long row contain none that is better. */
 static void offer_floats(best* row, const float* x, int64_t size, int largest) {
     for (int64_t i = 0; i < size; i += block) {
         const int64_t end = size - i < block ? size : i + block;
@@ -114,7 +115,7 @@ static void offer_floats(best* row, const float* x, int64_t size, int largest) {
     }
 }
 
-/* Finds the best of the `size` elements from `line` on, `inner` elements from each to the next, and sorts them. */
+/* Finds and sorts the best of `size` elements at `line`, with stride `inner`. */
 static void find_best(best* row, const halide_buffer_t* x, const unsigned char* line, int64_t size, int64_t inner,
                       int largest) {
     row->count = row->is_full = 0;

@@ -1,11 +1,11 @@
-/* A run with values: their types and shapes are checked, open dims taken from them, and memory found for outputs. */
+/* Runs on values: checks their types and shapes, takes the open dims from them, and provides memory for outputs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ports.h"
 
-/* Checks one input's type and rank; its dims are checked when the open ones are known. */
+/* Checks an input's type and rank. bind_dims checks its dims. */
 static int check_input(onnx2halide_session* session, const onnx2halide_port* port, const onnx2halide_value* value) {
     if (port->kind != ONNX2HALIDE_TENSOR) return 0; /* see onnx2halide_take_box */
     if (value->kind != ONNX2HALIDE_TENSOR)
@@ -23,7 +23,8 @@ static int check_input(onnx2halide_session* session, const onnx2halide_port* por
     return 0;
 }
 
-/* Takes the open dims from the inputs' shapes and, where they changed, places the tensors anew. */
+/* Takes the open dims from the shapes of the inputs, checks all dims and, if open ones have changed, places all tensors
+ * again. */
 static int bind_dims(onnx2halide_session* session, const onnx2halide_value* inputs) {
     const onnx2halide_model* model = session->model;
     int changed = 0;
@@ -57,14 +58,14 @@ static int bind_dims(onnx2halide_session* session, const onnx2halide_value* inpu
     return code;
 }
 
-/* Tells the shape of each output and finds memory for those that the caller gave none. */
+/* Sets the shapes of outputs, and provides memory for those for which the caller has none. */
 static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs) {
     const onnx2halide_model* model = session->model;
     const int64_t* dims = session->port_dims;
     for (int i = 0; i < model->input_count; ++i) dims += model->inputs[i].rank;
     for (int i = 0; i < model->output_count; dims += model->outputs[i++].rank) {
         const onnx2halide_port* port = &model->outputs[i];
-        int is_late = 0; /* the steps tell its shape, see onnx2halide_deliver */
+        int is_late = 0; /* whether a step determines its shape, see onnx2halide_deliver */
         for (int axis = 0; axis < port->rank; ++axis) is_late |= dims[axis] < 0;
         if (is_late) continue;
         if (port->kind != ONNX2HALIDE_TENSOR) {
@@ -101,9 +102,9 @@ static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs
     return 0;
 }
 
-/* Points an input's tensor at the caller's memory, or at what stands for it in this run. */
+/* Points an input at the caller's memory, or at a conversion of it. */
 static int bind_input(onnx2halide_session* session, int i, const onnx2halide_value* input) {
-    static const unsigned char empty[1]; /* what an input without elements may point to */
+    static const unsigned char empty[1]; /* for inputs without elements */
     const onnx2halide_port* port = &session->model->inputs[i];
     if (port->kind != ONNX2HALIDE_TENSOR) {
         int64_t* number = onnx2halide_keep(session, sizeof *number);
@@ -124,7 +125,7 @@ static int bind_input(onnx2halide_session* session, int i, const onnx2halide_val
     return is_string ? onnx2halide_take_strings(session, input->data, elements, &session->input_data[i]) : 0;
 }
 
-/* Gives the caller those outputs that a run holds otherwise. */
+/* Converts outputs whose form in a run differs from the caller's. */
 static int convert_outputs(onnx2halide_session* session, onnx2halide_value* outputs) {
     const onnx2halide_model* model = session->model;
     int code = 0;

@@ -1,4 +1,4 @@
-# Sourced by the other scripts: where things are, and how a step is shown.
+# Sourced by the other scripts: paths, and functions that run a step and take the lock.
 
 set -euo pipefail
 
@@ -9,12 +9,12 @@ logs=$build/logs
 python=$venv/bin/python
 mkdir -p "$logs"
 
-# The same objects serve every checkout: ccache sees paths relative to this one. The sloppiness is what its manual asks for
-# where precompiled headers are used.
+# ccache uses paths relative to the checkout, so that all checkouts share objects. Its manual asks for this sloppiness if headers
+# are precompiled.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 
-# step TEXT LOG COMMAND...: one line on the terminal, what the command prints in build/logs/LOG.log. A failure shows the log's
-# end and leaves.
+# step TEXT LOG COMMAND...: runs a command with one line on the terminal and its output in build/logs/LOG.log. If it fails, prints the
+# end of the log and exits.
 step() {
     local text=$1 log=$logs/$2.log began=$SECONDS
     shift 2
@@ -28,7 +28,7 @@ step() {
     printf '%d s\n' $((SECONDS - began))
 }
 
-# One script at a time changes build/; another waits for it.
+# Only one script at a time changes build/; others wait.
 lock() {
     exec 9>"$build/.lock"
     flock --nonblock 9 || { echo "waiting for another build in $build"; flock 9; }

@@ -1,4 +1,4 @@
-// What every emitted generator includes.
+// Included by every emitted generator.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,10 @@
 #include "onnx2halide_trigonometry.h"
 #include "onnx2halide_winograd.h"
 
-/// Fixes the extents of a buffer, innermost first. Its runs of elements along the innermost dimension lie `pitch` apart.
+namespace onnx {
+
+/// Fixes the extents of a buffer, innermost first, and its row pitch: the distance in elements of rows, which are
+/// dense.
 template <typename B, typename Extent>
 void fix_extents(B& buffer, std::initializer_list<Extent> extents, Extent pitch) {
     Extent stride = 1;
@@ -25,19 +28,19 @@ void fix_extents(B& buffer, std::initializer_list<Extent> extents, Extent pitch)
     }
 }
 
-/// A buffer that lies densely in memory.
+/// Declares a buffer dense.
 template <typename B>
 void dense(B& buffer, std::initializer_list<int> extents) {
     fix_extents(buffer, extents, *extents.begin());
 }
 
-/// The same where some of the extents are known to a run only.
+/// The same if some of the extents are known only at run time.
 template <typename B>
 void dense(B& buffer, std::initializer_list<Expr> extents) {
     fix_extents(buffer, extents, *extents.begin());
 }
 
-/// A buffer that is a part of another.
+/// Declares a buffer to be a part of another, with this row pitch.
 template <typename B>
 void pitched(B& buffer, std::initializer_list<int> extents, int pitch) {
     fix_extents(buffer, extents, pitch);
@@ -54,3 +57,5 @@ void estimate(B& buffer, std::initializer_list<int> extents) {
     int i = 0;
     for (const int extent : extents) buffer.dim(i++).set_estimate(0, extent);
 }
+
+}  // namespace onnx

@@ -1,4 +1,4 @@
-// What blocks of threads of a GPU do together.
+// Schedules for the cooperation of the threads of a GPU's block.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,15 @@
 
 using namespace Halide;
 
-/// Lets a Func in the memory that a block's threads share fill whole vectors of 16 bytes: Halide takes what lies behind it for aligned so.
+namespace onnx {
+
+/// Pads a Func in shared memory to whole vectors of 16 bytes, since Halide assumes that the next allocation is so
+/// aligned.
 inline void fill_shared_vectors(Func func) { func.align_storage(func.args()[0], 16 / func.type().bytes()); }
 
-/// Copies what a block reads of an operand into the memory that its threads share, before the block's loop `block` of `consumer` goes on:
-/// the threads, whose numbers along the block's dimensions are `threads`, take elements that follow each other, `vector` each at once, by
-/// which the innermost extent must divide.
+/// Copies the part of an operand that a block reads into shared memory, within loop `block` of `consumer`. The block
+/// has `threads` threads along its dimensions; consecutive threads copy consecutive vectors of `vector` elements, of
+/// which the innermost extent must be a multiple.
 inline void share_in_block(Func copy, Func consumer, Var block, const std::vector<int>& threads, int vector) {
     const std::vector<Var> dims = copy.args();
     Var lane("lane"), element("element"), turn("turn");
@@ -33,8 +36,8 @@ inline void share_in_block(Func copy, Func consumer, Var block, const std::vecto
     if (vector > 1) copy.vectorize(lane);
 }
 
-/// Lets a thread read what a turn of `run` of `reader` needs of an operand at once, in registers: `vector` elements that lie side by side
-/// with each load. CUDA's loads are of four floats at most; Halide makes single ones of longer vectors.
+/// Loads the part of an operand that an iteration of loop `run` of `reader` reads into registers, `vector` contiguous
+/// elements with each load. CUDA's loads have at most four floats; Halide splits longer vectors into single elements.
 inline void read_by_thread(Func operand, Func reader, RVar run, int vector) {
     const std::vector<Var> dims = operand.args();
     operand.compute_at(reader, run).store_in(MemoryType::Register);
@@ -42,12 +45,15 @@ inline void read_by_thread(Func operand, Func reader, RVar run, int vector) {
     for (const Var& dim : dims) operand.unroll(dim);
 }
 
-/// Computes a reduction for the rows that a block of `consumer` has, which `row` numbers if there are several: `threads` of its threads take
-/// a row's steps by turns, a few threads add up what they have, and one what these have. Steps that cannot be combined in another order are one thread's. `along`: threads
-/// that follow each other have steps of one row, and not those of neighbouring rows.
-inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func consumer, Var block, int threads, const std::vector<Var>& row, bool along) {
+/// Computes a reduction for the rows of a block of `consumer`, along `row` if there are several. The steps of a row are
+/// dealt out to `threads` threads; a few threads add up their partial results, and one thread the results of these. A
+/// reduction that is not associative is computed by one thread. With `along`, consecutive threads take steps of the
+/// same row, else of neighbouring rows.
+inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func consumer, Var block, int threads,
+                            const std::vector<Var>& row, bool along) {
     constexpr int turns_at_once = 4, added_by_one = 16;
-    // Rows are the same dimension of the block in every stage: a block has as many threads along each as any stage has.
+    // Rows are the same dimension of the block in every stage, because a block has the maximum of all stages' threads
+    // along each dimension.
     const auto share_rows = [&](Stage stage, std::vector<Var> loops) {
         if (along && loops.empty() && !row.empty()) {
             loops = {Var("only_thread")};
@@ -82,3 +88,5 @@ inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func cons
     share_rows(func, {});
     share_rows(func.update(), {});
 }
+
+}  // namespace onnx

@@ -1,4 +1,4 @@
-// Arithmetic and elementary functions as ONNX has them, as Halide functions.
+// ONNX's arithmetic and elementary functions, as Halide functions.
 #pragma once
 
 #include <cmath>
@@ -8,101 +8,90 @@
 
 using namespace Halide;
 
-/// Functions that differ from Halide's: NaN, infinities, the rounding of integer division.
-/// They take and give the type in which kernels compute: float for float16. Arithmetic is strict, as IEEE says: Halide would else
-/// let LLVM reassociate it and drop what meets an infinity that it knows of.
+/// Functions that differ from Halide's in NaN, infinities or the rounding of integer division.
+/// Operands and results have the type in which kernels compute: float for float16. Arithmetic follows IEEE 754 strictly
+/// where that matters; by default Halide lets LLVM reassociate it and assume that there are no infinities.
 namespace onnx {
 
-// Halide tells LLVM that results of arithmetic are never NaN or infinite, and it drops tests for them. It does not see through their bits.
+// Halide tells LLVM that results of arithmetic are never NaN or infinite, so LLVM removes tests for them. It does not
+// remove tests of their bits.
 inline Expr magnitude_bits(Expr x) {
-    return x.type().bits() == 64 ? reinterpret<uint64_t>(x) & Expr(uint64_t(INT64_MAX)) : reinterpret<uint32_t>(x) & Expr(uint32_t(INT32_MAX));
+    return x.type().bits() == 64 ? reinterpret<uint64_t>(x) & Expr(uint64_t(INT64_MAX))
+                                 : reinterpret<uint32_t>(x) & Expr(uint32_t(INT32_MAX));
 }
 
 inline Expr infinity_bits(Expr x) {
     return x.type().bits() == 64 ? Expr(uint64_t(0x7ff0000000000000)) : Expr(uint32_t(0x7f800000));
 }
 
-inline Expr is_nan(Expr x) {
-    return onnx::magnitude_bits(x) > onnx::infinity_bits(x);
-}
+inline Expr is_nan(Expr x) { return onnx::magnitude_bits(x) > onnx::infinity_bits(x); }
 
-// LLVM makes a comparison of floats of a test for the bits of infinity, and drops it. Without the last of them, which tells infinity from a NaN, it
-// does not. Halide drops comparisons of products that overflow.
+// LLVM turns a test for the bits of infinity into a comparison of floats, and removes it. It does not if the test
+// leaves out the last bit, which tells infinity from a NaN. Halide removes comparisons of products that overflow.
 inline Expr is_inf(Expr x) {
     return (onnx::magnitude_bits(x) >> 1) == (onnx::infinity_bits(x) >> 1) && !onnx::is_nan(x);
 }
 
-// Whether a is the larger. NaN is above all numbers.
+// Whether a is above b, where NaN is above all numbers.
 inline Expr is_above(Expr a, Expr b) {
     return a.type().is_float() ? !onnx::is_nan(b) && (onnx::is_nan(a) || a > b) : a > b;
 }
 
-// Whether a is the smaller. NaN is below all numbers.
+// Whether a is below b, where NaN is below all numbers.
 inline Expr is_below(Expr a, Expr b) {
     return a.type().is_float() ? !onnx::is_nan(b) && (onnx::is_nan(a) || a < b) : a < b;
 }
 
-// Halide makes !(b < a) of a <= b, which is true where one is NaN. Of these two comparisons LLVM makes one.
-inline Expr less_equal(Expr a, Expr b) {
-    return a.type().is_float() ? strict_float(a < b || a == b) : a <= b;
-}
+// Halide turns a <= b into !(b < a), which is true if one of them is NaN. LLVM merges these two comparisons into one.
+inline Expr less_equal(Expr a, Expr b) { return a.type().is_float() ? strict_float(a < b || a == b) : a <= b; }
 
-inline Expr greater_equal(Expr a, Expr b) {
-    return onnx::less_equal(b, a);
-}
+inline Expr greater_equal(Expr a, Expr b) { return onnx::less_equal(b, a); }
 
-// The value, or NaN where the largest magnitude_bits of what it was made from are a NaN's.
+// The value, or NaN if `bits`, the largest magnitude_bits of its operands, are those of a NaN.
 inline Expr unless_nan(Expr value, Expr bits) {
     return select(bits > onnx::infinity_bits(value), Internal::make_const(value.type(), std::nan("")), value);
 }
 
-// NaN where an operand is; Halide's max drops it.
+// NaN if an operand is; Halide's max ignores it.
 inline Expr max(Expr a, Expr b) {
     if (!a.type().is_float()) return Halide::max(a, b);
     return select(onnx::is_nan(a), a, onnx::is_nan(b), b, Halide::max(a, b));
 }
 
-// NaN where an operand is; Halide's min drops it.
+// NaN if an operand is; Halide's min ignores it.
 inline Expr min(Expr a, Expr b) {
     if (!a.type().is_float()) return Halide::min(a, b);
     return select(onnx::is_nan(a), a, onnx::is_nan(b), b, Halide::min(a, b));
 }
 
-// Halide's strict_float makes all strict that an expression consists of, so that LLVM joins none of its products and sums. Here it is one operation.
+// Halide's strict_float makes all operations of an expression strict, so that LLVM fuses none of its products and sums.
+// These functions make a single operation strict.
 
 inline Expr strict(Internal::Call::IntrinsicOp operation, Type type, Expr a, Expr b) {
     return Internal::Call::make(type, operation, {a, b}, Internal::Call::PureIntrinsic);
 }
 
-inline Expr strict_add(Expr a, Expr b) {
-    return onnx::strict(Internal::Call::strict_add, a.type(), a, b);
-}
+inline Expr strict_add(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_add, a.type(), a, b); }
 
-inline Expr strict_mul(Expr a, Expr b) {
-    return onnx::strict(Internal::Call::strict_mul, a.type(), a, b);
-}
+inline Expr strict_mul(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_mul, a.type(), a, b); }
 
-inline Expr strict_less(Expr a, Expr b) {
-    return onnx::strict(Internal::Call::strict_lt, Bool(), a, b);
-}
+inline Expr strict_less(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_lt, Bool(), a, b); }
 
-// The larger of x and a bound that is a number; NaN where x is. In this order of operands a processor's maximum is what the selection says, and Halide,
-// whose own max may turn them round, leaves it as it is.
+// The larger of x and a bound that is not NaN; NaN if x is. With operands in this order the selection is exactly the
+// processor's maximum instruction, and Halide, whose own max may swap them, keeps it as it is.
 inline Expr at_least(Expr x, Expr bound) {
     return x.type().is_float() ? select(onnx::strict_less(x, bound), bound, x) : Halide::max(x, bound);
 }
 
-// The smaller of x and a bound that is a number; NaN where x is.
+// The smaller of x and a bound that is not NaN; NaN if x is.
 inline Expr at_most(Expr x, Expr bound) {
     return x.type().is_float() ? select(onnx::strict_less(bound, x), bound, x) : Halide::min(x, bound);
 }
 
-// `highest` where the interval is empty.
-inline Expr clip(Expr x, Expr lowest, Expr highest) {
-    return onnx::at_most(onnx::at_least(x, lowest), highest);
-}
+// Returns `highest` if the interval is empty.
+inline Expr clip(Expr x, Expr lowest, Expr highest) { return onnx::at_most(onnx::at_least(x, lowest), highest); }
 
-// Halide's abs of an int is unsigned.
+// Unlike Halide's abs, returns a signed type for a signed type.
 inline Expr abs(Expr x) {
     return x.type().is_int() ? cast(x.type(), Halide::abs(x)) : x.type().is_uint() ? x : Halide::abs(x);
 }
@@ -112,11 +101,13 @@ inline Expr sign(Expr x) {
     return x.type().is_float() ? select(onnx::is_nan(x), x, sign) : sign;
 }
 
-// e^x, halved so many times, of a float32 that is held to [-87.3, highest], within 6 units in the last place; 0 from -87 on. x = n ln 2 + r, and 2 e^r is a
-// polynomial, fitted for the least relative error (1.1e-7) where |r| <= ln 2 / 2. It is twice e^r since 2^n may be no float32 where e^x is one. NaN stays NaN.
+// e^x / 2^halvings of a float32 that is clipped to [-87.3, highest], within 6 ulp; 0 below -87. NaN stays NaN.
+// x = n ln 2 + r, and 2 e^r is a polynomial with minimal relative error (1.1e-7) for |r| <= ln 2 / 2. It is 2 e^r
+// rather than e^r because 2^n may overflow where e^x does not.
 inline Expr exp_up_to(Expr x, float highest, int halvings = 0) {
     x = onnx::clip(x, -87.3f, highest);
-    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, here with the bias of an exponent and less the 1 of twice.
+    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum; here plus the bias of the
+    // exponent, and minus 1 for the factor 2.
     const float magic = 12582912.0f + 126 - halvings;
     Expr shifted = strict_float(x * 1.44269504f + magic), n = strict_float(shifted - magic);
     // The first part of ln 2 has so few bits that its product is exact.
@@ -125,16 +116,12 @@ inline Expr exp_up_to(Expr x, float highest, int halvings = 0) {
     return p * reinterpret<float>(reinterpret<int32_t>(shifted) << 23);
 }
 
-inline Expr exp(Expr x) {
-    return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 89.0f);
-}
+inline Expr exp(Expr x) { return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 89.0f); }
 
-// e^x where it is no infinity, else a number of that size.
-inline Expr bounded_exp(Expr x) {
-    return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 87.0f);
-}
+// e^x if it does not overflow, else a finite number of that magnitude.
+inline Expr bounded_exp(Expr x) { return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 87.0f); }
 
-// Halide's vectorised log takes NaN and infinity for numbers.
+// Halide's vectorised log does not handle NaN and infinity.
 inline Expr log(Expr x) {
     if (x.type().bits() == 64) return Halide::log(x);
     return select(onnx::is_nan(x) || (onnx::is_inf(x) && x > 0), x, Halide::log(x));
@@ -143,14 +130,20 @@ inline Expr log(Expr x) {
 inline Expr erf(Expr x) {
     if (!x.type().is_float()) return cast(x.type(), Halide::erf(cast<float>(x)));
     if (x.type().bits() == 64) return Internal::Call::make(Float(64), "erf", {x}, Internal::Call::PureExtern);
-    // Fitted to erf(x) / x, within 4e-7 in float32; from 3.95 on erf is 1 to the last place.
+    // A fit of erf(x) / x, within 4e-7 in float32; from 3.95 on erf rounds to 1.
     Expr y = onnx::clip(x, -3.95f, 3.95f), z = y * y;
-    Expr p = ((((2.025904553e-6f * z + 2.846887104e-4f) * z + 3.808197063e-3f) * z + 5.287555874e-2f) * z + 1.915511093e-1f) * z + 1.128379144f;
-    Expr q = ((((3.783181596e-5f * z + 1.170734665e-3f) * z + 1.505516154e-2f) * z + 1.145599595e-1f) * z + 5.030904262e-1f) * z + 1.0f;
+    Expr p = ((((2.025904553e-6f * z + 2.846887104e-4f) * z + 3.808197063e-3f) * z + 5.287555874e-2f) * z +
+              1.915511093e-1f) *
+                 z +
+             1.128379144f;
+    Expr q = ((((3.783181596e-5f * z + 1.170734665e-3f) * z + 1.505516154e-2f) * z + 1.145599595e-1f) * z +
+              5.030904262e-1f) *
+                 z +
+             1.0f;
     return onnx::clip(y * p / q, -1.0f, 1.0f);
 }
 
-// Halide's tanh does not vectorise. This quotient of polynomials is within 4e-7 of it up to 9 and exceeds 1 at 9.5.
+// Halide's tanh does not vectorise. This quotient of polynomials is within 4e-7 of it up to 9, and exceeds 1 at 9.5.
 inline Expr tanh(Expr x) {
     if (x.type().bits() == 64) return Halide::tanh(x);
     Expr y = onnx::clip(x, -9.5f, 9.5f), z = y * y;
@@ -159,7 +152,7 @@ inline Expr tanh(Expr x) {
     return onnx::clip(y * p / q, -1.0f, 1.0f);
 }
 
-// Integers round towards zero; Halide's division leaves a remainder that is never negative.
+// Integer division rounds towards zero; in Halide the remainder is never negative.
 inline Expr div(Expr a, Expr b) {
     if (!a.type().is_int()) return a / b;
     Expr quotient = a / b, remainder = a - quotient * b;
@@ -172,7 +165,7 @@ inline Expr fmod(Expr a, Expr b) {
         Expr r = a % b;
         return a.type().is_uint() ? r : select(a < 0 && r != 0, select(b < 0, r + b, r - b), r);
     }
-    // In double the quotient of floats is exact enough to be cut off at the right place.
+    // The quotient of floats is computed in double, which is precise enough to truncate it correctly.
     Expr x = cast<double>(a), y = cast<double>(b);
     Expr remainder = cast(a.type(), strict_float(x - y * trunc(x / y)));
     Expr undefined = onnx::is_nan(a) || onnx::is_inf(a) || onnx::is_nan(b) || b == 0;
@@ -186,7 +179,8 @@ inline Expr mod(Expr a, Expr b) {
     return strict_float(select((r < 0 && b > 0) || (r > 0 && b < 0), r + b, r));
 }
 
-// Halide's vectorised pow knows neither NaN nor infinity. An integer base is raised in double, the exponent's type does not matter.
+// Halide's vectorised pow handles neither NaN nor infinity. A power of an integer is computed in double, whatever the
+// type of the exponent.
 inline Expr pow(Expr x, Expr y) {
     if (!x.type().is_float()) return cast(x.type(), Halide::pow(cast<double>(x), cast<double>(y)));
     y = cast(x.type(), y);
@@ -196,10 +190,11 @@ inline Expr pow(Expr x, Expr y) {
     if (x.type().bits() == 64) return Halide::pow(x, y);
     Expr power = onnx::exp(strict_float(y * onnx::log(Halide::abs(x))));
     Expr odd = Halide::abs(y % 2) == 1;
-    return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y), Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
+    return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y),
+                  Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
 }
 
-// The quantile of the standard normal distribution at a probability, by Winitzki's approximation of the inverse of erf.
+// The quantile function of the standard normal distribution, by Winitzki's approximation of the inverse of erf.
 inline Expr probit(Expr probability) {
     const auto number = [&](double x) { return cast(probability.type(), Expr(x)); };
     Expr y = strict_float(2 * probability - 1), log = onnx::log(strict_float((1 - y) * (1 + y)));
@@ -208,28 +203,30 @@ inline Expr probit(Expr probability) {
     return select(y < 0, -magnitude, magnitude);
 }
 
-// x^(-3/4) of a float32 from 1e-30 to 1e37, within 4 units in the last place. Processors estimate an inverse square root to 11 bits or more at the cost of a
-// multiplication, which a step of Newton's doubles. Of other operations a root is the one that waits for no multiplier.
+// x^(-3/4) of a float32 from 1e-30 to 1e37, within 4 ulp. Processors estimate an inverse square root to 11 bits or more
+// at the cost of a multiplication, and a Newton step doubles the bits. The remaining square root does not compete for
+// the multiplier.
 inline Expr inverse_three_quarters(Expr x) {
-    // What is above 1e37 counts as that: of infinity the step would make NaN. NaN stays NaN.
+    // Larger numbers are clipped to 1e37, since the step would turn infinity into NaN. NaN stays NaN.
     Expr y = onnx::at_most(x, 1e37f), root = Halide::fast_inverse_sqrt(y), miss = 1.0f - (y * root) * root;
     root = root + (root * miss) * 0.5f;
     return root * sqrt(root);
 }
 
-// Shifting by all bits or more, or by a negative number, leaves none.
+// 0 for a shift by all bits or more, or by a negative number.
 inline Expr shift_left(Expr x, Expr count) {
     Expr last = cast(UInt(x.type().bits()), x.type().bits() - 1), n = cast(last.type(), count);
     return select(n <= last, x << Halide::min(n, last), cast(x.type(), 0));
 }
 
-// Shifting by all bits or more, or by a negative number, leaves the sign alone.
+// Only the sign for a shift by all bits or more, or by a negative number.
 inline Expr shift_right(Expr x, Expr count) {
     Expr last = cast(UInt(x.type().bits()), x.type().bits() - 1), n = cast(last.type(), count);
-    return x.type().is_int() ? x >> Halide::min(n, last) : select(n <= last, x >> Halide::min(n, last), cast(x.type(), 0));
+    return x.type().is_int() ? x >> Halide::min(n, last)
+                             : select(n <= last, x >> Halide::min(n, last), cast(x.type(), 0));
 }
 
-// An integer's low bits as a byte, with their sign where it has one: what is left of it in an int4 or a uint2.
+// The low bits of an integer as a byte, sign-extended for a signed type: its conversion to int4, uint2 and the like.
 inline Expr low_bits(Expr x, int bits) {
     Expr byte = cast(x.type().with_bits(8), x);
     return x.type().is_int() ? (byte << (8 - bits)) >> (8 - bits) : byte & Expr(uint8_t((1 << bits) - 1));

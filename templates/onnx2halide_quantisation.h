@@ -1,43 +1,43 @@
-// Real numbers as integers of a few bits.
+// Quantisation of real numbers to integers of a few bits.
 #pragma once
 
 #include "onnx2halide_math.h"
 
 namespace onnx {
 
-// The integer nearest to x, of two the even one. It is less than 2^22.
-inline Expr nearest_integer(const Target &target, Expr x) {
-    // Of a sum whose lowest byte is stored CUDA's assembler makes an integer of its own.
+// The integer nearest to x, |x| < 2^22; ties round to even.
+inline Expr nearest_integer(const Target& target, Expr x) {
+    // If only the lowest byte of the sum below is stored, CUDA's assembler converts the float to an integer itself.
     if (target.has_gpu_feature()) return cast<int32_t>(Halide::round(x));
     // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits of the sum.
     const float magic = 12582912.0f;
     return reinterpret<int32_t>(strict_float(x + magic)) - reinterpret<int32_t>(Expr(magic));
 }
 
-// x held between two numbers. NaN becomes the lower one.
-inline Expr held(Expr x, Expr low, Expr high) {
-    return strict_float(Halide::min(Halide::max(x, low), high));
-}
+// Clamps x between two numbers. NaN becomes the lower one.
+inline Expr held(Expr x, Expr low, Expr high) { return strict_float(Halide::min(Halide::max(x, low), high)); }
 
-// A number that has been divided by its scale, rounded; with the zero point added it is held between two integers.
-inline Expr quantize(const Target &target, Expr number, Expr zero_point, int low, int high) {
-    // As these are integers, they may as well hold it before it is rounded.
+// Rounds a number that has been divided by its scale, and adds the zero point; the result is clamped between two
+// integers.
+inline Expr quantize(const Target& target, Expr number, Expr zero_point, int low, int high) {
+    // The bounds are integers, so clamping before rounding gives the same result.
     Expr zero = cast<float>(zero_point);
-    return onnx::nearest_integer(target, onnx::held(number, float(low) - zero, float(high) - zero)) + cast<int32_t>(zero_point);
+    return onnx::nearest_integer(target, onnx::held(number, float(low) - zero, float(high) - zero)) +
+           cast<int32_t>(zero_point);
 }
 
-// The same for x / scale, where the scale is one for all x and neither very small nor very large.
-inline Expr divide_and_quantize(const Target &target, Expr x, Expr scale, Expr zero_point, int low, int high) {
+// The same for x / scale, for a scale that all x share and that is neither very small nor very large.
+inline Expr divide_and_quantize(const Target& target, Expr x, Expr scale, Expr zero_point, int low, int high) {
     const bool fuses = !target.has_gpu_feature() && (target.arch == Target::ARM || target.has_feature(Target::FMA));
     if (!fuses) return onnx::quantize(target, x / scale, zero_point, low, high);
     const auto multiply_add = [](Expr a, Expr b, Expr c) {
         return Internal::Call::make(Float(32), "llvm.fma.f32", {a, b, c}, Internal::Call::PureExtern);
     };
-    // Within these bounds nothing overflows, and beyond them the integer is the same.
+    // Within these bounds nothing overflows, and beyond them the result is the same.
     Expr zero = cast<float>(zero_point);
     x = onnx::held(x, (float(low) - zero) * scale, (float(high) - zero) * scale);
-    // What division rounds to, in a third of its time: a quotient by the scale's reciprocal, and once more by what that leaves (P. W. Markstein,
-    // "Computation of elementary functions on the IBM RISC System/6000 processor").
+    // The correctly rounded quotient, in a third of a division's time: a product with the scale's reciprocal, corrected
+    // by its remainder (P. W. Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor").
     Expr reciprocal = strict_float(1.0f / scale), estimate = strict_float(x * reciprocal);
     Expr rest = multiply_add(estimate, -scale, x), quotient = multiply_add(rest, reciprocal, estimate);
     return onnx::nearest_integer(target, quotient) + cast<int32_t>(zero_point);

@@ -1,4 +1,4 @@
-// Tiles for extents that only a run knows.
+// Tiles for extents that are known only at run time.
 #pragma once
 
 #include <algorithm>
@@ -8,20 +8,22 @@
 
 using namespace Halide;
 
-/// A kernel has versions of its loops for tiles of several sizes along an extent. A run takes the one that computes least. The last
-/// tile of `tile_versions` is as large as the others, and shares elements with its neighbour.
+namespace onnx {
+
+/// A kernel has versions of its loop nest for tiles of several sizes along an extent. At run time it takes the one that
+/// computes least. The last tile of `tile_versions` is as large as the others, and overlaps its neighbour.
 struct TileVersion {
     int size;
-    Expr is_best;  // where earlier versions are not; undefined for the last one, which fits every extent
+    Expr is_best;  // if no earlier version is; undefined for the last version, which fits every extent
 
-    /// The stage, for directives of this version alone. A run takes it where `holds`, too, is true; the last one whatever holds, as it
-    /// serves what no other does.
+    /// The stage, for directives of this version alone. The version is taken only if `holds` is true as well; the last
+    /// one is taken if no other is.
     Stage of(Stage stage, const Expr& holds = Internal::const_true()) const {
         return is_best.defined() ? stage.specialize(is_best && holds) : stage;
     }
 };
 
-/// Each size with the condition that no later one does `is_less(it, later)` work.
+/// A version for each size, which is best if is_less(size, later) holds for all later sizes.
 template <typename IsLess>
 std::vector<TileVersion> best_versions(const std::vector<int>& sizes, IsLess is_less) {
     std::vector<TileVersion> versions;
@@ -34,21 +36,22 @@ std::vector<TileVersion> best_versions(const std::vector<int>& sizes, IsLess is_
     return versions;
 }
 
-/// Versions for tiles of `most` elements down to one, each `step` times as large as the one before.
+/// Versions for tiles from `most` elements down to one, each `step` times as large as the one before.
 inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step = 0.5) {
     std::vector<int> sizes = {most};
     while (sizes.back() > 1) sizes.push_back(std::clamp(int(sizes.back() * step + 0.5), 1, sizes.back() - 1));
-    // A tile costs a little more than its elements.
+    // Besides its elements, each tile has a small cost of its own.
     const auto work = [&](int size) { return (extent + size - 1) / size * (4 * size + 1); };
-    // There are two elements or more. Said as a comparison Halide would know that there is one in the other case, make an `if` of its loop,
-    // and find conditions for what each version reads: a run would work out a long tree of them before it starts.
+    // Whether there are two elements or more. From a comparison Halide would infer that the other case has one element,
+    // turn its loop into an `if`, and derive conditions for what each version reads: a long tree of them, evaluated
+    // before each run.
     const Expr is_several = (extent & ~1) != 0;
     return best_versions(sizes, [&](int size, int other) {
         return other > 1 ? work(size) <= work(other) : size == 2 ? is_several : extent >= size;
     });
 }
 
-/// The versions, behind one for an extent of 1 alone: a kernel's Funcs know that extent by this comparison.
+/// The versions, preceded by one for an extent of 1. By this comparison Halide knows the extent in that version.
 inline std::vector<TileVersion> with_single(Expr extent, std::vector<TileVersion> versions) {
     for (TileVersion& version : versions) {
         if (version.is_best.defined()) version.is_best = extent > 1 && version.is_best;
@@ -57,17 +60,18 @@ inline std::vector<TileVersion> with_single(Expr extent, std::vector<TileVersion
     return versions;
 }
 
-/// Versions of a sum for vectors of `most` elements and fewer, behind which the rest is added one by one.
+/// Versions of a sum for vectors of `most` elements and fewer, after which the remainder is added one by one.
 inline std::vector<TileVersion> sum_versions(Expr extent, int most) {
     std::vector<int> sizes;
     for (int size = most; size >= 4 || sizes.empty(); size /= 4) sizes.push_back(size);
-    // In cycles: a vector ends in one number, and an addition waits for the one before.
+    // In cycles: each vector is reduced to one number, and each addition depends on the one before.
     const auto work = [&](int size) { return extent / size * (size / 8 + 6) + extent % size * 4; };
     return best_versions(sizes, [&](int size, int other) { return work(size) <= work(other); });
 }
 
-/// Computes the tiles that a transposing copy reads, within `loop` of the copy: vectors along the innermost axis, `read` elements each and
-/// where `has_vectors`, become the columns of a tile whose rows are `written` elements of the axis along which the copy is stored.
+/// Computes the tiles that a transposing copy reads, within `loop` of the copy. Vectors of `read` elements along the
+/// innermost axis, if `has_vectors`, become the columns of a tile, whose rows are `written` elements along the axis
+/// that the copy stores contiguously.
 inline void interleave_tile(Func tile, int axis, int written, int read, Func copy, Var loop, const Expr& has_vectors) {
     std::vector<Var> order = tile.args();
     const Var inner = order[0], outer = order[axis];
@@ -77,16 +81,17 @@ inline void interleave_tile(Func tile, int axis, int written, int read, Func cop
     vectors.vectorize(inner, read, TailStrategy::GuardWithIf).unroll(outer, written, TailStrategy::GuardWithIf);
 }
 
-/// Rows of a task: enough that it has so many elements, and that neighbouring tasks share few of the rows that they read; more where
-/// the last task would have fewer.
+/// The number of rows in a task: enough for it to have this many elements, and for neighbouring tasks to share few of
+/// the rows that they read; more if the last task would otherwise have fewer.
 inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows) {
     const Expr enough = clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);
     const Expr tasks = Halide::max(rows / Halide::max(enough, 1), 1);
     return (rows + tasks - 1) / tasks;
 }
 
-/// Makes of a Func's first update, a reduction over the `width` elements of vectors (a power of two), one of vectors. Theirs become a quarter as
-/// many, again and again: where a kernel has strict arithmetic LLVM would take them one by one. All of it is computed within a turn of `loop`.
+/// Vectorises a Func's first update, a reduction over vectors of `width` elements (a power of two): the lanes are
+/// reduced as a tree, to a quarter at each level. With strict arithmetic LLVM would reduce them one by one. All levels
+/// are computed within an iteration of `loop`.
 inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
     Var lane;
     while (width > 1) {
@@ -101,9 +106,11 @@ inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
     func.update().unroll(element);
 }
 
-/// The same for `width` rows at once, the turns of `row` within a turn of `loop` of `at`: their vectors are halved until each holds four numbers,
-/// which are read as four vectors across the rows. Numbers along `beside` are made side by side from what a row has for all of them.
-inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Var loop, const std::vector<Var>& beside = {}) {
+/// The same for several rows at once, the iterations of `row` within an iteration of `loop` of `at`: their vectors are
+/// halved until each holds four numbers, which are read as four vectors across the rows. Iterations of the loops
+/// `beside` are unrolled, since they share what is read of a row.
+inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Var loop,
+                        const std::vector<Var>& beside = {}) {
     constexpr int least = 4;
     const auto unroll_beside = [&](Stage stage) {
         for (const Var& var : beside) stage.unroll(var);
@@ -119,7 +126,8 @@ inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Va
         std::vector<VarOrRVar> loops = {lane};
         loops.insert(loops.end(), beside.begin(), beside.end());
         loops.push_back(row);
-        for (Stage stage : {Stage(vectors), vectors.update()}) unroll_beside(stage.reorder(loops).vectorize(lane).unroll(row));
+        for (Stage stage : {Stage(vectors), vectors.update()})
+            unroll_beside(stage.reorder(loops).vectorize(lane).unroll(row));
         if (parts <= least) break;
         half = RVar();
         RVar part;
@@ -130,3 +138,5 @@ inline void reduce_rows(Func func, RVar element, int width, Var row, Func at, Va
     for (Stage stage : {Stage(func), func.update()}) unroll_beside(stage.vectorize(row));
     func.update().unroll(element);
 }
+
+}  // namespace onnx

@@ -1,4 +1,4 @@
-"""What the tests of the compiler as a program share."""
+"""Options and fixtures of tests that run the compiler."""
 
 import subprocess
 

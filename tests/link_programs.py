@@ -1,4 +1,4 @@
-"""How tests make users' programs from compiled models."""
+"""Compiles, links and runs users' programs for tests."""
 
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ def link(source: str, parts, to: pathlib.Path, standard="c99", options=(), cc="g
 
 
 def link_file(source: pathlib.Path, parts, to: pathlib.Path, standard="c99", options=(), cc="gcc") -> pathlib.Path:
-    """The same for a program of any folder."""
+    """The same for a program in any folder."""
     cpp = standard.startswith("c++")
     folders = [part for part in parts if part.is_dir()]
     archives = [archive(part) if part in folders else part for part in parts]
@@ -29,12 +29,12 @@ def link_file(source: pathlib.Path, parts, to: pathlib.Path, standard="c99", opt
 
 
 def link_stream(folder: pathlib.Path, name: str, to: pathlib.Path, cc="gcc") -> pathlib.Path:
-    """A program that reads the inputs of the compiled model `name` and writes its outputs."""
+    """Links a program that reads the inputs of the compiled model `name` from stdin and writes its outputs to stdout."""
     return link("stream.c", [folder], to, options=[f'-DHEADER="{name}.h"', f"-DMODEL(suffix)={name}##suffix"], cc=cc)
 
 
 def stream(command, *inputs: np.ndarray) -> tuple[str, np.ndarray]:
-    """The target of the kernels that such a program runs, and what they make of its inputs, in one row."""
+    """Runs such a program. Returns the target of its kernels, and the outputs as a flat array."""
     done = subprocess.run(command, input=b"".join(array.tobytes() for array in inputs), capture_output=True, timeout=120)
     assert done.returncode == 0, (done.returncode, done.stderr)
     return done.stderr.decode().splitlines()[-1], np.frombuffer(done.stdout, np.float32)
@@ -45,7 +45,7 @@ def archive(folder: pathlib.Path) -> pathlib.Path:
 
 
 def run(*command, **options) -> str:
-    """What a program prints; it must end well."""
+    """Runs a program, which must succeed, and returns its output."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     return done.stdout
@@ -56,5 +56,5 @@ def numbers(text: str) -> list[float]:
 
 
 def reference(model, **inputs):
-    """The first output as onnxruntime computes it, in one row."""
+    """The first output as computed by onnxruntime, as a flat array."""
     return onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)[0].ravel()

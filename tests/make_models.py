@@ -1,4 +1,4 @@
-"""Small models for tests, some of them wrong."""
+"""Small models for tests, some of them invalid."""
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
@@ -7,12 +7,12 @@ FLOAT = TensorProto.FLOAT
 
 
 def node(op: str, inputs: str, outputs: str, **attributes):
-    """A node of names that are separated by spaces."""
+    """A node whose inputs and outputs are names separated by spaces."""
     return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
 
 
 def model(nodes, inputs, outputs, initializers=(), opset=22, value_info=()) -> ModelProto:
-    """Ports are (name, type, shape), initialisers arrays by name or TensorProtos."""
+    """Inputs and outputs are (name, type, shape); initialisers are arrays by name, or TensorProtos."""
     ports = ([helper.make_tensor_value_info(*port) for port in ports] for ports in (inputs, outputs, value_info))
     inputs, outputs, value_info = ports
     if isinstance(initializers, dict):
@@ -24,14 +24,14 @@ def model(nodes, inputs, outputs, initializers=(), opset=22, value_info=()) -> M
 
 
 def chain(*ops: str, shape=(2, 3), type=FLOAT) -> ModelProto:
-    """x goes through operators of one input, the last result is y."""
+    """A chain of unary operators from x to y."""
     names = ["x", *(f"v{i}" for i in range(1, len(ops))), "y"]
     nodes = [node(op, names[i], names[i + 1]) for i, op in enumerate(ops)]
     return model(nodes, [("x", type, shape)], [("y", type, shape)])
 
 
 def with_external_weight(location, offset=None, length=None) -> ModelProto:
-    """y = x + w, where w is four floats in a file."""
+    """y = x + w, where w is four floats in an external file."""
     weight = TensorProto(name="w", data_type=FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", offset), ("length", length)):
         if value is not None:
@@ -40,7 +40,7 @@ def with_external_weight(location, offset=None, length=None) -> ModelProto:
 
 
 def layer(rows=4, name="x") -> ModelProto:
-    """y = Relu(x A) B: two steps with a tensor of the session's own between them."""
+    """y = Relu(x A) B: two steps, with a tensor in the session's memory between them."""
     nodes = [node("MatMul", f"{name} A", "product"), node("Relu", "product", "hidden"), node("MatMul", "hidden B", "y")]
     weights = {"A": _random(3, 8), "B": _random(8, 5)}
     return model(nodes, [(name, FLOAT, [rows, 3])], [("y", FLOAT, [rows, 5])], weights)
@@ -63,13 +63,13 @@ def image(batch=1) -> ModelProto:
 
 
 def packed() -> ModelProto:
-    """y = -x, both of 4 bits, and its elements as float8."""
+    """y = -x, both of 4 bits, and the elements of y as float8."""
     nodes = [node("Cast", "x", "wide", to=FLOAT), node("Neg", "wide", "negative"), node("Cast", "negative", "y", to=TensorProto.INT4), node("Cast", "y", "small", to=TensorProto.FLOAT8E4M3FN)]
     return model(nodes, [("x", TensorProto.INT4, [3])], [("y", TensorProto.INT4, [3]), ("small", TensorProto.FLOAT8E4M3FN, [3])])
 
 
 def boxes() -> ModelProto:
-    """An exclamation mark behind each word, a sequence with one tensor more and its length, and the marked words as a sequence."""
+    """Appends an exclamation mark to each word and a tensor to a sequence; also returns its length, and the words as a sequence."""
     nodes = [
         node("StringConcat", "words mark", "shouts"),
         node("SequenceInsert", "tensors last", "longer"),
@@ -86,7 +86,7 @@ def boxes() -> ModelProto:
 
 
 def maps() -> ModelProto:
-    """Scores by class, counts in the columns of their words, and weights in the order of their keys, as texts."""
+    """Maps classes to scores; turns word counts into columns, and weights into strings in the order of their keys."""
     strings = TensorProto.STRING
     nodes = [
         node("ZipMap", "scores", "classes", domain="ai.onnx.ml", classlabels_strings=["setosa", "", "virginica"]),
@@ -103,8 +103,8 @@ def maps() -> ModelProto:
 
 
 def changing() -> ModelProto:
-    """Sizes that the inputs' shapes and elements give: rows that are picked, those of a positive sum, the states of an LSTM over all rows,
-    copies that a loop of computed length adds up, and one of two tensors of different sizes."""
+    """Sizes that depend on the shapes and elements of inputs: gathered rows, rows with a positive sum, the states of an LSTM over all rows, a
+    loop of computed length that adds copies, and one of two tensors of different sizes."""
     text = """<ir_version: 10, opset_import: ["" : 22]>
     changing (float[n,3] x, int64[k] picks, int64 turns, bool all) =>
         (float[k,3] picked, float[m,3] positive, float[n,1,1,4] states, float[g,3] grown, float[c,3] chosen) {
@@ -131,7 +131,7 @@ def changing() -> ModelProto:
 
 
 def words() -> ModelProto:
-    """Whether texts are words."""
+    """Whether strings are words."""
     nodes = [node("RegexFullMatch", "texts", "matches", pattern=r"\pL+")]
     return model(nodes, [("texts", TensorProto.STRING, ["n"])], [("matches", TensorProto.BOOL, ["n"])])
 

@@ -62,12 +62,12 @@ public:
 private:
     template <typename In, typename Out>
     void fix(In& in, Out& out, std::initializer_list<int> extents) {
-        dense(in, extents);
-        dense(out, extents);
-        fix_extents<In, Expr>(in, {extent, extent * 2}, extent);
-        fix_extents<Out, Expr>(out, {extent, extent * 2}, extent);
-        estimate(in, extents);
-        estimate(out, extents);
+        onnx::dense(in, extents);
+        onnx::dense(out, extents);
+        onnx::fix_extents<In, Expr>(in, {extent, extent * 2}, extent);
+        onnx::fix_extents<Out, Expr>(out, {extent, extent * 2}, extent);
+        onnx::estimate(in, extents);
+        onnx::estimate(out, extents);
     }
 
     /// The schedule of a stage with these loops.

@@ -18,10 +18,18 @@ namespace onnx2halide {
 
 namespace {
 
+/// A kernel is named after its anchor and its last node. A class cannot have a member of its own name, so where a value
+/// of the kernel has this name, the kernel's also says the operator.
 std::string kernel_name(const Group& group) {
     if (!group.anchor) return "whole";
     const std::string first = identifier(group.anchor->name), last = identifier(group.nodes.back()->name);
-    const std::string name = first == last ? first : first + "_" + last;
+    std::string name = first == last ? first : first + "_" + last;
+    const auto has_name = [&](const Node* node) {
+        return std::any_of(node->outputs.begin(), node->outputs.end(),
+                           [&](const Value* output) { return output && identifier(output->name) == name; });
+    };
+    if (std::any_of(group.nodes.begin(), group.nodes.end(), has_name))
+        name += "_" + identifier(group.nodes.back()->op_type);
     return name.size() <= 80 ? name : name.substr(0, 80);
 }
 

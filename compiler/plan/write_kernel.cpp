@@ -79,15 +79,19 @@ std::string attribute_text(const std::string& name, const Attribute& attribute) 
     return "";
 }
 
-/// `Node 0  conv1 = Conv(image, W, B)   kernel 3x3, pads 1`
+/// `Node 0  conv1 = Conv(image, W, B)   kernel 3x3, pads 1`; with the node's name where its outputs do not begin with it.
 std::string node_comment(const Node& node) {
     std::vector<std::string> attributes;
     for (const auto& [name, attribute] : node.attributes) {
         std::string text = attribute_text(name, attribute);
         if (!text.empty()) attributes.push_back(std::move(text));
     }
-    std::string text =
-        fmt::format("Node {}  {} = {}({})", node.index, operands(node.outputs), node.op_type, operands(node.inputs));
+    const bool shows_name = std::any_of(node.outputs.begin(), node.outputs.end(), [&](const Value* output) {
+        return output && output->name.starts_with(node.name);
+    });
+    const std::string name = shows_name ? "" : fmt::format(" ({})", node.name);
+    std::string text = fmt::format("Node {}{}  {} = {}({})", node.index, name, operands(node.outputs), node.op_type,
+                                   operands(node.inputs));
     if (!attributes.empty()) text += fmt::format("   {}", fmt::join(attributes, ", "));
     return text;
 }

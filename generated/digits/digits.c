@@ -11,7 +11,7 @@
 
 extern const unsigned char onnx2halide_digits_weights[];
 
-/* The kernels: 0, or Halide's error. The session comes first. */
+/* The kernels. The first argument is the session; the result is 0 or Halide's error. */
 int conv1_relu1_kernel(void* session, halide_buffer_t* image, halide_buffer_t* norm1_weights_packed, halide_buffer_t* norm1_offset, halide_buffer_t* relu1);
 int conv2_relu2_kernel(void* session, halide_buffer_t* relu1, halide_buffer_t* conv2_W_packed, halide_buffer_t* conv2_B, halide_buffer_t* relu2);
 int pool_kernel(void* session, halide_buffer_t* relu2, halide_buffer_t* pool_2);
@@ -19,12 +19,12 @@ int pool_row_major_kernel(void* session, halide_buffer_t* pool, halide_buffer_t*
 int dense_2_kernel(void* session, halide_buffer_t* flat, halide_buffer_t* dense_W_packed, halide_buffer_t* dense_B, halide_buffer_t* dense_3);
 int probabilities_kernel(void* session, halide_buffer_t* dense_2, halide_buffer_t* probabilities_2);
 
-/* What the kernels are compiled for, the best first; create takes the first that this machine has. */
+/* The targets of the kernels, best first; create takes the first that this machine supports. */
 static const onnx2halide_target targets[] = {
     {"x86-64-linux-avx2-f16c-fma", {0xae0, 0x0}},
 };
 
-/* Every tensor: T(image) is the tensor of index tensor_image. */
+/* Indices of tensors: T(image) is the tensor with index tensor_image. */
 enum {
     tensor_image,
     tensor_norm1_weights_packed,
@@ -54,7 +54,7 @@ const onnx2halide_port digits_outputs[] = {
     {NULL, 0, 0, NULL, 0, NULL, NULL},
 };
 
-/* Shapes of the inputs, then of the outputs, outermost dim first. */
+/* Writes the shapes of the inputs, then of the outputs, outermost dim first. */
 static void shapes(const onnx2halide_session* session, int64_t* dims) {
     (void)session;
     dims[0] = 1;
@@ -65,7 +65,7 @@ static void shapes(const onnx2halide_session* session, int64_t* dims) {
     dims[5] = 10;
 }
 
-/* Sets up every tensor: its place, type and extents, innermost first. */
+/* Sets up all tensors: address, type, and extents, innermost first. */
 static int place(onnx2halide_session* session) {
     TENSOR(image, NULL, float, 32, EXTENTS(8, 8, 1, 1));
     TENSOR(norm1_weights_packed, session->weights + 0, float, 32, EXTENTS(16, 1, 3, 3, 1));
@@ -84,7 +84,7 @@ static int place(onnx2halide_session* session) {
     return 0;
 }
 
-/* Points inputs and outputs, and what shares their memory, at the caller's. */
+/* Points inputs, outputs and tensors that share their memory at the caller's memory. */
 static void bind(onnx2halide_session* session) {
     T(image)->host = (uint8_t*)(uintptr_t)session->input_data[0];
     T(probabilities)->host = session->output_data[0];

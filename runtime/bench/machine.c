@@ -1,4 +1,4 @@
-/* What the machine can do at most, measured: multiply-adds from registers, and memory traffic of a working set. */
+/* Measures this machine's limits: multiply-adds from registers, and memory traffic of a working set. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@ static double seconds(void) {
     return time.tv_sec + time.tv_nsec * 1e-9;
 }
 
-/* The loops are compiled once for each vector width. Twelve sums do not wait for each other: a multiply-add takes 4 or
- * 5 cycles, of which two begin in each. They are variables, because gcc keeps an array of them in memory. */
+/* The loops are compiled once for each vector width. Twelve independent sums hide the latency of multiply-adds: 4 or 5
+ * cycles, at two per cycle. They are separate variables because gcc keeps an array of them in memory. */
 #define EACH_SUM(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 enum { sums = 12 };
 #define START(i) sum##i = factor,
@@ -22,17 +22,17 @@ enum { sums = 12 };
 
 #define FMA_LOOP(NAME, FLOATS, ATTRIBUTE)                                                                              \
     typedef float NAME##_vector __attribute__((vector_size(4 * FLOATS)));                                              \
-    ATTRIBUTE static double NAME(int64_t turns) {                                                                      \
+    ATTRIBUTE static double NAME(int64_t iterations) {                                                                 \
         const NAME##_vector zero = {0}, factor = zero + 0.999f;                                                        \
         NAME##_vector EACH_SUM(START) term = zero + 1e-3f;                                                             \
         const double began = seconds();                                                                                \
-        for (int64_t turn = 0; turn < turns; ++turn) {                                                                 \
+        for (int64_t i = 0; i < iterations; ++i) {                                                                     \
             EACH_SUM(ADD)                                                                                              \
         }                                                                                                              \
-        return 2.0 * FLOATS * sums * turns / (seconds() - began);                                                      \
+        return 2.0 * FLOATS * sums * iterations / (seconds() - began);                                                 \
     }
 
-/* Copies every line of `bytes` into registers, or fills it from one. */
+/* Loads every vector of a working set into a register, or stores a register to each. */
 #define TRAFFIC_LOOPS(NAME, FLOATS, ATTRIBUTE)                                                                         \
     ATTRIBUTE static void NAME##_read(const float* data, size_t bytes) {                                               \
         const NAME##_vector* vectors = (const NAME##_vector*)data;                                                     \
@@ -57,7 +57,7 @@ enum { sums = 12 };
     }
 
 typedef struct vector_loops {
-    double (*fma)(int64_t turns);
+    double (*fma)(int64_t iterations);
     void (*read)(const float* data, size_t bytes);
     void (*write)(float* data, size_t bytes);
 } vector_loops;
@@ -87,7 +87,7 @@ TRAFFIC_LOOPS(neon, 4, )
 static vector_loops widest_loops(void) { return (vector_loops){neon, neon_read, neon_write}; }
 #endif
 
-/* Floating-point operations a second of one core. */
+/* Returns the floating-point operations per second of one core. */
 double onnx2halide_peak_flops(void) {
     const vector_loops loops = widest_loops();
     double best = 0;
@@ -98,8 +98,8 @@ double onnx2halide_peak_flops(void) {
     return best;
 }
 
-/* Bytes a second that one core reads from, and writes to, a working set of this many bytes. Returns 0, or -1 without
- * memory. */
+/* Measures the bytes per second that one core reads from, and writes to, a working set of this many bytes. Returns 0,
+ * or -1 if out of memory. */
 int onnx2halide_peak_traffic(size_t bytes, double* reads, double* writes) {
     const vector_loops loops = widest_loops();
     bytes = (bytes + 511) / 512 * 512;

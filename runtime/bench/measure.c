@@ -1,5 +1,5 @@
-/* Clocks for `onnx2halide bench`: whole runs of a compiled model, and each of its kernels, without Python in between.
- */
+/* Clocks of `onnx2halide bench`: times whole runs of a compiled model, and each of its kernels, without Python in
+ * between. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <time.h>
@@ -14,8 +14,8 @@ static int64_t now(void) {
 
 typedef int (*run_values_function)(void* session, const onnx2halide_value* inputs, onnx2halide_value* outputs);
 
-/* Runs a session `count` times and writes how long each run took, in nanoseconds. Returns the first code that is not 0.
- */
+/* Runs a session `count` times and writes the time of each run in nanoseconds. Returns the code of the first run that
+ * fails. */
 int onnx2halide_time_runs(run_values_function run_values, void* session, const onnx2halide_value* inputs,
                           onnx2halide_value* outputs, int count, int64_t* nanoseconds) {
     for (int i = 0; i < count; ++i) {
@@ -30,17 +30,17 @@ int onnx2halide_time_runs(run_values_function run_values, void* session, const o
 /* One execution of a step. */
 typedef struct onnx2halide_step_time {
     const char* kernel;
-    int64_t first; /* nanoseconds of its first execution, with its data where the run so far has left them */
-    int64_t warm;  /* of the fastest of its repetitions */
+    int64_t first; /* nanoseconds of its first execution, with its data where the run so far has left it */
+    int64_t warm;  /* nanoseconds of its fastest repetition */
     int64_t repetitions;
 } onnx2halide_step_time;
 
-/* What onnx2halide_trace_step notes, for one run. */
+/* The times of one run, as recorded by onnx2halide_trace_step. */
 typedef struct onnx2halide_step_times {
     onnx2halide_step_time* steps;
-    int64_t count, capacity; /* steps begun, and that there is room for */
-    int64_t repetitions;     /* of each step after its first execution */
-    int64_t since;           /* when the execution that ends next began */
+    int64_t count, capacity; /* number of steps that have begun, and length of `steps` */
+    int64_t repetitions;     /* number of repetitions of each step after its first execution */
+    int64_t since;           /* when the current execution began */
 } onnx2halide_step_times;
 
 void onnx2halide_start_trace(onnx2halide_step_times* times) {
@@ -48,7 +48,7 @@ void onnx2halide_start_trace(onnx2halide_step_times* times) {
     times->since = now();
 }
 
-/* For onnx2halide_options.trace. */
+/* A function for onnx2halide_options.trace. */
 int onnx2halide_trace_step(void* context, const char* kernel) {
     const int64_t ended = now();
     onnx2halide_step_times* times = context;

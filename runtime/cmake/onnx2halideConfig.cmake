@@ -1,18 +1,18 @@
 # onnx2halide_add_model(LIBRARY MODEL.onnx [NAME name] [TARGET target] [DIMS batch=1 ...] [OPTIONS option ...]
 #                       [DEPENDS file ...])
 #
-# Makes the library target LIBRARY from an ONNX model: link to it and include NAME.h. NAME is LIBRARY by default; what C does not allow in it
-# becomes '_', so my-net has my_net.h. TARGET is what --target takes (default: host), DIMS are numbers or bounds for dims that the model
-# leaves open, OPTIONS go to `onnx2halide compile` as they are. The model is compiled when it, the compiler or what DEPENDS names changes, as
-# external data, or the files of options.
+# Creates the library target LIBRARY from an ONNX model: link with it and include NAME.h. NAME is LIBRARY by default; characters that C does
+# not allow become '_', so my-net has my_net.h. TARGET is passed to --target (default: host), DIMS are numbers or bounds for open dims, and
+# OPTIONS are passed to `onnx2halide compile` as they are. The model is compiled whenever it, the compiler or a file that DEPENDS names
+# changes, such as external data or a file that is named in an option.
 #
 #     find_package(onnx2halide REQUIRED PATHS path/to/onnx2halide/runtime/cmake)
 #     onnx2halide_add_model(mnist mnist.onnx)
 #     target_link_libraries(app PRIVATE mnist)
 #
-# A program with a model that has RegexFullMatch or Tokenizer links C++'s library, too: target_link_libraries(app PRIVATE words stdc++).
+# A program whose model contains RegexFullMatch or Tokenizer also links the C++ library: target_link_libraries(app PRIVATE words stdc++).
 #
-# The compiler is $ONNX2HALIDE_COMPILER (a variable of CMake or of the environment), else the build of the checkout that holds this file,
+# The compiler is ONNX2HALIDE_COMPILER (a variable of CMake or of the environment), else the build of the checkout that contains this file,
 # else onnx2halide on the PATH.
 
 if(NOT ONNX2HALIDE_COMPILER AND DEFINED ENV{ONNX2HALIDE_COMPILER})
@@ -21,7 +21,7 @@ endif()
 find_program(ONNX2HALIDE_COMPILER onnx2halide HINTS "${CMAKE_CURRENT_LIST_DIR}/../../build" REQUIRED)
 find_package(Threads REQUIRED)
 
-# The compiler's rule for the names of C functions and of files.
+# Turns a text into the name of C functions and files, by the compiler's rule.
 function(_onnx2halide_identifier text result)
     string(REGEX REPLACE "[^A-Za-z0-9]+" "_" name "${text}")
     string(REGEX REPLACE "^_|_$" "" name "${name}")

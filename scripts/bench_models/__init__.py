@@ -2,8 +2,8 @@
 
     PYTHONPATH=scripts python -m bench_models resnet18 vgg16 -o build/bench_models
 
-`MODELS` gives each network by name; `MODELS[name]().model(seed)` is the ONNX model, `.inputs(seed)` a sample for it, `.parameters` the
-number of its weights."""
+`MODELS` contains the networks by name: `MODELS[name]().model(seed)` is the ONNX model, `.inputs(seed)` a sample of its inputs,
+`.parameters` the number of its weights."""
 
 import functools
 

@@ -20,11 +20,11 @@ def write(name: str, folder: pathlib.Path, seed: int, inputs: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench_models", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all of them if none is named")
-    parser.add_argument("-o", dest="folder", type=pathlib.Path, default=pathlib.Path(), help="where to write (here)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    parser.add_argument("-o", dest="folder", type=pathlib.Path, default=pathlib.Path(), help="folder for the models; default: the working folder")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--inputs", action="store_true", help="write a sample input for each, too")
-    parser.add_argument("--list", action="store_true", help="print the names and leave")
+    parser.add_argument("--inputs", action="store_true", help="also write a sample input for each")
+    parser.add_argument("--list", action="store_true", help="print the names and exit")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in MODELS]:
         parser.error(f"no model is called {', '.join(unknown)}; there are {', '.join(MODELS)}")

@@ -26,7 +26,7 @@ def arcface_resnet100() -> Graph:
 
 
 def _unit(g: Graph, name: str, x: str, inputs: int, outputs: int, stride: int) -> str:
-    """49 of them are summed, so each adds little."""
+    """A residual unit. 49 of them are summed, so each contribution is small."""
     y = g.batch_norm(f"{name}_bn1", x, inputs, EPSILON)
     y = g.batch_norm(f"{name}_bn2", g.conv(f"{name}_conv1", y, (inputs, outputs), bias=False, gain=1), outputs, EPSILON)
     y = _prelu(g, f"{name}_relu1", y, outputs)

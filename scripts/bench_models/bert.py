@@ -31,7 +31,7 @@ def bert_base_qa() -> Graph:
 
 
 def _inputs(g: Graph) -> tuple[str, str, str]:
-    """The tokens' words, which of the two texts they are of, and which are used."""
+    """The words of the tokens, the index of the text that each belongs to, and whether each is used."""
 
     def tokens(first: int, end: int):
         return lambda rng, shape: np.array([[first <= token < end for token in range(TOKENS)]], np.int64)
@@ -58,7 +58,7 @@ def _embedded(g: Graph, ids: str, types: str) -> str:
 
 
 def _mask_bias(g: Graph, mask: str) -> str:
-    """0 for used tokens and the lowest float for others, to be added to scores."""
+    """0 for used tokens and the lowest float for others, which is added to scores."""
     x = g.node("Unsqueeze", "mask.keys", mask, g.constant("mask.axis1", [1], np.int64))
     x = g.node("Unsqueeze", "mask.heads", x, g.constant("mask.axis2", [2], np.int64))
     x = g.node("Cast", "mask.float", x, to=onnx.TensorProto.FLOAT)
@@ -67,8 +67,8 @@ def _mask_bias(g: Graph, mask: str) -> str:
 
 
 def _layer(g: Graph, name: str, x: str, bias: str) -> str:
-    """What is added is small, and queries and keys are large: with gains of 1, attention is nearly the mean over tokens, and a few
-    layers make all tokens alike."""
+    """The residual branch is small, and queries and keys are large: with gains of 1, attention is nearly the mean over tokens, and a few
+    layers make all tokens equal."""
     attention = _linear(g, f"{name}.attention.output", _attention(g, f"{name}.attention", x, bias), HIDDEN, HIDDEN, gain=0.2)
     x = _layer_norm(g, f"{name}.attention.norm", g.add(f"{name}.attention.add", attention, x))
     y = _gelu(g, f"{name}.gelu", _linear(g, f"{name}.intermediate", x, HIDDEN, INTERMEDIATE))

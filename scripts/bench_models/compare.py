@@ -1,4 +1,4 @@
-"""The benchmark models, and others of a folder, against onnxruntime and OpenVINO: a row a model, then the geometric mean."""
+"""Times the benchmark models, and others in a folder, against onnxruntime and OpenVINO: a row for each model, then the geometric mean."""
 
 import argparse
 import contextlib
@@ -11,7 +11,7 @@ from onnx2halide.compiler import CompileError, Options
 from bench_models import MODELS
 from bench_models.__main__ import write
 
-# Models that a collection may hold as NAME/*.onnx, with the sizes at which they are timed.
+# Models that a collection may contain as NAME/*.onnx, with the sizes at which they are timed.
 COLLECTED = {
     "ultraface-RFB-320": {},
     "yolox_nano": {},
@@ -59,26 +59,26 @@ def _model(name: str, collection: pathlib.Path | None) -> tuple[pathlib.Path, di
         path = FOLDER / f"{name}.onnx"
         if not path.exists():
             FOLDER.mkdir(parents=True, exist_ok=True)
-            with contextlib.redirect_stdout(sys.stderr):  # the table and JSON stand alone
+            with contextlib.redirect_stdout(sys.stderr):  # stdout is for the table or JSON only
                 write(name, FOLDER, seed=0, inputs=False)
         return path, {}
     if collection is None:
         raise FileNotFoundError(f"is not one of {', '.join(MODELS)}; for others name their folder with --models")
     found = sorted((collection / name).glob("*.onnx"))
     if not found:
-        raise FileNotFoundError(f"{collection / name} holds no .onnx file")
+        raise FileNotFoundError(f"{collection / name} contains no .onnx file")
     return found[0], COLLECTED.get(name, {})
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}, or of the folder of --models; default: all")
-    parser.add_argument("--models", metavar="DIR", type=pathlib.Path, help="a folder of further models, as DIR/MODEL/*.onnx")
-    parser.add_argument("--threads", metavar="N,…", type=bench.numbers, default=[1], help="numbers of threads, a row each; default: 1")
+    parser.add_argument("names", nargs="*", metavar="MODEL", help=f"{', '.join(MODELS)}, or a model in the folder of --models; default: all")
+    parser.add_argument("--models", metavar="DIR", type=pathlib.Path, help="folder of further models, as DIR/MODEL/*.onnx")
+    parser.add_argument("--threads", metavar="N,…", type=bench.numbers, default=[1], help="numbers of threads, one row for each; default: 1")
     parser.add_argument("--against", metavar="PEER,…", type=bench.peer_names, default=list(bench.PEERS), help="onnxruntime,openvino, schedules such as auto:adams2019, or none; default: both peers")
-    parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns, for each row; default: 3")
+    parser.add_argument("--seconds", type=float, default=3, help="how long the contestants take turns for each row; default: 3")
     parser.add_argument("--target", default="host", help="Halide target; default: host")
-    parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
+    parser.add_argument("--kernels", action="store_true", help="also print the time of each kernel, and its share of this machine's limit")
     parser.add_argument("--json", action="store_true", help="print JSON; times are in seconds")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""Builds ONNX graphs. Weights are remembered as shapes and distributions, and drawn when the model is asked for."""
+"""Builds ONNX graphs. Weights are stored as shapes and distributions, and drawn when the model is made."""
 
 import zlib
 from collections.abc import Callable
@@ -20,13 +20,13 @@ def uniform(low: float, high: float) -> Draw:
 
 
 def integers(end: int) -> Draw:
-    """From 0 to before `end`."""
+    """Random integers in [0, end)."""
     return lambda rng, shape: rng.integers(0, end, shape, np.int64)
 
 
 @dataclass
 class Tensor:
-    """An input or a weight: what it is like, not its numbers."""
+    """The shape and distribution of an input or a weight."""
 
     shape: tuple[int, ...]
     draw: Draw
@@ -34,7 +34,7 @@ class Tensor:
 
 
 class Graph:
-    """A network under construction. Methods that add a node give the name of its result, which is the node's name."""
+    """A network under construction. Methods that add a node return the name of its result, which is also the node's name."""
 
     def __init__(self, name: str, opset: int):
         self.name, self.opset = name, opset
@@ -47,7 +47,7 @@ class Graph:
     # Inputs, weights and outputs.
 
     def input(self, name: str, shape: tuple[int, ...], draw: Draw, type: int = onnx.TensorProto.FLOAT) -> str:
-        """`draw` makes samples for benchmarks and tests."""
+        """Adds an input. `draw` makes samples for benchmarks and tests."""
         self._inputs[name] = Tensor(shape, draw, type)
         return name
 
@@ -56,12 +56,12 @@ class Graph:
         return name
 
     def initializer(self, name: str, value, type=np.float32) -> str:
-        """Fixed numbers, which are no parameters."""
+        """Adds constants, which do not count as parameters."""
         self._constants[name] = np.asarray(value, type)
         return name
 
     def constant(self, name: str, value, type=np.float32) -> str:
-        """The same as a Constant node, as PyTorch exports it."""
+        """The same as a Constant node, as in PyTorch's exports."""
         return self.node("Constant", name, value=numpy_helper.from_array(np.asarray(value, type)))
 
     def output(self, name: str, *shape: int) -> None:
@@ -74,8 +74,8 @@ class Graph:
         return name
 
     def conv(self, name: str, x: str, channels: tuple[int, int], kernel=3, stride=1, *, group=1, bias=True, gain=2.0, **padding) -> str:
-        """Of square windows, padded by kernel // 2 unless `padding` says `auto_pad` or `pads`. The weights' variance is gain / fan-in:
-        2 keeps what went through a Relu as it was (He), less makes the branch of a sum small."""
+        """A convolution with square windows, padded by kernel // 2 unless `padding` contains `auto_pad` or `pads`. The variance of the weights
+        is gain / fan-in: 2 preserves the magnitude after a Relu (He); less makes the branch of a sum small."""
         inputs, outputs = channels
         fan_in = inputs // group * kernel**2
         operands = [self.weight(f"{name}.weight", (outputs, inputs // group, kernel, kernel), normal((gain / fan_in) ** 0.5))]
@@ -85,7 +85,7 @@ class Graph:
         return self.node("Conv", name, x, *operands, **attributes, **(padding or {"pads": [kernel // 2] * 4}))
 
     def batch_norm(self, name: str, x: str, channels: int, epsilon: float, scale=1.0) -> str:
-        """Statistics are near those of a normal distribution; `scale` is about what the result's deviation is."""
+        """The statistics are close to those of a normal distribution; `scale` is approximately the deviation of the result."""
         draws = {
             "scale": uniform(0.5 * scale, 1.5 * scale),
             "bias": normal(0.1 * scale),
@@ -105,20 +105,20 @@ class Graph:
         return self.node("MaxPool", name, x, kernel_shape=[kernel] * 2, strides=[stride] * 2, **(padding or {"pads": [0] * 4}))
 
     def gemm(self, name: str, x: str, inputs: int, outputs: int, gain=1.0) -> str:
-        """A dense layer whose weights are (outputs, inputs), as PyTorch and MXNet have them."""
+        """A dense layer with weights (outputs, inputs), as in PyTorch and MXNet."""
         weight = self.weight(f"{name}.weight", (outputs, inputs), normal((gain / inputs) ** 0.5))
         bias = self.weight(f"{name}.bias", (outputs,), normal(0.1))
         return self.node("Gemm", name, x, weight, bias, alpha=1.0, beta=1.0, transB=1)
 
-    # What is made of it.
+    # Results.
 
     @property
     def parameters(self) -> int:
-        """How many numbers the weights are."""
+        """The number of weights."""
         return sum(int(np.prod(tensor.shape)) for tensor in self._weights.values())
 
     def model(self, seed: int = 0) -> onnx.ModelProto:
-        """The model with drawn weights. They depend on the seed and their names, not on their order."""
+        """The model with drawn weights, which depend on the seed and their names, not on their order."""
         initializers = [numpy_helper.from_array(array, name) for name, array in self._constants.items()]
         initializers += [numpy_helper.from_array(self._drawn(tensor, name, seed), name) for name, tensor in self._weights.items()]
         inputs = [helper.make_tensor_value_info(name, tensor.type, tensor.shape) for name, tensor in self._inputs.items()]
@@ -128,7 +128,7 @@ class Graph:
         return helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="onnx2halide")
 
     def inputs(self, seed: int = 0) -> dict[str, np.ndarray]:
-        """Samples such as the network was made for: pixels, words, a mask."""
+        """Samples of the kind that the network expects: pixels, words, a mask."""
         return {name: self._drawn(tensor, name, seed) for name, tensor in self._inputs.items()}
 
     def _drawn(self, tensor: Tensor, name: str, seed: int) -> np.ndarray:

@@ -11,21 +11,21 @@ FOLDER = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "lig
 
 
 class LightModel:
-    """One of them; asked the same questions as a Graph."""
+    """One of these models, with the interface of a Graph."""
 
     def __init__(self, name: str):
         self.name = name
 
     @property
     def parameters(self) -> int:
-        """How many numbers the float weights are, of which several may be made from one in the file."""
+        """The number of float weights, several of which may be made from a single number in the file."""
         return sum(int(np.prod(tensor.dims)) for tensor in self.model().graph.initializer if tensor.data_type == onnx.TensorProto.FLOAT)
 
     def model(self, seed: int = 0) -> onnx.ModelProto:
         return with_random_weights(onnx.load(FOLDER / f"{self.name}.onnx"), seed)
 
     def inputs(self, seed: int = 0) -> dict[str, np.ndarray]:
-        """Normal noise: the networks were made for pixels of mean 0."""
+        """Normal noise: the networks expect pixels of mean 0."""
         graph = onnx.load(FOLDER / f"{self.name}.onnx").graph
         weights = {tensor.name for tensor in graph.initializer}
         rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ def tinyyolov2() -> Graph:
     x = g.node("Mul", "image2", x, g.initializer("scalerPreprocessor_scale", [1 / 255]))
     x = g.node("Add", "scaled", x, g.initializer("scalerPreprocessor_bias", [[[0]]] * 3))
     inputs = 3
-    # Channels, and the stride of the pool behind.
+    # Channels, and the stride of the pool that follows.
     for index, (outputs, pool) in enumerate([(16, 2), (32, 2), (64, 2), (128, 2), (256, 2), (512, 1), (1024, 0), (1024, 0)]):
         x = g.conv(f"convolution{index}", x, (inputs, outputs), bias=False, **SAME)
         x = g.batch_norm(f"batchnorm{index}", x, outputs, epsilon=1e-5)

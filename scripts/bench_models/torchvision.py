@@ -36,7 +36,7 @@ def mobilenetv2() -> Graph:
     g = Graph("mobilenetv2", OPSET)
     x = _relu6(g, "features.0", g.conv("features.0.conv", g.input("image", IMAGE, normal(1)), (3, 32), stride=2))
     inputs, feature = 32, 1
-    # How often the channels multiply, outputs, blocks, the first one's stride.
+    # Expansion factor, output channels, blocks, stride of the first block.
     for factor, outputs, blocks, stride in [
         (1, 16, 1, 1),
         (6, 24, 2, 2),
@@ -90,7 +90,7 @@ def vgg16() -> Graph:
 
 
 def _classified(g: Graph, name: str, x: str, channels: int) -> Graph:
-    """The graph, ended by the mean of each channel and a dense layer."""
+    """Ends the graph with the mean of each channel and a dense layer."""
     x = g.node("Flatten", "flatten", g.node("GlobalAveragePool", "avgpool", x), axis=1)
     g.output(g.gemm(name, x, channels, CLASSES), 1, CLASSES)
     return g

@@ -17,7 +17,7 @@ static void fail(const char *what, const char *why) {
     exit(1);
 }
 
-/* Reads the digit-th square of a plain PGM in which the digits stand one under the other, scaled to 0 (paper) to 1 (ink). */
+/* Reads the digit-th square of a plain PGM, in which the digits are one below the other; pixels are scaled from 0 (paper) to 1 (ink). */
 static void read_digit(const char *path, int digit, float image[SIDE * SIDE]) {
     FILE *file = fopen(path, "r");
     if (!file) fail(path, "cannot be opened");
@@ -40,7 +40,7 @@ static int most_probable(const float probabilities[CLASSES]) {
     return best;
 }
 
-/* A bar in eighths of a column. */
+/* Prints a bar with a resolution of an eighth of a column. */
 static void print_bar(float fraction) {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     int length = (int)(fraction * BAR_COLUMNS * 8 + 0.5f);
@@ -48,7 +48,7 @@ static void print_bar(float fraction) {
     printf("%s", eighths[length % 8]);
 }
 
-/* Ten lines: the digit on the left, between two empty ones; a probability in each on the right. */
+/* Prints ten lines: on the left the digit, between two empty lines; on the right a probability in each. */
 static void print_picture(const float image[SIDE * SIDE], const float probabilities[CLASSES]) {
     static const char *const shades[] = {"  ", "░░", "▒▒", "▓▓", "██"};
     for (int row = 0; row < CLASSES; row++) {
@@ -73,7 +73,7 @@ static void fill(int left, int top, int width, int height, int grey) {
     for (int y = top; y < top + height; y++) memset(&picture[y][left], grey, (size_t)width);
 }
 
-/* The numerals, 3 wide and 5 high; a row is three bits. */
+/* The numerals, 3 pixels wide and 5 high; a row is three bits. */
 static void draw_numeral(int left, int top, int numeral) {
     static const unsigned char rows[CLASSES][5] = {{7, 5, 5, 5, 7}, {2, 6, 2, 2, 7}, {7, 1, 7, 4, 7}, {7, 1, 7, 1, 7},
                                                    {5, 5, 7, 1, 1}, {7, 4, 7, 1, 7}, {7, 4, 7, 5, 7}, {7, 1, 1, 1, 1},

@@ -122,7 +122,7 @@ class Dense:
 
 
 class Adam:
-    """Kingma and Ba, 2014, with their constants; the rate falls along half a cosine."""
+    """Adam (Kingma and Ba, 2014) with the paper's constants; the rate decays along half a cosine."""
 
     def __init__(self, layers, steps, rate=2e-3):
         self.parameters = [(layer, name) for layer in layers for name in layer.values]
@@ -153,7 +153,7 @@ def softmax(x):
 
 
 def shifted(rng, images):
-    """Each image moved by up to one pixel in x and y: a writer's digits are not always in the middle."""
+    """Shifts each image by up to one pixel in x and y, since handwritten digits are not always centred."""
     padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
     dy, dx = rng.integers(0, 3, (2, len(images)))
     return np.stack([image[:, y : y + 8, x : x + 8] for image, y, x in zip(padded, dy, dx)])
@@ -225,7 +225,7 @@ def to_onnx(layers, accuracy):
 
 
 def write_pgm(path, images):
-    """Ten digits, one under the other, as a plain PGM: text that people, image viewers and a few lines of C can read."""
+    """Writes ten digits, one below the other, as a plain PGM: text that people, image viewers and a few lines of C can read."""
     rows = "\n".join(" ".join(f"{pixel:2}" for pixel in row) for row in images.reshape(-1, 8))
     path.write_text(f"P2\n# the first held-out digit of each class, 0 to 9\n8 {8 * len(images)}\n16\n{rows}\n")
 

@@ -1,4 +1,4 @@
-"""The networks of scripts/bench_models: as large as published, and alive with random weights."""
+"""The networks of scripts/bench_models: they have the published sizes, and random weights do not make activations vanish."""
 
 import sys
 
@@ -12,8 +12,8 @@ from paths import ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 from bench_models import MODELS  # noqa: E402
 
-# Published numbers of parameters. Where BatchNormalization is folded, each of its channels keeps one number of two. Of
-# ArcFace and FER+ the size of the zoo's files is published, 248.9 and 33.4 MiB: 4 bytes for each number, and the nodes.
+# Published numbers of parameters. If BatchNormalization is folded, each channel keeps one of two numbers. For ArcFace and
+# FER+ the sizes of the zoo's files are published, 248.9 and 33.4 MiB: 4 bytes for each number, plus the nodes.
 PARAMETERS = {
     "resnet18": 11_689_512 - 4_800,
     "mobilenetv2": 3_504_872 - 17_056,

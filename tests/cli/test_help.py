@@ -12,7 +12,7 @@ def test_help(onnx2halide, command):
     assert f"usage: onnx2halide {command}" in done.stdout.replace("Usage", "usage")
     assert "\nExamples:\n  onnx2halide" in done.stdout
     assert "Exit status: 0 done; 1 " in done.stdout
-    if command not in ("run", "verify", "bench", "tune"):  # those are argparse's
+    if command not in ("run", "verify", "bench", "tune"):  # these use argparse
         assert [word for word in JARGON if word in done.stdout] == []
 
 

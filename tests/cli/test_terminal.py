@@ -1,4 +1,4 @@
-"""What is shown on a terminal, and not in a pipe."""
+"""Output that appears on a terminal, but not in a pipe."""
 
 import os
 import pty
@@ -10,7 +10,7 @@ from paths import COMPILER
 
 
 def on_terminal(tmp_path, *words) -> str:
-    """What a terminal shows in the end, without lines that were cleared."""
+    """What remains visible on a terminal: erased lines are left out."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen([COMPILER, *words], cwd=tmp_path, stderr=theirs, stdout=theirs)
     os.close(theirs)
@@ -18,7 +18,7 @@ def on_terminal(tmp_path, *words) -> str:
     try:
         while part := os.read(ours, 4096):
             text += part
-    except OSError:  # how Linux tells that nobody writes any more
+    except OSError:  # on Linux: the other side has been closed
         pass
     os.close(ours)
     assert process.wait(timeout=60) == 0

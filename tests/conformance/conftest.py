@@ -6,7 +6,7 @@ from prepare import MODELS_A_RUN, Compiled
 
 @pytest.fixture(scope="session")
 def batches(request) -> dict[str, dict]:
-    """The cases that are compiled with each selected one. Every worker of the run cuts them alike."""
+    """The batch of cases that is compiled with each selected one. All workers of the run form the same batches."""
     folders = suite.cases()
     selected = [item.callspec.params["case"] for item in request.session.items if "batches" in getattr(item, "fixturenames", ())]
     result = {}

@@ -1,4 +1,4 @@
-"""Runs cases in a process of their own, so that a kernel that crashes costs only its case."""
+"""Runs cases in a separate process, so that a kernel that crashes fails only its own case."""
 
 import multiprocessing
 import pathlib
@@ -8,7 +8,7 @@ SECONDS_A_CASE = 120
 
 
 class IsolatedRunner:
-    """A process that runs one case after the other; where one kills it or takes too long, a new process takes over."""
+    """A process that runs one case after another. If a case kills it or takes too long, a new process takes over."""
 
     def __init__(self):
         self._process = None
@@ -56,8 +56,8 @@ def _serve(pipe) -> None:
 
 
 def _assert_similar(expected, got, **tolerances) -> None:
-    """Compares tensors as the suite does, and sequences item by item: the suite's own comparison takes a tensor in a sequence for a list
-    of further ones."""
+    """Compares tensors as the suite does, and sequences item by item: the suite's own comparison mistakes a tensor in a sequence for a list
+    of tensors."""
     from onnx.backend.test.runner import Runner
 
     if expected is None or isinstance(expected, list):
@@ -77,6 +77,6 @@ def _run_case(folder: pathlib.Path, cache: pathlib.Path, target: str) -> str | N
         prepared = onnx2halide.backend.prepare(folder / "model.onnx", "CPU", cache=cache, name=folder.name, target=target)
         for inputs, expected in suite.data_sets(folder):
             _assert_similar(expected, list(prepared.run(inputs)), **suite.tolerances(folder))
-    except Exception as error:  # whatever it is, it is this case's result
+    except Exception as error:  # any error is the result of this case
         return f"{type(error).__name__}: {error}"
     return None

@@ -1,4 +1,4 @@
-"""Compiles the suite's models, many with one run of the compiler."""
+"""Compiles the models of the suite, many with one run of the compiler."""
 
 import json
 import os
@@ -9,11 +9,11 @@ import suite
 from onnx2halide.compiler import CompileError, Options, Source, find_compiler, identity, libraries
 
 MODELS_A_RUN = 100
-_KEPT = 2  # compilers whose results are kept
+_KEPT = 2  # number of compilers whose results are kept
 
 
 class Compiled:
-    """What the compiler makes of each case, kept until the compiler changes. Any number of processes may share it."""
+    """A cache of the compiler's result for each case, until the compiler changes. Any number of processes may share it."""
 
     def __init__(self, target: str):
         self._options = Options(target=target)
@@ -25,7 +25,7 @@ class Compiled:
             shutil.rmtree(old, ignore_errors=True)
 
     def error(self, case: str, batch: dict[str, pathlib.Path]) -> str | None:
-        """Why the case's model cannot be compiled, or None. The models of its batch (folders by name) are compiled with it."""
+        """Compiles the models of a batch (folders by name). Returns why the case's model cannot be compiled, or None."""
         with suite.locked(self.folder / f"{min(batch)}.lock"):
             missing = {name: folder for name, folder in batch.items() if not self._result(name).exists()}
             if missing:

@@ -1,4 +1,4 @@
-"""ONNX's backend suite as files: a folder a case, which holds model.onnx and test_data_set_N."""
+"""ONNX's backend suite as files: a folder for each case, with model.onnx and test_data_set_N."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ _SHIPPED = ("simple", "pytorch-converted", "pytorch-operator")
 
 
 def cases() -> dict[str, pathlib.Path]:
-    """Every case's folder, by its name. The first call writes those that the onnx package makes in memory."""
+    """The folder of each case, by name. The first call writes the cases that the onnx package generates in memory."""
     made = BUILD / f"onnx-{onnx.__version__}"
     if not made.exists():
         with locked(BUILD / "lock"):
@@ -27,21 +27,21 @@ def cases() -> dict[str, pathlib.Path]:
 
 
 def tolerances(folder: pathlib.Path) -> dict[str, float]:
-    """The case's rtol and atol, or the suite's own."""
+    """The rtol and atol of a case, by default those of the suite."""
     file = folder / "data.json"
     own = json.loads(file.read_text()) if file.exists() else {}
     return {"rtol": own.get("rtol", 1e-3), "atol": own.get("atol", 1e-7)}
 
 
 def data_sets(folder: pathlib.Path) -> list[tuple[list, list]]:
-    """Inputs and expected outputs of each data set."""
+    """The inputs and expected outputs of each data set."""
     graph = onnx.load(folder / "model.onnx").graph
     sets = sorted(folder.glob("test_data_set_*"))
     return [(_read(place, "input", graph.input), _read(place, "output", graph.output)) for place in sets]
 
 
 class locked:
-    """Holds a lock file, against other processes."""
+    """Holds a lock file, which excludes other processes."""
 
     def __init__(self, path: pathlib.Path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def _write_real_case(folder: pathlib.Path, light: pathlib.Path, rtol: float, ato
     shapes = [[dim.dim_value for dim in port.type.tensor_type.shape.dim] for port in model.graph.input if port.name not in weights]
     ramps = [(np.arange(np.prod(shape)).reshape(shape) / np.prod(shape)).astype(np.float32) for shape in shapes]
     outputs = [onnx.TensorProto.FromString(light.with_name(f"{light.stem}_output_{i}.pb").read_bytes()) for i in range(len(model.graph.output))]
-    # Weights are inputs too in these old models; the suite's data counts only the first.
+    # In these old models weights are inputs, too; the suite has data only for the first.
     _write_case(folder, model, [(ramps, outputs)], rtol, atol)
 
 
@@ -110,7 +110,7 @@ def _value(content: bytes, type: onnx.TypeProto):
         return numpy_helper.to_list(onnx.SequenceProto.FromString(content))
     if type.HasField("optional_type"):
         optional = onnx.OptionalProto.FromString(content)
-        # One that is not there still says what it would hold.
+        # An absent optional value still has an element type.
         is_there = any(field.name.endswith("_value") for field, _ in optional.ListFields())
         return numpy_helper.to_optional(optional) if is_there else None
     return numpy_helper.to_array(onnx.TensorProto.FromString(content))

@@ -1,4 +1,4 @@
-"""ONNX's backend suite: every case passes or stands in unsupported.txt."""
+"""ONNX's backend suite: every case passes or is listed in unsupported.txt."""
 
 import pytest
 import suite

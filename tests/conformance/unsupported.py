@@ -1,4 +1,4 @@
-"""The list of cases that are known to fail, each with its reason; and where a run notes what became of each case."""
+"""The list of cases that are known to fail, with the reasons, and the record of each case's outcome in a run."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import re
 import suite
 
 LIST = pathlib.Path(__file__).with_name("unsupported.txt")
-OUTCOMES = "ONNX2HALIDE_OUTCOMES"  # names the folder in which a run notes what became of its cases
+OUTCOMES = "ONNX2HALIDE_OUTCOMES"  # names the folder in which a run records the outcomes of its cases
 
 
 def listed() -> dict[str, str]:
@@ -25,7 +25,7 @@ def note(case: str, error: str | None) -> None:
 
 
 def reason(error: str) -> str:
-    """An error in a few words: without the model's and the nodes' names."""
+    """An error in short, without the names of model and nodes."""
     if "unsupported operators in " in error:
         operators = re.findall(r"^  ([\w.]+) \(version \d+\):", error, re.MULTILINE)
         return f"unsupported operator{'s' if len(set(operators)) > 1 else ''} " + ", ".join(sorted(set(operators)))

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def listed_tests() -> pathlib.Path:
-    """A file of arguments that names the tests of listed cases."""
+    """Writes a file of arguments for pytest that names the tests of listed cases."""
     suite.BUILD.mkdir(parents=True, exist_ok=True)
     file = suite.BUILD / "listed.txt"
     file.write_text("".join(f"{HERE / 'test_suite.py'}::test_case[{case}]\n" for case in unsupported.listed()))
@@ -40,7 +40,7 @@ def listed_tests() -> pathlib.Path:
 
 
 def run_suite(arguments: list) -> dict[str, str]:
-    """Why each case that ran fails; empty where it passes."""
+    """The error of each case that ran; empty if it passed."""
     command = [sys.executable, "-m", "pytest", *arguments, "--quiet", "--numprocesses=auto", "--tb=no", "-p", "no:cacheprovider"]
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(command, env=os.environ | {unsupported.OUTCOMES: folder})

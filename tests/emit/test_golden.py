@@ -1,4 +1,4 @@
-"""generated/digits holds what the compiler emits for the digits model; scripts/regenerate renews it."""
+"""The compiler's output for the digits model equals generated/digits, which scripts/regenerate rewrites."""
 
 import subprocess
 
@@ -6,7 +6,7 @@ from paths import COMPILER, ROOT
 
 
 def test_digits(tmp_path):
-    # The same command line as in scripts/regenerate, which the files quote.
+    # The command line of scripts/regenerate, which the files quote.
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     command = "compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only"
     subprocess.run([COMPILER, *command.split()], cwd=tmp_path, check=True)

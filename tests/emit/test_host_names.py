@@ -1,4 +1,4 @@
-"""A model's names may be those of C, of the runtime's headers and of the emitted program itself."""
+"""Names in a model may equal those of C, of the runtime's headers and of the emitted program."""
 
 import shlex
 
@@ -18,7 +18,7 @@ NAMES = """input_0_dims output_0_dims input_0 shapes place bind steps descriptio
 
 @pytest.mark.parametrize("rows", [3, "halide_rows", "arena"])
 def test_tensors(rows):
-    """Each name is that of an input, of a tensor in the arena and of an output in some model."""
+    """Each name is an input, a tensor in the arena and an output of some model."""
     for shift in range(3):
         inputs, between, outputs = (NAMES[(shift + i) % 3 :: 3] for i in range(3))
         count = min(map(len, (inputs, between, outputs)))
@@ -34,7 +34,7 @@ def test_tensors(rows):
 
 
 def test_text_stays_in_comments_and_literals(onnx2halide, tmp_path):
-    """Line breaks, ends of comments, backslashes and trigraphs in names and paths do not become code."""
+    """Names and paths with line breaks, ends of comments, backslashes and trigraphs do not become code."""
     hostile = ["n*/ x", "n\n#error x", "n??/", 'n"\\', "n/*", "n\\"]
     nodes, values = [], ["x\n#error x"]
     for i, name in enumerate(hostile):

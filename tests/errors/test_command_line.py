@@ -1,4 +1,4 @@
-"""A command line, an environment or a disk at fault: the whole message, the exit status, and nothing left in the output folder."""
+"""Faults of the command line, the environment or the disk: the whole message, the exit status, and nothing left in the output folder."""
 
 import os
 import re
@@ -72,18 +72,18 @@ def test_command_line(onnx2halide, tmp_path, words, status, message):
     ],
 )
 def test_dims_of_no_clear_name_go_by_input_and_axis(onnx2halide, tmp_path, dims, words, message):
-    """Names of inputs may hold colons and slashes."""
+    """Names of inputs may contain colons and slashes."""
     images = model([node("Neg", "/in:0", "y")], [("/in:0", FLOAT, dims)], [("y", FLOAT, [None] * 4)])
     (tmp_path / "tiny.onnx").write_bytes(images.SerializeToString())
     expected = f"tiny.onnx: --dim z=1: the model leaves no dim of that name open; open are: {message}\n"
     refused(onnx2halide, tmp_path, ["tiny.onnx", *words, "--dim", "z=1", "-o", "out"], 1, expected)
-    # What the message says is what works.
+    # What the message suggests works.
     given = [word for key in message.split(", ") for word in ("--dim", f"{key}=5")]
     assert onnx2halide("tiny.onnx", *words, *given, "-o", "out", "--sources-only").returncode == 0
 
 
 def test_declared_shapes_that_cannot_be_are_warned_of(onnx2halide, tmp_path):
-    """As other runtimes do, what follows from the inputs is taken."""
+    """As in other runtimes, the shapes that follow from the inputs take precedence."""
     nodes = [node("Neg", "x", "a"), node("Abs", "a", "y")]
     (tmp_path / "one.onnx").write_bytes(model(nodes, [X], [("y", FLOAT, [2, 3, 1])]).SerializeToString())
     (tmp_path / "two.onnx").write_bytes(model(nodes, [X], [("y", FLOAT, [2, 4])], value_info=[("a", FLOAT, [2, 5])]).SerializeToString())
@@ -113,7 +113,7 @@ def test_any_dims_may_stay_open_and_have_bounds(onnx2halide, tmp_path):
 
 
 def test_dim_of_zero(onnx2halide, tmp_path):
-    """It is allowed, as a past length may be empty."""
+    """0 is allowed, since a past may be empty."""
     bad = model([node("Conv", "x w", "y")], [("x", FLOAT, [1, 1, "height", 8])], [("y", FLOAT, [None] * 4)], {"w": np.zeros((1, 1, 3, 3), np.float32)})
     (tmp_path / "tiny.onnx").write_bytes(bad.SerializeToString())
     message = "tiny.onnx: node 'y' (Conv): kernel spans 3 elements, the padded input has 0 (with --dim height=0)\n"
@@ -163,7 +163,7 @@ def test_no_folder_for_temporary_files(onnx2halide, tmp_path):
 
 
 def test_no_room_for_the_results(onnx2halide, tmp_path):
-    """A limit on the size of files stands for a disk that is full: writing fails, with another reason."""
+    """A limit on the size of files simulates a full disk: writing fails, with a different reason."""
     weights = np.ones(1 << 16, np.float32)
     (tmp_path / "tiny.onnx").write_bytes(model([node("Add", "x w", "y")], [("x", FLOAT, [1 << 16])], [("y", FLOAT, [1 << 16])], {"w": weights}).SerializeToString())
     limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)), "restore_signals": False}

@@ -1,4 +1,4 @@
-"""Bad input to the compiler: the whole message, the exit status, and nothing left in the output folder."""
+"""Invalid models: the whole message, the exit status, and nothing left in the output folder."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from refusals import OPEN, X, Y, refused, refused_model
 DIGITS = ROOT / "scripts" / "digits" / "digits.onnx"
 
 
-# ---- Files that are no models ----
+# ---- Files that are not models ----
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ MODELS = {
         model([node("Add", "x z", "y")], [X, ("z", TensorProto.INT32, [2, 3])], [Y]),
         "node 'y' (Add): input 1 has type int32, expected float32 as input 0",
     ),
-    # Dims that cannot be
+    # Impossible dims
     "declared type": (
         model([node("Neg", "x", "y")], [X], [("y", TensorProto.DOUBLE, [2, 3])]),
         "node 'y' (Neg): output 'y' is float32 2x3, but the model declares float64 2x3",
@@ -167,7 +167,7 @@ def test_model(onnx2halide, tmp_path, name):
 
 
 def test_constant_that_a_node_refuses(onnx2halide, tmp_path):
-    """What follows from constants is computed by the compiler, which tells what a run would."""
+    """The compiler computes what follows from constants, and reports the errors of a run."""
     constants = {"w": np.ones(2, np.float32), "i": np.array([[5]]), "u": np.ones(1, np.float32), "t": np.ones(2, np.float32)}
     bad = model([node("Add", "w t", "s"), node("ScatterND", "s i u", "z"), node("Add", "x z", "y")], [("x", FLOAT, [2])], [("y", FLOAT, [2])], constants)
     (tmp_path / "tiny.onnx").write_bytes(bad.SerializeToString())

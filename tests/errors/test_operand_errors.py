@@ -1,4 +1,4 @@
-"""Operands of another rank or type than an operator takes, and those that are not there: the whole message."""
+"""Missing operands, and operands of a rank or type that an operator does not take: the whole message."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ MODELS = {"layer": make_models.layer, "open_batch": lambda: make_models.layer("b
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
-    """The folder of a model that is compiled once: compiled("layer"), compiled("image", "--target", "host-opencl", name="image_device")."""
+    """Compiles a model once and returns its folder: compiled("layer"), compiled("image", "--target", "host-opencl", name="image_device")."""
     folders = {}
 
     def compile(model: str, *flags: str, name: str | None = None) -> pathlib.Path:

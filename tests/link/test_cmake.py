@@ -1,4 +1,4 @@
-"""The CMake function, in users' projects."""
+"""The CMake function in users' projects."""
 
 import pathlib
 import subprocess
@@ -45,7 +45,7 @@ X = (np.arange(12, dtype=np.float32) % 5).reshape(4, 3)
 
 @pytest.fixture
 def project(tmp_path):
-    """Configures and builds a project of models: the arguments of each onnx2halide_add_model, by the name that its C functions have."""
+    """Configures and builds a project of models: the arguments of onnx2halide_add_model for each, by the name of its C functions."""
     (tmp_path / "layer.onnx").write_bytes(make_models.layer().SerializeToString())
 
     def build(models: dict[str, str]) -> None:
@@ -63,7 +63,7 @@ def project(tmp_path):
 
 
 def test_models(project, tmp_path):
-    """Names that C does not allow, and targets that are named."""
+    """Names that are not C identifiers, and named targets."""
     project({
         "layer": "layer layer.onnx",
         "my_net": "my-net layer.onnx TARGET x86-64-linux-sse41",

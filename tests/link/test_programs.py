@@ -1,4 +1,4 @@
-"""Users' programs: compiled against emitted headers, linked with emitted archives, and run."""
+"""Compiles users' programs against emitted headers, links them with emitted archives, and runs them."""
 
 import ctypes
 import itertools
@@ -26,7 +26,7 @@ def expected_features():
 @pytest.mark.parametrize("standard", ["c99", "c11", "c17", "c++11", "c++20"])
 @pytest.mark.parametrize("order", [("layer", "image"), ("image", "layer")], ids=" ".join)
 def test_two_models(compiled, tmp_path, standard, order):
-    """Headers without warnings in C and C++, archives in either order, both models right in one process."""
+    """Headers compile without warnings in C and C++, archives link in either order, and both models are right in one process."""
     program = link("two_models.c", [compiled(name) for name in order], tmp_path / "program", standard)
     results = numbers(run(program))
     expected = np.concatenate([reference(make_models.layer(), x=X), expected_features()])
@@ -50,7 +50,7 @@ def test_only_the_models_own_names_are_public(compiled):
 
 
 def own_kernel(folder: pathlib.Path) -> pathlib.Path:
-    """A kernel that a user builds with Halide, its runtime in the same archive."""
+    """A kernel that a user has built with Halide, with its runtime in the same archive."""
     generator = folder / "generator"
     library = HALIDE / "lib64"
     sources = [PROGRAMS / "brighten_generator.cpp", HALIDE / "share" / "Halide" / "tools" / "GenGen.cpp"]
@@ -103,12 +103,12 @@ def test_a_run_allocates_nothing(compiled, tmp_path, threads):
     program = link("allocations.c", [compiled("image")], tmp_path / "program", "gnu11")
     allocations, scratch = (int(word) for word in run(program, str(threads)).split() if word.isdigit())
     assert allocations == 0
-    assert scratch > 0  # or the test says nothing about scratch memory
+    assert scratch > 0  # or the test proves nothing about scratch memory
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_open_batch_allocates_for_its_largest_size_only(compiled, tmp_path, threads):
-    """Two rounds of batches may: the first that meets the sizes, and the second, which makes room for scratch memory."""
+    """Only two rounds of batches may allocate: the first, which meets new sizes, and the second, which enlarges scratch memory."""
     program = link("open_allocations.c", [compiled("open_image")], tmp_path / "program", "gnu11")
     first, _, *later = numbers(run(program, str(threads)))
     assert first > 0  # or the test says nothing
@@ -121,7 +121,7 @@ def test_sessions_in_threads(compiled, tmp_path, threads):
 
 
 def test_changing_sizes_settle(compiled, tmp_path):
-    """Ten thousand runs whose sizes depend on shapes and elements ask for memory in the first rounds through the sizes only."""
+    """Ten thousand runs whose sizes depend on shapes and elements allocate memory only in the first rounds through the sizes."""
     program = link("changing.c", [compiled("changing")], tmp_path / "program", "gnu11", ["-DCOUNT_ALLOCATIONS"])
     first, later = numbers(run(program, "1", "10000"))
     assert first > 0  # or the test says nothing
@@ -130,7 +130,7 @@ def test_changing_sizes_settle(compiled, tmp_path):
 
 @pytest.mark.parametrize("threads, flag", [(1, "-fsanitize=address,undefined"), (2, "-fsanitize=thread")])
 def test_changing_sizes_under_sanitizers(compiled, tmp_path, threads, flag):
-    """The runtime and the host program are compiled with them, too."""
+    """The runtime and the host program are compiled with the sanitizers, too."""
     program = link("changing.c", [compiled("changing", "--cc", f"gcc {flag}")], tmp_path / "program", "gnu11", [flag])
     run(program, str(threads), "10000")
 
@@ -143,7 +143,7 @@ def test_changing_sizes_under_valgrind(compiled, tmp_path):
 
 
 def test_packed_elements(compiled, tmp_path):
-    """Two a byte, the first in the low bits."""
+    """Two elements per byte, the first in the low bits."""
     lines = run(link("packed.c", [compiled("packed")], tmp_path / "program")).splitlines()
     assert lines == [
         "int4 3 elements, 2 bytes",
@@ -155,7 +155,7 @@ def test_packed_elements(compiled, tmp_path):
 
 @pytest.mark.parametrize("flags", [(), ("-fsanitize=address,undefined",)], ids=" ".join)
 def test_strings_and_sequences(compiled, tmp_path, flags):
-    """Two hundred runs of many sizes, and what messages say; also with the runtime and the host program under the sanitizers."""
+    """Two hundred runs of many sizes, and messages; also with the runtime and the host program under the sanitizers."""
     folder = compiled("boxes", *(["--cc", " ".join(["gcc", *flags])] if flags else []))
     lines = run(link("boxes.c", [folder], tmp_path / "program", "gnu11", list(flags))).splitlines()
     assert lines == [
@@ -169,8 +169,8 @@ def test_strings_and_sequences(compiled, tmp_path, flags):
 
 @pytest.mark.parametrize("flags", [("-DCOUNT_ALLOCATIONS",), ("-fsanitize=address,undefined",)], ids=" ".join)
 def test_maps(compiled, tmp_path, flags):
-    """Ten thousand runs of several sizes, which ask for memory in the first rounds only, and what messages say; also with the runtime and the
-    host program under the sanitizers."""
+    """Ten thousand runs of several sizes, which allocate memory only in the first rounds, and messages; also with the runtime and the host
+    program under the sanitizers."""
     is_checked = flags[0].startswith("-f")
     folder = compiled("maps", *(["--cc", " ".join(["gcc", *flags])] if is_checked else []))
     lines = run(link("maps.c", [folder], tmp_path / "program", "gnu11", list(flags)), "10000").splitlines()
@@ -185,7 +185,7 @@ def test_maps(compiled, tmp_path, flags):
 
 
 def test_regular_expressions(compiled, tmp_path):
-    """What is needed of RE2 is in the archives: a C program links C++'s library, and nothing of RE2."""
+    """The archives contain the necessary parts of RE2: a C program links only C++'s library."""
     folders = [compiled("words"), compiled("words", name="others")]
     flags = [*(f"-I{folder}" for folder in folders), *map(archive, folders), "-lstdc++", "-lpthread", "-ldl", "-lm"]
     subprocess.run(["gcc", "-std=gnu11", *WARNINGS, PROGRAMS / "two_expressions.c", *flags, "-o", tmp_path / "program"], check=True)
@@ -196,7 +196,7 @@ def test_regular_expressions(compiled, tmp_path):
 
 
 def test_missing_device(compiled, tmp_path):
-    """An error code and a message, twice, and a clean end."""
+    """Returns an error code and a message, twice, and exits cleanly."""
     program = link("device_missing.c", [compiled("image", "--target", "host-opencl")], tmp_path / "program")
     nothing = tmp_path / "vendors"
     nothing.mkdir()
@@ -222,7 +222,7 @@ FAILURES = {
 
 
 def test_cuda_graph(compiled, tmp_path):
-    """The second run records, later ones replay; where the driver fails, each kernel is launched by itself again."""
+    """The second run records and later ones replay; if the driver fails, each kernel is launched by itself again."""
     program = link("cuda_graph.c", [compiled("image", "--target", "host-cuda")], tmp_path / "program", options=["-rdynamic"])
     weights, once, nothing_left = f"{PLAIN} in 6 out 1", "in 1 out 1", "streams 0 executables 0 copies 0"
     replayed = f"launched 0 recorded 0 graphs 1 {once}"

@@ -1,4 +1,4 @@
-"""The README's programs and its CMake project, as they stand there."""
+"""The README's programs and its CMake project, verbatim."""
 
 import re
 import subprocess

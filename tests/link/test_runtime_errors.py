@@ -1,4 +1,4 @@
-"""What sessions say when they are called wrongly: code and whole message, and that they work on afterwards."""
+"""Sessions that are called wrongly: code, whole message, and that they still work afterwards."""
 
 import re
 import shutil
@@ -80,7 +80,7 @@ def test_weights_file(compiled, tmp_path):
     folder = compiled("layer", "--weights", "file")
     program, weights = link("weights_file.c", [folder], tmp_path / "program"), (folder / "layer.weights").read_bytes()
     assert run(program, folder / "layer.weights") == embedded
-    assert run(program, cwd=folder) == embedded  # in the working folder without a path
+    assert run(program, cwd=folder) == embedded  # without a path: in the working folder
 
     other, short, folder_path = tmp_path / "other.weights", tmp_path / "short.weights", tmp_path / "folder.weights"
     other.write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))

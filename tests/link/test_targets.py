@@ -1,4 +1,4 @@
-"""One library for several instruction sets, on processors that QEMU plays."""
+"""One library for several instruction sets, on processors that QEMU emulates."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ PICTURE = np.random.default_rng(0).random((1, 3, 56, 56), np.float32)
 
 
 def own_target() -> str:
-    """The one for this machine."""
+    """The target that this machine uses."""
     flags = pathlib.Path("/proc/cpuinfo").read_text().split()
     return AVX512 if "avx512bw" in flags else AVX2 if "avx2" in flags else SSE41
 

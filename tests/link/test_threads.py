@@ -1,4 +1,4 @@
-"""The threads of a session: runtime/threads.c with a program that shares out jobs, under the sanitizers."""
+"""The threads of a session: runtime/threads.c in a program that distributes jobs, under the sanitizers."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""The nine light_* models of ONNX's suite with seeded random weights: as shipped, with one value for every weight, they prove little."""
+"""The nine light_* models of ONNX's suite with seeded random weights: as shipped, with equal weights, they prove little."""
 
 
 import onnx
@@ -15,7 +15,7 @@ TOLERANCE = 1e-4
 
 
 def with_scores(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Also gives what the last Softmax reads: random weights may drive its results to 0 and 1."""
+    """Makes the input of the last Softmax an output, too, since random weights may drive its results to 0 and 1."""
     scores = {node.input[0] for node in model.graph.node if node.op_type == "Softmax"}
     typed = onnx.shape_inference.infer_shapes(model).graph.value_info
     model.graph.output.extend(value for value in typed if value.name in scores)
@@ -26,7 +26,7 @@ def with_scores(model: onnx.ModelProto) -> onnx.ModelProto:
 def test_random_weights(name, tmp_path):
     file = tmp_path / f"{name}.onnx"
     onnx.save(with_scores(with_random_weights(onnx.load(LIGHT / file.name))), file)
-    # Large libraries, and needed once: they do not go to the user's cache.
+    # These libraries are large and needed once, so they do not go to the user's cache.
     model = onnx2halide.compile(file, cache=tmp_path / "cache", threads=0)
     inputs = sample(model.inputs)
     expected = OnnxRuntime(file).run(inputs)

@@ -1,4 +1,4 @@
-"""The arena of real networks against a bound that is computed from the ONNX graph alone."""
+"""Compares the arenas of real networks with a bound that is computed from the ONNX graph alone."""
 
 import math
 import re
@@ -10,13 +10,13 @@ from onnx2halide.random_weights import with_random_weights
 from paths import COMPILER, LIGHT
 
 
-# Nodes that may write where their dying input lies.
+# Nodes that may write their result over an input that dies.
 IN_PLACE = {"Add", "BatchNormalization", "Dropout", "Flatten", "Mul", "Relu", "Reshape", "Sum", "Unsqueeze"}
 
 
 def largest_live_sum(model: onnx.ModelProto) -> int:
-    """Bytes of the tensors that are alive at once at the worst node, where nodes run in the model's order, write in place where they can,
-    and the model's inputs and outputs lie in the caller's memory."""
+    """The maximum over all nodes of the bytes of live tensors, if nodes run in the model's order and in place when they can, and the
+    model's inputs and outputs are in the caller's memory."""
     graph = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph
     callers = {value.name for value in [*graph.input, *graph.output]}
     sizes = {

@@ -1,4 +1,4 @@
-"""Real models compiled once, their dims left open, and run at several sizes. onnxruntime is asked what comes out."""
+"""Real models compiled once, with their dims left open, and run at several sizes. Results are compared with onnxruntime's."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,21 +9,20 @@ import pytest
 from onnx2halide.compare import difference
 from onnx2halide.data import declared_inputs, sample
 from onnx2halide.references import OnnxRuntime
-from paths import REAL_MODELS
-
-pytestmark = pytest.mark.skipif(not REAL_MODELS.is_dir(), reason=f"no models in {REAL_MODELS}")
+from paths import real_model
 
 
 @dataclass
 class OpenModel:
-    """`sizes` are values for the open dims, by name; `?` names those without one. Integers are 0 or 1 where `below` does not say more."""
+    """`sizes` are values of the open dims, by name; `?` stands for those without a name. Integer inputs are 0 or 1 unless `below` gives a
+    bound."""
 
     sizes: list[dict[str, int]]
     tolerance: float = 1e-4  # the largest |a - b| / max |b|
-    floor: float = 0.0  # and what may be added to it, of probabilities near 0, where onnxruntime's sigmoid is 1.5e-7 off
+    floor: float = 0.0  # added to it, for probabilities near 0, where onnxruntime's sigmoid is off by 1.5e-7
     below: dict[str, int] = field(default_factory=dict)
     fixed: dict[str, np.ndarray] = field(default_factory=dict)
-    bounds: dict[str, str] = field(default_factory=dict)  # that the compiler is given
+    bounds: dict[str, str] = field(default_factory=dict)  # passed to the compiler
 
     def inputs(self, model: bytes, seed: int) -> dict[str, np.ndarray]:
         dims = self.sizes[seed]
@@ -69,7 +68,7 @@ MODELS = {
     ),
     "smart-turn-v3.2": OpenModel(batches("s6", 1, 2), tolerance=1e-2),
     "super_resolution_10": OpenModel(batches("batch_size", 1, 3)),
-    # Its LSTMs quantise the whole batch's states by their range: onnxruntime differs by 6e-3 from itself where it gets a batch backwards.
+    # Its LSTMs quantise the states of the whole batch by their range: with the batch reversed, onnxruntime differs from itself by 6e-3.
     "tashkeel-rawi-v3-int8": OpenModel(
         [{"batch": batch, "seq": length} for batch, length in ((1, 5), (3, 17))], below={"input": 40}, tolerance=2e-2
     ),
@@ -96,7 +95,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_sizes(name):
     case = MODELS[name]
-    file = REAL_MODELS / name / "model.onnx"
+    file = real_model(name)
     model, reference = onnx2halide.compile(file, case.bounds, name=name), OnnxRuntime(file)
     for seed, sizes in enumerate(case.sizes):
         inputs = case.inputs(file.read_bytes(), seed)
@@ -110,8 +109,8 @@ def test_sizes(name):
 
 @pytest.mark.parametrize("name", ["ort-tfbert-qa", "smart-turn-v3.2", "ppocrv4-det", "attention-flow"])
 def test_sizes_take_no_steps(name, onnx2halide, tmp_path):
-    """What Shape, Gather, Concat and their kind compute are integers, of which no kernel of these models makes any."""
-    done = onnx2halide("compile", REAL_MODELS / name / "model.onnx", "-o", tmp_path, "--sources-only")
+    """Shape, Gather, Concat and the like compute integers, and no kernel of these models has integer outputs."""
+    done = onnx2halide("compile", real_model(name), "-o", tmp_path, "--sources-only")
     assert done.returncode == 0, done.stderr
     outputs = re.findall(r"Output<Buffer<(\w+)", (tmp_path / "model_generators.cpp").read_text())
     assert outputs and not {"int32_t", "int64_t"} & set(outputs)

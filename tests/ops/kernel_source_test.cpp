@@ -168,9 +168,9 @@ public:
     Output<Buffer<float16_t, 1>> out{"out"};  // batch
 
     void generate() {
-        dense(image, {4, batch});
-        dense(scale, {4});
-        dense(out, {batch});
+        onnx::dense(image, {4, batch});
+        onnx::dense(scale, {4});
+        onnx::dense(out, {batch});
 
         // Node 0  sum = Sum(image, scale)
         k = RDom(0, 4);
@@ -184,9 +184,9 @@ public:
     void schedule() {
         if (using_autoscheduler()) {
             batch.set_estimate(16);
-            estimate(image, {4, 16});
-            estimate(scale, {4});
-            estimate(out, {16});
+            onnx::estimate(image, {4, 16});
+            onnx::estimate(scale, {4});
+            onnx::estimate(out, {16});
             return;
         }
         out.vectorize(x, lanes)

@@ -206,6 +206,11 @@ def pools_of_channels():
         (12, (17, 7), [13, 8], {"auto_pad": "SAME_UPPER"}),
         (18, (4, 5, 6), [3, 3, 3], {"pads": [1, 1, 1, 1, 1, 1]}),
         (18, (5, 9, 6), [2, 1, 4], {"strides": [2, 1, 1]}),
+        # Much work, which threads share.
+        (192, [784], [16], {"strides": [16]}),
+        (128, [300], [7], {"pads": [3, 3]}),
+        (64, [9], [7], {"pads": [3, 3]}),
+        (64, (40, 40), [5, 5], {"pads": [2, 2, 2, 2]}),
     )
     for channels, size, kernel, attributes in images:
         shape = (2, channels, *size)

@@ -130,3 +130,22 @@ def test_names_of_halides_intrinsics():
     nodes = [node("Add", "x x", "bitwise_and"), node("Neg", "bitwise_and", "abs"), node("Abs", "abs", "round"), node("Log", "round", "y")]
     values = model(nodes, [("x", FLOAT, [5, 40])], [("y", FLOAT, [5, 40])])
     check(values, {"x": random(5, 40)})
+
+
+@pytest.mark.parametrize("names", ["BoundaryConditions likely_if_innermost pitched", "unsafe_promise_clamped Internal dense", "estimate onnx reinterpret"])
+@pytest.mark.parametrize("width", ["width", 11])
+def test_functions_that_kernels_call(names, width):
+    """Values may be called as what kernels use of Halide and of the headers that they include."""
+    x, padded, result = names.split()
+    nodes = [node("Neg", x, "negative"), node("Pad", "negative pads", padded, mode="reflect"), node("Gather", f"{padded} indices", result, axis=1)]
+    ports = [(x, FLOAT, [3, width]), ("indices", TensorProto.INT64, [5])], [(result, FLOAT, [3, 5])]
+    check(model(nodes, *ports, {"pads": np.array([0, 2, 0, 2])}), {x: random(3, 11), "indices": np.array([0, 14, 3, 7, -1])}, exactly=True)
+
+
+@pytest.mark.parametrize("name", ["winograd", "onnx", "dense", "y"])
+def test_kernel_of_its_value(name):
+    """A kernel is called after its node, as its value may be."""
+    nodes = [node("Conv", "x W", name, pads=[1, 1, 1, 1], name=name)]
+    shapes = [1, 32, 30, 30], [1, 32, 30, 30]
+    conv = model(nodes, [("x", FLOAT, shapes[0])], [(name, FLOAT, shapes[1])], {"W": random(32, 32, 3, 3) / 32})
+    check(conv, {"x": random(*shapes[0])})

@@ -180,7 +180,7 @@ TEST_CASE("equal kernels are made once, and steps that nobody needs not at all")
         output y)");
     const Program program = planned(*graph);
     CHECK(program.kernels.size() == 1);
-    CHECK(program.kernels[0].name == "a");
+    CHECK(program.kernels[0].name == "a_Transpose");
     CHECK(program.kernels[0].served == std::vector<std::string>{"b", "y"});
     CHECK(program.main.steps.size() == 3);
 }

@@ -1,4 +1,4 @@
-/* Counts what a session asks of the heap while it runs: THREADS from the first argument. */
+/* Counts the allocations of a session's runs. Argument: THREADS */
 #define _GNU_SOURCE
 #include "image.h"
 

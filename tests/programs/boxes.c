@@ -1,4 +1,4 @@
-/* Passes strings and a sequence in and out, again and again with other sizes, and shows what an error says. */
+/* Passes strings and a sequence in and out, repeatedly with different sizes, and prints the messages of errors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ enum { MOST = 40 };
 static float numbers[MOST];
 static const int64_t lengths[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
-/* A sequence of `count` tensors, the i-th of i numbers. */
+/* Makes a sequence of `count` tensors, the i-th with i numbers. */
 static onnx2halide_value sequence_of(onnx2halide_value* items, int count) {
     onnx2halide_value sequence = {0};
     sequence.kind = ONNX2HALIDE_SEQUENCE;
@@ -36,7 +36,7 @@ static onnx2halide_value strings_of(onnx2halide_string* texts, const int64_t* co
     return strings;
 }
 
-/* Whether what comes out is what goes in, with "!" behind each string and one tensor more at the end. */
+/* Whether the outputs are the inputs, with "!" after each string and one more tensor at the end. */
 static int check(const onnx2halide_value* in, const onnx2halide_value* out) {
     const onnx2halide_string *words = in[0].data, *shouts = out[0].data;
     if (out[0].dims[0] != in[0].dims[0] || out[1].count != in[1].count + 1) return 1;

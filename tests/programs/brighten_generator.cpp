@@ -1,4 +1,4 @@
-// The kernel of a user who also uses Halide.
+// A Halide kernel of the user's own.
 #include "Halide.h"
 
 class Brighten : public Halide::Generator<Brighten> {

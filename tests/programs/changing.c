@@ -1,6 +1,6 @@
-/* Sessions of `changing`, whose sizes change from run to run: THREADS at once, RUNS each. The results are those of a
- * first round through the sizes, and once that is over a session asks for no more memory. Prints how often the first
- * round did. -DCOUNT_ALLOCATIONS counts. Arguments: THREADS RUNS */
+/* Concurrent sessions of `changing`, whose sizes change from run to run. The results must equal those of the first
+ * round through the sizes, after which a session must not allocate memory. With -DCOUNT_ALLOCATIONS, prints how often
+ * the first round did. Arguments: THREADS RUNS */
 #define _GNU_SOURCE
 #include "changing.h"
 
@@ -8,7 +8,7 @@
 
 #ifdef COUNT_ALLOCATIONS
 #include "count_allocations.h"
-#else /* what checks memory has functions of its own */
+#else /* sanitizers replace the functions of the heap themselves */
 #include <stdio.h>
 #include <stdlib.h>
 static int counting, calls;
@@ -44,7 +44,7 @@ static void fill(inputs* in, int size) {
     in->values[3] = (onnx2halide_value){.type = ONNX2HALIDE_BOOL, .data = &in->all, .size = 1};
 }
 
-/* A number that all dims and bytes of the results go into. */
+/* A hash of all dims and bytes of the results. */
 static uint64_t digest(const onnx2halide_value* outputs) {
     uint64_t hash = 1469598103934665603u;
     for (int i = 0; i < OUTPUTS; ++i) {
@@ -71,7 +71,7 @@ static int run(changing* session, int size, uint64_t* result) {
 static uint64_t expected[SIZES];
 static int runs;
 
-/* Returns a text where something is wrong. */
+/* Returns a message if something is wrong, else NULL. */
 static void* work(void* unused) {
     (void)unused;
     changing* session;
@@ -95,7 +95,7 @@ static int work_alone(void) {
         if (run(session, size, &expected[size]) != 0) return 3;
     }
     printf("%d\n", calls);
-    /* One round more makes one piece of memory of several. */
+    /* A second round merges several chunks of memory into one. */
     for (int i = 0; i < runs; ++i) {
         uint64_t found;
         if (i == SIZES) calls = 0;

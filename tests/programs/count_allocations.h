@@ -1,4 +1,4 @@
-/* Counts what a program asks of the heap and the kernel's memory map while `counting`, from any thread. */
+/* Counts allocations and memory mappings of any thread while `counting`. */
 #ifndef COUNT_ALLOCATIONS_H
 #define COUNT_ALLOCATIONS_H
 
@@ -11,7 +11,7 @@
 static volatile int counting;
 static int calls;
 
-/* Counts a call from any thread. */
+/* Counts a call, which may be from any thread. */
 static void count(void) {
     if (counting) __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
 }
@@ -53,7 +53,7 @@ void* mmap(void* address, size_t length, int protection, int flags, int file, of
     return original(address, length, protection, flags, file, offset);
 }
 
-/* Whether the counter itself works. */
+/* Whether counting works. */
 static int counter_works(void) {
     const int before = calls;
     counting = 1;

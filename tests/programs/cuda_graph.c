@@ -1,5 +1,5 @@
-/* A model for CUDA with a driver that counts what it is asked for: what each run of a session launches, and what is
- * left behind. An argument names a function of the driver that fails. */
+/* A model for CUDA with a fake driver that counts calls: prints what each run of a session launches, and what it leaves
+ * behind. The argument names a function of the driver that fails. */
 #include "image.h"
 
 #include <stddef.h>

@@ -1,5 +1,4 @@
-/* A model for a device that is not there: an error code and a message, no abort, and a session that can be destroyed.
- */
+/* A model for a missing device: an error code and a message, no abort, and a session that can be destroyed. */
 #include "image.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
-/* Maps into a session of `maps` and out of it: RUNS of changing sizes, which ask for no more memory once they have been
- * through them, and what messages say. -DCOUNT_ALLOCATIONS counts. Argument: RUNS */
+/* Passes maps of changing sizes into a session of `maps` and out of it, which must not allocate memory after the first
+ * rounds through the sizes, and prints messages. With -DCOUNT_ALLOCATIONS, counts allocations. Argument: RUNS */
 #define _GNU_SOURCE
 #include "maps.h"
 
 #ifdef COUNT_ALLOCATIONS
 #include "count_allocations.h"
-#else /* what checks memory has functions of its own */
+#else /* sanitizers replace the functions of the heap themselves */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static int run(maps* session, int size) {
 static int run_many(maps* session, int runs) {
     counting = 1;
     for (int i = 0; i < runs; ++i) {
-        if (i == 2 * SIZES) calls = 0; /* a round more makes one piece of memory of several */
+        if (i == 2 * SIZES) calls = 0; /* the second round merges several chunks of memory into one */
         const int wrong = run(session, i % SIZES);
         if (wrong != 0) return fprintf(stderr, "run %d: %d\n", i, wrong), wrong;
     }

@@ -1,5 +1,5 @@
-/* Counts what a session of open_image, whose batch is open, asks of the heap in rounds of changing batches: THREADS
- * from the first argument. */
+/* Counts the allocations of a session of open_image, whose batch is open, in rounds of changing batches. Argument:
+ * THREADS */
 #define _GNU_SOURCE
 #include "open_image.h"
 

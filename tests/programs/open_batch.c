@@ -1,5 +1,5 @@
-/* A session of the model `open_batch` (x: float32 batch x 3 -> y: float32 batch x 5) at several batches, some of them
- * wrong. */
+/* Runs a session of the model `open_batch` (x: float32 batch x 3 -> y: float32 batch x 5) on several batches, some of
+ * them invalid. */
 #include "open_batch.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ int main(void) {
     }
     open_batch_destroy(session);
 
-    /* With an arena of the caller's that holds small batches only. */
+    /* The caller's arena is large enough for small batches only. */
     unsigned char* arena = aligned_alloc(64, SMALL_ARENA);
     onnx2halide_options options = {.size = sizeof(onnx2halide_options), .threads = 1};
     options.arena = arena;

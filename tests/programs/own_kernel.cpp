@@ -1,4 +1,4 @@
-// A CPU and a device build of one model, beside a Halide kernel of the user's own with a runtime of its own.
+// A CPU and a device build of one model, together with a Halide kernel of the user's own and its runtime.
 #include <cmath>
 #include <cstdio>
 #include <vector>

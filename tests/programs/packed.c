@@ -1,4 +1,4 @@
-/* Passes three elements of 4 bits in two bytes, -3 and 2 and -5, through both functions that run a model. */
+/* Passes three 4-bit elements in two bytes, -3, 2 and -5, through both functions that run a model. */
 #include <stdio.h>
 
 #include "packed.h"

@@ -1,4 +1,4 @@
-/* Prints what the model `image` makes of a picture. */
+/* Prints the outputs of the model `image` for a picture. */
 #include "image.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 int main(void) {
     static float picture[IMAGE_PICTURE_ELEMENTS], features[IMAGE_FEATURES_ELEMENTS];
     onnx2halide_options options = {.size = sizeof(onnx2halide_options), .threads = 1, .arena_size = IMAGE_ARENA_SIZE};
-    /* The header's number must be the archive's. */
+    /* The number in the header must be that in the archive. */
     unsigned char* memory = malloc(IMAGE_ARENA_SIZE + 64);
     int i;
     image* session;

@@ -1,5 +1,5 @@
-/* What a session of the model `layer` (x: float32 4x3 -> y: float32 4x5) says when it is called wrongly, a line a case.
- */
+/* Calls a session of the model `layer` (x: float32 4x3 -> y: float32 4x5) wrongly, and prints the message of each case
+ * in a line. */
 #include "layer.h"
 
 #include <stdio.h>
@@ -14,9 +14,9 @@ static void tell(const char* what, int code, const layer* session) {
     printf("%s: %d %s\n", what, code, layer_error(session));
 }
 
-/* One create that fails. */
+/* A call of create that must fail. */
 static void create(const char* what, onnx2halide_options options) {
-    layer* session = (layer*)&options; /* must become null */
+    layer* session = (layer*)&options; /* must be set to NULL */
     const int code = layer_create(&session, &options);
     tell(what, code, NULL);
     if (session) printf("%s: the session is not null\n", what);
@@ -116,7 +116,7 @@ static void runs(layer* session) {
     tell("values: no inputs", layer_run_values(session, NULL, &none), session);
     tell("values: no outputs", layer_run_values(session, &in, NULL), session);
 
-    /* After all that the session works, with the caller's buffer and with its own. */
+    /* The session still works afterwards, with the caller's buffer and with its own. */
     memset(y, 0, sizeof y);
     run_values("values", session, in, out);
     printf("right: %d\n", memcmp(y, expected, sizeof y) == 0);

@@ -1,5 +1,5 @@
-/* Jobs of all sizes on a team of as many threads as the first argument says: each task runs once, also where workers
- * have gone to sleep in between, inside of another job, and after a job that failed. */
+/* Runs jobs of all sizes on a team of threads: each task must run once, also if workers have gone to sleep in between,
+ * within another job, and after a job that failed. Argument: THREADS */
 #include "threads.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@ enum { MOST = 70, JOBS = 4000, FAILS = 7 };
 typedef struct job {
     onnx2halide_team* team;
     int counts[MOST];
-    int inner; /* tasks that each of its tasks shares out in turn */
-    int fails; /* the task that does, -1: none */
+    int inner; /* number of nested tasks in each task */
+    int fails; /* the task that fails; -1: none */
 } job;
 
 static int count_inner(void* context, int task, uint8_t* closure) {
@@ -49,14 +49,14 @@ int main(int argc, char** argv) {
     onnx2halide_team* team = onnx2halide_start_team(atoi(argv[1]));
     if (!team) return 3;
     for (int number = 0; number < JOBS; ++number) {
-        if (number % 500 == 0) usleep(3000); /* until workers sleep */
+        if (number % 500 == 0) usleep(3000); /* long enough for workers to fall asleep */
         if (!check(team, number)) {
             printf("job %d went wrong\n", number);
             return 1;
         }
     }
     onnx2halide_stop_team(team);
-    /* Teams that end before and while their workers begin, and after they went to sleep. */
+    /* Teams that end before or while their workers start, and after these have fallen asleep. */
     for (int i = 0; i < 20; ++i) {
         team = onnx2halide_start_team(atoi(argv[1]));
         if (!team) return 3;

@@ -1,6 +1,6 @@
-/* Runs a model of fixed shapes and float32 once: bytes of its inputs from stdin, bytes of its outputs to stdout, the
- * target of its kernels to stderr.
- * -DHEADER='"digits.h"' '-DMODEL(suffix)=digits##suffix' name the model. */
+/* Runs a model of fixed shapes and float32 once: reads the bytes of its inputs from stdin, and writes those of its
+ * outputs to stdout and the target of its kernels to stderr. -DHEADER='"digits.h"' '-DMODEL(suffix)=digits##suffix'
+ * name the model. */
 #include HEADER
 
 #include <stdio.h>

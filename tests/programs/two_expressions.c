@@ -1,4 +1,4 @@
-/* Two models with a copy of RE2 each say which of the program's arguments are words, and which matter to both. */
+/* Two models, each with its own copy of RE2, print which of the program's arguments match their expressions. */
 #include <stdio.h>
 #include <string.h>
 

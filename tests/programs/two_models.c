@@ -1,4 +1,4 @@
-/* Two models in one program. The same text is C99 and C++. */
+/* Two models in one program, which is valid C99 and C++. */
 #include "image.h"
 #include "layer.h"
 

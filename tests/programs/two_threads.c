@@ -1,5 +1,5 @@
-/* Sessions in threads of their own, at once: the results are those of one alone. THREADS of each session from the first
- * argument. */
+/* Runs sessions concurrently in different threads: the results must equal those of a single session. Argument: THREADS
+ * of each session */
 #include "image.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ enum { WORKERS = 3, ROUNDS = 40 };
 static float picture[WORKERS][IMAGE_PICTURE_ELEMENTS], expected[WORKERS][IMAGE_FEATURES_ELEMENTS];
 static onnx2halide_options options = {.size = sizeof(onnx2halide_options), .threads = 1};
 
-/* Runs one picture again and again; returns a text where something is wrong. */
+/* Runs one picture repeatedly. Returns a message if something is wrong, else NULL. */
 static void* work(void* argument) {
     const int own = *(const int*)argument;
     float features[IMAGE_FEATURES_ELEMENTS];

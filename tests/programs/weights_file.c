@@ -1,4 +1,4 @@
-/* Creates a session of the model `layer` with the weights file that the first argument names, or with the default, and
+/* Creates a session of the model `layer` with the weights file that the argument names, or with the default one, and
  * runs it. */
 #include "layer.h"
 

@@ -1,4 +1,4 @@
-"""Models that the tests of the package share."""
+"""Models shared by the tests of the package."""
 
 import numpy as np
 import onnx
@@ -9,7 +9,7 @@ WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 
 
 def make(nodes, inputs, outputs, initializers=(), opset=OPSET) -> onnx.ModelProto:
-    """A model of nodes; ports are (name, type, shape)."""
+    """A model of nodes; inputs and outputs are (name, type, shape)."""
     ports = ([helper.make_tensor_value_info(*port) for port in ports] for ports in (inputs, outputs))
     graph = helper.make_graph(nodes, "small", *ports, initializer=list(initializers))
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
@@ -20,14 +20,14 @@ def unary(op: str, type: int = TensorProto.FLOAT, shape=(2, 3)) -> onnx.ModelPro
 
 
 def dense() -> onnx.ModelProto:
-    """scores = Relu(x W), with a node of its own name for each, and an open batch."""
+    """scores = Relu(x W), as two named nodes, with an open batch."""
     nodes = [helper.make_node("MatMul", ["x", "W"], ["product"], "product_node"), helper.make_node("Relu", ["product"], ["scores"], "relu_node")]
     ports = [("x", TensorProto.FLOAT, ["batch", 3])], [("scores", TensorProto.FLOAT, ["batch", 4])]
     return make(nodes, *ports, [numpy_helper.from_array(WEIGHTS, "W")])
 
 
 def windows() -> onnx.ModelProto:
-    """A convolution of 7x5 places without padding, of an image of any size."""
+    """A 7x5 convolution without padding, of an image of any size."""
     nodes = [helper.make_node("Conv", ["image", "W"], ["y"])]
     ports = [("image", TensorProto.FLOAT, ["batch", 1, "height", "width"])], [("y", TensorProto.FLOAT, ["batch", 1, "rows", "columns"])]
     return make(nodes, *ports, [numpy_helper.from_array(np.ones((1, 1, 7, 5), np.float32), "W")])

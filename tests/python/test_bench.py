@@ -1,4 +1,4 @@
-"""onnx2halide bench. No test says how fast anything is."""
+"""onnx2halide bench. No test depends on the speed of anything."""
 
 import json
 import subprocess
@@ -76,7 +76,7 @@ def test_the_machine_is_measured():
 
 
 def test_open_sizes(tmp_path):
-    """One compiled for all sizes against one compiled for those of the run; a loop's kernel stands once, with its calls."""
+    """A model compiled for all sizes against one compiled for those of the run. The kernel of a loop is listed once, with its calls."""
     x, w = (helper.make_tensor_value_info("x", TensorProto.FLOAT, ["steps", "batch", 4]), np.full((1, 12, 4), 0.1, np.float32))
     node = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=4)
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["steps", 1, "batch", 4])

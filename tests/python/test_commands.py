@@ -1,4 +1,4 @@
-"""The command line's run and verify."""
+"""The commands run and verify."""
 
 import json
 import os
@@ -23,7 +23,7 @@ B = np.array([1, 1, 2], np.float32)
 
 @pytest.fixture
 def command(tmp_path):
-    """Runs a command in a folder that holds layer.onnx and difference.onnx."""
+    """Runs a command in a folder that contains layer.onnx and difference.onnx."""
     onnx.save(dense(), tmp_path / "layer.onnx")
     onnx.save(difference_of_two(), tmp_path / "difference.onnx")
 
@@ -67,7 +67,7 @@ def test_run_prints_without_a_folder(command, tmp_path):
 
 
 def classes() -> onnx.ModelProto:
-    """Labels that are strings, and a map a row from them to scores."""
+    """Labels that are strings, and for each row a map from labels to scores."""
     labels = {"keys_int64s": [0, 1, 2], "values_strings": ["no", "yes", "maybe"]}
     nodes = [
         helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0),
@@ -114,7 +114,7 @@ def test_differences_of_sequences_maps_and_strings(got, expected, text):
 
 @pytest.mark.parametrize("type", [TensorProto.BFLOAT16, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E4M3FN, TensorProto.INT4], ids=TensorProto.DataType.Name)
 def test_run_writes_what_it_reads(command, tmp_path, type):
-    """Elements of types that numpy lacks are plain bytes in its files."""
+    """Elements of types that numpy lacks are plain bytes in .npy files."""
     for name, source, target in (("there", TensorProto.FLOAT, type), ("back", type, TensorProto.FLOAT)):
         onnx.save(make([helper.make_node("Cast", ["x"], ["y"], to=target)], [("x", source, [2, 3])], [("y", target, [2, 3])], opset=21), tmp_path / f"{name}.onnx")
     np.save(tmp_path / "x.npy", A)
@@ -189,7 +189,7 @@ def test_run_says_what_is_wrong(command, tmp_path, words, message):
 
 
 def test_run_checks_inputs_before_it_compiles(command, tmp_path):
-    """A model that cannot be compiled, and a wrong input: the input is what is told."""
+    """For a model that cannot be compiled and a wrong input, the message is about the input."""
     onnx.save(make([helper.make_node("Mystery", ["x"], ["y"])], [("x", 1, [2, 3])], [("y", 1, [2, 3])]), tmp_path / "mystery.onnx")
     np.save(tmp_path / "b.npy", B)
     done = command("run", "mystery.onnx", "--input", "b.npy")
@@ -199,7 +199,7 @@ def test_run_checks_inputs_before_it_compiles(command, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("name", ["run", "verify"])
 def test_signals_end_it_quietly(command, tmp_path, name, number):
-    """While the compiler runs: here a program that says where its temporary files are to be and then waits."""
+    """A signal while the compiler runs, in place of which a program prints the folder of its temporary files and waits."""
     compiler, temporary = tmp_path / "compiler", tmp_path / "temporary"
     compiler.write_text("#!/bin/sh\necho $TMPDIR >started.part && touch $TMPDIR/kernel && mv started.part started\nsleep 60\necho late >late\n")
     compiler.chmod(0o755)
@@ -214,7 +214,7 @@ def test_signals_end_it_quietly(command, tmp_path, name, number):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a shell's background jobs ignore
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
     )
     while not (tmp_path / "started").exists():
         assert process.poll() is None, process.communicate()
@@ -259,14 +259,14 @@ def test_verify_against_shipped_data(command, tmp_path):
 
 
 def test_verify_names_the_first_node_that_differs(command):
-    # No tolerance is below 0, so even the first node differs.
+    # With a negative tolerance even the first node differs.
     done = command("verify", "layer.onnx", "--tolerance", "-1")
     assert done.returncode == 1
     assert "layer.onnx: node 'product_node' (MatMul) differs first, after 0 equal values, on seed 0:\n  product: max |a - b| " in done.stdout
 
 
 def saturated(tmp_path, got_wrong=False):
-    """A Sigmoid whose results are 1e-7 and less, one of them off by less than rounding explains or by more."""
+    """A Sigmoid with results of 1e-7 and less, one of which is off by less, or by more, than rounding may cause."""
     onnx.save(unary("Sigmoid"), tmp_path / "saturated.onnx")
     x = np.float32([[-16, -17, -18], [-19, -20, -21]])
     y = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)

@@ -101,7 +101,7 @@ def test_many(own_cache):
 
 
 def test_many_of_one_name_that_is_taken(own_cache):
-    """`open` is a function of C."""
+    """`open` is also a function of C."""
     models = [unary(op) for op in ("Abs", "Neg", "Floor")]
     for proto, name in zip(models, ("open", "open", "open_2")):
         proto.graph.name = name

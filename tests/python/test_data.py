@@ -47,9 +47,9 @@ def test_what_is_no_tensor():
     inputs = [helper.make_value_info("s", helper.make_sequence_type_proto(tensor)), helper.make_tensor_value_info("i", TensorProto.INT64, [])]
     nodes = [helper.make_node("SequenceAt", ["s", "i"], ["y"])]
     proto = helper.make_model(helper.make_graph(nodes, "at", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])]), opset_imports=[helper.make_opsetid("", 20)])
-    with pytest.raises(TypeError, match="input 's' is no tensor, and files hold tensors"):
+    with pytest.raises(TypeError, match="input 's' is not a tensor, and files contain only tensors"):
         declared_inputs(proto.SerializeToString(), {})
-    with pytest.raises(TypeError, match="input 's' is of kind sequence, and samples are tensors"):
+    with pytest.raises(TypeError, match="input 's' is of kind sequence, and samples are only tensors"):
         sample(onnx2halide.compile(proto).inputs)
 
 

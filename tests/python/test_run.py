@@ -52,7 +52,7 @@ def test_inputs_that_do_not_fit(difference, inputs, error, message):
     with pytest.raises(error) as caught:
         difference.run(inputs)
     assert str(caught.value) == message
-    assert np.array_equal(difference.run([A, B])[0], A - B)  # the session lives on
+    assert np.array_equal(difference.run([A, B])[0], A - B)  # the session still works
 
 
 def test_open_batch(own_cache):

@@ -1,4 +1,4 @@
-"""onnx2halide tune. No test says what is faster: where LEAST_GAIN is far below 0, anything wins."""
+"""onnx2halide tune. No test depends on speed: with LEAST_GAIN far below 0, any variant wins."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def image(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tune_here(monkeypatch, capsys):
-    """Runs the command in this process, where anything wins and little is tried, and returns what it prints."""
+    """Runs the command in this process, with settings by which any variant wins and few are tried. Returns its output."""
     neighbours = tune.neighbours
     monkeypatch.setattr(tune, "LEAST_GAIN", ANYTHING_WINS)
     monkeypatch.setattr(tune, "LEAST_SHARE", 0.1)
@@ -71,7 +71,7 @@ def test_a_file_is_extended(image, tune_here):
     assert printed.endswith("use them with --tuning mine.json\n")
     first = json.loads((image.parent / "mine.json").read_text())["kernels"]
     assert first.pop("0123456789abcdef") == other and first
-    # What is in the file is where the next run starts.
+    # The next run starts from the contents of the file.
     with Trials(image, Options(tuning="mine.json"), 1) as trials:
         starts = {kernel.key: {role: kernel.value[role] for role in kernel.value if kernel.value[role] != kernel.own[role]} for kernel in trials.kernels}
     assert {key: params for key, params in starts.items() if params} == {key: entry["params"] for key, entry in first.items()}
@@ -85,7 +85,7 @@ def test_nothing_wins(image, onnx2halide):
 
 
 def test_a_variant_that_computes_something_else_is_found(tmp_path):
-    """In place or not, with the reference's results left behind."""
+    """Compares kernels in place or not; the results of the reference remain."""
     path = tmp_path / "two.onnx"
     nodes = [node("Softmax", "x", "a", axis=0), node("LogSoftmax", "x", "b", axis=0)]
     path.write_bytes(model(nodes, [("x", FLOAT, [4, 8])], [("a", FLOAT, [4, 8]), ("b", FLOAT, [4, 8])]).SerializeToString())
@@ -97,7 +97,7 @@ def test_a_variant_that_computes_something_else_is_found(tmp_path):
 
 
 def test_a_signal_while_variants_are_compared_is_not_lost(image, monkeypatch):
-    """The comparison is called from C, through which no exception passes."""
+    """The comparison is called from C, through which exceptions do not propagate."""
     monkeypatch.setattr(onnx2halide_trials, "_difference", lambda *_: signal.raise_signal(signal.SIGINT))
     with Trials(image, Options(), 1) as trials:
         kernel = trials.kernels[0]
@@ -143,7 +143,7 @@ def test_a_run_that_is_cut_off_keeps_its_file(image, number):
     [
         (["--budget", "x"], 2, "--budget: 'x', expected a number of seconds\nRun with --help for more information.\n"),
         (["--budget", "-1"], 2, "--budget: '-1', expected a number of seconds\nRun with --help for more information.\n"),
-        (["--tuning", "none/t.json"], 1, "none/t.json: cannot be written, for its folder is missing or read-only\n"),
+        (["--tuning", "none/t.json"], 1, "none/t.json: cannot be written: its folder is missing or read-only\n"),
         (["--target", "host,x86-64-linux"], 2, "--target: 'host,x86-64-linux', expected one of a processor: kernels are tried on this machine\nRun with --help for more information.\n"),
         (["--target", "host-opencl"], 2, "--target: 'host-opencl', expected one of a processor: kernels are tried on this machine\nRun with --help for more information.\n"),
     ],

@@ -4,7 +4,7 @@
     model = onnx2halide.compile("mnist.onnx", dims={"batch": 1}, threads=2)
     outputs = model.run([image])
 
-`onnx2halide.backend` is the same behind ONNX's backend interface.
+`onnx2halide.backend` implements ONNX's backend interface.
 """
 
 from onnx2halide.api import compile, compile_many
@@ -15,7 +15,7 @@ __all__ = ["CompileError", "Model", "Port", "UsageError", "backend", "compile", 
 
 
 def __getattr__(name):
-    # Only this one needs the onnx package, which takes long to import.
+    # Only this module needs the onnx package at import.
     if name == "backend":
         import importlib
 

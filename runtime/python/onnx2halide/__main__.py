@@ -1,4 +1,4 @@
-"""`python -m onnx2halide COMMAND …`: what the compiler's commands run, verify, bench and tune become."""
+"""`python -m onnx2halide COMMAND …`: the implementation of the compiler's commands run, verify, bench and tune."""
 
 import importlib
 import signal
@@ -8,7 +8,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def leave(number, _frame) -> None:
-    """Leaves as the shell expects of a command that a signal ends, and quietly; what is open is closed and temporary folders go."""
+    """Exits quietly with the status that the shell expects of a command that a signal ends. Files are closed and temporary folders removed."""
     for other in SIGNALS:
         signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""Compiling models to Model objects."""
+"""Compiles models to Model objects."""
 
 import dataclasses
 import functools
@@ -25,20 +25,20 @@ def compile(
     """Compiles a model and loads it.
 
     model     a path, bytes or a ModelProto
-    dims      numbers, or bounds such as "1..32", for dims that the model leaves open, by name or as "INPUT:AXIS"
+    dims      numbers, or bounds such as "1..32", for open dims, by name or as "INPUT:AXIS"
     target    a Halide target
-    threads   how many threads a run may use; 0: one a core
+    threads   the number of threads of a run; 0: one per core
     schedule  "default", "naive", one of Halide's autoschedulers ("auto:mullapudi2016", "auto:adams2019", "auto:li2018"), or a file of
               schedules as the compiler's --schedule takes it
-    convolution  how convolutions compute: "auto", "direct", or "winograd", whose transforms round more
-    pipeline  "kernels", or "whole" for one kernel that is the whole model, which must be small and of fixed shapes
-    tuning    a file of parameters of schedules, as `onnx2halide tune` writes it
-    until     the name of a node or value: the model ends there, and what it makes is the output
-    name      of the model in messages; by default its file's or graph's
-    cache     a folder for compiled models; by default in the user's cache folder
+    convolution  the algorithm of convolutions: "auto", "direct", or "winograd", whose transforms round more
+    pipeline  "kernels", or "whole" for a single kernel, if the model is small and of fixed shapes
+    tuning    a file of schedule parameters, as written by `onnx2halide tune`
+    until     the name of a node or value at which the model ends; it becomes the output
+    name      the model's name in messages; default: that of its file or graph
+    cache     a folder for compiled models; default: one in the user's cache folder
 
-    A model that was compiled before with the same options comes from the cache. Raises CompileError with the compiler's message. Warns
-    of kernels that an autoscheduler fails on."""
+    A model that was compiled before with the same options is taken from the cache. Raises CompileError with the compiler's message. Warns
+    about kernels for which an autoscheduler fails."""
     source = Source(model, name)
     options = _options(dims, target, schedule, convolution, pipeline, until, tuning)
     result = libraries([source], options, cache)[0]
@@ -58,8 +58,8 @@ def compile_many(
     jobs: int | None = None,
     return_exceptions: bool = False,
 ) -> list:
-    """Compiles models together, which takes less time than one by one, on up to `jobs` processes (by default one a core). With
-    `return_exceptions`, a model that cannot be compiled or loaded leaves its exception in the list; else the first of these is raised."""
+    """Compiles models together, which is faster than one by one, with up to `jobs` processes (default: one per core). If a model cannot be
+    compiled or loaded, its exception takes its place in the list with `return_exceptions`, and is raised without."""
     sources = [Source(model) for model in models]
     options = _options(dims, target, schedule, convolution, pipeline)
     loaded = []
@@ -84,7 +84,7 @@ def _load(source: Source, result, options: Options, threads: int, cache) -> Mode
 
 
 def _load_all_values(source: Source, options: Options, threads: int, cache) -> Model:
-    """The same model with every value of its graph as an output."""
+    """Loads the same model with every value of its graph as an output."""
     exposed = dataclasses.replace(options, all_values=True)
     result = libraries([source], exposed, cache)[0]
     if isinstance(result, CompileError):

@@ -1,4 +1,4 @@
-"""What the commands that are written in Python share."""
+"""Options, messages and exit statuses of the commands that are written in Python."""
 
 import argparse
 import json
@@ -26,15 +26,15 @@ EXIT_STATUSES = """Exit status: 0 done; 1 the model, its data or a file is at fa
 
 
 class Parser(argparse.ArgumentParser):
-    """One whose messages are like the compiler's own."""
+    """A parser that reports errors as the compiler does."""
 
     def error(self, message: str):
         raise UsageError(message.removeprefix("argument "))
 
 
 def parser(command: str, description: str, examples: str, chooses_schedule: bool = True) -> Parser:
-    """A parser with the options for compiling a model, those for how kernels are scheduled if there is a choice. `examples` has a line
-    for each."""
+    """Returns a parser with the options for compiling a model, and with those for schedules if `chooses_schedule`. `examples` has one
+    command per line."""
     epilog = "Examples:\n" + "".join(f"  onnx2halide {line}\n" for line in examples.splitlines()) + f"\n{EXIT_STATUSES}"
     result = Parser(
         prog=f"onnx2halide {command}",
@@ -44,15 +44,15 @@ def parser(command: str, description: str, examples: str, chooses_schedule: bool
         conflict_handler="resolve",
     )
     result.add_argument("model", metavar="MODEL.onnx", type=pathlib.Path)
-    result.add_argument("--dim", metavar="NAME=N", action="append", type=dim, default=[], help="number or bounds, as in batch=1..32, for a dim that the model leaves open, by its name or as INPUT:AXIS")
+    result.add_argument("--dim", metavar="NAME=N", action="append", type=dim, default=[], help="number or bounds, as in batch=1..32, for an open dim, by its name or as INPUT:AXIS; may be repeated")
     result.add_argument("--target", default="host", help="Halide target; default: host")
-    result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="how convolutions compute; default: auto")
-    result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one a core; default: 1")
-    result.add_argument("--python", metavar="PYTHON", help="the Python for this; default: $ONNX2HALIDE_PYTHON, or that of the build")
+    result.add_argument("--convolution", default="auto", choices=["auto", "direct", "winograd"], help="algorithm of convolutions; default: auto")
+    result.add_argument("--threads", metavar="N", type=_threads, default=1, help="threads of a run; 0: one per core; default: 1")
+    result.add_argument("--python", metavar="PYTHON", help="Python interpreter for this command; default: $ONNX2HALIDE_PYTHON, or that of the build")
     if chooses_schedule:
         result.add_argument("--schedule", default="default", help="as compile's: default, naive, auto:NAME or a file; default: default")
-        result.add_argument("--pipeline", default="kernels", choices=["kernels", "whole"], help="kernels: many; whole: one; default: kernels")
-        result.add_argument("--tuning", metavar="FILE", help="parameters of schedules, as `onnx2halide tune` finds them")
+        result.add_argument("--pipeline", default="kernels", choices=["kernels", "whole"], help="whole: a single kernel for a small model; default: kernels")
+        result.add_argument("--tuning", metavar="FILE", help="file of schedule parameters, as written by `onnx2halide tune`")
     return result
 
 
@@ -63,7 +63,7 @@ def compile_model(options: argparse.Namespace) -> Model:
 
 
 def run_command(command: Callable[[], int]) -> None:
-    """Leaves with the command's exit status; wrong usage and faults of the model and its data end in one message."""
+    """Exits with the command's status. Reports wrong usage and faults of the model and its data in a single message."""
     warnings.showwarning = lambda message, *_: _tell(message)
     try:
         sys.exit(command())
@@ -76,7 +76,7 @@ def run_command(command: Callable[[], int]) -> None:
     except (CompileError, RuntimeError, TypeError, ValueError) as error:
         _tell(error)
         sys.exit(MODEL_AT_FAULT)
-    except Exception:  # noqa: BLE001 - whatever nobody has thought of
+    except Exception:  # noqa: BLE001 - all others are bugs
         _tell(f"onnx2halide: internal error\n{traceback.format_exc().rstrip()}")
         sys.exit(OUR_FAULT)
     finally:
@@ -84,7 +84,7 @@ def run_command(command: Callable[[], int]) -> None:
 
 
 def progress(text: str) -> None:
-    """Shows what goes on, in one line of a terminal; nothing: clears it."""
+    """Shows a line of progress on a terminal, in place of the last one. An empty text clears it."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
@@ -95,7 +95,7 @@ def _tell(*lines) -> None:
 
 
 def json_text(value) -> str:
-    """The value as JSON, in which numbers that JSON has not, such as infinity, are null."""
+    """The value as JSON. Numbers that JSON cannot represent, such as infinity, become null."""
 
     def finite(part):
         if isinstance(part, dict):
@@ -108,7 +108,7 @@ def json_text(value) -> str:
 
 
 def dim(text: str) -> tuple[str, int | str]:
-    """A dim's name, and its number or the text of its bounds, which only the compiler reads."""
+    """Parses a dim: its name, and its number or the text of its bounds, which only the compiler interprets."""
     name, equals, value = text.rpartition("=")
     if not equals or not re.fullmatch(r"\d+(\.\.\d+)?", value, re.ASCII):
         raise argparse.ArgumentTypeError(f"'{text}', expected NAME=N or NAME=MIN..MAX")
@@ -123,7 +123,7 @@ def size(text: str) -> tuple[str, int]:
 
 
 def numbers(dims: Mapping[str, int | str]) -> dict[str, int]:
-    """Those of the dims that have one."""
+    """The dims that are numbers rather than bounds."""
     return {name: value for name, value in dims.items() if isinstance(value, int)}
 
 

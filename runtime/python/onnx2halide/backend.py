@@ -1,4 +1,4 @@
-"""onnx2halide behind ONNX's backend interface (onnx.backend.base)."""
+"""ONNX's backend interface (onnx.backend.base)."""
 
 import ctypes
 
@@ -16,14 +16,14 @@ class BackendRep(onnx.backend.base.BackendRep):
         self.model = model
 
     def run(self, inputs, **kwargs):
-        """The outputs as a tuple. Inputs: a list or a dict of arrays, or one array."""
+        """Returns the outputs as a tuple. `inputs` is a list or a dict of arrays, or a single array."""
         if hasattr(inputs, "dtype"):
             inputs = [inputs]
         return tuple(self.model.run(inputs))
 
 
 class Backend(onnx.backend.base.Backend):
-    """Compiles for the processor, or with device "CUDA" for a GPU. Further arguments of prepare, run_model and run_node go to
+    """Compiles for the processor or, with device "CUDA", for a GPU. Further arguments of prepare, run_model and run_node are passed to
     onnx2halide.compile."""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""onnx2halide bench: a compiled model against onnxruntime and OpenVINO, interleaved in one run, and its kernels against the machine."""
+"""onnx2halide bench: times a compiled model and its peers, onnxruntime and OpenVINO, in turns; and its kernels against the machine's limits."""
 
 import argparse
 import math
@@ -25,14 +25,14 @@ from onnx2halide.verify import Tolerance
 OURS = "onnx2halide"
 # The same model with other schedules, as contestants.
 SCHEDULES = ("naive", "auto:mullapudi2016", "auto:adams2019", "auto:li2018")
-# The same model, compiled for the sizes of the run alone.
+# The same model, compiled for the sizes of the run only.
 FIXED = "fixed"
-# One turn of a contestant lasts so long: enough that the caches hold its data and not another's.
+# The length of a contestant's turn: enough for the caches to hold its data and not another's.
 TURN_SECONDS = 0.05
-# Between turns, so that a runtime's threads have stopped to wait for work.
+# The pause between turns, after which the threads of the last runtime no longer spin.
 PAUSE_SECONDS = 0.02
 LEAST_TURNS = 5
-# Executions of a kernel in a row, of which the fastest counts.
+# Consecutive executions of a kernel, of which the fastest counts.
 WARM_REPETITIONS = 20
 
 
@@ -46,8 +46,8 @@ class Times:
 
 @dataclass
 class Kernel:
-    """One step of a run, on one thread or on several, against what the machine can do. Of a program with loops and branches: all calls of
-    one kernel, whose work is that of the first step that calls it."""
+    """The time of one step of a run, on one or several threads, and the machine's limit for it. In a program with loops and branches: of all
+    calls of one kernel; the work of each is that of the first step that calls it."""
 
     step: int
     kernel: str
@@ -55,37 +55,37 @@ class Kernel:
     calls: int
     flops: float
     bytes: float  # read and written
-    seconds: float  # in the run: the least of several
-    warm: float  # again and again, with its data in the cache
-    least: float  # that the machine needs
-    bound: str  # what decides that: FMA, or the level of memory that holds the bytes
+    seconds: float  # within the run: the minimum of several
+    warm: float  # executed repeatedly, with its data in the cache
+    least: float  # the machine's limit
+    bound: str  # what limits the machine: FMA, or the level of memory that holds the bytes
 
     @property
     def share(self) -> float:
-        """Of the machine's limit that the warm kernel reaches."""
+        """The share of the machine's limit that the warm kernel reaches."""
         return self.least / self.warm if self.warm > 0 else math.nan
 
 
 @dataclass
 class Row:
-    """One model with one number of threads."""
+    """The results for one model and one number of threads."""
 
     model: str
     threads: int
     times: dict[str, Times] = field(default_factory=dict)  # by contestant
-    faults: dict[str, str] = field(default_factory=dict)  # of contestants that do not run the model
-    difference: dict[str, float] = field(default_factory=dict)  # from each peer's outputs, relative
+    faults: dict[str, str] = field(default_factory=dict)  # messages of contestants that do not run the model
+    difference: dict[str, float] = field(default_factory=dict)  # relative difference from each peer's outputs
     kernels: list[Kernel] = field(default_factory=list)
 
     @property
     def ratio(self) -> float:
-        """The fastest peer's best time over ours: above 1 we are faster. NaN without peers."""
+        """The fastest peer's best time divided by ours: above 1, ours is faster. NaN without peers."""
         peers = [times.best for name, times in self.times.items() if name != OURS]
         return min(peers) / self.times[OURS].best if peers else math.nan
 
 
 class Compiled:
-    """A model's library in a folder of its own, with its manifest."""
+    """A model's library and manifest, in a temporary folder."""
 
     def __init__(self, path: pathlib.Path, options: Options):
         self._folder = tempfile.TemporaryDirectory(prefix="onnx2halide-")
@@ -95,14 +95,14 @@ class Compiled:
 
 
 def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[str], seconds: float, kernels: bool, random_weights: bool, sizes: Mapping[str, int]) -> list[Row]:
-    """A row for each number of threads. A peer that cannot run the model is left out, with its message in the row. `sizes` are those of
-    the run, of dims that the compiled model leaves open."""
+    """Returns a row for each number of threads. The message of a peer that cannot run the model is in the row's faults. `sizes` are sizes
+    for the run of dims that stay open in the compiled model."""
     with tempfile.TemporaryDirectory(prefix="onnx2halide-") as folder:
         source = path
         if random_weights:
             source = pathlib.Path(folder) / path.name
             onnx.save(with_random_weights(_load(path)), source)
-        compiled = Compiled(source, options)  # the compiler says best what is wrong with a model
+        compiled = Compiled(source, options)  # first, since the compiler has the best messages about faults of a model
         proto = _load(source)
         dims = dict(options.dims) | sizes
         declared = _declared(source.read_bytes(), arguments.numbers(dims), sizes) if sizes else None
@@ -122,7 +122,7 @@ def _load(path: pathlib.Path) -> onnx.ModelProto:
 
 
 def _declared(model: bytes, dims: Mapping[str, int], sizes: Mapping[str, int]) -> list[Port]:
-    """The inputs at these dims. Raises ValueError for a size of a dim that the model does not leave open."""
+    """The declared inputs with these dims. Raises ValueError for a size of a dim that is not open."""
     declared = declared_inputs(model, dims)
     for size in sizes:
         if declared == declared_inputs(model, {name: dims[name] for name in dims if name != size}):
@@ -145,7 +145,7 @@ def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads:
                 outputs, clocks[peer] = runtime.outputs(), PeerClock(runtime)
             results = zip(model.outputs, got, outputs)
             row.difference[peer] = max((Tolerance().compare(port.name, a, b, {}).difference.relative for port, a, b in results), default=0.0)
-        except Exception as error:  # noqa: BLE001 - each has exceptions of its own
+        except Exception as error:  # noqa: BLE001 - each runtime has exceptions of its own
             row.faults[peer] = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     row.times = _interleaved(clocks, seconds)
     if kernels:
@@ -154,7 +154,7 @@ def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads:
 
 
 def _interleaved(clocks: dict[str, Callable[[int], list[float]]], seconds: float) -> dict[str, Times]:
-    """The contestants take turns until the time is over."""
+    """Times the contestants in turns for about this many seconds."""
     runs = {name: max(1, round(TURN_SECONDS / max(min(clock(3)), 1e-7))) for name, clock in clocks.items()}
     times = {name: [] for name in clocks}
     until, turns = time.monotonic() + seconds, 0
@@ -176,7 +176,7 @@ def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
     try:
         warm = clock.run(model, inputs, WARM_REPETITIONS)
     except RuntimeError:
-        # Repeated in place, a step changes what later ones read, which may be indices.
+        # A step that works in place changes its input each time, and later steps may read it as indices.
         warm = seconds
     sizes = {dim["name"]: list(inputs.values())[dim["input"]].shape[dim["axis"]] for dim in compiled.manifest["open_dims"]}
     kernels = []
@@ -190,8 +190,8 @@ def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
 
 
 def _calls_of_steps(steps: list[list[str]], calls: list[str]) -> list[tuple[int, list[int]]]:
-    """Steps, given as the kernels that they choose from, with the numbers of their calls, given as kernels. Where they are not each other, a
-    step answers for its kernel."""
+    """Assigns calls, given as kernels, to steps, given as the kernels that they choose from: returns indices of steps with those of their
+    calls. If steps and calls are not one to one, all calls of a kernel belong to the first step that may call it."""
     if len(steps) == len(calls) and all(call in kernels for kernels, call in zip(steps, calls)):
         return [(index, [index]) for index in range(len(steps))]
     found: dict[str, list[int]] = {}
@@ -201,7 +201,8 @@ def _calls_of_steps(steps: list[list[str]], calls: list[str]) -> list[tuple[int,
 
 
 def _number(expression: int | str, sizes: dict[str, int]) -> int:
-    """A number of the manifest, which is text in C's syntax where dims are open. 0 where it depends on what a run finds."""
+    """Evaluates a number of the manifest, which is a C expression if it depends on open dims. 0 if it depends on a value that is known only
+    at run time."""
     functions = {"floor_div": int.__floordiv__, "floor_mod": int.__mod__, "min_dim": min, "max_dim": max}
     try:
         return expression if isinstance(expression, int) else eval(expression, {"__builtins__": {}}, functions | sizes)  # noqa: S307 - our own text
@@ -209,7 +210,7 @@ def _number(expression: int | str, sizes: dict[str, int]) -> int:
         return 0
 
 
-# ---- What is printed ----
+# ---- Output ----
 
 
 def text(rows: list[Row], peers: list[str]) -> str:
@@ -221,7 +222,7 @@ def text(rows: list[Row], peers: list[str]) -> str:
 
 
 def titles(width: int, peers: list[str]) -> str:
-    """Of a table whose first column is so wide."""
+    """The header of a table whose first column has this width."""
     names = "".join(f" {name:>22}" for name in [OURS, *peers])
     return f"{'model':<{width}} threads{names}   ratio\n" + " " * (width + 8) + f" {'best / median, ms':>22}" * (1 + len(peers))
 
@@ -234,7 +235,7 @@ def row_text(row: Row, width: int, peers: list[str]) -> str:
 
 
 def summary(rows: list[Row]) -> str:
-    """The geometric mean and the worst of the ratios, for each number of threads."""
+    """The geometric mean of the ratios and the worst one, for each number of threads."""
     lines = []
     for count in sorted({row.threads for row in rows}):
         ratios = {row.model: row.ratio for row in rows if row.threads == count and not math.isnan(row.ratio)}
@@ -251,7 +252,7 @@ def _cell(row: Row, name: str) -> str:
 
 
 def kernel_text(row: Row) -> str:
-    """The kernels from the one that takes longest."""
+    """A table of the kernels, slowest first."""
     whole = sum(kernel.seconds for kernel in row.kernels)
     lines = [f"{row.model}, threads {row.threads}: {sum(kernel.calls for kernel in row.kernels)} steps, {whole * 1e3:.4g} ms"]
     lines += [f"{'step':>4} {'calls':>5} {'us':>9} {'of run':>7} {'warm us':>9} {'GFLOP/s':>8} {'GB/s':>7} {'of limit':>8} {'bound':<6} kernel (nodes)"]
@@ -286,14 +287,15 @@ bench model.onnx --against auto:mullapudi2016,auto:adams2019,auto:li2018"""
 
 def _parse() -> argparse.Namespace:
     parser = arguments.parser("bench", (
-        "Compiles a model and times it against onnxruntime and OpenVINO: interleaved, in float32, with the same threads. Inputs are data that ships "
-        "beside the model, or seeded. A ratio above 1 says how many times faster than the faster peer the compiled model is."), BENCH_EXAMPLES)  # fmt: skip
+        "Compiles a model and times it against onnxruntime and OpenVINO: in turns, in float32, with the same number of threads. Inputs are data "
+        "that ships beside the model, or seeded. The ratio is the time of the faster peer divided by that of the compiled model: above 1, the "
+        "compiled model is faster."), BENCH_EXAMPLES)  # fmt: skip
     parser.set_defaults(threads=[1])
-    parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, a row each; default: 1")
-    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"of {', '.join(PEERS)}, default: both; the same model with schedules {', '.join(SCHEDULES)}, or with its dims {FIXED} at --size; or none")
-    parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.size, default=[], help="size of the run for a dim that stays open in the compiled model")
-    parser.add_argument("--seconds", type=arguments.seconds, default=3, help="how long the contestants take turns, for each row; default: 3")
-    parser.add_argument("--kernels", action="store_true", help="also the time of each kernel, and its share of what this machine can do")
+    parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, one row for each; default: 1")
+    parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"contestants: {', '.join(PEERS)} (default: both); the same model with schedule {', '.join(SCHEDULES)}; {FIXED}: the same model with its dims fixed at --size; or none")
+    parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.size, default=[], help="size, in the run, of a dim that stays open in the compiled model")
+    parser.add_argument("--seconds", type=arguments.seconds, default=3, help="how long the contestants take turns for each row; default: 3")
+    parser.add_argument("--kernels", action="store_true", help="also print the time of each kernel, and its share of this machine's limit")
     parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")
     parser.add_argument("--json", action="store_true", help="print JSON; times are in seconds")
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""The C library libonnx2halide_bench: times of runs and of kernels, and what the machine can do at most."""
+"""Wraps the C library libonnx2halide_bench, which times runs and kernels and measures the machine's limits."""
 
 import ctypes
 import functools
@@ -47,7 +47,7 @@ class RunClock:
 
 
 class StepClock:
-    """Notes what each kernel of a run takes, of the first `most` that it calls. Its `trace` is for Model(trace=...)."""
+    """Times each kernel call of a run, up to `most` calls. Pass its `trace` to Model(trace=...)."""
 
     def __init__(self, most: int = 1 << 16):
         self._steps = (_StepTime * most)()
@@ -56,7 +56,7 @@ class StepClock:
         self.trace = function.value, ctypes.addressof(self._times)
 
     def run(self, model: Model, inputs, repetitions: int = 0) -> list[float]:
-        """Seconds of each call of one run; with `repetitions`, the least of so many executions in a row, with warm caches."""
+        """Seconds of each call in one run; with `repetitions`, the minimum of that many consecutive executions, with warm caches."""
         self._times.repetitions = repetitions
         function, session, *values = model.prepared(inputs)
         _library().onnx2halide_start_trace(ctypes.byref(self._times))
@@ -66,30 +66,30 @@ class StepClock:
 
     @property
     def kernels(self) -> list[str]:
-        """Of the last run's calls."""
+        """The kernels that the last run called."""
         return [step.kernel.decode() for step in self._steps[: self._times.count]]
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes a second that one core reads and writes in a working set of `bytes`."""
+    """Bytes per second that one core reads and writes in a working set that fits into a level of the memory hierarchy."""
 
     level: str  # L1, L2, L3 or memory
-    bytes: int  # what the level holds
+    bytes: int  # capacity of the level
     reads: float
     writes: float
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What one core can do at most, as measured."""
+    """The measured limits of one core."""
 
-    flops: float  # float32 multiply-adds a second, times two
+    flops: float  # float32 multiply-adds per second, times two
     traffic: tuple[Traffic, ...]  # from the smallest level to memory
 
     def least_seconds(self, flops: float, bytes_read: float, bytes_written: float, threads: int = 1) -> tuple[float, str]:
-        """No kernel can take less, and what bounds it: `FMA`, or the level that holds the bytes. Caches but the last are each core's
-        own; memory is shared."""
+        """A lower bound on a kernel's time, and what limits it: `FMA`, or the level of memory that holds the bytes. Each core has caches of
+        its own; memory is shared."""
         touched = (bytes_read + bytes_written) / threads
         level = next((level for level in self.traffic if touched <= level.bytes), self.traffic[-1])
         cores = 1 if level.level == "memory" else threads
@@ -107,8 +107,8 @@ def machine() -> Machine:
 
 
 def _cache_sizes() -> dict[str, int]:
-    """Bytes of each level of the first core's data caches, as Linux tells them; nothing elsewhere. (glibc's sysconf multiplies the third
-    level of some machines.)"""
+    """The size of each level of the first core's data caches, from Linux's sysfs; empty elsewhere. (On some machines glibc's sysconf
+    reports a multiple of the third level.)"""
     sizes = {}
     for cache in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         level, kind, size = ((cache / name).read_text().strip() for name in ("level", "type", "size"))

@@ -1,4 +1,4 @@
-"""How far arrays are from those expected."""
+"""Compares arrays with the expected ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ class Difference:
     """The largest difference between two arrays, and where it is."""
 
     max_abs: float = 0.0
-    magnitude: float = 1.0  # max |expected|, or 1 where all that is expected is 0
+    magnitude: float = 1.0  # max |expected|, or 1 if that is 0
     index: tuple[int, ...] = ()
     got: object = None
     expected: object = None
-    mismatch: str = ""  # set where shape or element type differ; then the rest says nothing
+    mismatch: str = ""  # set if shapes or element types differ; the other fields are then meaningless
 
     def text(self) -> str:
         if self.mismatch:
@@ -30,12 +30,12 @@ class Difference:
         return self.max_abs / self.magnitude
 
     def exceeds(self, tolerance: float, floor: float = 0.0) -> bool:
-        """Whether it is more than `tolerance` of the largest magnitude and, on top of that, `floor` in absolute terms."""
+        """Whether it is more than `tolerance` times the largest magnitude plus `floor`."""
         return bool(self.mismatch) or not self.max_abs <= tolerance * self.magnitude + floor
 
 
 def difference(got: np.ndarray, expected: np.ndarray) -> Difference:
-    """Equal infinities and NaNs in the same places do not differ."""
+    """The difference of two arrays, in which equal infinities, and NaNs at the same index, count as equal."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape:
         return Difference(mismatch=f"shape {list(got.shape)}, expected {list(expected.shape)}")
@@ -58,7 +58,7 @@ def difference(got: np.ndarray, expected: np.ndarray) -> Difference:
 
 
 def default_tolerance(dtype: np.dtype) -> float:
-    """The relative difference that rounding explains."""
+    """The relative difference that rounding may cause."""
     if is_integer(dtype) or dtype.kind in "OSU":
         return 0.0
     if dtype.itemsize == 1:  # 4-bit and 8-bit floats: a step
@@ -69,9 +69,9 @@ def default_tolerance(dtype: np.dtype) -> float:
 
 
 def default_floor(dtype: np.dtype, inputs: Iterable[np.ndarray]) -> float:
-    """The absolute difference that rounding explains however small a result is: 1e-6, for 16-bit floats (which are computed in 32 bits)
-    1e-4. A Sigmoid that is computed as 0.5 + 0.5 tanh(x / 2) errs by 1e-7 where its result is 1e-8 too, and what is computed from it inherits
-    that. A run whose inputs are all less than 1 is in smaller units, and so is its floor."""
+    """The absolute difference that rounding may cause however small a result is: 1e-6, or 1e-4 for 16-bit floats (which are computed in 32
+    bits). A Sigmoid computed as 0.5 + 0.5 tanh(x / 2) has an error of 1e-7 even if its result is 1e-8, and whatever is computed from it
+    inherits that error. If all inputs are less than 1, the floor shrinks with the largest."""
     floats = [np.abs(array.astype(np.float64)) for array in inputs if array.dtype.kind in "fV" and array.size]
     scale = min(1.0, max(float(np.nanmax(array)) for array in floats)) if floats else 1.0
     return default_tolerance(dtype) / 100 * scale

@@ -30,9 +30,9 @@ class UsageError(CompileError):
 
 @dataclass(frozen=True)
 class Options:
-    """What a library depends on besides its model."""
+    """The options of the compiler on which a library depends."""
 
-    dims: tuple[tuple[str, int | str], ...] = ()  # a number, or bounds as --dim takes them
+    dims: tuple[tuple[str, int | str], ...] = ()  # numbers, or bounds as --dim takes them
     target: str = "host"
     schedule: str = "default"
     until: str | None = None
@@ -57,7 +57,7 @@ class Options:
 
 
 class Source:
-    """A model's bytes, its name, and its path where it has one."""
+    """A model's bytes, its name, and its path if it has one."""
 
     def __init__(self, model, name: str | None = None):
         """`model` is a path, bytes or a ModelProto."""
@@ -77,10 +77,13 @@ class Source:
 
     @functools.cached_property
     def external_files(self) -> list[pathlib.Path]:
-        """Files beside the model that hold its weights."""
+        """The files beside the model that contain its weights."""
         if self.path is None:
             return []
-        # An entry of external_data: field 1 is the key "location", field 2 its value after one or two bytes of length.
+        # The bytes are scanned rather than parsed: parsing holds a second copy of all weights, fails on files that are for the compiler to
+        # refuse, and needs a walk over the tensors of branches, functions and attributes. A chance match names no file that exists and
+        # does no harm. An entry of external_data is a message whose field 1 is the key "location" and whose field 2 is the file's
+        # name, after one or two bytes of length.
         places = re.finditer(rb"\n\x08location\x12([\x80-\xff]?[\x00-\x7f])", self.bytes)
         names = set()
         for place in places:
@@ -90,9 +93,9 @@ class Source:
 
 
 def libraries(sources: list[Source], options: Options, cache=None, jobs: int | None = None):
-    """The shared library of each model: its path (`KEY.NAME.so`), or a CompileError. Those that the cache folder lacks are compiled
-    together; the cache may be shared by any number of processes. `cache` is by default in the user's cache folder, where the compiler
-    removes what was not used for longest."""
+    """The shared library of each model: its path (`KEY.NAME.so`), or a CompileError. Those missing in the cache folder are compiled
+    together. Any number of processes may share the cache. By default it is in the user's cache folder, from which the compiler evicts
+    what was least recently used."""
     cache = pathlib.Path(cache) if cache else _cache_folder() / "models"
     compiler = find_compiler()
     keys = [_key(source, options, compiler) for source in sources]
@@ -107,7 +110,7 @@ def libraries(sources: list[Source], options: Options, cache=None, jobs: int | N
 
 
 def find_compiler() -> pathlib.Path:
-    """$ONNX2HALIDE_COMPILER, else the build that this package belongs to, else the one on the path."""
+    """$ONNX2HALIDE_COMPILER, else the build of the checkout that this package belongs to, else the one on the PATH."""
     if named := os.environ.get("ONNX2HALIDE_COMPILER"):
         return pathlib.Path(named)
     built = _runtime.parent / "build" / "onnx2halide"
@@ -119,8 +122,8 @@ def find_compiler() -> pathlib.Path:
 
 
 def identity(compiler: pathlib.Path) -> str:
-    """A hash of the compiler, of the sources that it reads for every library (the runtime's and the templates), and of the processor that
-    `host` means."""
+    """A hash of the compiler, of the sources that go into every library (runtime and templates), and of this processor, which `host`
+    stands for."""
     templates = _runtime.parent / "templates"
     files = [compiler, *sorted([*_runtime.glob("*.[ch]"), *_runtime.glob("*.cc"), *templates.glob("*.*")])]
     return _identity(tuple((file, file.stat().st_mtime_ns) for file in files))
@@ -144,12 +147,12 @@ def _processor() -> str:
 
 
 def _file_stem(text: str) -> str:
-    """A name that any file may have, of which the compiler makes one of C functions."""
+    """Turns a text into the stem of a file name, from which the compiler derives the names of C functions."""
     return re.sub(r"[^A-Za-z0-9_]", "_", text)[:100]
 
 
 def _cache_folder() -> pathlib.Path:
-    """The compiler's own rule."""
+    """The folder that the compiler uses, by the same rule."""
     if own := os.environ.get("ONNX2HALIDE_CACHE"):
         return pathlib.Path(own)
     if xdg := os.environ.get("XDG_CACHE_HOME"):
@@ -175,7 +178,7 @@ def _cached(cache: pathlib.Path, key: str) -> pathlib.Path | None:
     for library in (cache / key[:2]).glob(f"{key}.*.so"):
         try:
             os.utime(library)
-        except FileNotFoundError:  # it was just removed
+        except FileNotFoundError:  # another process has just removed it
             return None
         return library
     return None
@@ -192,7 +195,7 @@ def _store(library: pathlib.Path, cache: pathlib.Path, key: str) -> pathlib.Path
 
 
 def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: pathlib.Path, jobs: int | None) -> dict:
-    """Compiles the models of a batch with one run of the compiler: each key's library in the cache, or its CompileError."""
+    """Compiles the models of a batch with one run of the compiler. Returns for each key the library in the cache, or a CompileError."""
     with tempfile.TemporaryDirectory(prefix="onnx2halide-") as temporary:
         folder = pathlib.Path(temporary)
         models = _model_files(folder / "models", [source for _, source in batch])
@@ -216,7 +219,7 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
     unexplained = [item for item in batch if item[0] not in results]
     if len(batch) == 1 and unexplained:
         return {unexplained[0][0]: CompileError(f"{models[0].name}: the compiler ended with status {status}\n{printed}".strip())}
-    # One model brought the compiler down: find it by halves.
+    # One model has crashed the compiler: find it by bisection.
     for half in (unexplained[: len(unexplained) // 2], unexplained[len(unexplained) // 2 :]) if len(unexplained) > 1 else (unexplained,):
         if half:
             results |= _build(compiler, half, options, cache, jobs)
@@ -224,8 +227,8 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
 
 
 def run_compiler(command: list, folder: pathlib.Path) -> tuple[int, str]:
-    """Its exit status and what it prints on stderr. Its temporary files lie in `folder`. Where an exception interrupts it, such as that of
-    a signal, it and its children are ended first."""
+    """Runs the compiler with its temporary files in `folder`. Returns its exit status and its stderr. If an exception interrupts it, such as
+    one from a signal handler, the compiler and its children are terminated first."""
     environment = os.environ | {"TMPDIR": str(folder), "ONNX2HALIDE_CACHE": str(_cache_folder())}
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **streams, text=True, errors="replace", env=environment, process_group=0) as process:
@@ -238,7 +241,7 @@ def run_compiler(command: list, folder: pathlib.Path) -> tuple[int, str]:
 
 
 def compile_into(folder: pathlib.Path, model: pathlib.Path, options: Options, further: list) -> dict:
-    """Compiles a model, with further words of the command line, into a folder, and returns the manifest. Warnings are passed on."""
+    """Compiles a model into a folder, with `further` arguments, and returns the manifest. Passes on the compiler's warnings."""
     status, printed = run_compiler([find_compiler(), "compile", model, "-o", folder, *options.flags(), *further], folder)
     if status != 0:
         raise (UsageError if status == USAGE else CompileError)(printed.removesuffix(HELP_HINT).strip())
@@ -248,7 +251,7 @@ def compile_into(folder: pathlib.Path, model: pathlib.Path, options: Options, fu
 
 
 def _model_files(folder: pathlib.Path, sources: list[Source]) -> list[pathlib.Path]:
-    """A file for each model, of distinct names. A single model that has a file is compiled in its place, next to its external data."""
+    """A file for each model, with distinct names. A single model that has a file is compiled where it is, beside its external data."""
     if len(sources) == 1 and sources[0].path:
         return [sources[0].path]
     folder.mkdir()
@@ -264,14 +267,14 @@ def _model_files(folder: pathlib.Path, sources: list[Source]) -> list[pathlib.Pa
 
 
 def _libraries_in(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """What the compiler has left, by the models' files: a manifest tells which name it chose."""
+    """The libraries that the compiler has made, by model file; the manifests contain the names that it chose."""
     manifests = [json.loads(file.read_text()) for file in folder.glob("*.json")]
     return {manifest["model"]: folder / f"{manifest['name']}.so" for manifest in manifests}
 
 
 def _messages(text: str, models: list[pathlib.Path]) -> dict[str, str]:
-    """The compiler's messages, of one or more lines, by the name of the file with whose path each starts. They start with the name
-    then, for the path may be a temporary one. Several about one file are joined."""
+    """The compiler's messages, of one or more lines each, by model file. A message starts with the path of its file, which is replaced by the
+    file's name, since it may be temporary. Several messages about one file are joined."""
     messages, current = {}, None
     for line in text.splitlines():
         model = next((model for model in models if line.startswith(f"{model}: ")), None)

@@ -15,7 +15,7 @@ _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp"}
 
 @dataclass
 class DataSet:
-    """Inputs of one run and, where they are known, its outputs."""
+    """The inputs of one run and, if they are known, its outputs."""
 
     name: str
     inputs: dict[str, np.ndarray]
@@ -23,8 +23,8 @@ class DataSet:
 
 
 def data_sets(place: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> list[DataSet]:
-    """What `place` holds: test_data_set_N folders of input_I.pb and output_I.pb, as ONNX's backend suite has them, one such folder, or
-    an .npz file of arrays by name (or io.npz in the folder)."""
+    """The data sets at `place`: a folder of test_data_set_N folders with input_I.pb and output_I.pb, as in ONNX's backend suite; one such
+    folder; an .npz file of arrays by name; or a folder with io.npz."""
     if place.is_file():
         return [_from_npz(place, inputs, outputs)]
     if (place / "input_0.pb").exists() or (place / "output_0.pb").exists():
@@ -34,15 +34,15 @@ def data_sets(place: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> l
 
 
 def sample(inputs: list[Port | BoxPort], seed: int = 0, open_dim: int = 2) -> dict[str, np.ndarray]:
-    """Seeded inputs. Numbers are normal; integers are 0 or 1, which are indices and masks for any model; strings are two words. Dims that
-    the model leaves open are `open_dim`, or the least that it takes where that is more. Raises TypeError for what is no tensor."""
+    """Seeded inputs. Floats are normally distributed; integers are 0 or 1, which are valid indices and masks in any model; strings are one of
+    two words. Open dims are `open_dim`, or their minimum if that is larger. Raises TypeError for an input that is not a tensor."""
     rng = np.random.default_rng(seed)
     return {port.name: _sample(rng, port, open_dim) for port in inputs}
 
 
 def usual_inputs(place: pathlib.Path, model, declared: list[Port] | None = None) -> dict[str, np.ndarray]:
-    """Inputs for timing a Model, in its order: a sample of the `declared` shapes if any are given; else the first inputs that ship in the
-    folder `place`, or a sample. Open dims are 1 in samples, or the least that the model takes."""
+    """Inputs for timing a Model, in its order: a sample of the `declared` shapes if they are given; else the first inputs that ship in the
+    folder `place`, or a sample. Open dims in samples are 1, or their minimum."""
     if declared is not None:
         shapes = {port.name: port.shape for port in declared}
         return sample([replace(port, shape=shapes[port.name]) for port in model.inputs], open_dim=1)
@@ -58,7 +58,7 @@ def _sizes(port: Port, open_dim: int) -> tuple[int, ...]:
 
 def _sample(rng: np.random.Generator, port: Port | BoxPort, open_dim: int) -> np.ndarray:
     if port.kind != TENSOR:
-        raise TypeError(f"input '{port.name}' is of kind {KINDS[port.kind]}, and samples are tensors")
+        raise TypeError(f"input '{port.name}' is of kind {KINDS[port.kind]}, and samples are only tensors")
     shape = _sizes(port, open_dim)
     if port.dtype.hasobject:
         return rng.choice(np.array(["yes", "no"], object), shape)
@@ -68,8 +68,8 @@ def _sample(rng: np.random.Generator, port: Port | BoxPort, open_dim: int) -> np
 
 
 def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
-    """The inputs that a model's file declares, with numbers for dims that it leaves open. Raises ValueError where it is no model, and
-    TypeError where one is no tensor."""
+    """The inputs that a model file declares, with numbers for open dims. Raises ValueError if it is not a model, and TypeError if an input is
+    not a tensor."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -83,7 +83,7 @@ def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
 
 def _declared(value, dims: Mapping[str, int]) -> Port:
     if not value.type.HasField("tensor_type"):
-        raise TypeError(f"input '{value.name}' is no tensor, and files hold tensors")
+        raise TypeError(f"input '{value.name}' is not a tensor, and files contain only tensors")
     tensor = value.type.tensor_type
     is_open = lambda dim: not dim.HasField("dim_value") or dim.dim_value < 0
     shape = (_number(value.name, axis, dim.dim_param, dims) if is_open(dim) else dim.dim_value for axis, dim in enumerate(tensor.shape.dim))
@@ -91,22 +91,22 @@ def _declared(value, dims: Mapping[str, int]) -> Port:
 
 
 def identifier(text: str) -> str:
-    """The compiler's rule for names in C (ops/names.h)."""
+    """Turns a text into a C identifier, by the compiler's rule (ops/names.h)."""
     name = re.sub("[^A-Za-z0-9]+", "_", text).strip("_") or "unnamed"
     return f"v{name}" if name[0].isdigit() else name
 
 
 def _number(name: str, axis: int, dim: str, dims: Mapping[str, int]) -> int | None:
-    """What gives an open dim a number, as in the compiler: its name, its place, or the identifier that reports and headers have for it."""
+    """The number given for an open dim: by its name, by input and axis, or by the identifier that reports and headers use for it."""
     hint = dim if dim not in ("", "?") else f"{name}_dim_{axis}"
     keys = (dim, f"{name}:{axis}", identifier(hint))
     return next((dims[key] for key in keys if key in dims), None)
 
 
 def load(file: pathlib.Path, port: Port, pixels: tuple[float, float] = (0, 1), resize: bool = False) -> np.ndarray:
-    """One input from a file: .npy, .npz (the array of the input's name, or the only one), .pb (a TensorProto), or an image for an
-    input of images, whose darkest and lightest pixels become the two numbers of `pixels`. An image of another size is scaled with
-    `resize`, and else refused."""
+    """Reads an input from a file: .npy, .npz (the array with the input's name, or the only one), .pb (a TensorProto), or a picture for an
+    image input, in which black and white become the two numbers of `pixels`. A picture of another size is scaled with `resize`, and refused
+    without."""
     suffix = file.suffix.lower()
     if suffix == ".npy":
         return np.load(file)
@@ -125,9 +125,9 @@ def load(file: pathlib.Path, port: Port, pixels: tuple[float, float] = (0, 1), r
 def _read_image(file: pathlib.Path, port: Port, pixels: tuple[float, float], resize: bool) -> np.ndarray:
     from PIL import Image
 
-    channels_first = len(port.shape) == 4 and port.shape[1] in (1, 3)  # as ONNX has it, so it goes first
+    channels_first = len(port.shape) == 4 and port.shape[1] in (1, 3)  # ONNX's layout, so it is tried first
     if not channels_first and not (len(port.shape) == 4 and port.shape[3] in (1, 3)):
-        raise ValueError(f"{file}: input '{port.name}' of shape {list(port.shape)} is no image of 1 or 3 channels")
+        raise ValueError(f"{file}: input '{port.name}' of shape {list(port.shape)} is not an image of 1 or 3 channels")
     channels, height, width = (port.shape[axis] for axis in ((1, 2, 3) if channels_first else (3, 1, 2)))
     image = Image.open(file).convert("L" if channels == 1 else "RGB")
     wanted = (width or image.width, height or image.height)
@@ -169,6 +169,6 @@ def _from_npz(file: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> Da
 
 
 def _as_port(array: np.ndarray, port: Port) -> np.ndarray:
-    """Some models ship float32 data for float16 ports."""
+    """Converts an array to the port's type, since some models ship float32 data for float16 ports."""
     array = stored(array, port.dtype)
     return array.astype(port.dtype) if array.dtype.kind == "f" and port.dtype.kind in "fV" else array

@@ -18,7 +18,7 @@ _packed_bits = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2
 
 @functools.cache
 def dtype_of(code: int) -> np.dtype:
-    """The dtype of an ONNX TensorProto.DataType. Raises TypeError where there is none for it."""
+    """The dtype of an ONNX TensorProto.DataType. Raises TypeError if there is none."""
     if code in _numpy:
         return np.dtype(_numpy[code])
     if code in _ml_dtypes:
@@ -29,12 +29,12 @@ def dtype_of(code: int) -> np.dtype:
 
 
 def storable(array: np.ndarray) -> np.ndarray:
-    """The array as numpy's files hold it: elements of types that are not numpy's own as plain bytes."""
+    """The array as it is stored in numpy's files: elements of types that numpy lacks become plain bytes."""
     return array if array.dtype.isbuiltin == 1 else array.view(f"V{array.dtype.itemsize}")
 
 
 def stored(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The opposite for an array that should have this dtype; arrays of other types stay."""
+    """The inverse of storable(), for an array that should have this dtype; arrays of other types are returned as they are."""
     return array.view(dtype) if array.dtype == f"V{dtype.itemsize}" else array
 
 
@@ -44,13 +44,13 @@ def is_integer(dtype: np.dtype) -> bool:
 
 @functools.cache
 def is_packed(dtype: np.dtype) -> bool:
-    """Whether ONNX stores several elements in a byte. In an array each has a byte of its own."""
-    # numpy takes longer to make the name than a small model runs.
+    """Whether ONNX stores several elements in a byte. In an array each has its own byte."""
+    # Cached because numpy takes longer to compute the name than a small model takes to run.
     return dtype.name in _packed_bits
 
 
 def pack(array: np.ndarray) -> np.ndarray:
-    """The bytes that hold a packed type's elements as ONNX stores them, the first in the low bits."""
+    """Packs the elements of a packed type into bytes as ONNX stores them, the first in the low bits."""
     bits = _packed_bits[array.dtype.name]
     codes = np.zeros((-(-array.size * bits // 8), 8 // bits), np.uint8)
     codes.reshape(-1)[: array.size] = array.reshape(-1).view(np.uint8) & (1 << bits) - 1
@@ -58,7 +58,7 @@ def pack(array: np.ndarray) -> np.ndarray:
 
 
 def unpack(packed: np.ndarray, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """The elements that such bytes hold."""
+    """The inverse of pack()."""
     bits = _packed_bits[dtype.name]
     codes = (packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & (1 << bits) - 1
     return codes.reshape(-1)[: math.prod(shape)].view(dtype).reshape(shape)

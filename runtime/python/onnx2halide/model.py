@@ -1,4 +1,4 @@
-"""Compiled models: shared libraries behind the C API, with numpy arrays for tensors."""
+"""Compiled models: wraps the C interface of shared libraries, with numpy arrays for tensors."""
 
 import ctypes
 import pathlib
@@ -12,7 +12,7 @@ from onnx2halide.elements import is_packed
 from onnx2halide.values import KINDS, TENSOR, BoxPort, CPort, CValue, Port, content_of, fill, memory_of, read_port
 
 
-# A code and a struct of onnx2halide_types.h.
+# From onnx2halide_types.h.
 
 BAD_ARGUMENT = 1
 
@@ -30,14 +30,14 @@ class _COptions(ctypes.Structure):
 
 
 class Model:
-    """A compiled model and one session of it. Several threads may call it; they take turns."""
+    """A compiled model and one session of it. Threads may share it; their runs are serialised."""
 
     def __init__(self, library, threads: int = 1, with_all_values: "Callable[[], Model] | None" = None, trace: tuple[int, int] = (0, 0), name: str | None = None):
-        """Loads NAME.so (or KEY.NAME.so). `threads` is how many a run may use, 0 for one a core. `with_all_values` makes the same model
-        with every value of its graph as an output. `trace` is the address of a C function that is called after each kernel, and of its
-        context (see onnx2halide_types.h). `name` is what messages call the model; by default the library's name."""
+        """Loads NAME.so (or KEY.NAME.so). `threads` is the number of threads of a run; 0: one per core. `with_all_values` returns the same
+        model with every value of its graph as an output. `trace` contains the addresses of a C function that is called after each kernel
+        and of its context (see onnx2halide_types.h). `name` is the model's name in messages; default: the library's."""
         path = pathlib.Path(library).resolve()
-        self._prefix = path.stem.rpartition(".")[2]  # of its C functions
+        self._prefix = path.stem.rpartition(".")[2]  # of the names of its C functions
         self.name = name or self._prefix
         self.threads = threads
         self._library = ctypes.CDLL(str(path))
@@ -46,9 +46,9 @@ class Model:
         self._error = self._function("error", ctypes.c_char_p, ctypes.c_void_p)
         self._finalizer = weakref.finalize(self, self._function("destroy", None, ctypes.c_void_p), self._session)
         self.inputs, self.outputs = self._ports("inputs"), self._ports("outputs")
-        # Filled anew by each run; made once, because a small model runs for less time than making them takes.
+        # Created once, because that takes longer than a small model takes to run.
         self._input_values, self._output_values = (CValue * len(self.inputs))(), (CValue * len(self.outputs))()
-        self._shapes = [None] * len(self.inputs)  # for which the input values stand
+        self._shapes = [None] * len(self.inputs)  # those for which the input values are set up
         self._are_given = [_is_given(port) for port in self.outputs]
         self._lock = threading.Lock()
         self._with_all_values = with_all_values
@@ -58,9 +58,9 @@ class Model:
         return f"<onnx2halide.Model {self.name} ({inputs}) -> ({outputs})>"
 
     def run(self, inputs: Sequence | Mapping = (), all_outputs: bool = False):
-        """Runs the model on arrays, in the order of `inputs` or by name, and returns its outputs as a list of arrays that are the caller's.
-        With `all_outputs`, a dict of every value that its nodes make, in the graph's order; for this the model is compiled once more.
-        Raises ValueError or TypeError for inputs that do not fit, RuntimeError where the run fails."""
+        """Runs the model on arrays, in the order of its inputs or by name. Returns the outputs as a list of arrays, which belong to the
+        caller; with `all_outputs`, a dict of all values that nodes compute, in the graph's order, for which the model is compiled again.
+        Raises ValueError or TypeError for inputs that do not fit, and RuntimeError if the run fails."""
         if all_outputs:
             return self._companion.run_by_name(inputs)
         arrays = self._arrays(inputs)
@@ -68,28 +68,28 @@ class Model:
             return self._run(arrays)
 
     def run_by_name(self, inputs: Sequence | Mapping = ()) -> dict[str, np.ndarray]:
-        """The outputs of a run by name."""
+        """Runs the model and returns its outputs by name."""
         return {port.name: array for port, array in zip(self.outputs, self.run(inputs))}
 
     @property
     def _companion(self) -> "Model":
         if not hasattr(self, "_all_values"):
             if self._with_all_values is None:
-                raise RuntimeError(f"{self.name}: all outputs can be had only of a model that onnx2halide.compile has made")
+                raise RuntimeError(f"{self.name}: all_outputs needs a model from onnx2halide.compile")
             self._all_values = self._with_all_values()
         return self._all_values
 
     def prepared(self, inputs: Sequence | Mapping = ()) -> tuple:
-        """NAME_run_values and its arguments for these inputs: what a clock calls. It is good until the model's next run."""
+        """NAME_run_values and its arguments for these inputs, for a clock to call. Valid until the model's next run."""
         self._held = self._bind(self._arrays(inputs))
         return self._run_values, self._session, self._input_values, self._output_values
 
     def error(self) -> str:
-        """Why the last run failed."""
+        """The message of the last run that failed."""
         return self._error(self._session).decode(errors="replace")
 
     def _run(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        held, results = self._bind(arrays)  # the values point at what is held
+        held, results = self._bind(arrays)  # `held` keeps alive what the values point at
         code = self._run_values(self._session, self._input_values, self._output_values)
         if code != 0:
             raise (ValueError if code == BAD_ARGUMENT else RuntimeError)(self.error())
@@ -97,7 +97,8 @@ class Model:
         return [content_of(value, port) if memory is None else memory for value, memory, port in values]
 
     def _bind(self, arrays: list) -> tuple[list, list]:
-        """Fills the values of a run. Returns what they point at; None for outputs that the session makes."""
+        """Sets the values of a run. Returns the objects that inputs point at, and the array of each output, or None if the session provides
+        it."""
         held = []
         for i, (array, port) in enumerate(zip(arrays, self.inputs)):
             value = self._input_values[i]
@@ -111,14 +112,14 @@ class Model:
                 self._shapes[i] = array.shape
             value.data = memory.ctypes.data
             held.append(memory)
-        # Outputs of known shape are written to where the caller finds them; of others the session makes one that is copied.
+        # Outputs of fixed shape are written straight into the caller's arrays; others are copied from the session's memory.
         results = [np.empty(port.shape, port.dtype) if is_given else None for port, is_given in zip(self.outputs, self._are_given)]
         for value, array in zip(self._output_values, results):
             value.data, value.size = (None, 0) if array is None else (array.ctypes.data, array.nbytes)
         return held, results
 
     def _arrays(self, inputs: Sequence | Mapping) -> list[np.ndarray]:
-        """An array of the right dtype, row-major, for each input of the model."""
+        """Returns a row-major array of the right dtype for each input of the model."""
         if isinstance(inputs, Mapping):
             names = [port.name for port in self.inputs]
             if unknown := [name for name in inputs if name not in names]:
@@ -140,7 +141,7 @@ class Model:
 
     @staticmethod
     def _is_as_before(value, port: Port | BoxPort, shape: tuple[int, ...] | None) -> bool:
-        """Whether an input is an array such as the run before took: checking it again takes longer than a small model runs."""
+        """Whether an input is an array of the same kind as in the last run: checking it again takes longer than a small model runs."""
         return type(value) is np.ndarray and value.shape == shape and value.dtype == port.dtype and value.flags.c_contiguous and not port.dtype.hasobject
 
     def _create(self, threads: int, trace: tuple[int, int]) -> ctypes.c_void_p:
@@ -157,7 +158,7 @@ class Model:
         return function
 
     def _ports(self, table: str) -> list[Port | BoxPort]:
-        """The rows of a table, which ends with one that has no name."""
+        """Reads a table of ports, which ends with a row without a name."""
         rows = ctypes.cast(self._library[f"{self._prefix}_{table}"], ctypes.POINTER(CPort))
         ports = []
         while (row := rows[len(ports)]).name is not None:
@@ -170,5 +171,5 @@ def _port_text(port: Port | BoxPort) -> str:
 
 
 def _is_given(port: Port | BoxPort) -> bool:
-    """Whether an output can be written into an array."""
+    """Whether a run can write an output straight into an array of the caller's."""
     return port.kind == TENSOR and not port.dtype.hasobject and None not in port.shape and not is_packed(port.dtype)

@@ -1,4 +1,4 @@
-"""The runtimes that `bench` compares with, as fast as they go: float32, all optimisations, outputs without copies where they allow."""
+"""The runtimes that `bench` compares with, in their fastest settings: float32, all optimisations, outputs without copies if possible."""
 
 import time
 
@@ -29,7 +29,7 @@ class OnnxRuntimePeer:
         self._session.run_with_iobinding(self._binding)
 
     def outputs(self) -> list:
-        # Copying bound outputs crashes where one is a sequence of maps.
+        # Copying bound outputs crashes if one is a sequence of maps.
         return self._session.run(None, self._inputs)
 
 
@@ -43,7 +43,7 @@ class OpenVinoPeer:
         network = core.read_model(model.SerializeToString())
         if network.is_dynamic():
             network.reshape({port: inputs[port.any_name].shape for port in network.inputs})
-        # Without the hint it computes in bfloat16 where the machine has that.
+        # Without the hint it computes in bfloat16 on machines that support it.
         settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": "1"}
         self._request = core.compile_model(network, "CPU", settings).create_infer_request()
         for port in network.inputs:

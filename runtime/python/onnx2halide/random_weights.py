@@ -1,5 +1,5 @@
-"""Seeded random weights for models that come without real ones, such as ONNX's light_* models, whose weights are all 0.02: with one
-value everywhere, wrong indices give right results."""
+"""Seeded random weights for models that come without real ones, such as ONNX's light_* models, whose weights are all 0.02: if all weights
+are equal, wrong indices give right results."""
 
 import zlib
 
@@ -12,9 +12,9 @@ _PASSED_THROUGH = {"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Identity"}
 
 
 def with_random_weights(model: onnx.ModelProto, seed: int = 0) -> onnx.ModelProto:
-    """A copy of the model in which every float32 weight (an initialiser, or the result of ConstantOfShape on one) is a random
-    initialiser: products are scaled as He's, so that activations neither vanish nor explode, and what is added or divided by is small
-    or near 1."""
+    """A copy of the model in which every float32 weight (an initialiser, or the result of ConstantOfShape on one) is a random initialiser.
+    Weights of products have He's scale, so that activations neither vanish nor explode; scales and variances are near 1, and all others
+    are small."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
@@ -49,7 +49,7 @@ def _weight_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
 
 
 def _uses(graph: onnx.GraphProto) -> dict[str, tuple[onnx.NodeProto, int]]:
-    """The first node that reads each value, and as which input."""
+    """The first node that reads each value, and the index of that input."""
     uses = {}
     for node in graph.node:
         for index, name in enumerate(node.input):

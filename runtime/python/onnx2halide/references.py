@@ -1,4 +1,4 @@
-"""Other implementations of ONNX that results are compared with."""
+"""Other implementations of ONNX, with which results are compared."""
 
 import pathlib
 
@@ -9,7 +9,7 @@ from onnx2halide.unsigned_weights import has_integer_products, with_unsigned_wei
 
 
 class OnnxRuntime:
-    """onnxruntime without its graph optimisations, so that every value of the graph can be asked for, and with exact integer products."""
+    """onnxruntime with exact integer products and without graph optimisations, so that every value of the graph can be an output."""
 
     name = "onnxruntime"
 
@@ -32,7 +32,7 @@ class OnnxRuntime:
 
 
 class OnnxReference:
-    """The evaluator that the onnx package brings: slow, but it knows every operator."""
+    """The reference evaluator of the onnx package: slow, but it supports every operator."""
 
     name = "the ONNX reference"
 
@@ -50,8 +50,8 @@ class OnnxReference:
 
 
 def reference(model: pathlib.Path | onnx.ModelProto, inputs: dict[str, np.ndarray], all_values: bool = False, engine: str | None = None):
-    """The name of the engine and its outputs (or all values) by name. Without `engine`, onnxruntime or, where that cannot run the
-    model, ONNX's reference."""
+    """Returns the name of the engine, and its outputs (or all values) by name. Without `engine` that is onnxruntime or, if it cannot run the
+    model, the ONNX reference."""
     engines = {"onnxruntime": OnnxRuntime, "reference": OnnxReference}
     if engine:
         return engines[engine].name, engines[engine](model, all_values).run(inputs)
@@ -65,12 +65,12 @@ def reference(model: pathlib.Path | onnx.ModelProto, inputs: dict[str, np.ndarra
 
 
 def _proto(model: pathlib.Path | onnx.ModelProto, weights: bool = True) -> onnx.ModelProto:
-    """The model; without `weights` those in external files are left there."""
+    """Loads the model; without `weights`, external data is not loaded."""
     return onnx.load(model, load_external_data=weights) if isinstance(model, pathlib.Path) else model
 
 
 def _with_all_values(model: pathlib.Path | onnx.ModelProto) -> onnx.ModelProto:
-    """Every value that a node makes becomes an output. Weights in external files are read into the model."""
+    """A copy of the model, with its external data, in which every value that a node computes is an output."""
     result = onnx.ModelProto()
     result.CopyFrom(_proto(model))
     outputs = {output.name for output in result.graph.output}

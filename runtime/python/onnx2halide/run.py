@@ -16,7 +16,7 @@ from onnx2halide.model import Port
 
 def main() -> int:
     options = _parse()
-    # Compiling may take long, so the inputs are checked first.
+    # The inputs are checked first, because compiling may take long.
     inputs = _inputs(_ports(options), options)
     model = arguments.compile_model(options)
     arguments.progress(f"running {options.model.name}")
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def _file_stems(names: list[str]) -> dict[str, str]:
-    """A file's name for each output, of which each has another."""
+    """A distinct file stem for each output."""
     stems = {}
     for name in names:
         stem = wanted = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:200]
@@ -51,7 +51,7 @@ def _file_stems(names: list[str]) -> dict[str, str]:
 
 
 def _show_box(name: str, value: list | dict | None, file: pathlib.Path | None) -> None:
-    """Prints a sequence, a map or nothing, or writes it as JSON, with arrays as lists."""
+    """Prints a sequence, a map or an absent value, or writes it as JSON, with arrays as lists."""
     size = f" of {len(value)}" if value is not None else ""
     print(f"{name}: {'sequence' if isinstance(value, list) else 'map' if isinstance(value, dict) else 'nothing'}{size}")
     if file:
@@ -66,8 +66,8 @@ def _parse() -> argparse.Namespace:
         "run mnist.onnx --input digit.png\n"
         "run yunet.onnx --dim height=320 --dim width=320 --input input=image.npy -o out"))  # fmt: skip
     parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help=(
-        "an input from .npy, .npz, .pb or an image; NAME= may be left out where the model has one input, or for an .npz of all inputs"))  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", type=pathlib.Path, help="folder for the outputs, a .npy each, or .json of sequences and maps")
+        "an input from .npy, .npz, .pb or an image; NAME= may be omitted if the model has one input, or for an .npz of all inputs"))  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR", type=pathlib.Path, help="folder for the outputs, as .npy files, or .json for sequences and maps")
     parser.add_argument("--pixels", metavar="LOW,HIGH", type=_pair, default=(0, 1), help="numbers for an image's black and white; default: 0,1")
     parser.add_argument("--resize", action="store_true", help="scale images to the size of their input")
     return parser.parse_args()
@@ -85,14 +85,14 @@ def _ports(options: argparse.Namespace) -> list[Port]:
     try:
         return declared_inputs(options.model.read_bytes(), arguments.numbers(dict(options.dim)))
     except ValueError:
-        return arguments.compile_model(options).inputs  # the compiler says better what is wrong
+        return arguments.compile_model(options).inputs  # the compiler's message is better
 
 
 def _inputs(ports: list[Port], options: argparse.Namespace) -> dict[str, np.ndarray]:
     names = ", ".join(port.name for port in ports)
     inputs = {}
     for text in options.input:
-        # Both names and files may hold '='.
+        # Both names and files may contain '='.
         port = next((port for port in ports if text.startswith(port.name + "=")), None)
         if port is None and len(ports) == 1:
             port, file = ports[0], text

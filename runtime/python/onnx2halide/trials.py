@@ -1,5 +1,5 @@
-"""Kernels of a compiled model with other parameters of their schedules: made by running their generators again, put in the place of the
-model's own, compared with these and timed in the run. No C++ is compiled."""
+"""Variants of a compiled model's kernels, with other schedule parameters: made by running the generators again, substituted for the model's
+own kernels, compared with them and timed within a run. No C++ is compiled."""
 
 import contextlib
 import ctypes
@@ -23,14 +23,15 @@ from onnx2halide.data import usual_inputs
 from onnx2halide.elements import BFLOAT16, dtype_of
 from onnx2halide.model import Model
 
-# A schedule whose loops unroll into very much code is not worth more.
+# Enough unless the loops of a schedule unroll into very much code.
 GENERATION_SECONDS = 10
-# Variants take turns of about so long, as many as fit into a time; one that is so much slower than the first is left out of those to come.
+# Variants take turns of about TURN_SECONDS, as many as fit into TURNS_SECONDS. One that is HOPELESS times slower than the first is dropped
+# from later turns.
 TURN_SECONDS, MOST_RUNS = 0.01, 20
 LEAST_TURNS, MOST_TURNS, TURNS_SECONDS = 3, 8, 2
 HOPELESS = 1.1
 
-Params = dict[str, int]  # values by role: what the schedule calls a parameter
+Params = dict[str, int]  # values by role, which is the schedule's name of a parameter
 
 
 @dataclass
@@ -38,23 +39,23 @@ class Kernel:
     """One generator class of the model."""
 
     name: str
-    key: str  # in tuning files
+    key: str  # of its entry in tuning files
     program: pathlib.Path  # the generator program
-    registered: str  # the class's name there
+    registered: str  # the class's name in that program
     target: str
-    inputs: int  # buffers
+    inputs: int  # number of buffers
     symbols: int
-    outputs: int  # buffers
-    names: dict[str, str]  # of the parameters in the class, by role
-    value: Params  # as the model is compiled
-    own: Params  # what the schedule chose
+    outputs: int  # number of buffers
+    names: dict[str, str]  # names of the parameters in the class, by role
+    value: Params  # with which the model is compiled
+    own: Params  # chosen by the schedule
     nodes: list[str] = field(default_factory=list)  # of the first step that calls it
-    steps: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)  # that call it
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel with certain parameters, loaded."""
+    """A loaded kernel with certain parameters."""
 
     params: Params
     object: bytes
@@ -62,7 +63,7 @@ class Variant:
 
 
 class Trials:
-    """A model whose kernels can be replaced. A context: with it go its files."""
+    """A model whose kernels can be replaced. A context manager, which removes its files."""
 
     def __init__(self, path: pathlib.Path, options: Options, threads: int):
         self._folder = tempfile.TemporaryDirectory(prefix="onnx2halide-")
@@ -91,8 +92,8 @@ class Trials:
         self._folder.cleanup()
 
     def variants(self, kernel: Kernel, choices: list[Params], until: float) -> list[Variant]:
-        """The kernel with each of these parameters, in this order; generators that fail or take too long leave theirs out, and so does one
-        that makes what another has made."""
+        """The kernel with each of these parameters, in this order, without those whose generator fails or takes too long, and without those
+        that are identical to an earlier variant."""
         folders = [self._place / str(next(self._numbers)) for _ in choices]
         for folder in folders:
             folder.mkdir()
@@ -102,15 +103,15 @@ class Trials:
         return [variant for params, object, is_made in zip(choices, objects, made) if is_made and (variant := self._new(kernel, params, object))]
 
     def compiled(self, kernel: Kernel) -> Variant:
-        """As the model is compiled."""
+        """The variant with which the model is compiled."""
         return self._variants[kernel.name][0]
 
     def use(self, kernel: Kernel, variant: Variant) -> None:
-        """The model's runs call this variant from now on."""
+        """Makes later runs of the model call this variant."""
         self._point(kernel, variant.address)
 
     def fault(self, kernel: Kernel, variant: Variant, reference: Variant) -> str | None:
-        """What is wrong with what the variant computes in a run of the model, where the reference is right; None: nothing."""
+        """How the results of the variant differ from those of the reference in a run of the model; None if they do not."""
         comparison = _Comparison(kernel, variant, reference)
         self._point(kernel, ctypes.cast(comparison.function, ctypes.c_void_p).value)
         with _signals_wait():
@@ -121,17 +122,17 @@ class Trials:
         return comparison.fault
 
     def kernel_seconds(self) -> dict[str, float]:
-        """What each kernel takes of a run, in all of its steps: the least of several."""
+        """Seconds of each kernel within a run, in all steps that call it: the minimum of several runs."""
         runs = [self._clock.run(self._model, self._inputs) for _ in range(MOST_TURNS)]
         return {kernel.name: min(self._taken(kernel, run) for run in runs) for kernel in self.kernels}
 
     def _taken(self, kernel: Kernel, run: list[float]) -> float:
-        """Its seconds in a run, of the steps that call it and no other that they may choose."""
+        """Seconds of a kernel in a run: of those of its steps that have chosen it."""
         called = self._clock.kernels
         return sum(run[step] for step in kernel.steps if called[step] == kernel.name)
 
     def seconds(self, kernel: Kernel, variants: list[Variant]) -> list[float]:
-        """What each variant takes of a run: the least of several. They take turns; those that fall behind the first are timed less."""
+        """Seconds of each variant within a run: the minimum of several, in turns. Those that are much slower than the first are dropped."""
         runs = self._runs_of_turn()
         least = [float("inf")] * len(variants)
         for turn in range(self._turns(len(variants))):
@@ -144,7 +145,7 @@ class Trials:
         return least
 
     def run_seconds(self, choices: list[list[tuple[Kernel, Variant]]]) -> list[float]:
-        """What a run takes with each choice of variants: the least of several, in turns."""
+        """Seconds of a run with each choice of variants: the minimum of several, in turns."""
         least = [float("inf")] * len(choices)
         for _ in range(self._turns(len(choices))):
             for i, choice in enumerate(choices):
@@ -168,7 +169,7 @@ class Trials:
 
     def _load(self, kernel: Kernel, params: Params, object: pathlib.Path) -> Variant:
         library = self._place / f"{next(self._numbers)}.so"
-        # The model's library has what kernels call.
+        # The model's library contains the functions that kernels call.
         subprocess.run(["gcc", "-shared", "-o", library, object, self._library], check=True)
         address = ctypes.cast(ctypes.CDLL(str(library))[f"{kernel.name}_kernel"], ctypes.c_void_p).value
         variant = Variant(params, object.read_bytes(), address)
@@ -194,7 +195,8 @@ def _generator_command(kernel: Kernel, params: Params, folder: pathlib.Path) -> 
 
 
 def _run_together(commands: list[list], until: float) -> list[bool]:
-    """Whether each succeeds in time. One a core runs at a time; what still runs then, or when an exception interrupts, is ended."""
+    """Runs commands, one per core at a time. Returns whether each succeeds in time. Those that still run at the end, or when an exception
+    interrupts, are killed."""
     succeeded, cores = [], os.cpu_count() or 1
     for start in range(0, len(commands), cores):
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "process_group": 0}
@@ -217,7 +219,7 @@ def _ends_well(process: subprocess.Popen, until: float) -> bool:
         return False
 
 
-# ---- What kernels compute ----
+# ---- Comparison of kernels ----
 
 
 class _Dimension(ctypes.Structure):
@@ -241,7 +243,7 @@ class _Buffer(ctypes.Structure):
     ]
 
     def array(self) -> np.ndarray:
-        """Its elements, which lie densely, where they are."""
+        """A view of its elements, which must be dense."""
         dtype = dtype_of(BFLOAT16) if self.code == 4 else np.dtype(f"{'iuf'[self.code]}{self.bits // 8}")
         count = int(np.prod([self.dim[i].extent for i in range(self.dimensions)], dtype=np.int64))
         return np.frombuffer((ctypes.c_uint8 * (count * dtype.itemsize)).from_address(self.host), dtype)
@@ -249,7 +251,7 @@ class _Buffer(ctypes.Structure):
 
 @contextlib.contextmanager
 def _signals_wait():
-    """A signal's handler runs afterwards: what it raises in a function that C calls would be lost."""
+    """Defers signal handlers: an exception that one raises in a function called from C would be lost."""
     came = []
     handlers = {number: signal.getsignal(number) for number in SIGNALS if callable(signal.getsignal(number))}
     for number in handlers:
@@ -264,7 +266,7 @@ def _signals_wait():
 
 
 class _Comparison:
-    """A kernel that calls a variant and the reference on the same data, and leaves the reference's results."""
+    """A kernel that runs both a variant and the reference on the same data, and returns the results of the reference."""
 
     def __init__(self, kernel: Kernel, variant: Variant, reference: Variant):
         inputs, outputs = ([ctypes.POINTER(_Buffer)] * count for count in (kernel.inputs, kernel.outputs))
@@ -272,8 +274,8 @@ class _Comparison:
         self._reference, self._variant = prototype(reference.address), prototype(variant.address)
         self._outputs = kernel.outputs
         self.function = prototype(self._call)
-        self.fault: str | None = None  # the first
-        self.exception: Exception | None = None  # which cannot pass through C
+        self.fault: str | None = None  # the first one
+        self.exception: Exception | None = None  # raised later, since it cannot propagate through C
 
     def _call(self, *arguments) -> int:
         try:

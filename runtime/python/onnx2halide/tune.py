@@ -1,4 +1,4 @@
-"""onnx2halide tune: tries other parameters of the kernels' schedules, and keeps what is faster in a file that compile reads."""
+"""onnx2halide tune: tries other schedule parameters of a model's kernels, and keeps faster ones in a file that compile reads."""
 
 import argparse
 import itertools
@@ -13,48 +13,48 @@ from onnx2halide.compiler import CompileError, Options
 from onnx2halide.trials import Kernel, Params, Trials, Variant
 
 FORMAT = 1
-# What other parameters must win to be kept, and that so many times again: less may be chance.
+# The gain that parameters need to be kept, and how often it must be confirmed: a smaller one may be chance.
 LEAST_GAIN = 0.02
 CONFIRMATIONS = 3
-# Kernels that take less of the run are left as they are.
+# Kernels that take less than this share of the run are not tuned.
 LEAST_SHARE = 0.005
 
 
 @dataclass
 class Tuned:
-    """What became of a kernel."""
+    """The result for a kernel whose parameters have changed."""
 
     kernel: str
     nodes: list[str]
-    default_seconds: float  # in the run
+    default_seconds: float  # within the run
     seconds: float
     defaults: Params
-    params: Params  # those that are not the defaults
+    params: Params  # those that differ from the defaults
 
 
 @dataclass
 class Report:
     file: str
-    kernels: int  # that have parameters and take enough of the run
-    tried: int  # of those
-    variants: int  # that were timed
-    default_seconds: float | None  # of a run; None where nothing changed
+    kernels: int  # number of kernels that have parameters and take enough of the run
+    tried: int  # number of these that were tried
+    variants: int  # number of variants that were timed
+    default_seconds: float | None  # of a run; None if nothing changed
     seconds: float | None
     changed: list[Tuned]
 
 
 class TuningFile:
-    """What compile --tuning reads. It is written whole after each change, so that a run that is cut off keeps what it has."""
+    """The file that compile --tuning reads. It is rewritten atomically after each change, so that an interrupted search keeps what it has."""
 
     def __init__(self, path: pathlib.Path):
-        """Raises CompileError where it could not be written."""
+        """Raises CompileError if the folder is not writable."""
         self.path = path
         self._entries = {}
         if not os.access(path.absolute().parent, os.W_OK):
-            raise CompileError(f"{path}: cannot be written, for its folder is missing or read-only")
+            raise CompileError(f"{path}: cannot be written: its folder is missing or read-only")
 
     def read(self) -> None:
-        """What is there already; the compiler has looked at it."""
+        """Reads the existing entries, which the compiler has already checked."""
         if self.path.exists():
             self._entries = json.loads(self.path.read_text())["kernels"]
 
@@ -72,17 +72,17 @@ class TuningFile:
             part.write_text(json.dumps({"format": FORMAT, "kernels": self._entries}, indent=2, sort_keys=True) + "\n")
             os.replace(part, self.path)
         finally:
-            part.unlink(missing_ok=True)  # where a signal came between
+            part.unlink(missing_ok=True)  # if a signal came in between
 
 
 class Tuner:
-    """Climbs to better parameters, kernel by kernel, until no neighbour is better or the time is over."""
+    """Hill-climbs to better parameters, kernel by kernel, until no neighbour is better or the time is over."""
 
     def __init__(self, trials: Trials, file: TuningFile, model: str, threads: int, budget: float):
         self._trials, self._file, self._model, self._threads = trials, file, model, threads
         self._until = time.monotonic() + budget
-        self._own: list[tuple[Kernel, Variant]] = []  # as the schedules chose, of the kernels that were tried
-        self._best: list[tuple[Kernel, Variant]] = []  # of the same kernels
+        self._own: list[tuple[Kernel, Variant]] = []  # of the kernels that were tried: the variants that the schedules chose
+        self._best: list[tuple[Kernel, Variant]] = []  # of the same kernels: the fastest
         self._timed = 0
 
     def run(self) -> Report:
@@ -105,7 +105,7 @@ class Tuner:
         return time.monotonic() < self._until
 
     def _tune(self, kernel: Kernel) -> Tuned | None:
-        """What the file says of it now, where that changed."""
+        """Tunes a kernel. Returns the result if its entry in the file has changed."""
         best = own = self._trials.compiled(kernel)
         candidates = []
         if kernel.value != kernel.own:
@@ -136,7 +136,7 @@ class Tuner:
         return variant is own or self._trials.fault(kernel, variant, own) is None
 
     def _fastest(self, kernel: Kernel, best: Variant, candidates: list[Variant]) -> Variant | None:
-        """That of the candidates which wins most, if it does so by enough."""
+        """The fastest of the candidates, if its gain over `best` is large enough."""
         self._timed += len(candidates)
         if not candidates:
             return None
@@ -144,7 +144,7 @@ class Tuner:
         return candidates[others.index(min(others))] if wins(min(others), least) else None
 
     def _confirm(self, kernel: Kernel, best: Variant, better: Variant, own: Variant) -> tuple[float, float] | None:
-        """What the schedule's own variant takes and the better one, if it wins each time that they are timed again."""
+        """Times `better` against `best` again. Returns the seconds of the schedule's own variant and of `better`, if it wins each time."""
         found = []
         for _ in range(CONFIRMATIONS):
             found.append(self._trials.seconds(kernel, [best, better, own]))
@@ -168,7 +168,8 @@ def wins(seconds: float, others: float) -> bool:
 
 
 def neighbours(params: Params) -> list[Params]:
-    """Each parameter halved, doubled, and a little less and more; and one halved where another is doubled, for tiles of the same size."""
+    """Each parameter halved, doubled, slightly decreased and slightly increased; and each pair with one halved and the other doubled, for
+    tiles of the same size."""
     alone = [params | {role: value} for role, old in params.items() for value in _neighbours(old)]
     pairs = itertools.permutations(params, 2)
     return alone + [params | {a: params[a] // 2, b: 2 * params[b]} for a, b in pairs if params[a] > 1]
@@ -179,7 +180,7 @@ def _neighbours(value: int) -> list[int]:
     return sorted({value // 2, value - step, value + step, 2 * value} - {0, value})
 
 
-# ---- What is printed ----
+# ---- Output ----
 
 
 def text(report: Report) -> str:
@@ -226,11 +227,11 @@ compile model.onnx --tuning here.json -o out"""
 
 def _parse() -> argparse.Namespace:
     parser = arguments.parser("tune", (
-        "Tries other parameters of the kernels' schedules, from the kernel that takes most of a run: halves and doubles each and goes on from what is "
-        "faster. Generators run again for that; no C++ is compiled. A kernel's parameters are kept in the tuning file as soon as it computes the same "
-        f"and takes at least {LEAST_GAIN:.0%} less of the run, {1 + CONFIRMATIONS} times; so a command that is interrupted keeps what it has. A file that is there is "
-        "extended. Nothing else may run meanwhile."), EXAMPLES, chooses_schedule=False)  # fmt: skip
-    parser.add_argument("--tuning", metavar="FILE", type=pathlib.Path, help="what to write; default: MODEL.tuning.json in the working folder")
-    parser.add_argument("--budget", metavar="SECONDS", type=arguments.seconds, default=60, help="how long to try, once the model is compiled; default: 60")
+        "Searches for faster parameters of the kernels' schedules, starting with the kernel that takes most of a run: halves and doubles each "
+        "parameter, and continues from variants that are faster. Only generators run again; no C++ is compiled. A variant is written to the tuning "
+        f"file as soon as it has computed the same as the default and has been {LEAST_GAIN:.0%} faster in {1 + CONFIRMATIONS} comparisons, so an interrupted command "
+        "keeps what it has. An existing file is extended. Nothing else should run meanwhile."), EXAMPLES, chooses_schedule=False)  # fmt: skip
+    parser.add_argument("--tuning", metavar="FILE", type=pathlib.Path, help="file to write; default: MODEL.tuning.json in the working folder")
+    parser.add_argument("--budget", metavar="SECONDS", type=arguments.seconds, default=60, help="how long to search, once the model is compiled; default: 60")
     parser.add_argument("--json", action="store_true", help="print JSON; times are in seconds")
     return parser.parse_args()

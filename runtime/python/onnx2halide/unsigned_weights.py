@@ -1,11 +1,11 @@
-"""Integer products whose signed weights become unsigned: the same numbers, of which onnxruntime's arithmetic is exact everywhere. Products of
-uint8 by int8 it adds up in 16 bits where a processor lacks VNNI, and there they saturate."""
+"""Makes the signed weights of integer products unsigned, with the same results, so that onnxruntime is exact everywhere. It sums products of
+uint8 by int8 in 16 bits on processors without VNNI, where they saturate."""
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-# By operator: its input of activations (None where it makes them uint8 itself), and those of each weight and its zero point.
+# By operator: the index of its activations (None if it quantises them to uint8 itself), and those of each weight and its zero point.
 _WEIGHTS = {
     "MatMulInteger": (0, [(1, 3)]),
     "ConvInteger": (0, [(1, 3)]),
@@ -24,8 +24,8 @@ def has_integer_products(model: onnx.ModelProto) -> bool:
 
 
 def with_unsigned_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which the weights of products of uint8 by int8 are 128 more, and so are their zero points. Products in functions and in
-    subgraphs stay as they are."""
+    """A copy of the model in which the weights of products of uint8 by int8 and their zero points are raised by 128. Products in functions
+    and subgraphs are unchanged."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph, types = result.graph, _element_types(result)
@@ -34,7 +34,7 @@ def with_unsigned_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     made: dict[str, str] = {}
 
     def unsigned(name: str) -> str:
-        """What is 128 more; an operand that is left out is 0."""
+        """The name of the operand raised by 128; an omitted operand is 0."""
         if name in made:
             return made[name]
         made[name] = f"{name}_unsigned"

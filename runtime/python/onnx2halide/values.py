@@ -1,5 +1,5 @@
-"""Values of the C interface, and what stands for them in Python: arrays, those of strings with dtype object; lists for sequences; dicts
-for maps; for an optional value what it holds, or None."""
+"""Values of the C interface and their counterparts in Python: arrays for tensors, with dtype object for strings; lists for sequences; dicts
+for maps; for an optional value its content, or None."""
 
 import ctypes
 import struct
@@ -9,7 +9,7 @@ import numpy as np
 
 from onnx2halide.elements import dtype_of, is_packed, pack, stored, unpack
 
-# The codes and structs of onnx2halide_types.h.
+# From onnx2halide_types.h.
 
 TENSOR, SEQUENCE, MAP, OPTIONAL = range(4)
 KINDS = ("tensor", "sequence", "map", "optional")
@@ -45,27 +45,27 @@ CValue._fields_ = [
     ("items", ctypes.POINTER(CValue)),
     ("count", ctypes.c_int64),
 ]
-# The same, for reading many. Of its fields those with the data, its size and the items:
+# The same struct, for reading many of them, and the indices of its fields data, size and items.
 _VALUE = struct.Struct("iiqPPNPq")
 _DATA, _SIZE, _ITEMS = range(4, 7)
 
 
 @dataclass(frozen=True)
 class Port:
-    """What a model says of one of its inputs or outputs: a tensor."""
+    """The declaration of an input or output that is a tensor."""
 
     name: str
     dtype: np.dtype
-    shape: tuple[int | None, ...] | None  # None where the model leaves a dim open; as a whole where tensors in a box have any shape
-    code: int = 0  # ONNX's, of the element type
-    least: tuple[int, ...] = ()  # of each dim, of an input of which any is open
+    shape: tuple[int | None, ...] | None  # None for an open dim, and for the shape of an item of any rank
+    code: int = 0  # ONNX's code of the element type
+    least: tuple[int, ...] = ()  # the minimum of each dim, for an input with open dims
 
     kind = TENSOR
 
     def array(self, value) -> np.ndarray:
-        """The value as an array that this port takes, row-major. Plain Python numbers and lists take its dtype; arrays must have it,
-        or hold plain bytes of its size, as numpy's files do for types that are not numpy's own.
-        Raises TypeError or ValueError where it does not fit."""
+        """Converts a value to a row-major array for this port. Python numbers and lists take its dtype; arrays must have it, or contain
+        plain bytes of its size, as numpy's files do for types that numpy lacks.
+        Raises TypeError or ValueError if the value does not fit."""
         if self.dtype.hasobject:
             array = self._strings(value)
         else:
@@ -89,7 +89,7 @@ class Port:
         if array.dtype.kind not in "OSU" and array.size > 0:
             raise TypeError(f"input {self.name!r} has elements of type {array.dtype}, expected strings")
         array = array.astype(object)
-        types = dict.fromkeys(map(type, array.ravel().tolist()))  # of many texts one or two, in their order
+        types = dict.fromkeys(map(type, array.ravel().tolist()))  # one or two, in order of occurrence
         if wrong := [kind.__name__ for kind in types if not issubclass(kind, str | bytes)]:
             raise TypeError(f"input {self.name!r} has an element of type {wrong[0]}, expected str or bytes")
         return array
@@ -100,11 +100,11 @@ class Port:
 
 @dataclass(frozen=True)
 class BoxPort:
-    """The same of a sequence, a map or an optional value."""
+    """The declaration of an input or output that is a sequence, a map or an optional value."""
 
     name: str
     kind: int
-    item: "Port | BoxPort"  # of a map the values
+    item: "Port | BoxPort"  # for a map: the values
     key: Port | None = None
 
     dtype = np.dtype(object)
@@ -112,7 +112,7 @@ class BoxPort:
     least = ()
 
     def array(self, value):
-        """The value with all its tensors as arrays. Raises TypeError or ValueError where it does not fit."""
+        """Converts all tensors in a value to arrays. Raises TypeError or ValueError if the value does not fit."""
         if self.kind == OPTIONAL:
             return None if value is None else self.item.array(value)
         if self.kind == SEQUENCE:
@@ -125,7 +125,7 @@ class BoxPort:
 
 
 def read_port(row: CPort, name: str = "") -> Port | BoxPort:
-    """A row of a model's table; what is inside a box goes by the name of the whole."""
+    """Reads a row of a model's table of ports. Items have the name of the whole."""
     name = row.name.decode() if row.name is not None else name
     if row.kind == TENSOR:
         shape = None if row.rank < 0 else tuple(None if row.dims[i] < 0 else row.dims[i] for i in range(row.rank))
@@ -136,7 +136,7 @@ def read_port(row: CPort, name: str = "") -> Port | BoxPort:
 
 
 def fill(value: CValue, port: Port | BoxPort, content, held: list) -> None:
-    """Lets a value be what port.array() gave. What it points at is added to `held`."""
+    """Sets a C value to `content`, which port.array() has returned. Adds the objects that it points at to `held`."""
     if port.kind == TENSOR:
         memory = memory_of(content, held)
         dims = (ctypes.c_int64 * content.ndim)(*content.shape)
@@ -158,7 +158,7 @@ def fill(value: CValue, port: Port | BoxPort, content, held: list) -> None:
 
 
 def memory_of(array: np.ndarray, held: list) -> np.ndarray:
-    """An array's elements as the C interface has them."""
+    """The elements of an array in the form of the C interface."""
     if not array.dtype.hasobject:
         return pack(array) if is_packed(array.dtype) else array
     joined, counts = _joined(array.ravel().tolist())
@@ -172,7 +172,7 @@ def memory_of(array: np.ndarray, held: list) -> np.ndarray:
 
 
 def _joined(texts: list) -> tuple[bytes, list[int]]:
-    """Texts one after the other in UTF-8, and the length of each."""
+    """Concatenates texts in UTF-8. Returns the bytes and the length of each text."""
     if all(isinstance(text, str) for text in texts):
         lengths = [len(text) if text.isascii() else len(text.encode(errors="surrogateescape")) for text in texts]
         return "".join(texts).encode(errors="surrogateescape"), lengths
@@ -181,7 +181,7 @@ def _joined(texts: list) -> tuple[bytes, list[int]]:
 
 
 def content_of(value: CValue, port: Port | BoxPort):
-    """A value that a run has made, in memory of its own."""
+    """Converts a value that a run has made to Python objects with memory of their own."""
     if port.kind == TENSOR:
         return array_of(value, port.dtype)
     if port.kind == OPTIONAL:
@@ -194,7 +194,7 @@ def content_of(value: CValue, port: Port | BoxPort):
 
 
 def array_of(value: CValue, dtype: np.dtype) -> np.ndarray:
-    """A copy of the session's tensor."""
+    """Copies a tensor of the session."""
     shape = tuple(value.dims[: value.rank]) if value.rank else ()
     is_as_stored = not dtype.hasobject and not is_packed(dtype)
     memory = np.empty(shape, dtype) if is_as_stored else np.empty(value.size, np.uint8)
@@ -212,20 +212,20 @@ def array_of(value: CValue, dtype: np.dtype) -> np.ndarray:
 
 
 def _texts_of(memory: np.ndarray) -> list[str]:
-    """Texts that lie at some places, of which several may be the same, as those of labels are."""
+    """Reads the texts at these addresses. Equal addresses, as of labels, are read once."""
     places = memory.tolist()
     texts = {place: ctypes.string_at(*place).decode(errors="surrogateescape") for place in set(places)}
     return [texts[place] for place in places]
 
 
 def _values_at(place, count: int):
-    """The fields of values that lie one after the other."""
+    """The fields of consecutive values at an address."""
     return _VALUE.iter_unpack(ctypes.string_at(place, count * _VALUE.size))
 
 
 def _map_of(items: int, port: BoxPort) -> dict:
-    """A map, read without an object for each of its parts: a model may make one for each row, and that would take longer than the model
-    does."""
+    """Reads a map without an object of ctypes for each of its parts: a model may return one map per row, for which that would take longer
+    than the model itself."""
     keys, contents = _values_at(items, 2)
     return dict(zip(_elements_of(keys, port.key.dtype), _elements_of(contents, port.item.dtype)))
 

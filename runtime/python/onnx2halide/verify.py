@@ -18,7 +18,7 @@ from onnx2halide.references import reference
 
 @dataclass
 class Comparison:
-    """One value against the one expected: an array, or of a sequence the item that differs most."""
+    """The comparison of a value with the expected one; for a sequence, that of the item that differs most."""
 
     name: str
     difference: Difference
@@ -32,14 +32,14 @@ class Comparison:
 
 @dataclass
 class Report:
-    """What verify finds."""
+    """The result of verify."""
 
     model: str
     against: dict[str, str] = field(default_factory=dict)  # by data set
     outputs: dict[str, list[Comparison]] = field(default_factory=dict)  # by data set
-    values: int = 0  # compared
+    values: int = 0  # number of values compared
     unread: list[str] = field(default_factory=list)  # values that no node reads, which are not compared
-    first: tuple[str, str, Comparison] | None = None  # data set, node and value that differ first
+    first: tuple[str, str, Comparison] | None = None  # data set, node and value of the first difference
 
     @property
     def equal(self) -> bool:
@@ -48,13 +48,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What may differ: `relative` of an array's largest magnitude, and `floor` in absolute terms. None: what rounding explains."""
+    """The allowed difference: `relative` to the largest magnitude of an array, plus `floor`. None: what rounding may cause."""
 
     relative: float | None = None
     floor: float | None = None
 
     def compare(self, name: str, got, expected, inputs: Mapping[str, np.ndarray]) -> Comparison:
-        """One result of a run on `inputs`."""
+        """Compares one result of a run on `inputs`."""
         if mismatch := _mismatch(got, expected):
             return Comparison(name, Difference(mismatch=mismatch), False)
         if expected is None:
@@ -71,7 +71,7 @@ class Tolerance:
 
 
 def _mismatch(got, expected) -> str:
-    """How a value differs that should be nothing, a sequence or a map, but in what it holds."""
+    """How an absent value, a sequence or a map differs from the expected one, apart from its items."""
     if (got is None) != (expected is None):
         return "nothing, expected a value" if got is None else "a value, expected nothing"
     if isinstance(expected, list) and len(got) != len(expected):
@@ -82,12 +82,12 @@ def _mismatch(got, expected) -> str:
 
 
 def verify(path: pathlib.Path, model: Model, sets: list[DataSet], engine: str | None = None, tolerance: Tolerance = Tolerance()) -> Report:
-    """Runs the model on each data set; outputs that a set does not give come from a reference. Then compares every value of the graph
-    that is read, in its order, with the reference, until one differs."""
+    """Runs the model on each data set and compares the outputs with those of the set or, if it has none, of a reference. Then compares
+    every value of the graph that is read with the reference, in the graph's order, until one differs."""
     graph = onnx.load(path, load_external_data=False).graph
     nodes = {name: _label(node) for node in graph.node for name in node.output if name}
     read = set(_read(graph))
-    # A value that nobody reads, such as the mask of a Dropout, is no part of the compiled model.
+    # A value that nothing reads, such as the mask of a Dropout, is not part of the compiled model.
     report = Report(path.name, unread=[name for name in nodes if name not in read])
     for data in sets:
         arguments.progress(f"{path.name}: running on {data.name}")
@@ -111,7 +111,7 @@ def verify(path: pathlib.Path, model: Model, sets: list[DataSet], engine: str | 
 
 
 def _read(graph: onnx.GraphProto) -> Iterator[str]:
-    """The values that nodes read, those in the graphs of control flow included, and the graph's outputs."""
+    """The values that nodes read, including those in subgraphs, and the graph's outputs."""
     yield from (output.name for output in graph.output)
     for node in graph.node:
         yield from node.input
@@ -159,7 +159,7 @@ def main() -> int:
     model = arguments.compile_model(options)
     sets = data_sets(options.data or options.model.parent, model.inputs, model.outputs)
     if not sets and options.data:
-        raise ValueError(f"{options.data}: neither test_data_set_N nor io.npz is there")
+        raise ValueError(f"{options.data}: contains neither test_data_set_N nor io.npz")
     sets = sets or [DataSet(f"seed {options.seed}", sample(model.inputs, options.seed))]
     report = verify(options.model, model, sets, options.against, Tolerance(options.tolerance, options.floor))
     arguments.progress("")
@@ -169,14 +169,15 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = arguments.parser("verify", (
-        "Compiles a model and compares its outputs with data that ships beside it (test_data_set_N, io.npz) or, without, with onnxruntime or the "
-        "ONNX reference on seeded inputs. Then compares every value of the graph and names the first node that differs."), (
+        "Compiles a model and compares its outputs with data that ships beside it (test_data_set_N, io.npz). Without data, compares with "
+        "onnxruntime or, if that cannot run the model, with the ONNX reference, on seeded inputs. Then compares every value of the graph and "
+        "names the first node that differs."), (
         "verify mnist.onnx\n"
         "verify mnist.onnx --data test_data_set_0 --target host-opencl"))  # fmt: skip
     parser.add_argument("--data", metavar="DIR", type=pathlib.Path, help="folder of test_data_set_N, one such folder, or an .npz file")
-    parser.add_argument("--against", choices=["onnxruntime", "reference"], help="what makes the values to compare with")
+    parser.add_argument("--against", choices=["onnxruntime", "reference"], help="what computes the values to compare with; default: onnxruntime, or the reference if onnxruntime cannot run the model")
     parser.add_argument("--tolerance", type=float, help="allowed |a - b| / max |b|; default: 1e-4, for 16-bit floats 1e-2, for integers 0")
-    parser.add_argument("--floor", type=float, help="allowed |a - b| on top of that; default: 1e-6, for 16-bit floats 1e-4, for integers 0, and less for inputs that are all below 1")
-    parser.add_argument("--seed", type=int, default=0, help="of the inputs where no data ships; default: 0")
+    parser.add_argument("--floor", type=float, help="allowed |a - b| on top of that; default: 1e-6, for 16-bit floats 1e-4, for integers 0; less if all inputs are below 1")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the inputs if no data ships with the model; default: 0")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args()
