@@ -16,7 +16,7 @@ using namespace onnx2halide;
 
 namespace {
 
-/// A word as a shell takes it, in quotes where it holds what shells do not take as it is.
+/// A word in a form that a shell reads back as it is: in quotes if it contains special characters.
 std::string shell_word(std::string_view word) {
     const auto is_plain = [](unsigned char c) { return std::isalnum(c) || c >= 128 || std::strchr("_-./=:,+@%", c); };
     if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
@@ -25,7 +25,8 @@ std::string shell_word(std::string_view word) {
     return quoted + "'";
 }
 
-/// The command line's words in order; `compile` is put first where a model or an option stands in a command's place.
+/// The words of the command line, with `compile` put first if they start with a model or an option instead of a
+/// command.
 std::vector<std::string> words_of(int argc, char** argv, const CLI::App& app) {
     std::vector<std::string> words(argv + 1, argv + argc), commands;
     const bool is_ours = words.empty() || app.get_option_no_throw(words[0]) != nullptr;
@@ -56,19 +57,16 @@ int run(int argc, char** argv) {
     Invocation invocation;
     invocation.command_line = "onnx2halide";
     for (int i = 1; i < argc; ++i) {
-        // Who repeats the command that a source quotes must not lose edits by that.
+        // Emitted sources quote this command, and whoever repeats it must not overwrite edits by accident.
         if (argv[i] != std::string_view("--overwrite")) invocation.command_line += " " + shell_word(argv[i]);
     }
     add_compile_command(app, invocation);
     add_build_command(app, invocation);
     add_inspect_command(app, invocation);
     add_ops_command(app, invocation);
-    add_run_command(app, invocation);
-    add_verify_command(app, invocation);
-    add_bench_command(app, invocation);
-    add_tune_command(app, invocation);
+    add_python_commands(app, invocation);
     for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) command->group("Commands");
-    app.footer("`onnx2halide COMMAND --help` tells a command's options.\n\n" +
+    app.footer("`onnx2halide COMMAND --help` lists a command's options.\n\n" +
                help_footer(
                    "  onnx2halide mnist.onnx -o mnist             # short for onnx2halide compile mnist.onnx -o mnist\n"
                    "  onnx2halide inspect mnist.onnx\n"

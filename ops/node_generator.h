@@ -39,6 +39,7 @@ struct HostCall {
     std::vector<std::string> arguments;
     size_t inputs = 1, outputs = 1;
     bool inputs_are_list = false;
+    bool needs_re2 = false;  // the function is in runtime/regular_expressions.cc
 };
 
 /// A number from an operand that is an error at run time outside of [low, high].

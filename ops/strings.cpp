@@ -136,7 +136,9 @@ public:
         return {TensorType(ElementType::boolean, in(0).shape)};
     }
     HostCall host_call() const override {
-        return {"onnx2halide_regex_full_match", {string_literal(pattern_), fmt::to_string(pattern_.size())}};
+        return {.function = "onnx2halide_regex_full_match",
+                .arguments = {string_literal(pattern_), fmt::to_string(pattern_.size())},
+                .needs_re2 = true};
     }
 
 private:
@@ -170,11 +172,12 @@ public:
 
     HostCall host_call() const override {
         const std::string pad = node_.string("pad_value");
-        return {"onnx2halide_tokenizer",
-                {are_separators_ ? "1" : "0", fmt::to_string(node_.integer("mincharnum")),
-                 node_.integer("mark") ? "1" : "0",
-                 fmt::format("(onnx2halide_string){{{}, {}}}", string_literal(pad), pad.size()),
-                 fmt::to_string(patterns_.size()), strings_text(patterns_)}};
+        return {.function = "onnx2halide_tokenizer",
+                .arguments = {are_separators_ ? "1" : "0", fmt::to_string(node_.integer("mincharnum")),
+                              node_.integer("mark") ? "1" : "0",
+                              fmt::format("(onnx2halide_string){{{}, {}}}", string_literal(pad), pad.size()),
+                              fmt::to_string(patterns_.size()), strings_text(patterns_)},
+                .needs_re2 = true};
     }
 
 private:

@@ -31,7 +31,7 @@ std::vector<std::string> words(const std::string& command) {
     return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// The C compiler's command with arguments behind it.
+/// The C compiler's command followed by arguments.
 std::vector<std::string> with_arguments(const std::string& cc, const std::vector<std::string>& first,
                                         const std::vector<std::string>& second = {},
                                         const std::vector<std::string>& third = {}) {
@@ -48,7 +48,7 @@ struct CSource {
     std::vector<std::string> flags = {};
 };
 
-/// Runs the C compiler on it with further arguments and returns what that prints.
+/// Runs the C compiler on the source with further arguments and returns its output. Throws CompileError if it fails.
 std::string run_c_compiler(const CSource& source, const std::vector<std::string>& arguments) {
     const ProcessResult result = run_process(
         with_arguments(source.cc,
@@ -61,7 +61,8 @@ std::string run_c_compiler(const CSource& source, const std::vector<std::string>
     return result.output;
 }
 
-/// Compiles a source, or takes from the cache what the same compiler made of the same text.
+/// Compiles a source, or takes the object from the cache. `text` is everything that the object depends on besides the
+/// compiler and its optimisation level.
 void compile_c(const CSource& source, const std::string& text, const fs::path& object) {
     const ObjectCache cache;
     const std::string key = ObjectCache::key("C source", source.cc + " " + source.optimisation + "\n" + text);
@@ -70,7 +71,8 @@ void compile_c(const CSource& source, const std::string& text, const fs::path& o
     cache.store(key, object);
 }
 
-/// What Halide's own runtime is made for: every machine of the target's kind. Of features only a GPU concerns it.
+/// The target of Halide's own runtime, which runs on every machine of the target's kind: it has none of the target's
+/// features but the GPU.
 std::string halide_runtime_target(const std::string& kernels_target) {
     const Halide::Target kernels(kernels_target);
     Halide::Target runtime(kernels.os, kernels.arch, kernels.bits);
@@ -79,7 +81,7 @@ std::string halide_runtime_target(const std::string& kernels_target) {
     return runtime.to_string();
 }
 
-/// Made when the compiler was built, or now.
+/// Copies the runtime that was made when the compiler was built, or makes one.
 void build_halide_runtime(const std::string& target, const fs::path& object) {
     const fs::path made = fmt::format(ONNX2HALIDE_GENERATORS_DIR "/runtime-{}.o", target);
     if (fs::exists(made)) return write_file(object, read_text(made));
@@ -93,7 +95,7 @@ std::vector<std::string> public_symbols(const std::string& name) {
     return symbols;
 }
 
-/// A path that the C compiler prints when it is asked so.
+/// The path that the C compiler prints in answer to an option such as -print-prog-name=objcopy.
 std::string printed_path(const std::string& cc, const std::string& question) {
     std::string path = run_process(with_arguments(cc, {question})).output;
     while (!path.empty() && path.back() == '\n') path.pop_back();
@@ -117,20 +119,21 @@ const std::string& runtime_headers() {
     return text;
 }
 
-/// What stands behind the comment that begins a generated file, which tells how it was made.
-std::string text_behind_banner(const fs::path& file) {
+/// A generated file without the comment at its start, which quotes the command line that made it.
+std::string text_after_banner(const fs::path& file) {
     const std::string text = read_text(file);
     return text.starts_with("/*") ? text.substr(std::min(text.find("*/"), text.size())) : text;
 }
 
-/// A program's text with that of all headers that it includes, or nothing where it may include more than it was written
-/// with: an edited one, or one whose compiler has flags of its own.
+/// The text on which a host program's object depends: its own and that of the headers that emitted programs include. It
+/// stands in for the output of `cc -E` as the cache's key, so that a program whose object is cached starts no compiler.
+/// Returns nullopt if the program may include other files: it was edited, or its compiler has flags of its own.
 std::optional<std::string> text_with_headers(const ArchiveJob& job) {
     static const RE2 suspect(R"((?m)^(.*(?:include|import|%:).*)$)"),
         known(R"re(#include (?:"([A-Za-z0-9_]+\.h)"|<std(?:def|int)\.h>))re");
     if (words(job.cc).size() != 1) return {};
     const std::string header = job.name + ".h";
-    const std::string text = text_behind_banner(host_program_of(job)) + text_behind_banner(job.folder / header);
+    const std::string text = text_after_banner(host_program_of(job)) + text_after_banner(job.folder / header);
     re2::StringPiece rest(text);
     for (std::string line, file; RE2::FindAndConsume(&rest, suspect, &line);) {
         if (!RE2::FullMatch(line, known, &file)) return {};
@@ -141,9 +144,9 @@ std::optional<std::string> text_with_headers(const ArchiveJob& job) {
     return text + runtime_headers();
 }
 
-/// `flags` are of this object alone.
+/// Compiles the host program with further flags and returns the object's path.
 std::string build_host_program(const ArchiveJob& job, const fs::path& object, std::vector<std::string> flags = {}) {
-    // Calls of kernels gain nothing from more, and long programs take long.
+    // Calls of kernels gain nothing from a higher level, which takes long for long programs.
     const CSource source{job.cc, job.runs_once ? "-O0" : "-O1", host_program_of(job), job.folder, std::move(flags)};
     std::optional<std::string> text = text_with_headers(job);
     if (!text) text = run_c_compiler(source, {"-E", "-P"});
@@ -151,14 +154,15 @@ std::string build_host_program(const ArchiveJob& job, const fs::path& object, st
     return object.string();
 }
 
-/// RE2's static library, as the C compiler finds it.
+/// The path of RE2's static library, which the C compiler finds. Throws CompileError if it finds none.
 std::string static_re2(const ArchiveJob& job) {
     const std::string path = printed_path(job.cc, "-print-file-name=libre2.a");
     if (fs::path(path).is_absolute()) return path;
     throw CompileError("regular expressions need RE2, and {} finds no libre2.a for target {}", job.cc, job.target);
 }
 
-/// What matches regular expressions, in C++: of RE2 it is known only as text what its headers are.
+/// Compiles the part of the runtime that calls RE2, in C++, and returns the object's path. Its cache key is the
+/// preprocessed text, because RE2's headers are the C compiler's and may change.
 std::string build_regular_expressions(const ArchiveJob& job) {
     const fs::path object = job.objects / "runtime.regular_expressions.o";
     const CSource source{job.cc, runtime_optimisation, runtime_folder / "regular_expressions.cc", runtime_folder};
@@ -166,7 +170,7 @@ std::string build_regular_expressions(const ArchiveJob& job) {
     return object.string();
 }
 
-/// What they call besides on a GPU.
+/// Further sources of the runtime for a GPU.
 std::vector<std::string_view> device_sources(const std::string& kernels_target) {
     const Halide::Target target(kernels_target);
     if (target.has_feature(Halide::Target::CUDA)) return {"device.c", "cuda_library.c", "cuda_graph.c"};
@@ -174,7 +178,7 @@ std::vector<std::string_view> device_sources(const std::string& kernels_target) 
     return {};
 }
 
-/// What host programs and kernels call, but for Halide's runtime.
+/// Sources of the runtime, without Halide's own and RE2's part.
 std::vector<std::string_view> runtime_sources(const std::string& kernels_target) {
     std::vector<std::string_view> sources = {"session.c",
                                              "values.c",
@@ -203,8 +207,9 @@ std::vector<std::string_view> runtime_sources(const std::string& kernels_target)
     return sources;
 }
 
-/// The runtime as one object: one file to fetch from the cache for each model. Jobs side by side wait for the first to
-/// make it. No kernel is called like it: their names have no dot.
+/// Makes the runtime as one object, so that each model fetches one file from the cache, and returns its path.
+/// Concurrent jobs wait for the first one to make it. Kernels' objects cannot have its file name: their names contain
+/// no dot.
 std::string build_runtime(const ArchiveJob& job) {
     static std::mutex lock;
     const std::lock_guard guard(lock);
@@ -228,8 +233,8 @@ std::string build_runtime(const ArchiveJob& job) {
     return joined.string();
 }
 
-/// Everything but the weights in one object, whose symbols are local but for the public ones, with what it needs of
-/// static libraries.
+/// Links everything but the weights into one object, in which only the public symbols are global, with the members of
+/// static libraries that it needs.
 std::string join(const ArchiveJob& job, const std::vector<std::string>& runtime,
                  const std::vector<std::string>& libraries = {}) {
     std::vector<std::string> objects = {build_host_program(job, job.objects / (job.name + "_host_program.o"))};
@@ -246,19 +251,19 @@ std::string join(const ArchiveJob& job, const std::vector<std::string>& runtime,
     return joined;
 }
 
-/// The weights have an object of their own, so that hundreds of megabytes are not linked and copied again. Its one
-/// symbol is hidden.
+/// Makes an object of the weights alone, so that hundreds of megabytes are not linked and copied again. Its only symbol
+/// is hidden.
 std::string build_weights(const ArchiveJob& job) {
     const std::string object = (job.objects / (job.name + "_weights.o")).string();
     run_or_throw(with_arguments(job.cc, {"-c", job.weights_source.string(), "-o", object}));
     return object;
 }
 
-/// Archive and members lie in the job's folder of objects. Halide's writer, LLVM's, maps the members; ar reads and
-/// writes hundreds of megabytes of weights twice.
+/// Writes a static library; the archive and its members are in job.objects. Uses LLVM's writer, through Halide, which
+/// maps the members into memory: ar reads and writes hundreds of megabytes of weights twice.
 void write_archive(const ArchiveJob& job, const std::vector<std::string>& members, const fs::path& archive) {
     std::vector<std::string> command = {ONNX2HALIDE_GENERATORS_DIR "/halide_tool", "archive", job.target};
-    // LLVM puts random letters in the place of each '%' of the path.
+    // LLVM replaces each '%' in the path with a random character.
     if (fs::absolute(job.objects).string().find('%') != std::string::npos)
         command = {sibling_tool(job.cc, "ar"), "rcsD"};
     command.push_back(archive.filename());
@@ -268,12 +273,12 @@ void write_archive(const ArchiveJob& job, const std::vector<std::string>& member
 
 void link_shared(const ArchiveJob& job, const fs::path& library, const std::vector<std::string>& objects) {
     std::vector<std::string> libraries = {"-lpthread", "-ldl", "-lm"};
-    if (needs_cpp(host_program_of(job))) libraries.insert(libraries.begin(), {"-lre2", "-lstdc++"});
+    if (job.needs_re2) libraries.insert(libraries.begin(), {"-lre2", "-lstdc++"});
     run_or_throw(with_arguments(job.cc, {"-shared", "-o", library.string()}, objects, libraries));
 }
 
 void build_trial_library(const ArchiveJob& job, std::vector<std::string> objects) {
-    // The kernels' declarations become those of the pointers.
+    // Turns the declarations of kernels into declarations of pointers to them.
     std::vector<std::string> flags;
     for (const std::string& kernel : job.kernels)
         flags.push_back(fmt::format("-D{0}_kernel=(*{0}_kernel_pointer)", kernel));
@@ -281,7 +286,7 @@ void build_trial_library(const ArchiveJob& job, std::vector<std::string> objects
     link_shared(job, job.trials / (job.name + ".so"), objects);
 }
 
-/// What Halide's name for a processor starts with, what a C compiler's name for its machine does, and such a compiler.
+/// How Halide's name for a processor starts, how a C compiler's name for it starts, and an example of such a compiler.
 constexpr struct {
     std::string_view halide, machine, compiler;
 } processors[] = {{"x86-64-", "x86_64", "x86_64-linux-gnu-gcc"},
@@ -310,19 +315,13 @@ void check_c_compiler(const std::string& cc, const std::string& target) {
     }
 }
 
-bool needs_cpp(const fs::path& host_program) {
-    const std::string text = read_text(host_program);
-    return text.find("onnx2halide_regex_full_match") != std::string::npos ||
-           text.find("onnx2halide_tokenizer") != std::string::npos;
-}
-
 void build_archive(const ArchiveJob& job) {
     std::vector<std::string> libraries;
-    if (needs_cpp(host_program_of(job))) libraries.push_back(static_re2(job));
+    if (job.needs_re2) libraries.push_back(static_re2(job));
     std::future<std::string> weights;
     if (!job.weights_source.empty()) weights = std::async(std::launch::async, build_weights, std::cref(job));
     std::vector<std::string> runtime = {build_runtime(job)};
-    if (needs_cpp(host_program_of(job))) runtime.push_back(build_regular_expressions(job));
+    if (job.needs_re2) runtime.push_back(build_regular_expressions(job));
     std::vector<std::string> members = {join(job, runtime, libraries)};
     if (weights.valid()) {
         members.push_back(weights.get());
@@ -331,7 +330,7 @@ void build_archive(const ArchiveJob& job) {
     const fs::path archive = job.objects / (job.name + ".a"), library = job.objects / (job.name + ".so");
     write_archive(job, members, archive);
     if (job.shared_library) {
-        // What static libraries have is for programs: a shared library takes shared ones.
+        // A shared library links with the shared libre2, so it needs an object without members of the static one.
         if (!libraries.empty()) members[0] = join(job, runtime);
         link_shared(job, library, members);
         move_file(library, job.folder / (job.name + ".so"));

@@ -6,28 +6,28 @@
 
 namespace onnx2halide {
 
+/// The parts of a library whose kernels are built, and what to make of them.
 struct ArchiveJob {
-    std::string name;
-    std::filesystem::path folder;      // holds NAME.c and NAME.h; NAME.a goes there
-    std::filesystem::path objects;     // holds the kernels' objects
-    std::vector<std::string> kernels;  // names of the kernels
-    std::string target;
+    std::string name;                      // of the model in C
+    std::filesystem::path folder;          // holds NAME.c and NAME.h, and gets NAME.a
+    std::filesystem::path objects;         // holds KERNEL.o of every kernel, and gets intermediate files
+    std::vector<std::string> kernels;      // their names
+    std::string target;                    // Halide's, of the first target if there are several
     std::filesystem::path weights_source;  // assembler text that embeds the weights; empty: none
-    bool shared_library = false;           // NAME.so beside NAME.a
+    bool shared_library = false;           // whether to make NAME.so, too
     std::filesystem::path trials;          // gets a NAME.so for trials of kernels; empty: none
-    bool runs_once = false;                // the host program is then not optimised
-    std::string cc = "gcc";                // compiles the host program, links and archives
+    bool needs_re2 = false;                // the host program calls runtime/regular_expressions.cc
+    bool runs_once = false;                // the host program is not worth optimising
+    std::string cc = "gcc";                // compiles the host program, and links
 };
 
-/// Throws UsageError where the C compiler cannot be started or makes objects for another processor than the target's.
+/// Throws UsageError if the C compiler cannot be started, or compiles for another processor than the target's.
 void check_c_compiler(const std::string& cc, const std::string& target);
 
-/// Whether a host program calls C++ of the runtime, so that who links it needs C++'s library.
-bool needs_cpp(const std::filesystem::path& host_program);
-
 /// Compiles the host program and links it with its kernels and a Halide runtime of their own into one object in NAME.a,
-/// whose symbols are local but for the model's public names. The library for trials has no kernels: its host program
-/// calls each through a pointer, KERNEL_kernel_pointer, which who loads it sets, and all its symbols are global.
+/// in which only the model's public names are global. The library for trials contains no kernels: its host program
+/// calls each through a pointer, KERNEL_kernel_pointer, which its loader sets, and all of its symbols are global.
+/// Throws CompileError if a source does not compile or RE2 is missing, std::runtime_error if a tool fails.
 void build_archive(const ArchiveJob& job);
 
 }  // namespace onnx2halide

@@ -51,17 +51,17 @@ std::string ObjectCache::key(const std::string& kind, const std::string& text) {
 
 bool ObjectCache::fetch(const std::string& key, const fs::path& to) const {
     std::error_code error;
-    fs::copy_file(place(key), to, fs::copy_options::overwrite_existing, error);
+    fs::copy_file(path_of(key), to, fs::copy_options::overwrite_existing, error);
     if (error) return false;
-    fs::last_write_time(place(key), fs::file_time_type::clock::now(), error);
+    fs::last_write_time(path_of(key), fs::file_time_type::clock::now(), error);
     return true;
 }
 
 void ObjectCache::store(const std::string& key, const fs::path& from) const {
-    // A cache that cannot be written to is no fault of the model: the next run builds again.
+    // A cache that cannot be written is not the model's fault: the next compilation builds the object again.
     try {
-        fs::create_directories(place(key).parent_path());
-        write_file(place(key), read_text(from));
+        fs::create_directories(path_of(key).parent_path());
+        write_file(path_of(key), read_text(from));
     } catch (const std::exception&) {
     }
 }
@@ -80,7 +80,7 @@ void ObjectCache::trim() const {
         std::error_code vanished;
         if (!entry->is_regular_file(vanished)) continue;
         const Entry found{entry->last_write_time(vanished), entry->file_size(vanished), entry->path()};
-        if (vanished) continue;  // another compiler trims too
+        if (vanished) continue;  // another compiler is trimming, too
         total += found.size;
         entries.push_back(found);
     }

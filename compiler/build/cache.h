@@ -7,26 +7,27 @@
 
 namespace onnx2halide {
 
-/// Built objects by the hash of all that made them, in the user's cache folder ($ONNX2HALIDE_CACHE, else
-/// $XDG_CACHE_HOME/onnx2halide, else
-/// ~/.cache/onnx2halide). Files appear whole or not at all, so any number of compilers may share it.
+/// Built objects, keyed by the hash of everything that they depend on, in the user's cache folder ($ONNX2HALIDE_CACHE,
+/// else $XDG_CACHE_HOME/onnx2halide, else ~/.cache/onnx2halide). Files appear complete or not at all, so any number of
+/// compilers may share the folder.
 class ObjectCache {
 public:
-    /// Throws UsageError where $ONNX2HALIDE_CACHE_SIZE is no number.
+    /// Throws UsageError if $ONNX2HALIDE_CACHE_SIZE is not a number.
     ObjectCache();
 
-    /// The key of an object that these texts make.
+    /// The key of an object of this kind, made of this text by this version of the compiler and of Halide.
     static std::string key(const std::string& kind, const std::string& text);
 
-    /// Copies the object to `to` and marks it as used. False where there is none.
+    /// Copies the object to `to` and marks it as used. Returns false if there is none.
     bool fetch(const std::string& key, const std::filesystem::path& to) const;
-    /// Keeps a copy of a file.
+    /// Stores a copy of a file. Does nothing if the cache cannot be written.
     void store(const std::string& key, const std::filesystem::path& from) const;
-    /// Removes what was not used for longest until the folder holds at most $ONNX2HALIDE_CACHE_SIZE bytes (2 GiB).
+    /// Removes the least recently used objects until the folder holds at most $ONNX2HALIDE_CACHE_SIZE bytes (default:
+    /// 2 GiB).
     void trim() const;
 
 private:
-    std::filesystem::path place(const std::string& key) const { return folder_ / key.substr(0, 2) / key; }
+    std::filesystem::path path_of(const std::string& key) const { return folder_ / key.substr(0, 2) / key; }
     std::filesystem::path folder_;
     uintmax_t size_limit_;
 };

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A file of C's library, which tells why it fails.
+/// A file of C's library, which, unlike a stream, says why it fails.
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
@@ -32,11 +32,11 @@ std::error_code write_part(const fs::path& part, std::string_view content) {
     return is_written ? std::error_code() : last_error();
 }
 
-fs::path temporary_place() {
+fs::path temporary_root() {
     std::error_code error;
-    fs::path place = fs::temp_directory_path(error);
+    fs::path root = fs::temp_directory_path(error);
     if (error) throw UsageError("TMPDIR: '{}', expected a folder: {}", std::getenv("TMPDIR"), error.message());
-    return place;
+    return root;
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ std::string read_headers(const fs::path& folder) {
 void move_file(const fs::path& from, const fs::path& to) {
     std::error_code error;
     fs::rename(from, to, error);
-    if (error) write_file(to, read_text(from));  // from another file system
+    if (error) write_file(to, read_text(from));  // they are on different file systems
 }
 
 void write_file(const fs::path& path, std::string_view content) {
@@ -89,7 +89,7 @@ void write_file(const fs::path& path, std::string_view content) {
     throw FileError(path, "cannot be written", error.message());
 }
 
-TemporaryFolder::TemporaryFolder() : TemporaryFolder(fs::absolute(temporary_place())) {}
+TemporaryFolder::TemporaryFolder() : TemporaryFolder(fs::absolute(temporary_root())) {}
 
 TemporaryFolder::TemporaryFolder(const fs::path& parent) {
     std::error_code error;

@@ -7,10 +7,10 @@
 
 namespace onnx2halide {
 
-/// A file or folder that cannot be read, written or made: which one, what cannot be done, and the system's reason.
+/// A file or folder that cannot be read, written or made. The text names it, what failed and the system's reason.
 class FileError : public std::runtime_error {
 public:
-    /// `what`: cannot be read
+    /// `what` is such as "cannot be read".
     FileError(const std::filesystem::path& path, std::string_view what, const std::string& reason);
     const std::string& reason() const { return reason_; }
 
@@ -18,28 +18,29 @@ private:
     std::string reason_;
 };
 
-/// An exception's text; what the standard library throws about files is put as in FileError.
+/// An exception's text; those of the standard library about files read like a FileError.
 std::string message_of(const std::exception& error);
 
-/// The whole file. Throws FileError where it cannot be read.
+/// Returns the whole file. Throws FileError if it cannot be read.
 std::string read_text(const std::filesystem::path& path);
 
-/// Every header (.h) of a folder, in the order of their names. Throws FileError where one cannot be read.
+/// Returns the headers (.h) of a folder, concatenated in the order of their names. Throws FileError if one cannot be
+/// read.
 std::string read_headers(const std::filesystem::path& folder);
 
-/// Writes a file under another name and renames it, so that nobody sees half of it. Throws FileError where it cannot be
-/// written.
+/// Writes a file under another name and renames it, so that readers never see half of it. Throws FileError if it cannot
+/// be written.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
-/// Moves a file to where a reader sees the old one or the new one whole. The original may stay.
+/// Moves a file so that readers of `to` see the old file or the new one, complete. The original may remain.
 void move_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// A folder that is removed with everything in it when this object goes.
+/// A folder that is removed with everything in it when this object is destroyed.
 class TemporaryFolder {
 public:
-    /// In $TMPDIR or /tmp, with an absolute path. Throws UsageError where $TMPDIR is no folder.
+    /// Makes one in $TMPDIR or /tmp, with an absolute path. Throws UsageError if $TMPDIR is not a folder.
     TemporaryFolder();
-    /// In `parent`, which is made if it is missing. Throws FileError where it cannot be made.
+    /// Makes one in `parent`, which is made if it is missing. Throws FileError if that fails.
     explicit TemporaryFolder(const std::filesystem::path& parent);
     ~TemporaryFolder();
     TemporaryFolder(const TemporaryFolder&) = delete;

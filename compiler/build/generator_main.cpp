@@ -1,16 +1,16 @@
 // The main() of every generator program: runs the generators that its arguments name, each in a process of its own, so
-// that one that fails harms no other and names inside of the objects do not depend on which ran before.
+// that failures are isolated and names inside the objects do not depend on which generators ran before.
 //
 //     generators FOLDER TARGET JOBS KIND,... PLUGIN SCHEDULER[,PARAM=VALUE...] NAME[:KERNEL][,PARAM=VALUE...] ...
 //
 // runs the generator that is registered as NAME to make the function KERNEL_kernel (without KERNEL: NAME_kernel). It
-// leaves FOLDER/NAME.o, one file for each further kind (as Halide calls and names them: stmt_html makes
-// NAME.stmt.html), and FOLDER/NAME.scratch: the bytes of scratch memory that a call asks of one thread. What fails is
-// told in FOLDER/NAME.error; the exit status is 1 then.
+// writes FOLDER/NAME.o, one file for each further kind (kinds and files have Halide's names: stmt_html makes
+// NAME.stmt.html), and FOLDER/NAME.scratch, the bytes of scratch memory that a call asks of one thread. If a generator
+// fails, its error is in FOLDER/NAME.error and the exit status is 1.
 //
-// Where SCHEDULER is not empty, the schedules are that autoscheduler's, from the shared library PLUGIN; the kind
-// `schedule` leaves each as C++ statements in FOLDER/NAME.schedule. It may fail, crash or search for too long: then the
-// generator schedules itself, and why stands behind the number in FOLDER/NAME.scratch.
+// If SCHEDULER is not empty, that autoscheduler makes the schedules, from the shared library PLUGIN; the kind
+// `schedule` writes each as C++ statements to FOLDER/NAME.schedule. If it fails, crashes or searches for too long, the
+// generator schedules itself, and the reason follows the number in FOLDER/NAME.scratch.
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -37,9 +37,9 @@ namespace {
 using namespace Halide;
 using namespace Halide::Internal;
 
-/// Finds the most memory that is allocated at one time on one thread, from sizes known at compile time. The runtime
-/// puts 64 bytes before each piece and rounds up to 64, see runtime/halide_hooks.c. Allocations of unknown size come
-/// from the heap.
+/// Finds the most memory that is live at one time on one thread, counting allocations of constant size; others come
+/// from the heap. The runtime puts 64 bytes before each allocation and rounds its size up to 64, see
+/// runtime/halide_hooks.c.
 class ScratchMeter : public IRMutator {
 public:
     int64_t most() const { return most_; }
@@ -64,7 +64,7 @@ private:
             if (!constant) return 0;
             bytes *= *constant;
         }
-        // Halide puts small pieces on the stack where it may choose.
+        // If Halide may choose, it puts small allocations on the stack.
         constexpr int64_t stack_limit = 16 * 1024;
         if (op->memory_type == MemoryType::Auto && bytes <= stack_limit) return 0;
         bytes += op->type.bytes() * op->padding;
@@ -80,11 +80,11 @@ int64_t scratch_bytes(const Module& module) {
     return meter.most();
 }
 
-/// Finds assertions that fail whatever a kernel is called with: a schedule, such as one with tiles larger than the
-/// output, may need more of a tensor than there is.
+/// Finds assertions that fail whatever the arguments of a kernel are: a schedule, such as one with tiles larger than
+/// the output, may need more of a tensor than there is.
 class FailingAssertion : public IRVisitor {
 public:
-    /// Text of the first one's error, or nothing. With `least`, open dims are 1.
+    /// Returns the error text of the first one, or an empty text. With `least`, open dims are 1.
     static std::string find_in(const Module& module, bool least) {
         FailingAssertion visitor;
         for (const LoweredFunc& function : module.functions()) {
@@ -107,7 +107,7 @@ private:
 
     void visit(const AssertStmt* op) override {
         assertions_.push_back(op);
-        // Such as image.extent.0 == 28
+        // For example image.extent.0 == 28.
         const EQ* equality = op->condition.as<EQ>();
         const Variable* variable = equality ? equality->a.as<Variable>() : nullptr;
         if (variable) learn(variable->name, equality->b);
@@ -118,7 +118,7 @@ private:
         IRVisitor::visit(op);
     }
 
-    /// What stands there may never run.
+    /// Ignored: a conditional assertion may never run.
     void visit(const IfThenElse*) override {}
 
     void learn(const std::string& name, const Expr& value) {
@@ -130,9 +130,9 @@ private:
     std::vector<const AssertStmt*> assertions_;
 };
 
-/// Removes what checks that a kernel's buffers are such as its class declares them: the host program, which was emitted
-/// with the class, calls it with no others. Of small kernels these checks would take most of the time. Whether a
-/// schedule reads what they do not have is still checked.
+/// Removes the checks that a kernel's buffers are as its class declares them. The host program, which was emitted with
+/// the class, passes no others, and in small kernels these checks would take most of the time. Whether a schedule reads
+/// out of bounds is still checked.
 class ArgumentChecks : public IRMutator {
 public:
     static void remove_from(Module& module) {
@@ -166,22 +166,22 @@ std::vector<std::string> split(const std::string& text) {
 
 using Words = std::vector<std::string>;
 
-/// What all generators of a run share.
+/// The arguments that all generators of a run share.
 struct Run {
     std::string folder;
     Target target;
     Words kinds;
-    Words scheduler;  // its name and parameters; empty: generators schedule themselves
+    Words scheduler;  // name and parameters; empty: generators schedule themselves
 };
 
-/// NAME of NAME:KERNEL.
+/// The NAME in NAME:KERNEL.
 std::string registered_name(const Words& job) { return job[0].substr(0, job[0].find(':')); }
 
 std::string file(const Run& run, const Words& job, const std::string& extension) {
     return run.folder + "/" + registered_name(job) + extension;
 }
 
-/// Sets PARAM=VALUE of the words behind the first.
+/// Sets the parameters PARAM=VALUE that follow the first word.
 void set_params(AbstractGenerator& generator, const Words& words, const std::string& prefix) {
     for (size_t i = 1; i < words.size(); ++i) {
         const size_t equals = words[i].find('=');
@@ -189,7 +189,7 @@ void set_params(AbstractGenerator& generator, const Words& words, const std::str
     }
 }
 
-/// What AbstractGenerator::build_module does, for a pipeline of a GPU.
+/// As AbstractGenerator::build_module, for a GPU, whose pipeline gets a lowering pass of ours.
 Module build_gpu_module(AbstractGenerator& generator, const Target& target, const std::string& function) {
     Pipeline pipeline = generator.build_pipeline();
     onnx2halide::hold_narrow_floats_as_bits(pipeline, target);
@@ -216,7 +216,7 @@ Module build_module(const Run& run, const Target& target, const Words& job, cons
     return generator->build_module(function);
 }
 
-/// A kernel with doubles asks OpenCL for an extension, which devices may lack; others do not.
+/// Asks OpenCL for doubles, an extension that devices may lack, only if the kernel uses them.
 Module build_module(const Run& run, const Words& job, const std::string& function) {
     try {
         return build_module(run, run.target, job, function);
@@ -226,11 +226,11 @@ Module build_module(const Run& run, const Words& job, const std::string& functio
     }
 }
 
-/// `why_not` is told with the scratch memory.
+/// Writes a generator's files. `why_not` is reported with the scratch memory.
 void generate(const Run& run, const Words& job, const std::string& why_not) {
     const std::string kernel = job[0].substr(job[0].find(':') + 1);
     Module module = build_module(run, job, kernel + "_kernel");
-    // Emitted schedules are made for every size that an open dim may have; autoschedulers know one.
+    // Emitted schedules are made for every size of an open dim, those of autoschedulers for one size.
     const std::string failing = FailingAssertion::find_in(module, !run.scheduler.empty());
     if (!failing.empty()) throw std::runtime_error("a call would end in " + failing);
     if (!run.target.has_gpu_feature() && !run.target.has_feature(Target::Debug)) ArgumentChecks::remove_from(module);
@@ -239,7 +239,7 @@ void generate(const Run& run, const Words& job, const std::string& why_not) {
         if (std::find(run.kinds.begin(), run.kinds.end(), output.name) != run.kinds.end())
             outputs[type] = file(run, job, output.extension);
     }
-    // Halide's own file is a function of a Pipeline; the statements alone fit into a generator's schedule().
+    // Not Halide's own file, which is a function of a Pipeline: a generator's schedule() needs only the statements.
     const bool wants_schedule = outputs.erase(OutputFileType::schedule) > 0;
     module.compile(outputs);
     const AutoSchedulerResults* found = module.get_auto_scheduler_results();
@@ -247,7 +247,7 @@ void generate(const Run& run, const Words& job, const std::string& why_not) {
     std::ofstream(file(run, job, ".scratch")) << scratch_bytes(module) << " " << why_not << "\n";
 }
 
-/// In a child process. Returns its exit status.
+/// Runs in a child process. Returns its exit status.
 int generate_or_report(const Run& run, const Words& job, const std::string& why_not) {
     std::string error_text;
     try {
@@ -262,17 +262,17 @@ int generate_or_report(const Run& run, const Words& job, const std::string& why_
     return 1;
 }
 
-/// Words with one space between them, on one line.
+/// Joins words with single spaces into one line.
 std::string in_one_line(std::istream& stream) {
     std::string line;
     for (std::string word; stream >> word;) line += (line.empty() ? "" : " ") + word;
     return line;
 }
 
-/// Processor time for one search and the code that comes of it: both may take hours.
+/// The most processor time for one search and for compiling what it finds: both may take hours.
 constexpr rlim_t search_seconds = 120;
 
-/// Generates with the autoscheduler in a child process. Returns why that failed, or nothing.
+/// Generates with the autoscheduler in a child process. Returns why that failed, or an empty text.
 std::string autoschedule(const Run& run, const Words& job) {
     const pid_t child = fork();
     if (child < 0) return std::strerror(errno);
@@ -291,7 +291,7 @@ std::string autoschedule(const Run& run, const Words& job) {
     return in_one_line(error);
 }
 
-/// In a child process. Returns its exit status.
+/// Runs in a child process. Returns its exit status.
 int make(Run run, const Words& job) {
     std::string why_not;
     if (!run.scheduler.empty()) {
@@ -311,7 +311,7 @@ void reap(int& running, int& failed) {
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) ++failed;
 }
 
-/// Names protected members of other generators.
+/// Gives access to protected members of other generators.
 struct Preparation : GeneratorBase {
     static constexpr auto init = &Preparation::init_from_context;
     static constexpr auto name = &Preparation::set_generator_names;

@@ -1,14 +1,14 @@
-// What Halide does for a library in a process of its own:
+// Work of Halide's that needs a process of its own:
 //
 //     halide_tool runtime FOLDER
 //
-// leaves FOLDER/runtime-TARGET.o, Halide's runtime for this machine's kind, of a target without features. It is run
-// when the compiler is built, so that no model's compilation has to.
+// writes FOLDER/runtime-TARGET.o, Halide's runtime for this machine's target without its features. The build of the
+// compiler runs it, so that compilations need not make one.
 //
 //     halide_tool archive TARGET ARCHIVE MEMBER...
 //
-// writes a static library of object files in the working folder. Halide changes the working folder meanwhile, which all
-// threads of a process share.
+// writes a static library of object files in the working folder. Halide changes the working folder meanwhile, which is
+// that of all threads of a process.
 
 #include <cstdio>
 #include <exception>

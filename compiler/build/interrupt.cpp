@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Those of the signals that nobody above us, such as nohup, has told us to ignore.
+/// The signals that end us, without those that our parent, such as nohup, has told us to ignore.
 sigset_t signals_to_heed() {
     sigset_t signals;
     sigemptyset(&signals);
@@ -30,7 +30,7 @@ bool has_ended(pid_t child) {
     return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid != 0;
 }
 
-/// C compilers remove their own temporary files when they are asked to end, for which they get some seconds.
+/// Ends processes. C compilers remove their temporary files upon SIGTERM, for which they get some seconds.
 void end_processes(const std::set<pid_t>& groups) {
     using namespace std::chrono_literals;
     for (const pid_t group : groups) kill(-group, SIGTERM);
@@ -42,7 +42,7 @@ void end_processes(const std::set<pid_t>& groups) {
 
 [[noreturn]] void end(int signal) {
     Leftovers& left = leftovers();
-    left.lock.lock();  // for good: nothing new is started
+    left.lock.lock();  // never unlocked, so that nothing new is started
     end_processes(left.process_groups);
     for (const fs::path& folder : left.folders) {
         // Other threads may still write into it.
@@ -62,7 +62,7 @@ Leftovers& leftovers() {
 void end_tidily_on_signals() {
     const sigset_t signals = signals_to_heed();
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    // Removing folders is nothing that a signal handler may do, so a thread waits for the signals.
+    // A signal handler must not remove folders, so a thread waits for the signals.
     std::thread([signals] {
         int signal = 0;
         while (sigwait(&signals, &signal) != 0) {

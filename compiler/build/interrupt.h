@@ -8,8 +8,8 @@
 
 namespace onnx2halide {
 
-/// What a signal that ends the compiler must not leave behind. Who makes such a thing or ends it, or does what must not
-/// end halfway, holds the lock.
+/// Temporary folders and processes that a signal which ends the compiler must clean up. Hold the lock to add or remove
+/// one, and during work that must not be interrupted.
 struct Leftovers {
     std::mutex lock;
     std::set<std::filesystem::path> folders;
@@ -17,8 +17,8 @@ struct Leftovers {
 };
 Leftovers& leftovers();
 
-/// From now on SIGINT, SIGTERM and SIGHUP end the compiler with status 128 + signal, and leave nothing behind. To be
-/// called before threads are started.
+/// Makes SIGINT, SIGTERM and SIGHUP end the compiler with status 128 + signal after they have cleaned up. Call it
+/// before any thread is started.
 void end_tidily_on_signals();
 
 }  // namespace onnx2halide

@@ -29,17 +29,17 @@ namespace {
 
 constexpr std::string_view registration_mark = "HALIDE_REGISTER_GENERATOR(";
 
-/// More classes in one C++ file save the compiler its start; fewer let the cores share the work.
+/// The most classes in one C++ file: more would save starts of the compiler, fewer would keep more cores busy.
 constexpr size_t classes_per_slice = 24;
 
-/// A class that the cache does not have, and the jobs that want its object.
+/// A class that is not in the cache, and the jobs that want its object.
 struct MissingClass {
     const GeneratorClass* generator;
     std::string key;
     std::vector<KernelJob*> wanted_by;
 };
 
-/// Classes that are compiled into one generator program: same preamble, target, autoscheduler and outputs.
+/// Classes that are compiled into one generator program. They share preamble, target, autoscheduler and outputs.
 struct Slice {
     const KernelJob* job;
     std::vector<MissingClass*> classes;
@@ -50,11 +50,11 @@ struct Slice {
 /// Halide's target with the features that every kernel gets.
 std::string kernel_target(const Slice& slice) { return slice.target() + "-no_runtime-no_bounds_query-user_context"; }
 
-/// What a slice's class is registered as. Classes of different models may share a name, so each stands in a namespace
-/// of its own.
+/// The name under which a slice's class is registered, and of the namespace around it: classes of different models may
+/// share a name.
 std::string slot(size_t i) { return fmt::format("kernel_{}", i); }
 
-/// As Halide has it: `Adams2019,parallelism=8`; empty where classes schedule themselves.
+/// The autoscheduler as generator_main.cpp takes it: `Adams2019,parallelism=8`; empty if classes schedule themselves.
 std::string autoscheduler_words(const std::string& autoscheduler) {
     if (autoscheduler.empty()) return "";
     std::string name = autoscheduler;
@@ -75,17 +75,17 @@ std::string class_key(const KernelJob& job, const GeneratorClass& generator) {
                             surroundings + job.file.preamble + generator.text);
 }
 
-/// Whether a job wants more of its generators than objects, which alone are in the cache.
+/// Whether a job needs its generators to run because it wants more than objects, and the cache holds only those.
 bool has_own_runs(const KernelJob& job) { return !job.kinds.empty() || !job.programs.empty(); }
 
 std::string object_name(const GeneratorClass& generator) { return generator.name + ".o"; }
 
-/// An object file and the line that its generator tells with it, kept as one file: the line is its last.
+/// Writes an object file and the line that its generator reported with it as one file, which ends with the line.
 void pack(const fs::path& object, const std::string& told, const fs::path& packed) {
     write_file(packed, read_text(object) + "\n" + told);
 }
 
-/// Returns the line.
+/// Takes apart what pack wrote, and returns the line.
 std::string unpack(const fs::path& packed, const fs::path& object) {
     const std::string content = read_text(packed);
     const size_t end = content.rfind('\n');
@@ -93,7 +93,7 @@ std::string unpack(const fs::path& packed, const fs::path& object) {
     return content.substr(end + 1);
 }
 
-/// Notes what a generator tells: the scratch memory, a space, and why the autoscheduler failed, or nothing.
+/// Notes the line that a generator reported: the scratch memory, a space, and why the autoscheduler failed, if it did.
 void note(KernelJob& job, const std::string& kernel, const std::string& told) {
     job.scratch_bytes = std::max<int64_t>(job.scratch_bytes, std::stoll(told));
     const std::string why_not = told.substr(told.find(' ') + 1);
@@ -166,7 +166,7 @@ private:
         const TemporaryFolder folder;
         const ProcessResult compiled = compile(slice, folder.path());
         if (compiled.status != 0 && slice.classes.size() > 1) {
-            // One bad class must not take the others with it.
+            // One bad class must not fail the others.
             for (MissingClass* missing : slice.classes) build_slice({slice.job, {missing}});
             return;
         }
@@ -199,17 +199,17 @@ private:
                                                                                        kernel_target(slice)};
     }
 
-    /// The tools run in `folder`, which is absolute: mold ends where the folder that it runs in was removed, as the one
-    /// that the compiler was started in may be.
+    /// Compiles a slice to `folder`/generators. The tools run in `folder`, which is absolute, because mold fails in a
+    /// working folder that was removed, as the one in which we were started may have been.
     static ProcessResult compile(const Slice& slice, const fs::path& folder) {
         std::string source = slice.job->file.preamble;
         for (size_t i = 0; i < slice.classes.size(); ++i) {
             const GeneratorClass& generator = *slice.classes[i]->generator;
             const std::string body = generator.text.substr(0, generator.text.rfind(registration_mark));
-            // A person's mistakes are told where they are.
-            const std::string place = fmt::format("#line {} \"{}\"\n", generator.line, slice.job->file.name);
+            // Errors then point into the person's file.
+            const std::string line = fmt::format("#line {} \"{}\"\n", generator.line, slice.job->file.name);
             source += fmt::format("\nnamespace {0} {{\n{1}{2}ONNX2HALIDE_REGISTER_GENERATOR({3}, \"{0}\")\n}}\n",
-                                  slot(i), place, body, generator.name);
+                                  slot(i), line, body, generator.name);
         }
         write_file(folder / "generators.cpp", source);
         ProcessResult result = run_process(
@@ -225,7 +225,7 @@ private:
                            folder);
     }
 
-    /// Takes what the generator left in files that start with `made`.
+    /// Collects the files that the generator wrote, whose paths start with `made`.
     void collect(MissingClass& missing, const KernelJob& job, const fs::path& made, const std::string& output) {
         const auto file = [&](const std::string& kind) { return fs::path(made.string() + "." + kind); };
         const fs::path object = file("o"), scratch = file("scratch"), error = file("error");
@@ -262,7 +262,7 @@ private:
     }
 
     void report() const {
-        if (progress_ && total_ > 0) progress_(done_, total_);
+        if (progress_ && total_ > 0) progress_("building kernels", done_, total_);
     }
 
     std::vector<KernelJob>& jobs_;
@@ -275,7 +275,7 @@ private:
     size_t done_ = 0, total_ = 0;
 };
 
-/// The banner and the comment on the first class stand around the preamble; the objects do not depend on them.
+/// Strips the banner and the comment on the first class from a preamble: objects do not depend on them.
 std::string without_outer_comments(const std::string& preamble) {
     std::vector<std::string> lines;
     std::istringstream stream(preamble);
@@ -286,7 +286,7 @@ std::string without_outer_comments(const std::string& preamble) {
     return fmt::format("{}\n", fmt::join(first, last, "\n"));
 }
 
-/// Where the first line at or after `position` starts that is neither empty nor a comment.
+/// The start of the first line at or after `position` that is neither empty nor a comment.
 size_t first_code(const std::string& text, size_t position) {
     while (position < text.size() && (text[position] == '\n' || text.compare(position, 2, "//") == 0)) {
         position = std::min(text.find('\n', position), text.size() - 1) + 1;
@@ -312,7 +312,7 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
         const std::string class_name = text.substr(name_start, text.find_first_of(",)", name_start) - name_start);
         const size_t declared = text.find("\nclass " + class_name + " ", position);
         if (declared > mark) throw CompileError("HALIDE_REGISTER_GENERATOR({}) does not follow its class", class_name);
-        if (!names.insert(class_name).second) throw CompileError("class {} stands twice", class_name);
+        if (!names.insert(class_name).second) throw CompileError("class {} is defined twice", class_name);
         const size_t start = file.classes.empty() ? declared + 1 : first_code(text, position);
         if (file.classes.empty()) file.preamble = without_outer_comments(text.substr(0, start));
         const size_t line =
@@ -327,7 +327,7 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
 
 void build_kernels(std::vector<KernelJob>& jobs, int parallel, const Progress& progress) {
     KernelBuilder(jobs, parallel, progress).build();
-    // In the order of the classes' names, not of the processes that ended.
+    // Sorted by the classes' names, because processes end in any order.
     for (KernelJob& job : jobs) std::sort(job.warnings.begin(), job.warnings.end());
 }
 

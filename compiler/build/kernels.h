@@ -1,33 +1,33 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "compiler/build/progress.h"
 
 namespace onnx2halide {
 
 /// A generator class of an emitted (or edited) NAME_generators.cpp.
 struct GeneratorClass {
     std::string name;
-    std::string text;  // with its HALIDE_REGISTER_GENERATOR, and what a person wrote between it and the class before
-    size_t line = 1;   // of the file, in which the text starts
-    std::string target = {};  // Halide's, without the features that every kernel gets; a job's owner sets it
+    std::string text;         // with its HALIDE_REGISTER_GENERATOR and the code between the previous class and it
+    size_t line = 1;          // of the file, where the text starts
+    std::string target = {};  // Halide's, without the features that every kernel gets; set by the owner of the job
 };
 
-/// What an emitted NAME_generators.cpp holds: everything before the first class, and the classes.
+/// An emitted (or edited) NAME_generators.cpp, taken apart.
 struct GeneratorFile {
-    std::string name;  // as messages say it
-    std::string preamble;
+    std::string name;      // for messages
+    std::string preamble;  // everything before the first class, without outer comments
     std::vector<GeneratorClass> classes;
 };
 
-/// Takes a generator file apart. Throws CompileError where a class is not followed by its registration, or stands
-/// twice.
+/// Takes a generator file apart. Throws CompileError if a class is not followed by its registration, or occurs twice.
 GeneratorFile split_generators(const std::string& name, const std::string& text);
 
-/// Halide's autoschedulers for processors, by the names of their shared libraries: adams2019, …
+/// Halide's autoschedulers for processors, by the names of their shared libraries: adams2019, ...
 const std::vector<std::string>& autoschedulers();
 
 /// How to run a class's generator again.
@@ -37,24 +37,25 @@ struct GeneratorRun {
     std::string target;             // all of Halide's, as the program takes it
 };
 
+/// The kernels of one program: what to build, and what build_kernels found out.
 struct KernelJob {
-    GeneratorFile file;
+    GeneratorFile file;              // its classes are the kernels
     std::string autoscheduler;       // one of autoschedulers(); empty: the classes' own schedules
-    std::filesystem::path folder;    // where KERNEL.o goes
+    std::filesystem::path folder;    // gets KERNEL.o of each; made if it is missing
     std::vector<std::string> kinds;  // further outputs, by Halide's names: stmt_html, schedule
     std::string further;             // their paths up to the kernel's name: out/mnist_ for out/mnist_KERNEL.stmt.html
-    std::filesystem::path programs;  // where generator programs are kept, of one job; empty: nowhere
-    int64_t scratch_bytes = 0;       // set by build_kernels: the most that a kernel asks of one thread
-    std::vector<std::string> warnings;  // set by build_kernels: kernels that the autoscheduler fails on, and why
-    std::map<std::string, std::string> schedules;  // set by build_kernels for the kind `schedule`: C++ by kernel
-    std::map<std::string, GeneratorRun> runs;      // set by build_kernels where programs are kept: by kernel
-    std::string error;                             // set by build_kernels where a kernel cannot be built
+    std::filesystem::path programs;  // gets the generator programs, of one job only; empty: they are not kept
+
+    // Results of build_kernels.
+    std::string error;                             // why a kernel cannot be built; empty: all are
+    std::vector<std::string> warnings;             // kernels on which the autoscheduler fails, and why
+    int64_t scratch_bytes = 0;                     // the most that a kernel asks of one thread
+    std::map<std::string, std::string> schedules;  // C++ by kernel, if `kinds` names `schedule`
+    std::map<std::string, GeneratorRun> runs;      // by kernel, if programs are kept
 };
 
-/// Called with the numbers of kernels that are done and that there are.
-using Progress = std::function<void(size_t done, size_t total)>;
-
-/// Builds the kernels of all jobs together, on up to `parallel` processes, from the object cache where it has them.
+/// Builds the kernels of all jobs together, in up to `parallel` processes, or takes them from the object cache. A
+/// kernel that cannot be built fails the jobs that have it, and no others.
 void build_kernels(std::vector<KernelJob>& jobs, int parallel, const Progress& progress);
 
 }  // namespace onnx2halide

@@ -11,7 +11,7 @@ namespace {
 using namespace Halide;
 using namespace Halide::Internal;
 
-/// What has a narrow type becomes its bits. Runs before loops are cut out as the device's.
+/// Replaces expressions of narrow types by their bits. Runs before loops are outlined as the device's kernels.
 class NarrowFloats : public IRMutator {
 public:
     explicit NarrowFloats(bool has_float16) : has_float16_(has_float16) {}
@@ -19,7 +19,7 @@ public:
 private:
     using IRMutator::visit;
 
-    bool has_float16_;  // whether the device computes with these itself
+    bool has_float16_;  // whether the device supports it
 
     bool is_narrow(const Type& type) const {
         return type.is_float() && type.bits() == 16 && (type.is_bfloat() || !has_float16_);
@@ -27,14 +27,15 @@ private:
 
     Type held(const Type& type) const { return is_narrow(type) ? type.with_code(Type::UInt) : type; }
 
-    /// The number of an operand, with 32 bits where it is narrow.
+    /// An operand, widened to 32 bits if it is narrow.
     Expr number(const Expr& operand) {
         const Expr bits = mutate(operand);
         if (!is_narrow(operand.type())) return bits;
         return operand.type().is_bfloat() ? bfloat16_to_float32(bits) : float16_to_float32(bits);
     }
 
-    /// A number of 32 bits, rounded to a narrow type. Halide's functions make an infinity or a zero of some NaNs.
+    /// A 32-bit float, rounded to the bits of a narrow type. NaNs are handled apart: Halide's functions turn some into
+    /// an infinity or a zero.
     Expr rounded(const Type& type, const Expr& number) {
         const std::string name = unique_name("number");
         const Expr wide = Variable::make(number.type(), name);

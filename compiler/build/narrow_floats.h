@@ -4,8 +4,8 @@
 
 namespace onnx2halide {
 
-/// Lets a pipeline hold 16-bit floats as their bits and compute with them as 32-bit ones, rounded after each operation:
-/// Halide's GPUs have bfloat16 not at all, and OpenCL has float16 only where a device has an extension.
+/// Makes a pipeline store 16-bit floats as their bits and compute with them in 32 bits, rounding after each operation.
+/// Halide's GPU back ends do not support bfloat16, and OpenCL supports float16 only on devices that have an extension.
 void hold_narrow_floats_as_bits(Halide::Pipeline& pipeline, const Halide::Target& target);
 
 }  // namespace onnx2halide

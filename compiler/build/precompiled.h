@@ -1,11 +1,11 @@
-// What the generators of every program include. Clang compiles it once, with the templates of Halide that it
+// The header that all generators include. Clang compiles it once, together with the templates of Halide that it
 // instantiates.
 #pragma once
 
 #include "onnx2halide_generators.h"
 #include "register_generator.h"
 
-/// Has what most generators have, so that it is compiled once. None registers it.
+/// Instantiates what most generators use, so that it is compiled once. It is never registered.
 class Precompiled : public Halide::Generator<Precompiled> {
 public:
     GeneratorParam<int> param{"param", 1};

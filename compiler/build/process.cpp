@@ -25,8 +25,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Starts a program whose stdout and stderr go to `output`, in a process group of its own, so that what it starts can
-/// be ended with it. An empty `folder` is this process's.
+/// Starts a program whose stdout and stderr go to `output`, in a process group of its own, so that the processes that
+/// it starts can be ended with it. If `folder` is empty, it runs in this process's.
 pid_t start(const std::vector<std::string>& command, const std::filesystem::path& folder, int output) {
     std::vector<char*> arguments;
     for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -53,9 +53,9 @@ pid_t start(const std::vector<std::string>& command, const std::filesystem::path
     return child;
 }
 
-/// Waits for a program's end. Returns its status as waitpid() does.
+/// Waits for a program to end and returns its status as waitpid() does.
 int finish(pid_t child) {
-    // Until it is reaped its number belongs to nobody else.
+    // Until it is reaped, no other process can get its number, which a signal would end.
     siginfo_t info;
     while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
     }

@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +20,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// `8` or `1..32`; nothing where the text is neither.
+/// Parses `8` or `1..32`; nullopt if the text is neither.
 std::optional<DimRange> parse_range(std::string_view text) {
     const char* end = text.data() + text.size();
     DimRange range{0, 0};
@@ -26,16 +28,31 @@ std::optional<DimRange> parse_range(std::string_view text) {
     range.max = range.min;
     if (parsed.ec == std::errc() && std::string_view(parsed.ptr, end).starts_with(".."))
         parsed = std::from_chars(parsed.ptr + 2, end, range.max);
-    const bool is_sound = parsed.ec == std::errc() && parsed.ptr == end && 0 <= range.min && range.min <= range.max;
-    return is_sound ? std::optional(range) : std::nullopt;
+    const bool is_valid = parsed.ec == std::errc() && parsed.ptr == end && 0 <= range.min && range.min <= range.max;
+    return is_valid ? std::optional(range) : std::nullopt;
 }
+
+constexpr int most_processes = 1024;
+
+/// Parses a number of processes; nullopt if the text is not one, or is out of range.
+std::optional<int> parse_processes(std::string_view text) {
+    int number = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    const bool is_valid = error == std::errc() && rest == end && 1 <= number && number <= most_processes;
+    return is_valid ? std::optional(number) : std::nullopt;
+}
+
+/// The values of --convolution.
+const std::map<std::string, ConvAlgorithm> conv_algorithms = {
+    {"auto", ConvAlgorithm::automatic}, {"direct", ConvAlgorithm::direct}, {"winograd", ConvAlgorithm::winograd}};
 
 }  // namespace
 
 std::map<std::string, DimRange> parse_dims(const std::vector<std::string>& texts) {
     std::map<std::string, DimRange> dims;
     for (const std::string& text : texts) {
-        // A dim's name may hold any character, so the last '=' counts.
+        // A dim's name may contain any character, so the last '=' separates it.
         const size_t equals = text.rfind('=');
         const auto range =
             equals == std::string::npos ? std::nullopt : parse_range(std::string_view(text).substr(equals + 1));
@@ -63,7 +80,7 @@ void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const s
         .add_option(
             "--emit", kinds,
             description +
-                ": shared_library (NAME.so); of each kernel stmt, stmt_html, assembly, llvm_assembly; schedule: "
+                ": shared_library (NAME.so); stmt, stmt_html, assembly, llvm_assembly of each kernel; schedule: "
                 "what an autoscheduler finds, as NAME_schedules.cpp for --schedule")
         ->option_text("KIND,...")
         ->delimiter(',')
@@ -73,21 +90,44 @@ void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const s
 
 void add_dim_option(CLI::App& command, std::vector<std::string>& texts) {
     command
-        .add_option(
-            "--dim", texts,
-            "number or bounds, as in batch=1..32, for a dim that the model leaves open, by the model's name for "
-            "it or by input and axis; may be given many times")
+        .add_option("--dim", texts,
+                    "number or bounds, as in batch=1..32, of a dim that the model leaves open, by the model's name for "
+                    "it or by input and axis; may be given several times")
         ->option_text("NAME=NUMBER or INPUT:AXIS=NUMBER")
         ->allow_extra_args(false);
 }
 
+void add_convolution_option(CLI::App& command, ConvAlgorithm& algorithm) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : conv_algorithms) names.push_back(name);
+    command
+        .add_option_function<std::string>(
+            "--convolution", [&algorithm](const std::string& name) { algorithm = conv_algorithms.at(name); },
+            "how convolutions compute: auto, direct, or winograd, whose transforms round more")
+        ->option_text("KIND")
+        ->check(one_of(names));
+}
+
+void add_until_option(CLI::App& command, std::string& name) {
+    command.add_option("--until", name, "node or value at which the model ends: what it makes is the output")
+        ->option_text("NAME");
+}
+
 void add_parallel_option(CLI::App& command, int& parallel) {
     const auto why_not = [](const std::string& text) {
-        return parsed_processes(text) ? "" : fmt::format("'{}', expected 1 to {}", text, most_processes);
+        return parse_processes(text) ? "" : fmt::format("'{}', expected 1 to {}", text, most_processes);
     };
-    command.add_option("-j", parallel, "processes to build with; default: $ONNX2HALIDE_JOBS, or one a core")
+    command.add_option("-j", parallel, "processes to build with; default: $ONNX2HALIDE_JOBS, or one per core")
         ->option_text("N")
         ->check(CLI::Validator(why_not, ""));
+}
+
+int process_count(int given) {
+    if (given > 0) return given;
+    const char* text = std::getenv("ONNX2HALIDE_JOBS");
+    if (!text || !*text) return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    if (const auto number = parse_processes(text)) return *number;
+    throw UsageError("ONNX2HALIDE_JOBS: '{}', expected 1 to {}", text, most_processes);
 }
 
 void add_target_option(CLI::App& command, std::string& target) {
@@ -100,10 +140,10 @@ void add_target_option(CLI::App& command, std::string& target) {
         }
     };
     command
-        .add_option(
-            "--target", target,
-            "Halide target, such as x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl; several, the best first: "
-            "the library takes the first that its machine has; default: host, which uses all that this machine has")
+        .add_option("--target", target,
+                    "Halide target, such as x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl; of several, the "
+                    "best first, "
+                    "the library uses the first that its machine supports; default: host, all features of this machine")
         ->option_text("TARGET,...")
         ->check(CLI::Validator(why_not, ""));
 }
@@ -116,15 +156,15 @@ std::string help_footer(const std::string& examples) {
         examples);
 }
 
-std::string success_text(const CompileResult& result, const CompileOptions& options, double seconds) {
-    const std::string stem = (options.output / result.name).lexically_normal().string();
+std::string success_text(const CompileResult& result, const std::filesystem::path& folder, bool sources_only) {
+    const std::string stem = (folder / result.name).lexically_normal().string();
     const std::string files =
-        options.sources_only ? fmt::format("{0}_generators.cpp {0}.c", stem) : fmt::format("{0}.a {0}.h", stem);
-    const std::string arena = result.arena_bytes     ? fmt::format("{} bytes", *result.arena_bytes)
-                              : options.sources_only ? "not known yet"
-                                                     : "depends on open dims";
+        sources_only ? fmt::format("{0}_generators.cpp {0}.c", stem) : fmt::format("{0}.a {0}.h", stem);
+    const std::string arena = result.arena_bytes ? fmt::format("{} bytes", *result.arena_bytes)
+                              : sources_only     ? "not known yet"
+                                                 : "depends on open dims";
     return fmt::format("{}  {} {}, arena {}, {:.1f} s", files, result.kernels,
-                       result.kernels == 1 ? "kernel" : "kernels", arena, seconds);
+                       result.kernels == 1 ? "kernel" : "kernels", arena, result.seconds);
 }
 
 void tell(const std::string& line) {

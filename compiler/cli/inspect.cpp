@@ -8,7 +8,7 @@
 
 #include "compiler/build/interrupt.h"
 #include "compiler/cli/commands.h"
-#include "compiler/driver/compile.h"
+#include "compiler/driver/inspect.h"
 #include "compiler/graph/error.h"
 #include "compiler/load/outline.h"
 
@@ -18,8 +18,8 @@ namespace {
 
 struct Arguments {
     std::vector<std::string> models, dims;
-    std::string target = "host";
     bool as_json = false;
+    CompileOptions options;
 };
 
 /// `float32 [batch, 3, 224, 224]`
@@ -31,7 +31,7 @@ std::string type_text(const TensorType& type) {
     return fmt::format("{} [{}]", info(type.element).name, fmt::join(dims, ", "));
 }
 
-/// Rows of text whose columns stand below each other.
+/// Prints rows of text with their columns aligned.
 void print_rows(const std::vector<std::vector<std::string>>& rows) {
     std::vector<size_t> widths;
     for (const auto& row : rows) {
@@ -64,10 +64,10 @@ void print_inspection(const Inspection& inspection) {
     const std::string depends = fmt::format("depends on {}", fmt::join(inspection.open_dims, ", "));
     const std::string arena =
         is_open ? depends : fmt::format("{} bytes in all, without scratch memory", inspection.arena_bytes);
-    // JSON has it in full.
+    // JSON has longer ones in full.
     constexpr size_t longest = 120;
     const auto readable = [&](const std::string& dim) {
-        return dim.size() <= longest ? dim : is_open ? depends : "depends on what a run computes";
+        return dim.size() <= longest ? dim : is_open ? depends : "depends on results of the run";
     };
     if (is_open) fmt::print("{:<12}{}\n", "open dims", fmt::join(inspection.open_dims, ", "));
     fmt::print("{:<12}{}\n{:<12}{}\n{:<12}{}\n", "nodes", inspection.nodes.size(), "parameters", inspection.parameters,
@@ -87,7 +87,8 @@ void print_inspection(const Inspection& inspection) {
     print_rows(rows);
 }
 
-/// [{"name": "image", "element": "float32", "shape": ["batch", 3, 224, 224]}]; of what is no tensor its name and type
+/// [{"name": "image", "element": "float32", "shape": ["batch", 3, 224, 224]}]; what is not a tensor has a name and a
+/// type.
 nlohmann::ordered_json ports_json(const std::vector<Port>& ports) {
     auto list = nlohmann::ordered_json::array();
     for (const auto& [name, type] : ports) {
@@ -128,18 +129,18 @@ void add_json(nlohmann::ordered_json& json, const Inspection& inspection) {
         json["steps"].push_back({{"kernel", kernel}, {"flops", flops}});
 }
 
-/// A name of the model may be no UTF-8.
+/// JSON as text. Names in a model need not be UTF-8.
 std::string json_text(const nlohmann::ordered_json& json, int indent) {
     return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-/// Tells of a model that cannot be compiled what its file says, and then throws CompileError.
-void inspect_one(const std::string& model, const Arguments& arguments, const CompileOptions& options) {
+/// Prints an inspection. If the model cannot be compiled, prints what its file says and then throws CompileError.
+void inspect_one(const std::string& model, const Arguments& arguments) {
     Outline outline = outline_model(model);
     std::optional<Inspection> inspection;
     std::optional<CompileError> failure;
     try {
-        inspection = inspect(model, options);
+        inspection = inspect(model, arguments.options);
         outline.inputs = inspection->inputs;
         outline.outputs = inspection->outputs;
     } catch (const CompileError& error) {
@@ -158,15 +159,14 @@ void inspect_one(const std::string& model, const Arguments& arguments, const Com
     if (failure) throw *failure;
 }
 
-/// With several models one that fails does not stop the others; JSON has a line a model then.
-int inspect_all(const Arguments& arguments) {
-    CompileOptions options;
-    options.target = arguments.target;
-    options.dims = parse_dims(arguments.dims);
+/// Inspects each model; one that fails does not stop the others. JSON of several models is one line each.
+int inspect_all(Arguments& arguments) {
+    arguments.options.dims = parse_dims(arguments.dims);
+    arguments.options.parallel = process_count(0);
     int status = exit_done;
     for (const std::string& model : arguments.models) {
         try {
-            inspect_one(model, arguments, options);
+            inspect_one(model, arguments);
         } catch (const CompileError& error) {
             fmt::print(stderr, "{}\n", error.what());
             status = exit_model_at_fault;
@@ -181,13 +181,16 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
     const auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("inspect", "show a model's graph, types, shapes, work, kernels and memory");
     command->add_option("MODEL", arguments->models, "ONNX models")->option_text(" ")->required();
-    add_target_option(*command, arguments->target);
+    add_target_option(*command, arguments->options.target);
     add_dim_option(*command, arguments->dims);
-    command->add_flag("--json", arguments->as_json, "as JSON; with several models a line each");
+    add_convolution_option(*command, arguments->options.convolution);
+    add_until_option(*command, arguments->options.until);
+    command->add_flag("--json", arguments->as_json, "as JSON; one line per model if there are several");
     command->footer(help_footer("  onnx2halide inspect mnist.onnx\n"
-                                "  onnx2halide inspect --json yunet.onnx --dim height=320 --dim width=320"));
+                                "  onnx2halide inspect --json yunet.onnx --dim height=320 --dim width=320\n"
+                                "  onnx2halide inspect resnet18.onnx --until conv1 --convolution direct"));
     command->callback([arguments, &invocation] {
-        end_tidily_on_signals();  // inference builds what sizes depend on
+        end_tidily_on_signals();  // inference may build and run what sizes depend on
         invocation.status = inspect_all(*arguments);
     });
 }

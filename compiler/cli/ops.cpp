@@ -14,7 +14,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// First opsets of the rows of each public operator, by domain and type. Those that are expanded count too.
+/// The first opsets of the rows of each public operator, including those that are expanded, by domain and type.
 std::map<std::pair<std::string, std::string>, std::set<int>> public_operators() {
     std::map<std::pair<std::string, std::string>, std::set<int>> operators;
     for (const Operator& row : all_operators()) {
@@ -37,8 +37,7 @@ int print_operators(bool as_json) {
     fmt::print("{:<32}{:<20}{}\n", "operator", "domain", "from opset");
     for (const auto& [name, since] : operators)
         fmt::print("{:<32}{:<20}{}\n", name.second, name.first.empty() ? "ai.onnx" : name.first, *since.begin());
-    fmt::print("\n{} operators, each in every later opset; function operators of the standard that are not listed are "
-               "expanded.\n",
+    fmt::print("\n{} operators, each from its opset on; the standard's other function operators are expanded.\n",
                operators.size());
     return exit_done;
 }

@@ -17,7 +17,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What every machine of the compiler's kind can run.
+/// A target whose code every machine of the compiler's kind can run.
 std::string pinned_target() {
 #if defined(__aarch64__)
     return "arm-64-linux";
@@ -26,8 +26,8 @@ std::string pinned_target() {
 #endif
 }
 
-/// Constants of packed types come and go with a byte an element, as kernels have them, so that the ports of this
-/// program are not packed.
+/// Plans the build of a fold program. Its ports are not packed: constants of packed types go in and out with a byte for
+/// each element, as kernels have them.
 ProgramBuild plan_fold(const FoldProgram& fold, size_t number, const std::filesystem::path& folder) {
     ProgramBuild build;
     PlanOptions options;
@@ -42,7 +42,7 @@ ProgramBuild plan_fold(const FoldProgram& fold, size_t number, const std::filesy
     return build;
 }
 
-/// A compiled model in a shared library, as this process calls it.
+/// A session of a compiled model whose shared library this process has loaded.
 class LoadedModel {
 public:
     LoadedModel(const std::filesystem::path& library, const std::string& name)
@@ -56,11 +56,11 @@ public:
     }
     ~LoadedModel() {
         if (session_) destroy_(session_);
-        // The library stays: its thread pool may still run its code.
+        // The library stays loaded: its thread pool may still run its code.
     }
     LoadedModel(const LoadedModel&) = delete;
 
-    /// Throws CompileError where a node refuses what the model gives it.
+    /// Throws CompileError if a node rejects its operands, std::runtime_error for other failures.
     void run(const std::vector<onnx2halide_value>& inputs, std::vector<onnx2halide_value>& outputs) {
         const int code = run_(session_, inputs.data(), outputs.data());
         if (code == 0) return;
@@ -102,7 +102,7 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
     }
     std::vector<std::shared_ptr<std::vector<std::byte>>> buffers;
     for (const Value* result : fold.results) {
-        // The session provides those whose sizes the run finds.
+        // The session provides the memory of results whose sizes are found at run time.
         const auto size = result->checked_type().bytes().constant();
         buffers.push_back(size ? std::make_shared<std::vector<std::byte>>(*size) : nullptr);
         outputs.push_back({});
@@ -127,8 +127,7 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
 
 }  // namespace
 
-void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
-                       const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
+void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const Progress& progress) {
     const TemporaryFolder folder;
     std::vector<ProgramBuild> builds;
     std::vector<FoldJob*> owners;

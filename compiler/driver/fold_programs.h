@@ -1,25 +1,26 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "compiler/build/progress.h"
 #include "compiler/passes/fold.h"
 
 namespace onnx2halide {
 
+/// The fold program of one model, which may be none.
 struct FoldJob {
     FoldProgram program;
-    std::string error;  // set where it cannot be built or run
+    std::string error;  // set by run_fold_programs: why it cannot be built or run; empty: it was
 };
 
-/// Builds the fold programs together, for the host's pinned instruction set so that the bytes do not depend on who
-/// compiles, runs each once and makes its results constants.
-void run_fold_programs(std::vector<FoldJob>& jobs, int parallel,
-                       const std::function<void(const std::string& what, size_t done, size_t total)>& progress);
+/// Builds the fold programs together, runs each once and makes its results constants. They are built for an instruction
+/// set that every machine of the compiler's kind has, so that the constants' bytes do not depend on the machine. A
+/// program that fails gets an error and does not stop the others.
+void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const Progress& progress);
 
-/// Makes constants of a node's results, whatever their sizes turn out to be, in the same way. False where that cannot
-/// be or fails, as a run would, too.
+/// Computes a node's results in the same way, whatever their sizes turn out to be, and makes them constants. Returns
+/// false if they do not depend on constants only, or if computing them fails, as it would at run time.
 bool fold_node(Node& node, int parallel);
 
 }  // namespace onnx2halide

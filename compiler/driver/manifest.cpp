@@ -21,21 +21,21 @@ std::vector<std::string> source_names(const std::string& name) {
     return {name + "_generators.cpp", name + ".c", name + ".h"};
 }
 
-/// An empty object where there is no manifest.
+/// Reads a manifest; returns an empty object if there is none.
 Manifest read_manifest(const fs::path& path) {
     Manifest json = fs::exists(path) ? Manifest::parse(read_text(path), nullptr, false) : Manifest();
     return is_manifest(json) ? json : Manifest::object();
 }
 
-/// Every emitted source starts with a banner, which stays when it is edited.
+/// Whether a source starts with the banner of emitted ones, which remains when they are edited.
 bool has_banner(const std::string& text) { return text.substr(0, 32).find("onnx2halide: ") != std::string::npos; }
 
 std::set<std::string> listed_files(const Manifest& manifest) {
     return manifest.value("files", Manifest::array()).get<std::set<std::string>>();
 }
 
-/// Lets one compiler at a time publish into a folder, so that a program's files are all of one run. Where the file
-/// system has no locks nothing is held.
+/// Lets one compiler at a time publish into a folder, so that all files of a program are from the same compilation.
+/// Does nothing if the file system has no locks.
 class FolderLock {
 public:
     explicit FolderLock(const fs::path& folder) : file_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -69,7 +69,7 @@ std::vector<std::string> files_to_lose(const fs::path& folder, const std::string
     for (const std::string& file : source_names(name)) {
         if (!fs::exists(folder / file)) continue;
         const std::string text = read_text(folder / file);
-        // Without a hash, as after a run that was killed while it moved its files, there is only the banner.
+        // There is no hash if a compiler was killed while it moved its files; then the banner must do.
         const bool is_emitted = hashes.contains(file) ? sha256(text) == hashes.at(file) : has_banner(text);
         if (!is_emitted) files.push_back(file);
     }
@@ -87,7 +87,7 @@ void publish(const fs::path& staged, Manifest manifest, const std::vector<std::s
     std::set<std::string> files = made;
     files.insert(others.begin(), others.end());
     manifest["files"] = files;
-    // A name of the model may be no UTF-8.
+    // Names in a model need not be UTF-8.
     write_file(staged / manifest_file, manifest.dump(2, ' ', false, Manifest::error_handler_t::replace) + "\n");
 
     const FolderLock alone(folder);
@@ -96,7 +96,7 @@ void publish(const fs::path& staged, Manifest manifest, const std::vector<std::s
     fs::remove(folder / manifest_file);
     for (const std::string& file : made) fs::rename(staged / file, folder / file);
     for (const std::string& file : listed_files(old)) {
-        // A name is a file in this folder, whatever somebody wrote into the manifest.
+        // Never remove a file outside this folder, whatever the manifest says.
         if (!files.contains(file) && fs::path(file).filename() == file) fs::remove(folder / file);
     }
     fs::rename(staged / manifest_file, folder / manifest_file);

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include "compiler/build/archive.h"
 #include "compiler/build/files.h"
 #include "compiler/build/kernels.h"
-#include "compiler/build/process.h"
+#include "compiler/driver/for_each_valid.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/schedule_file.h"
 #include "compiler/driver/trials.h"
@@ -33,8 +35,8 @@ Manifest open_dims_json(const Graph& graph) {
     return dims;
 }
 
-/// The steps of a run in order, with the kernels of which it calls one, and what each costs: text in C's syntax where
-/// dims are open.
+/// The steps of a run in order: the kernels of which each calls one, and its cost, which is text in C's syntax if it
+/// depends on open dims.
 Manifest steps_json(const Program& program) {
     auto steps = Manifest::array();
     for_each_step(program.main, [&](const Step& step) {
@@ -53,7 +55,16 @@ Manifest steps_json(const Program& program) {
     return steps;
 }
 
-/// All but the list of files.
+/// Whether a step calls a function of the runtime that needs RE2.
+bool needs_re2(const Program& program) {
+    bool needs = false;
+    for_each_step(program.main, [&](const Step& step) {
+        needs = needs || (step.kind == Step::Kind::host && make_generator(step.node())->host_call().needs_re2);
+    });
+    return needs;
+}
+
+/// The manifest without hashes and without the list of files.
 Manifest make_manifest(const ProgramBuild& build) {
     const Program& program = build.program;
     Manifest json;
@@ -68,6 +79,7 @@ Manifest make_manifest(const ProgramBuild& build) {
     json["cc"] = build.cc;
     json["autoscheduler"] = build.autoscheduler;
     json["emit"] = build.kinds;
+    json["needs_re2"] = build.needs_re2;
     json["arena_bytes"] = program.arena_bytes;
     json["scratch_bytes"] = build.scratch_bytes ? Manifest(*build.scratch_bytes) : Manifest();
     json["weights"] = {
@@ -84,13 +96,19 @@ Manifest make_manifest(const ProgramBuild& build) {
     return json;
 }
 
-/// One program's files while they are made, in a folder beside their place.
+/// Makes one program's files in a temporary folder inside the folder that they are for, and then moves them there.
 class Staging {
 public:
-    explicit Staging(ProgramBuild& build) : build_(build), folder_(build.folder) {}
+    explicit Staging(ProgramBuild& build) : build_(build) {}
 
+    bool is_valid() const { return build_.error.empty(); }
+    void fail(const std::exception& error) { build_.error = message_of(error); }
+
+    /// Makes the temporary folder.
     void emit_sources() {
-        // They may be large: what takes them into the archive finds their memory free again.
+        folder_ = std::make_unique<TemporaryFolder>(build_.folder);
+        build_.needs_re2 = needs_re2(build_.program);
+        // Weights may be large, so their memory is freed before the archive is made.
         std::string weights = emit_weights(build_.program);
         build_.emit.weights_id = weights_id(weights);
         generators_ = emit_generators(build_.program, build_.emit);
@@ -109,11 +127,11 @@ public:
         job.programs = build_.trials;
         job.folder = objects();
         job.kinds = kernel_outputs(build_.kinds);
-        job.further = (folder_.path() / (build_.program.name + "_")).string();
+        job.further = (folder() / (build_.program.name + "_")).string();
         return job;
     }
 
-    /// Takes what the built kernels tell.
+    /// Notes the results of build_kernels.
     void take(const KernelJob& job) {
         build_.error = job.error;
         build_.scratch_bytes = job.scratch_bytes;
@@ -122,62 +140,53 @@ public:
         if (has_kind(build_.kinds, "schedule")) write("_schedules.cpp", schedules_text(job, build_.emit.model_file));
     }
 
+    /// Removes the temporary folder.
     void finish() {
         write(".h", emit_header(build_.program, build_.emit, build_.scratch_bytes));
         if (!build_.sources_only) {
-            write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file, folder_.path()));
+            write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file, build_.needs_re2));
             archive();
         }
         Manifest manifest = make_manifest(build_);
-        manifest["sources"] = source_hashes(folder_.path(), build_.program.name);
-        publish(folder_.path(), manifest, {}, build_.folder);
+        manifest["sources"] = source_hashes(folder(), build_.program.name);
+        publish(folder(), manifest, {}, build_.folder);
+        folder_.reset();
+        build_.seconds = build_.watch.seconds();
     }
 
 private:
     void write(const std::string& suffix, const std::string& content) const {
-        write_file(folder_.path() / (build_.program.name + suffix), content);
+        write_file(folder() / (build_.program.name + suffix), content);
     }
 
-    fs::path objects() const { return folder_.path() / "objects"; }
+    const fs::path& folder() const { return folder_->path(); }
+    fs::path objects() const { return folder() / "objects"; }
 
     void archive() const {
         const Program& program = build_.program;
         ArchiveJob job;
         job.name = program.name;
-        job.folder = folder_.path();
+        job.folder = folder();
         job.objects = objects();
         for (const KernelSource* source : program.classes()) job.kernels.push_back(source->class_name());
         job.target = program.targets.front().text;
         job.cc = build_.cc;
+        job.needs_re2 = build_.needs_re2;
         job.runs_once = build_.runs_once;
         job.trials = build_.trials;
         job.shared_library = has_kind(build_.kinds, "shared_library");
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
             job.weights_source = objects() / "weights.s";
-            write_file(
-                job.weights_source,
-                emit_weights_object(program.name, folder_.path() / (program.name + ".weights"), program.weight_bytes));
+            write_file(job.weights_source,
+                       emit_weights_object(program.name, folder() / (program.name + ".weights"), program.weight_bytes));
         }
         build_archive(job);
     }
 
     ProgramBuild& build_;
-    TemporaryFolder folder_;
+    std::unique_ptr<TemporaryFolder> folder_;
     std::string generators_;
 };
-
-/// Runs a task for each build that has not failed, and notes why one fails.
-template <typename Task>
-void for_each_sound(std::vector<ProgramBuild>& builds, int parallel, const Task& task) {
-    run_parallel(parallel, builds.size(), [&](size_t i) {
-        if (!builds[i].error.empty()) return;
-        try {
-            task(i);
-        } catch (const std::exception& error) {
-            builds[i].error = message_of(error);
-        }
-    });
-}
 
 }  // namespace
 
@@ -204,35 +213,28 @@ std::optional<int64_t> ProgramBuild::arena_bytes() const {
     return program.arena_bytes + *scratch_bytes;
 }
 
-std::string pkg_config_file(const std::string& name, const std::string& model_file, const fs::path& folder) {
+std::string pkg_config_file(const std::string& name, const std::string& model_file, bool needs_re2) {
     return fill_template("model.pc.in", {{"NAME", name},
                                          {"MODEL", comment_text(model_file)},
                                          {"VERSION", ONNX2HALIDE_VERSION},
-                                         {"CPP", needs_cpp(folder / (name + ".c")) ? "-lstdc++ " : ""}});
+                                         {"CPP", needs_re2 ? "-lstdc++ " : ""}});
 }
 
-void build_programs(std::vector<ProgramBuild>& builds, int parallel,
-                    const std::function<void(const std::string& what, size_t done, size_t total)>& progress) {
-    std::vector<std::unique_ptr<Staging>> stagings(builds.size());
-    for_each_sound(builds, parallel, [&](size_t i) {
-        stagings[i] = std::make_unique<Staging>(builds[i]);
-        stagings[i]->emit_sources();
-    });
+void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progress& progress) {
+    std::vector<Staging> stagings(builds.begin(), builds.end());
+    for_each_valid<std::exception>(stagings, parallel, [](Staging& staging) { staging.emit_sources(); });
     std::vector<KernelJob> jobs;
-    std::vector<size_t> owners;
+    std::vector<Staging*> owners;
     for (size_t i = 0; i < builds.size(); ++i) {
-        if (!builds[i].error.empty() || builds[i].sources_only) continue;
-        jobs.push_back(stagings[i]->kernel_job());
-        owners.push_back(i);
+        if (!stagings[i].is_valid() || builds[i].sources_only) continue;
+        jobs.push_back(stagings[i].kernel_job());
+        owners.push_back(&stagings[i]);
     }
-    build_kernels(jobs, parallel, [&](size_t done, size_t total) {
-        if (progress) progress("building kernels", done, total);
-    });
-    for (size_t i = 0; i < jobs.size(); ++i) stagings[owners[i]]->take(jobs[i]);
+    build_kernels(jobs, parallel, progress);
+    for (size_t i = 0; i < jobs.size(); ++i) owners[i]->take(jobs[i]);
     std::atomic<size_t> done = 0;
-    for_each_sound(builds, parallel, [&](size_t i) {
-        stagings[i]->finish();
-        stagings[i].reset();
+    for_each_valid<std::exception>(stagings, parallel, [&](Staging& staging) {
+        staging.finish();
         if (progress) progress("linking", ++done, builds.size());
     });
 }

@@ -1,3 +1,5 @@
+#include "compiler/driver/rebuild.h"
+
 #include <algorithm>
 #include <sstream>
 
@@ -7,7 +9,7 @@
 #include "compiler/build/files.h"
 #include "compiler/build/kernels.h"
 #include "compiler/build/sha256.h"
-#include "compiler/driver/compile.h"
+#include "compiler/build/stopwatch.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/driver/schedule_file.h"
@@ -22,7 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The runtime of another compiler may not fit what was emitted: the archive would not link, or not work.
+/// Throws CompileError unless this compiler wrote the manifest: with another runtime, the archive might not link or not
+/// work.
 void check_format(const fs::path& file, const Manifest& manifest) {
     const auto format = manifest.value("format", 0);
     const auto version = manifest.value("compiler", std::string("unknown"));
@@ -32,7 +35,7 @@ void check_format(const fs::path& file, const Manifest& manifest) {
         file.string(), version, format, ONNX2HALIDE_VERSION, manifest_format);
 }
 
-/// The manifests of the programs in a folder.
+/// The manifests of the programs in a folder. Throws CompileError if there is none.
 std::vector<Manifest> manifests(const fs::path& folder) {
     std::vector<Manifest> found;
     std::error_code error;
@@ -44,11 +47,11 @@ std::vector<Manifest> manifests(const fs::path& folder) {
         found.push_back(std::move(manifest));
     }
     if (error) throw CompileError("{}: cannot be read: {}", folder.string(), error.message());
-    if (found.empty()) throw CompileError("{}: holds no manifest (NAME.json) of a compiled model", folder.string());
+    if (found.empty()) throw CompileError("{}: contains no manifest (NAME.json) of a compiled model", folder.string());
     return found;
 }
 
-/// The header with the number behind `#define MACRO` replaced.
+/// The header with the number after `#define MACRO` replaced.
 std::string with_macro(const std::string& header, const std::string& macro, int64_t number) {
     std::istringstream stream(header);
     std::string text;
@@ -59,7 +62,7 @@ std::string with_macro(const std::string& header, const std::string& macro, int6
     return text;
 }
 
-/// The classes of NAME_generators.cpp, which must be those that the host program calls.
+/// Reads NAME_generators.cpp. Throws CompileError if a class is missing whose kernel the host program calls.
 GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) {
     const std::string name = manifest.at("name").get<std::string>() + "_generators.cpp";
     try {
@@ -71,7 +74,7 @@ GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) 
                 throw CompileError("class {} is missing", kernel.at("name").get<std::string>());
             found->target = kernel.at("target");
         }
-        // What a person has added must run everywhere.
+        // Classes that a person has added must run on every machine that the library is for.
         for (GeneratorClass& generator : file.classes) {
             if (generator.target.empty()) generator.target = parse_targets(manifest.at("target")).back().text;
         }
@@ -81,10 +84,10 @@ GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) 
     }
 }
 
-/// Builds one program anew, in folders beside its own.
+/// Rebuilds one program in temporary folders.
 class Rebuild {
 public:
-    Rebuild(const fs::path& folder, Manifest manifest, const CompileOptions& options)
+    Rebuild(const fs::path& folder, Manifest manifest, const RebuildOptions& options)
         : folder_(folder), manifest_(std::move(manifest)), name_(manifest_.at("name")), staging_(folder),
           options_(options) {
         if (!options.emit.empty()) manifest_["emit"] = options.emit;
@@ -96,22 +99,25 @@ public:
         write_header(job.scratch_bytes);
         if (has_kind(kinds(), "schedule"))
             write_file(staged("_schedules.cpp"), schedules_text(job, manifest_.at("model")));
-        write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model"), folder_));
+        write_file(staged(".pc"), pkg_config_file(name_, manifest_.at("model"), manifest_.at("needs_re2")));
         stage_host_program();
         archive(job);
         fs::remove(staged(".c"));
         publish(staging_.path(), manifest_, {name_ + "_generators.cpp", name_ + ".c", name_ + ".weights"}, folder_);
-        CompileResult result{manifest_.at("model").get<std::string>(), name_, "", {}, kernels(), arena_bytes_};
+        CompileResult result{manifest_.at("model").get<std::string>(), name_};
+        result.kernels = kernels();
+        result.seconds = watch_.seconds();
+        result.arena_bytes = arena_bytes_;
         for (const std::string& warning : job.warnings)
             result.warnings.push_back(fmt::format("{}: {}", job.file.name, warning));
         return result;
     }
 
 private:
-    fs::path place(const std::string& suffix) const { return folder_ / (name_ + suffix); }
+    fs::path published(const std::string& suffix) const { return folder_ / (name_ + suffix); }
     fs::path staged(const std::string& suffix) const { return staging_.path() / (name_ + suffix); }
     std::vector<std::string> kinds() const { return manifest_.at("emit"); }
-    /// Distinct kernels, each of which has a class for every target.
+    /// The number of distinct kernels, each of which has a class for every target.
     size_t kernels() const {
         return manifest_.at("kernels").size() / parse_targets(manifest_.at("target").get<std::string>()).size();
     }
@@ -124,20 +130,18 @@ private:
         job.folder = objects_.path();
         job.kinds = kernel_outputs(kinds());
         job.further = staged("_").string();
-        build_kernels(jobs, options_.processes(), [&](size_t done, size_t total) {
-            if (options_.progress) options_.progress("building kernels", done, total);
-        });
+        build_kernels(jobs, options_.parallel, options_.progress);
         if (!job.error.empty()) throw CompileError("{}: {}", job.file.name, job.error);
         return job;
     }
 
-    /// Edited schedules may ask for other scratch memory.
+    /// Updates the macros of the header: edited schedules may need another amount of scratch memory.
     void write_header(int64_t scratch_bytes) {
-        const std::string before = read_text(place(".h")), macro = macro_name(name_);
+        const std::string before = read_text(published(".h")), macro = macro_name(name_);
         const int64_t arena_bytes = manifest_.at("arena_bytes").get<int64_t>() + scratch_bytes;
         const std::string with_scratch = with_macro(before, macro + "_SCRATCH_SIZE", scratch_bytes);
         const std::string after = with_macro(with_scratch, macro + "_ARENA_SIZE", arena_bytes);
-        // Where dims are open there is no such macro.
+        // If dims are open, there is no such macro.
         if (before.find("#define " + macro + "_ARENA_SIZE ") != std::string::npos) arena_bytes_ = arena_bytes;
         write_file(staged(".h"), after);
         manifest_["scratch_bytes"] = scratch_bytes;
@@ -146,10 +150,10 @@ private:
         if (!is_edited) hash = sha256(after);
     }
 
-    /// The C compiler looks for the header beside the source, and tells a person's mistakes where they are.
+    /// Copies the host program beside the staged header, which it includes. Errors still point into the original.
     void stage_host_program() const {
         write_file(staged(".c"),
-                   fmt::format("#line 1 {}\n{}", string_literal(place(".c").string()), read_text(place(".c"))));
+                   fmt::format("#line 1 {}\n{}", string_literal(published(".c").string()), read_text(published(".c"))));
     }
 
     void archive(const KernelJob& kernels) const {
@@ -160,14 +164,15 @@ private:
         for (const GeneratorClass& generator : kernels.file.classes) job.kernels.push_back(generator.name);
         job.target = parse_targets(manifest_.at("target")).front().text;
         job.cc = manifest_.at("cc");
+        job.needs_re2 = manifest_.at("needs_re2");
         job.shared_library = has_kind(kinds(), "shared_library");
         const Manifest& weights = manifest_.at("weights");
         std::error_code missing;
-        [[maybe_unused]] const auto bytes = fs::file_size(place(".weights"), missing);
-        if (missing) throw FileError(place(".weights"), "cannot be read", missing.message());
+        [[maybe_unused]] const auto bytes = fs::file_size(published(".weights"), missing);
+        if (missing) throw FileError(published(".weights"), "cannot be read", missing.message());
         if (weights.at("bytes") > 0 && !weights.at("in_file")) {
             job.weights_source = objects_.path() / "weights.s";
-            write_file(job.weights_source, emit_weights_object(name_, place(".weights"), weights.at("bytes")));
+            write_file(job.weights_source, emit_weights_object(name_, published(".weights"), weights.at("bytes")));
         }
         try {
             build_archive(job);
@@ -180,19 +185,20 @@ private:
     Manifest manifest_;
     std::string name_;
     TemporaryFolder staging_, objects_;
-    const CompileOptions& options_;
+    const RebuildOptions& options_;
+    Stopwatch watch_;
     std::optional<int64_t> arena_bytes_;
 };
 
 }  // namespace
 
-std::vector<CompileResult> rebuild(const fs::path& folder, const CompileOptions& options) {
+std::vector<CompileResult> rebuild(const fs::path& folder, const RebuildOptions& options) {
     std::vector<CompileResult> results;
     for (const Manifest& manifest : manifests(folder)) {
         try {
             results.push_back(Rebuild(folder, manifest, options).run());
         } catch (const Manifest::exception& error) {
-            throw CompileError("{}: is no whole manifest: {}", folder.string(), error.what());
+            throw CompileError("{}: is not a complete manifest: {}", folder.string(), error.what());
         }
     }
     return results;

@@ -14,7 +14,7 @@ namespace onnx2halide {
 Schedules read_schedules(const std::filesystem::path& file) {
     static const std::regex head(R"(void (\w+)::schedule\(\) \{)");
     Schedules schedules;
-    std::string* body = nullptr;  // of the function in which the line stands
+    std::string* body = nullptr;  // of the function that contains the line
     std::istringstream stream(read_text(file));
     int number = 0;
     for (std::string line; std::getline(stream, line);) {
@@ -27,21 +27,22 @@ Schedules read_schedules(const std::filesystem::path& file) {
                 *body += line.empty() ? "\n" : "    " + line + "\n";
         } else if (std::regex_match(line, found, head)) {
             const auto [schedule, is_new] = schedules.try_emplace(found[1]);
-            if (!is_new) throw CompileError("{}:{}: kernel '{}' stands twice", file.string(), number, found[1].str());
+            if (!is_new)
+                throw CompileError("{}:{}: kernel '{}' is scheduled twice", file.string(), number, found[1].str());
             body = &schedule->second;
             *body = fmt::format("        // From {}.\n", file.filename().string());
         } else if (!line.empty() && !line.starts_with("//")) {
             throw CompileError("{}:{}: '{}', expected void KERNEL::schedule() {{", file.string(), number, line);
         }
     }
-    if (body) throw CompileError("{}: the last function is not closed by a line with nothing but }}", file.string());
+    if (body) throw CompileError("{}: the last function is not closed by a line with only }}", file.string());
     return schedules;
 }
 
 std::string schedules_text(const KernelJob& job, const std::string& model_file) {
     std::string text = fmt::format(
         "// onnx2halide: schedules of {0} by {1}, for {2}\n"
-        "// compile and build write this file anew; to use a copy: onnx2halide compile {0} --schedule FILE\n",
+        "// compile and build overwrite this file; to use a copy: onnx2halide compile {0} --schedule FILE\n",
         comment_text(model_file), job.autoscheduler, job.file.classes.front().target);
     for (const GeneratorClass& generator : job.file.classes) {
         const auto found = job.schedules.find(generator.name);

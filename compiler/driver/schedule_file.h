@@ -8,7 +8,7 @@
 
 namespace onnx2halide {
 
-/// Lines of `schedule()` by kernel, indented as emitted classes have them.
+/// The lines of `schedule()` by kernel, indented as in emitted classes.
 using Schedules = std::map<std::string, std::string>;
 
 /// Reads a file of schedules, which is C++ in this form: for each kernel that it schedules
@@ -17,11 +17,11 @@ using Schedules = std::map<std::string, std::string>;
 ///         relu1.vectorize(c, 8);
 ///     }
 ///
-/// from the margin, with empty lines and comments between. Throws CompileError where it is not, FileError where the
-/// file cannot be read.
+/// The head and the closing brace start in the first column; only empty lines and comments may be between functions.
+/// Throws CompileError if the file has another form, FileError if it cannot be read.
 Schedules read_schedules(const std::filesystem::path& file);
 
-/// NAME_schedules.cpp: what an autoscheduler found, as read_schedules takes it.
+/// The text of NAME_schedules.cpp: the schedules that an autoscheduler found, in the form that read_schedules reads.
 std::string schedules_text(const KernelJob& job, const std::string& model_file);
 
 }  // namespace onnx2halide

@@ -2,17 +2,21 @@
 
 #include <vector>
 
-#include "compiler/driver/compile.h"
+#include "compiler/driver/options.h"
 #include "compiler/graph/graph.h"
+#include "compiler/plan/groups.h"
 #include "ops/target.h"
 
 namespace onnx2halide {
 
-/// Runs the passes from a typed graph up to the fold program, in their order. The graph is to be compiled for all of
-/// the targets.
+/// How the options cut a graph into kernels.
+Grouping grouping_of(const CompileOptions& options);
+
+/// Runs the passes that come before the fold program, in their order, on a typed graph that is compiled for all of the
+/// targets.
 void transform(Graph& graph, const std::vector<Target>& targets, const CompileOptions& options);
 
-/// Runs the passes behind the fold program, up to the plan.
+/// Runs the passes between the fold program and the plan.
 void transform_folded(Graph& graph, const std::vector<Target>& targets, const CompileOptions& options);
 
 }  // namespace onnx2halide

@@ -5,9 +5,9 @@
 
 namespace onnx2halide {
 
-/// Leaves in the job's folder for programs what `onnx2halide tune` needs to try other parameters of kernels: each
-/// kernel's object, and trials.json, which tells how to run its generator and to call it. The library that they are
-/// tried in is build_archive's.
+/// Writes what `onnx2halide tune` needs to try other parameters of kernels to the job's folder for programs: each
+/// kernel's object, and trials.json, which describes how to run its generator and how to call it. build_archive makes
+/// the library in which they are tried.
 void write_trials(const Program& program, const KernelJob& job);
 
 }  // namespace onnx2halide

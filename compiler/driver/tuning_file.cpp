@@ -25,7 +25,7 @@ std::string param_names(const KernelSource& source) {
     return names.empty() ? "none" : fmt::format("one of {}", fmt::join(names, ", "));
 }
 
-/// A tuning file and the words that its messages start with.
+/// A tuning file, and its name for messages.
 class TuningFile {
 public:
     explicit TuningFile(const std::filesystem::path& file) : name_(file.string()), kernels_(parse(read_text(file))) {}
@@ -46,7 +46,7 @@ public:
     }
 
 private:
-    /// The object `kernels`.
+    /// Returns the object `kernels`. Throws CompileError if the text is not a tuning file.
     Json parse(const std::string& text) const {
         Json json;
         try {
@@ -54,10 +54,10 @@ private:
         } catch (const Json::parse_error& error) {
             const size_t at = std::min(error.byte, text.size());
             const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n');
-            throw CompileError("{}:{}: is not JSON, expected what onnx2halide tune writes", name_, line);
+            throw CompileError("{}:{}: is not JSON, expected a file that onnx2halide tune wrote", name_, line);
         }
         if (!json.is_object() || !json.contains("format") || !json.value("kernels", Json()).is_object())
-            throw CompileError("{}: has no 'format' and 'kernels', expected what onnx2halide tune writes", name_);
+            throw CompileError("{}: has no 'format' and 'kernels', expected a file that onnx2halide tune wrote", name_);
         if (json["format"] != tuning_format)
             throw CompileError("{}: has format {}, expected {}", name_, json["format"].dump(), tuning_format);
         return json["kernels"];

@@ -10,45 +10,47 @@
 
 namespace onnx2halide {
 
+/// What emitted files say beyond the program itself.
 struct EmitOptions {
-    std::string model_file;  // mnist.onnx
-    std::string model_sha256;
-    int opset = 0;
-    std::string command;  // that makes the same files again
-    KernelSource::Schedule schedule = KernelSource::Schedule::tuned;
-    std::map<std::string, std::string> schedules = {};  // lines that replace a kernel's schedule, by its name
+    std::string model_file;    // without its folder: mnist.onnx
+    std::string model_sha256;  // of the model's file, in hex
+    int opset = 0;             // of ONNX's own domain
+    std::string command;       // the command line that makes the same files again
+    KernelSource::Schedule schedule = KernelSource::Schedule::tuned;  // of kernels that `schedules` does not name
+    std::map<std::string, std::string> schedules = {};  // lines of schedule() by kernel; see read_schedules
     bool weights_in_file = false;                       // --weights file
-    std::string weights_id;                             // see weights_id()
+    std::string weights_id;                             // weights_id() of the program's weights
 };
 
-/// NAME_generators.cpp: one class a kernel.
+/// NAME_generators.cpp: one class per kernel and target.
 std::string emit_generators(const Program& program, const EmitOptions& options);
 
-/// NAME.c: the host program, one call a step.
+/// NAME.c: the host program, with one call per step.
 std::string emit_host_program(const Program& program, const EmitOptions& options);
 
-/// NAME.h: the public interface. `scratch_bytes` is what the kernels need of each thread, where they are built.
+/// NAME.h: the public interface. `scratch_bytes` is the most that a kernel asks of one thread; nullopt until they are
+/// built.
 std::string emit_header(const Program& program, const EmitOptions& options, std::optional<int64_t> scratch_bytes);
 
 /// NAME.weights: every weight at its offset.
 std::string emit_weights(const Program& program);
 
-/// Assembler text that puts NAME.weights into the archive.
+/// Assembler text that includes the file `weights` in an object, as the array onnx2halide_NAME_weights.
 std::string emit_weights_object(const std::string& name, const std::filesystem::path& weights, int64_t bytes);
 
-/// What ties a weights file to its program.
+/// Identifies weights, so that a program can reject a weights file of another model.
 std::string weights_id(const std::string& weights);
 
-/// Comment lines that open every emitted file, each starting with `prefix`.
+/// The comment lines at the start of every emitted file, each of which starts with `prefix`.
 std::string emit_banner(const Program& program, const EmitOptions& options, const std::string& prefix);
 
-/// A name as macros have it: upper case.
+/// A name in upper case, for macros.
 std::string macro_name(const std::string& name);
 
-/// `, const float *image, float *scores`: what the typed run takes after the session. `names` are port_names().
+/// `, const float* image, float* scores`: the parameters of the typed run after the session. `names` are port_names().
 std::string typed_parameters(const Graph& graph, const std::vector<std::string>& names);
 
-/// The names of inputs and outputs in C, distinct from each other and from the header's macros.
+/// The names of the inputs, then of the outputs, in C: distinct from each other and from the header's macros.
 std::vector<std::string> port_names(const Program& program);
 
 }  // namespace onnx2halide

@@ -17,7 +17,7 @@ std::string work_text(const Dim& flops) {
                             : fmt::format("   {:.0f} MFLOP", *count / 1e6);
 }
 
-/// `// tuned: rows 8 instead of 4`; nothing where the schedule's own choices stand.
+/// `// tuned: rows 8 instead of 4`; empty if the schedule has its own parameters.
 std::string tuned_comment(const KernelSource& source) {
     std::vector<std::string> tuned;
     for (const KernelSource::Param& param : source.params()) {
@@ -27,7 +27,7 @@ std::string tuned_comment(const KernelSource& source) {
     return tuned.empty() ? "" : fmt::format("// tuned: {}\n", fmt::join(tuned, ", "));
 }
 
-/// `// conv1, relu1: float32 1x64x56x56   231 MFLOP`, and the other nodes that this class serves.
+/// `// conv1, relu1: float32 1x64x56x56   231 MFLOP`, and a line with the other nodes that use this class.
 std::string class_comment(const Kernel& kernel) {
     std::vector<std::string> names;
     for (const Node* node : kernel.nodes) names.push_back(node->name);
@@ -49,7 +49,7 @@ std::string emit_banner(const Program& program, const EmitOptions& options, cons
 
 std::string emit_generators(const Program& program, const EmitOptions& options) {
     std::string text = emit_banner(program, options, "// ") +
-                       "// after edits: onnx2halide build, which has onnx2halide_generators.h (in its templates/)\n\n" +
+                       "// after edits: onnx2halide build; onnx2halide_generators.h is in its templates/\n\n" +
                        std::string(preamble);
     for (size_t i = 0; i < program.targets.size(); ++i) {
         if (program.targets.size() > 1) text += fmt::format("\n// ---- {} ----\n", program.targets[i].text);

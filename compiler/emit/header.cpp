@@ -14,7 +14,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// `/* image: float32 1x1x8x8 */` and macros for its shape.
+/// `/* image: float32 1x1x8x8 */`, and macros for the shape.
 std::string port_macros(const std::string& model, const Value* value, const std::string& public_name,
                         const std::string& name) {
     const TensorType& type = value->port_type();
@@ -34,7 +34,7 @@ std::string port_macros(const std::string& model, const Value* value, const std:
                                    : text;
 }
 
-/// `build` writes these lines anew.
+/// The macros of sizes, whose numbers `build` updates.
 std::string size_macros(const Program& program, std::optional<int64_t> scratch_bytes) {
     const std::string macro = macro_name(program.name);
     const std::string remark = scratch_bytes ? "" : " /* scratch memory is not known before `onnx2halide build` */";

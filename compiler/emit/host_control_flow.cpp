@@ -12,7 +12,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether a name occurs in C text as a word of its own.
+/// Whether a name occurs in C text as a whole word.
 bool uses(const std::string& text, const std::string& name) {
     const auto is_word = [&](size_t i) {
         return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
@@ -23,9 +23,10 @@ bool uses(const std::string& text, const std::string& name) {
     return false;
 }
 
-/// Symbols that stand for a value's extents, as `D(symbol) = number;` from what the value is made of.
+/// Symbols and the dims that are assigned to them, as `D(symbol) = dim;`.
 using Assignments = std::vector<std::pair<std::string, Dim>>;
 
+/// Assigns the extents of `from` to the symbols that are extents of `to`.
 void assign_extents(const TensorType& to, const TensorType& from, Assignments& assignments) {
     for (size_t axis = 0; axis < to.rank(); ++axis) {
         if (to.shape[axis] == from.shape[axis]) continue;
@@ -33,7 +34,7 @@ void assign_extents(const TensorType& to, const TensorType& from, Assignments& a
     }
 }
 
-/// All at once: no number sees what was set before.
+/// Assigns all symbols at once: every dim is computed before the first symbol is set.
 std::string assignment_text(const Assignments& assignments) {
     if (assignments.empty()) return "";
     if (assignments.size() == 1)
@@ -46,13 +47,13 @@ std::string assignment_text(const Assignments& assignments) {
     return text + "    }\n";
 }
 
-/// The symbols that inference makes for a loop's results start so.
+/// The prefix of the symbols that inference makes for a loop's results.
 std::string own_symbols(const Node& node) { return fmt::format("{}_{}_", node.op_type, node.index); }
 
 std::string turns_symbol(const Node& node) { return own_symbols(node) + "turns"; }
 
-/// Which slice a turn reads or makes.
-std::string_view place_text(bool is_backwards) { return is_backwards ? "turns - 1 - turn" : "turn"; }
+/// The index of the slice that an iteration reads or makes.
+std::string_view slice_index(bool is_backwards) { return is_backwards ? "turns - 1 - turn" : "turn"; }
 
 bool is_known_true(const Value* condition) { return condition->known && condition->known->integers.at(0).is(1); }
 
@@ -71,16 +72,16 @@ void HostSteps::write_branch(const Step& step, std::string& text) {
                 assign_extents(step.outputs[i]->checked_type(), block.graph->outputs[i]->checked_type(), assignments);
         }
         const bool is_then = &block == &step.blocks[0];
-        add_function(block, assignment_text(assignments),
-                     comment_text(fmt::format("If {}: where the condition is {}.", step.node().name,
-                                              is_then ? "true" : "false")));
+        add_function(
+            block, assignment_text(assignments),
+            comment_text(fmt::format("If {}: the condition is {}.", step.node().name, is_then ? "true" : "false")));
     }
     text += crossing("TO_HOST", {condition});
     text += fmt::format("    RUN(IS_TRUE({}) ? {}(session) : {}(session));\n", name(condition), step.blocks[0].name,
                         step.blocks[1].name);
 }
 
-/// Points slices at the turn's place, and tells the body its turn.
+/// Points slices at those of this iteration, and sets the body's iteration number and condition.
 std::string HostSteps::start_of_turn(const Step& step) {
     const Repetition repetition(step.node());
     std::string text;
@@ -100,9 +101,10 @@ std::string HostSteps::start_of_turn(const Step& step) {
         if (storage.place != Place::slice) return;
         for (const Value* tensor : program_.tensors) {
             if (program_.storage_of.at(tensor) != program_.storage_of.at(slice)) continue;
-            if (is_late(tensor) && tensor != slice) continue;  // its shape is not known yet, and it follows the slice
+            // Another tensor whose shape is not known yet is set up later, from the slice.
+            if (is_late(tensor) && tensor != slice) continue;
             text +=
-                fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole), place_text(is_backwards));
+                fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole), slice_index(is_backwards));
         }
     };
     for (size_t i = 0; i < repetition.scans.size(); ++i) {
@@ -111,7 +113,7 @@ std::string HostSteps::start_of_turn(const Step& step) {
         point(input, repetition.scan_backwards[i]);
         if (program_.is_gpu())
             text += fmt::format("    TAKE_SLICE({}, {}, {});\n", name(input), name(repetition.scans[i]),
-                                place_text(repetition.scan_backwards[i]));
+                                slice_index(repetition.scan_backwards[i]));
     }
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         if (repetition.slice_results[i]) point(repetition.slices[i], repetition.slice_backwards[i]);
@@ -119,13 +121,13 @@ std::string HostSteps::start_of_turn(const Step& step) {
     return text;
 }
 
-/// Adds the turn's slices to results that do not have them in place.
+/// Copies the slices that an iteration made into results that it did not write in place.
 void HostSteps::append_slices(const Step& step, std::string& text) {
     const Repetition repetition(step.node());
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
         if (!result) continue;
-        // On a device it has memory of its own.
+        // On a device a slice has memory of its own.
         if (program_.storage(slice).place == Place::slice && !program_.is_gpu()) continue;
         prepare_input(slice, text);
         if (program_.storage(result).place == Place::heap) {
@@ -134,7 +136,7 @@ void HostSteps::append_slices(const Step& step, std::string& text) {
                                 program_.storage(result).index, name(slice));
         } else {
             text += fmt::format("    {}({}, {}, {});\n", program_.is_gpu() ? "PUT_SLICE" : "PUT", name(result),
-                                name(slice), place_text(repetition.slice_backwards[i]));
+                                name(slice), slice_index(repetition.slice_backwards[i]));
         }
         Assignments extents;
         const TensorType &whole = result->checked_type(), &part = slice->checked_type();
@@ -146,7 +148,7 @@ void HostSteps::append_slices(const Step& step, std::string& text) {
     }
 }
 
-/// Gives the next turn its states.
+/// Passes the states on to the next iteration.
 void HostSteps::hand_over_states(const Repetition& repetition, std::string& text) {
     Assignments assignments;
     for (size_t i = 0; i < repetition.states.size(); ++i)
@@ -198,7 +200,7 @@ HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
         parameters += ", int* goes_on";
         arguments += ", &goes_on";
     }
-    functions_.push_back(fmt::format("/* {} {}: one turn. */\nstatic int {}({}) {{\n{}    return 0;\n}}\n",
+    functions_.push_back(fmt::format("/* {} {}: one iteration. */\nstatic int {}({}) {{\n{}    return 0;\n}}\n",
                                      step.node().op_type, comment_text(step.node().name), body.name, parameters, text));
     return {fmt::format("{}({})", body.name, arguments), has_condition};
 }
@@ -217,7 +219,7 @@ void HostSteps::write_first_states(const Repetition& repetition, std::string& te
     }
 }
 
-/// Brings what turns read slices of to the side that reads them.
+/// Makes the tensors whose slices the iterations read visible to the side, host or device, that reads them.
 void HostSteps::write_scanned(const Step& step, std::string& text) const {
     std::set<size_t> read;  // storages that kernels read
     for_each_step(step.blocks[0], [&](const Step& inner) {
@@ -234,7 +236,7 @@ void HostSteps::write_scanned(const Step& step, std::string& text) const {
     }
 }
 
-/// Results that grow from turn to turn start as nothing.
+/// Empties the results that grow with each iteration.
 void HostSteps::write_empty_slices(const Step& step, std::string& text) {
     for (const Value* result : Repetition(step.node()).slice_results) {
         if (!result) continue;
@@ -247,7 +249,7 @@ void HostSteps::write_empty_slices(const Step& step, std::string& text) {
     }
 }
 
-/// The most turns that there may be.
+/// The most iterations, as C text.
 std::string HostSteps::turns_text(const Repetition& repetition, std::string& text) {
     if (!repetition.is_loop) return session_text(repetition.scans.at(0)->checked_type().shape.at(0));
     if (!repetition.count) return "INT64_MAX";

@@ -13,12 +13,12 @@ namespace onnx2halide {
 
 namespace {
 
-/// C text that makes the table of a model's inputs or outputs: the arrays that its rows point to, then the table.
+/// Builds C text of the table of a model's inputs or outputs: the arrays to which its rows point, then the table.
 class PortTable {
 public:
     PortTable(std::string direction) : direction_(std::move(direction)) {}
 
-    /// `least` are the least extents of a tensor, where the table has them.
+    /// Adds a row. `least` are the least extents of a tensor; empty: its extents are fixed.
     void add(const TensorType& type, const std::string& name, const std::vector<int64_t>& least = {}) {
         const std::string prefix = fmt::format("{}_{}", direction_, count_++);
         const std::string text = row(type, string_literal(name), prefix);
@@ -31,12 +31,12 @@ public:
     }
 
 private:
-    /// All of a row but the last field.
+    /// A row without its last field.
     std::string row(const TensorType& type, const std::string& name, const std::string& prefix) {
         return type.box ? box_row(*type.box, name, prefix) : tensor_row(type, type.rank(), name, prefix);
     }
 
-    /// `rank` is -1 where it may be any.
+    /// A row of a tensor. `rank` is -1 if any is allowed.
     std::string tensor_row(const TensorType& type, int64_t rank, const std::string& name, const std::string& prefix) {
         std::string dims = "NULL";
         if (rank > 0) {
@@ -58,7 +58,7 @@ private:
         return fmt::format("{}, {}, 0, NULL, {}, &{}", name, static_cast<int>(box.key), kind, item);
     }
 
-    /// Makes an array of this name.
+    /// Adds an array of this name, which it returns.
     std::string array(const std::string& name, const std::vector<int64_t>& numbers) {
         arrays_ += fmt::format("static const int64_t {}[] = {{{}}};\n", name, fmt::join(numbers, ", "));
         return name;
@@ -68,7 +68,7 @@ private:
     size_t count_ = 0;
 };
 
-/// The least extents of an input; none where all are known.
+/// The least extents of an input; empty if all are fixed.
 std::vector<int64_t> least_extents(const TensorType& type) {
     const bool is_open = std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return !d.constant(); });
     if (type.box || !is_open) return {};
@@ -134,7 +134,7 @@ private:
     std::string kernel_declarations() const {
         std::string text;
         for (const Kernel& kernel : program_.kernels) {
-            Names names;  // of the parameters, which the header's macros would replace
+            Names names;  // of parameters: none may be one of the header's macros
             names.reserve_prefix(macro_name(program_.name) + "_");
             std::vector<std::string> parameters = {"void* session"};
             const auto add = [&](const char* type, const std::string& name) {
@@ -149,7 +149,8 @@ private:
         return text;
     }
 
-    /// With several targets a table that STEP_OF_TARGET reads, in the order of `targets`.
+    /// The declaration of a kernel; with several targets, a table of functions in their order, which STEP_OF_TARGET
+    /// reads.
     static std::string kernel_declaration(const Kernel& kernel, const std::string& parameters) {
         if (kernel.sources.size() == 1) return fmt::format("int {}_kernel({});\n", kernel.name, parameters);
         std::vector<std::string> functions;
@@ -209,7 +210,7 @@ private:
 
     bool is_cuda() const { return program_.targets.front().gpu == Target::Gpu::cuda; }
 
-    /// Whether each run calls the same kernels with the same arguments on the same memory.
+    /// Whether every run calls the same kernels with the same arguments on the same memory, so that CUDA can record it.
     bool is_recordable() const {
         const auto is_repeated = [](const Step& step) {
             return step.kind == Step::Kind::kernel || step.kind == Step::Kind::host;
@@ -224,15 +225,16 @@ private:
                            is_recordable() ? "cuda_graph" : "device");
     }
 
-    /// Tensors of one storage share their memory on the device.
+    /// The table of tensors' memory on the device, which tensors of one storage share.
     std::string device_memory_table() const {
         if (!program_.is_gpu()) return "";
         std::string rows;
         for (const Value* tensor : program_.tensors)
             rows += fmt::format("    {}, /* {} */\n", program_.storage_of.at(tensor), tensor_names_.at(tensor));
-        return fmt::format("\n/* Which memory on the device a tensor has; views share that of what they view. */\n"
-                           "static const int device_memory_of[] = {{\n{}}};\n",
-                           rows);
+        return fmt::format(
+            "\n/* The index of each tensor's memory on the device; views share that of the viewed tensor. */\n"
+            "static const int device_memory_of[] = {{\n{}}};\n",
+            rows);
     }
 
     std::string device() const {
@@ -265,7 +267,7 @@ private:
         return fmt::format("\nstatic const onnx2halide_open_dim open_dims[] = {{\n{}}};\n", rows);
     }
 
-    /// -1 stands for what only a run knows.
+    /// Sets the dims of inputs and outputs; -1 stands for those that are found at run time.
     std::string shapes() const {
         std::string text;
         size_t place = 0;
@@ -279,7 +281,7 @@ private:
         return text;
     }
 
-    /// C text of the address at which a tensor starts when its session is set up.
+    /// The address of a tensor when its session is set up, as C text.
     std::string address(const Value* tensor) const {
         const Storage& storage = program_.storage(tensor);
         if (storage.place == Place::weight) return fmt::format("session->weights + {}", storage.offset);
@@ -291,7 +293,7 @@ private:
         return fmt::format("session->arena + arena[{}].offset{}", index, offset_text(tensor));
     }
 
-    /// Bytes from the start of a tensor's storage to the tensor.
+    /// The offset of a tensor in its storage, in bytes.
     static Dim offset_in_whole(const Value* tensor) {
         return tensor->part ? tensor->part->offset * info(tensor->checked_type().element).bytes : 0;
     }
@@ -352,15 +354,14 @@ private:
         return text;
     }
 
-    /// A constant for each symbol: D(batch) is the number of symbol_batch.
+    /// A constant for each symbol: D(batch) is the dim of index symbol_batch.
     std::string symbol_list() const {
         std::string text;
         for (const std::string& symbol : program_.symbols) text += fmt::format("    symbol_{},\n", symbol);
-        return text.empty()
-                   ? ""
-                   : fmt::format(
-                         "\n/* Dims that a run finds: D(batch) is that of index symbol_batch. */\nenum {{\n{}}};\n",
-                         text);
+        return text.empty() ? ""
+                            : fmt::format("\n/* Dims that are found at run time: D(batch) is that of index "
+                                          "symbol_batch. */\nenum {{\n{}}};\n",
+                                          text);
     }
 
     std::string typed_run() const {

@@ -53,7 +53,7 @@ std::string quoted_label(const Node& node) { return string_literal(node.label())
 
 std::string HostSteps::text() {
     functions_.clear();
-    add_function(program_.main, "", "The model, a line a kernel.");
+    add_function(program_.main, "", "The model, with one line per kernel.");
     return fmt::format("{}", fmt::join(functions_, "\n"));
 }
 
@@ -92,7 +92,7 @@ void HostSteps::write(const Step& step, std::string& text) {
     }
 }
 
-/// `TO_HOST(T(a), T(b));`, of a program with a device: what lets one side see what the other one has made.
+/// `TO_HOST(T(a), T(b));`, which makes tensors visible to the other of host and device. Empty without a device.
 std::string HostSteps::crossing(const char* macro, const std::vector<const Value*>& tensors) const {
     std::vector<std::string> arguments;
     for (const Value* tensor : tensors) {
@@ -112,7 +112,7 @@ void HostSteps::write_checks(const Node& node, std::string& text) {
     }
 }
 
-/// An extent that a run finds in elements may be anything.
+/// Checks the extents of a result that are found in elements of tensors: those may be any number.
 void HostSteps::write_result_checks(const Value* output, std::string& text) {
     const std::vector<Dim>& shape = output->checked_type().shape;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -136,15 +136,15 @@ void HostSteps::write_check(const Node& node, const Check& check, std::string& t
                         session_text(check.number), session_text(check.low), session_text(check.high));
 }
 
-/// Views have no step of their own.
+/// Writes the checks of a view's nodes, which have no step of their own.
 void HostSteps::write_view_checks(const Value* tensor, std::string& text) {
     for (const Node* view = view_of(tensor); view; view = view_of(view->inputs[0])) write_checks(*view, text);
 }
 
 namespace {
 
-/// The indices that belong to one of `extents` extents, by turns, and that a run has to look at: of a constant's the
-/// lowest and the highest, else the few that inference knows.
+/// The indices to check against extent number `place`, where index i belongs to extent i % extents: the lowest and the
+/// highest of a constant, else those that inference knows.
 std::vector<Dim> telling_indices(const Value* indices, size_t place, size_t extents) {
     std::vector<Dim> telling;
     if (!indices->is_constant()) {
@@ -162,7 +162,7 @@ std::vector<Dim> telling_indices(const Value* indices, size_t place, size_t exte
 
 }  // namespace
 
-/// Of those that are known, each extent has to be large enough.
+/// Checks the indices that are known when the model is compiled against their extents.
 void HostSteps::write_known_index_checks(const Node& node, const IndexCheck& check, std::string& text) {
     const std::string what = fmt::format("an index of input {}", check.input);
     for (size_t place = 0; place < check.extents.size(); ++place) {
@@ -172,7 +172,7 @@ void HostSteps::write_known_index_checks(const Node& node, const IndexCheck& che
     }
 }
 
-/// Once their tensors are set up.
+/// Checks the operands that hold indices, whose tensors must be set up.
 void HostSteps::write_index_checks(const Node& node, std::string& text) {
     for (const IndexCheck& check : make_generator(node)->index_checks()) {
         const Value* indices = node.inputs[check.input];
@@ -189,7 +189,7 @@ void HostSteps::write_index_checks(const Node& node, std::string& text) {
     }
 }
 
-/// `if (…) ` where it may be that a kernel has nothing to make.
+/// `if (...) ` if all results of a kernel may be empty.
 std::string HostSteps::guard_text(const std::vector<const Value*>& outputs) const {
     std::vector<std::string> conditions;
     std::vector<Dim> counts;
@@ -225,8 +225,8 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
                         call_text(step, step.calls[0]), call_text(step, step.calls[1]));
 }
 
-/// `STEP(conv, T(image), T(weights), (int32_t)D(height), T(result));`, in `WORK(D(height) * 288, …);` where that is
-/// open
+/// `STEP(conv, T(image), T(weights), (int32_t)D(height), T(result));`, inside `WORK(D(height) * 288, ...);` if there is
+/// open_work.
 std::string HostSteps::call_text(const Step& step, const KernelCall& call) const {
     std::vector<std::string> arguments = {program_.kernels[call.kernel].name};
     for (const Value* input : call.inputs) arguments.push_back(fmt::format("T({})", name(input)));
@@ -240,8 +240,8 @@ std::string HostSteps::call_text(const Step& step, const KernelCall& call) const
     return work ? fmt::format("WORK({}, {});", session_text(*work), text) : text + ";";
 }
 
-/// The operations and bytes of a step that may be too few for threads to share it, which only a run knows. Of others
-/// the kernel knows itself whether it is worth tasks.
+/// The operations and bytes of a step if they are known only at run time and may be too few to be worth sharing among
+/// threads; nullopt for other steps, whose kernels decide that themselves.
 std::optional<Dim> HostSteps::open_work(const Step& step) const {
     if (program_.is_gpu()) return std::nullopt;
     const Work work = work_of(step);

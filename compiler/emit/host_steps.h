@@ -11,29 +11,29 @@
 
 namespace onnx2halide {
 
-/// A dim as C text in functions that have a session: D(batch) * 12.
+/// A dim as C text in functions that have a session: `D(batch) * 12`.
 std::string session_text(const Dim& dim);
-/// `EXTENTS(D(batch), 12)`: a tensor's extents in the order of memory, innermost first.
+/// `EXTENTS(D(batch), 12)`: a tensor's extents, innermost first.
 std::string extents_text(const TensorType& type, std::string (*text)(const Dim&) = session_text);
-/// `float, 32`
+/// `float, 32`: a type for the macros that take Halide's code and bits.
 std::string halide_type_text(ElementType type);
 
-/// What a message calls a step: `node 'loop' (Loop)`, in quotes.
+/// The name of a step in messages, `node 'loop' (Loop)`, as a C string literal.
 std::string quoted_label(const Node& node);
 
-/// The C functions of a program's steps: one for the model, and one for each branch and each loop's turn.
+/// The C functions of a program's steps: one for the model, one for each branch, and one for each loop's body.
 class HostSteps {
 public:
     HostSteps(const Program& program, const std::map<const Value*, std::string>& tensor_names);
 
-    /// The functions, those that are called before their callers.
+    /// The text of the functions. Each comes before its callers.
     std::string text();
 
-    /// Whether a tensor's place or shape is known only when the steps run.
+    /// Whether a tensor's address or shape is found only while the steps run.
     bool is_late(const Value* tensor) const;
 
 private:
-    /// The function of a loop's turn, as it is called.
+    /// The function of a loop's body.
     struct TurnFunction {
         std::string call;    // body(session, turn)
         bool has_condition;  // whether it sets `goes_on`
@@ -76,7 +76,7 @@ private:
     const Program& program_;
     const std::map<const Value*, std::string>& tensor_names_;
     std::vector<std::string> functions_;
-    std::set<const Value*> ready_;  // tensors that the function that is written has set up
+    std::set<const Value*> ready_;  // tensors that the function being written has set up
 };
 
 }  // namespace onnx2halide

@@ -5,7 +5,8 @@
 
 namespace onnx2halide {
 
-/// A file of templates/ with each @FIELD@ replaced. Throws std::logic_error where a field of the file is not given.
+/// Returns a file of templates/ with each @FIELD@ replaced. Throws std::logic_error if it has a field that is not
+/// given.
 std::string fill_template(const std::string& file, const std::map<std::string, std::string>& fields);
 
 }  // namespace onnx2halide

@@ -1,7 +1,7 @@
 /*
  * onnx2halide: digits.onnx (opset 17, sha256 a31ed1b05dbdb944), target x86-64-linux-avx2-f16c-fma
  * again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
- * after edits: onnx2halide build, which has session.h (in its runtime/)
+ * after edits: onnx2halide build; session.h is in its runtime/
  */
 #include "box_operators.h"
 #include "host_operators.h"
@@ -90,7 +90,7 @@ static void bind(onnx2halide_session* session) {
     T(probabilities)->host = session->output_data[0];
 }
 
-/* The model, a line a kernel. */
+/* The model, with one line per kernel. */
 static int steps(onnx2halide_session* session) {
     /* PackedConv conv1, Relu relu1 */
     STEP(conv1_relu1, T(image), T(norm1_weights_packed), T(norm1_offset), T(relu1));
@@ -137,8 +137,11 @@ static const onnx2halide_model description = {
     .steps = steps,
 };
 
-int digits_create(digits** session, const onnx2halide_options* options) {
-    return onnx2halide_create((onnx2halide_session**)session, &description, options);
+int digits_create(digits** handle, const onnx2halide_options* options) {
+    onnx2halide_session* session = NULL;
+    const int code = onnx2halide_create(handle ? &session : NULL, &description, options);
+    if (handle) *handle = (digits*)session;
+    return code;
 }
 
 int digits_run(digits* handle, const float* image, float* probabilities) {

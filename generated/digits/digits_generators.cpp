@@ -1,6 +1,6 @@
 // onnx2halide: digits.onnx (opset 17, sha256 a31ed1b05dbdb944), target x86-64-linux-avx2-f16c-fma
 // again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
-// after edits: onnx2halide build, which has onnx2halide_generators.h (in its templates/)
+// after edits: onnx2halide build; onnx2halide_generators.h is in its templates/
 
 #include "onnx2halide_generators.h"
 

@@ -84,7 +84,7 @@ TEST_CASE("a generator file that was edited too much") {
           "the last class is not followed by HALIDE_REGISTER_GENERATOR");
     CHECK(message(preamble + registration) == "HALIDE_REGISTER_GENERATOR(one) does not follow its class");
     CHECK(message(preamble + one + registration) == "HALIDE_REGISTER_GENERATOR(one) does not follow its class");
-    CHECK(message(preamble + one + one) == "class one stands twice");
+    CHECK(message(preamble + one + one) == "class one is defined twice");
 }
 
 }  // namespace onnx2halide

@@ -1,4 +1,4 @@
-"""Which of Halide's checks a kernel has: none of the buffers that the host program makes, those of what its schedule reads."""
+"""Which of Halide's checks kernels contain: none of the buffers that the host program makes, but those of what a schedule reads."""
 
 import make_models
 import pytest

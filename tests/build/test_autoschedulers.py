@@ -1,4 +1,4 @@
-"""`--schedule auto:NAME`: kernels that Halide's autoschedulers schedule, those that they fail on, and the schedules as files."""
+"""`--schedule auto:NAME`: kernels that Halide's autoschedulers schedule, kernels on which they fail, and schedules in files."""
 
 import re
 
@@ -99,7 +99,7 @@ def test_python_passes_warnings_on(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["mullapudi2016", "adams2019"])
 def test_emitted_schedules_can_be_edited_and_applied(onnx2halide, compile_image, tmp_path, name):
-    """What the autoscheduler found makes the same statements when it comes from the file."""
+    """Schedules that an autoscheduler found give the same statements when they are read from a file."""
     folder = compile_image(f"auto:{name}", "--emit", "schedule,stmt")
     schedules = (folder / "image_schedules.cpp").read_text()
     (tmp_path / "mine.cpp").write_text(schedules)
@@ -117,7 +117,7 @@ def test_emitted_schedules_can_be_edited_and_applied(onnx2halide, compile_image,
 
 
 def loops(folder, kernels) -> str:
-    """Heads of all loops of the kernels, without what numbers their variables."""
+    """The heads of all loops of the kernels, without the numbers of variables."""
     heads = (re.findall(r"(?:for|halide_do_par_for) ?\(.*\n", (folder / f"image_{kernel}.stmt").read_text()) for kernel in kernels)
     return re.sub(r"\$\d+|(?<=\bt)\d+", "", "".join("".join(lines) for lines in heads))
 
@@ -132,7 +132,7 @@ def test_kernels_that_the_file_does_not_name_keep_their_schedule(onnx2halide, co
 
 
 def classes(folder) -> list[str]:
-    """What is emitted behind the banner, cut where a class ends."""
+    """What is emitted after the banner, split at the ends of classes."""
     return (folder / "image_generators.cpp").read_text().split("#include", 1)[1].split("HALIDE_REGISTER_GENERATOR")
 
 
@@ -141,8 +141,8 @@ def classes(folder) -> list[str]:
     [
         ("void odd::schedule() {\n}\n", "mine.cpp: there is no kernel 'odd', expected one of a, b"),
         ("void a::schedule() {\n}\nint i;\n", "mine.cpp:3: 'int i;', expected void KERNEL::schedule() {"),
-        ("void a::schedule() {\n}\nvoid a::schedule() {\n}\n", "mine.cpp:3: kernel 'a' stands twice"),
-        ("void a::schedule() {\n    }\n", "mine.cpp: the last function is not closed by a line with nothing but }"),
+        ("void a::schedule() {\n}\nvoid a::schedule() {\n}\n", "mine.cpp:3: kernel 'a' is scheduled twice"),
+        ("void a::schedule() {\n    }\n", "mine.cpp: the last function is not closed by a line with only }"),
     ],
 )
 def test_file_that_is_no_schedule(onnx2halide, tmp_path, text, message):

@@ -77,7 +77,7 @@ def test_killed_build_leaves_nothing_that_is_trusted(model, tmp_path):
 
 
 def test_half_written_entries_are_not_read(model, tmp_path):
-    """What a killed compiler leaves under a part's name, in every place of the cache."""
+    """A killed compiler may leave part of any file in the cache, under a temporary name."""
     finish(start(tmp_path / "first", tmp_path / "cache"))
     cut = tmp_path / "cut"
     for path in (tmp_path / "cache").rglob("*"):

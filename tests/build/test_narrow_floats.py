@@ -1,4 +1,4 @@
-"""Kernels of 16-bit floats and doubles in OpenCL, which holds the first as their bits and has the others as an extension."""
+"""Kernels of 16-bit floats and doubles in OpenCL, which stores the former as bits and supports the latter by an extension."""
 
 import ml_dtypes
 import numpy as np
@@ -17,7 +17,7 @@ def compiled(body: str, types: tuple[str, str]) -> onnx2halide.Model:
 
 @pytest.mark.parametrize("name, dtype, code", [("float16", np.float16, TensorProto.FLOAT16), ("bfloat16", ml_dtypes.bfloat16, TensorProto.BFLOAT16)])
 def test_casts(name, dtype, code):
-    """To the type and back, as numpy rounds."""
+    """Converts to the type and back, with numpy's rounding."""
     x = np.array([*NUMBERS, *np.random.default_rng(0).normal(size=200)], np.float32)
     with np.errstate(over="ignore"):
         expected = x.astype(dtype)

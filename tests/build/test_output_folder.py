@@ -1,4 +1,4 @@
-"""What `compile` and `build` leave in a folder that was compiled into before."""
+"""What `compile` and `build` leave in a folder that holds a compiled model."""
 
 import fcntl
 import json
@@ -43,7 +43,7 @@ def refused(onnx2halide, folder, files):
 
 @pytest.mark.parametrize("name", ["-dash", "100%sure", 'quo"te\\', "two\nlines", "größe und $HOME", "{}@NAME@"])
 def test_any_name_of_a_folder(onnx2halide, tmp_path, name):
-    """Tools take none of it for an option, a pattern or code."""
+    """No tool mistakes the names for an option, a pattern or code."""
     (tmp_path / "layer.onnx").write_bytes(make_models.layer().SerializeToString())
     words = ["compile", "layer.onnx", "-o", name, "--emit", "shared_library"]
     for command in (words, ["build", f"./{name}"]):
@@ -91,7 +91,7 @@ def test_files_of_other_origin_are_kept(onnx2halide, tmp_path, folder):
 
 
 def test_emitted_files_without_a_manifest_are_overwritten(onnx2halide, folder):
-    """A run that was killed while it moved its files leaves such."""
+    """A compiler that was killed while it moved its files leaves such a folder."""
     before = contents(folder)
     (folder / "tiny.json").unlink()
     assert onnx2halide("tiny.onnx", "-o", "out").returncode == 0
@@ -99,7 +99,7 @@ def test_emitted_files_without_a_manifest_are_overwritten(onnx2halide, folder):
 
 
 def test_one_compiler_at_a_time_moves_its_files(tmp_path):
-    """Else a library of one could get the header of another."""
+    """Otherwise a library of one could get the header of another."""
     (tmp_path / "tiny.onnx").write_bytes(make_models.chain("Neg").SerializeToString())
     out = tmp_path / "out"
     out.mkdir()

@@ -32,12 +32,12 @@ def edit(folder, change):
 
 
 def other_numbers(text: str) -> str:
-    """Every number of a schedule that is above 1 is halved."""
+    """Halves every number above 1 of a schedule."""
     return PARAMETER.sub(lambda found: f'GeneratorParam<int> {found[1]}{{"{found[1]}", {max(1, int(found[2]) // 2)}}};', text)
 
 
 def too_large_numbers(text: str) -> str:
-    """Every number of a schedule is above what there is."""
+    """Makes every number of a schedule larger than its extent."""
     return PARAMETER.sub(lambda found: f'GeneratorParam<int> {found[1]}{{"{found[1]}", 60}};', text)
 
 
@@ -109,7 +109,7 @@ def test_manifest_without_a_field(onnx2halide, folder):
     (folder / "image.json").write_text(json.dumps(manifest))
     done = onnx2halide("build", "image")
     assert done.returncode == 1
-    assert done.stderr.startswith("image: is no whole manifest: ")
+    assert done.stderr.startswith("image: is not a complete manifest: ")
 
 
 def test_schedule_that_halide_refuses_names_the_kernel(onnx2halide, folder):

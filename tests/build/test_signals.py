@@ -30,14 +30,14 @@ def start(tmp_path, words=COMPILE, **options) -> subprocess.Popen:
 
 
 def found():
-    """Whose sizes inference computes: how many elements of a constant are above 0."""
+    """A model with a size that inference computes: the number of elements of a constant above 0."""
     weights = {"w": np.linspace(-1, 1, 1000, dtype=np.float32)}
     nodes = [make_models.node("Softmax", "w", "s"), make_models.node("Round", "s", "r"), make_models.node("NonZero", "r", "i"), make_models.node("Cast", "i", "f", to=1), make_models.node("MatMul", "x f", "y")]
     return make_models.model(nodes, [("x", make_models.FLOAT, [2, 1])], [("y", make_models.FLOAT, None)], weights)
 
 
 def in_session(session: int) -> set[int]:
-    """Processes of a session that still run."""
+    """The processes of a session that are still running."""
     found = set()
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,4 +1,4 @@
-"""The tiles that kernels have after Halide lowered them: sums that stay in registers."""
+"""The tiles of lowered kernels: their sums stay in registers."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""`--tuning FILE`: parameters of schedules by what a kernel computes."""
+"""`--tuning FILE`: parameters of schedules, keyed by what a kernel computes."""
 
 import json
 import re
@@ -38,19 +38,19 @@ def write(path, params_of: dict[str, dict]) -> None:
 
 
 def own(kernel: dict) -> dict[str, int]:
-    """What the schedule chose."""
+    """The parameters that the schedule has on its own."""
     return {param["role"]: param["own"] for param in kernel["params"]}
 
 
 def defaults(folder, kernel: str) -> dict[str, int]:
-    """Of the parameters that the emitted class has."""
+    """The defaults of the emitted class's parameters."""
     text = (folder / "image_generators.cpp").read_text()
     found = re.search(rf"\nclass {kernel} .*?\n}};\n", text, re.DOTALL)[0]
     return {name: int(value) for name, value in re.findall(r"GeneratorParam<int> \w+{\"(\w+)\", (\d+)}", found)}
 
 
 def test_tiles_of_channels_are_held_to_those_that_are_walked_together(onnx2halide, kernels, tmp_path):
-    """Of depthwise channels in two parts, where a tile of all vectors would read beyond the weights."""
+    """Depthwise channels come in two parts, and a tile of all vectors would read beyond the weights."""
     channels, vectors = 576, 72
     constants = {"w": np.ones((channels, 1, 3, 3), np.float32), "b": np.ones(channels, np.float32)}
     shape = [1, channels, 9, 9]
@@ -70,7 +70,7 @@ def test_tiles_of_channels_are_held_to_those_that_are_walked_together(onnx2halid
 
 
 def test_tuned_values_are_the_emitted_defaults(onnx2halide, kernels, image, tmp_path):
-    """What one reads is what runs, and computes the same; kernels that nobody has tuned keep their own."""
+    """The emitted parameters are those that run, and the results stay the same; kernels that are not in the file keep their own."""
     found = kernels(image)
     first, second, *_ = [kernel for kernel in found.values() if "vectors" in own(kernel)]
     before = own(first)["vectors"]
@@ -110,9 +110,9 @@ def test_entries_are_for_one_target(onnx2halide, kernels, image, tmp_path):
 
 
 BAD_FILES = [
-    ('{"format":\n', "t.json:2: is not JSON, expected what onnx2halide tune writes"),
-    ("[]", "t.json: has no 'format' and 'kernels', expected what onnx2halide tune writes"),
-    ('{"format": 1, "kernels": []}', "t.json: has no 'format' and 'kernels', expected what onnx2halide tune writes"),
+    ('{"format":\n', "t.json:2: is not JSON, expected a file that onnx2halide tune wrote"),
+    ("[]", "t.json: has no 'format' and 'kernels', expected a file that onnx2halide tune wrote"),
+    ('{"format": 1, "kernels": []}', "t.json: has no 'format' and 'kernels', expected a file that onnx2halide tune wrote"),
     ('{"format": 2, "kernels": {}}', "t.json: has format 2, expected 1"),
     ('{"format": 1, "kernels": {"KEY": {}}}', "t.json: kernel 'KERNEL' (KEY) has no object 'params'"),
     ('{"format": 1, "kernels": {"KEY": 1}}', "t.json: kernel 'KERNEL' (KEY) has no object 'params'"),

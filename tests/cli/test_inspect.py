@@ -3,6 +3,8 @@
 import hashlib
 import json
 
+import numpy as np
+import pytest
 from make_models import FLOAT, model, node
 from onnx import TensorProto, helper
 
@@ -115,6 +117,30 @@ def test_output_without_a_type(onnx2halide, tmp_path):
         write(tmp_path, proto)
         done = onnx2halide("inspect", "tiny.onnx")
         assert (done.returncode, done.stdout.splitlines()[2]) == (status, f"output      y  {text}")
+
+
+@pytest.mark.parametrize("words, kernels, outputs", [("", 4, ["y"]), ("--convolution direct", 3, ["y"]), ("--until a", 4, ["a"])])
+def test_kernels_are_those_of_compile(onnx2halide, tmp_path, words, kernels, outputs):
+    """By default, a convolution of an image of open size has a second kernel for small images."""
+    nodes = [node("Conv", "x w", "a", pads=[1, 1, 1, 1]), node("Relu", "a", "y")]
+    weights = {"w": np.ones((64, 64, 3, 3), np.float32)}
+    write(tmp_path, model(nodes, [("x", FLOAT, [1, 64, "height", "width"])], [("y", FLOAT, [None] * 4)], weights))
+    words = [*words.split(), "--target", "x86-64-linux-avx2-fma"]
+    inspected = json.loads(onnx2halide("inspect", "--json", "tiny.onnx", *words).stdout)
+    assert onnx2halide("compile", "tiny.onnx", "--sources-only", *words).returncode == 0
+    compiled = json.loads((tmp_path / "tiny.json").read_text())
+    assert inspected["distinct_kernels"] == len(compiled["kernels"]) == kernels
+    assert [step["kernel"] for step in inspected["steps"]] == [step["kernels"][0] for step in compiled["steps"]]
+    assert [output["name"] for output in inspected["outputs"]] == outputs
+
+
+def test_a_past_that_a_window_wants(onnx2halide, tmp_path):
+    """Concat takes a past of 0, and the convolution's window wants one of at least 1."""
+    nodes = [node("Concat", "past x", "a", axis=2), node("Conv", "a w", "y")]
+    inputs = [("past", FLOAT, [1, 1, "n"]), ("x", FLOAT, [1, 1, 4])]
+    write(tmp_path, model(nodes, inputs, [("y", FLOAT, [None] * 3)], {"w": np.ones((1, 1, 5), np.float32)}))
+    assert onnx2halide("compile", "tiny.onnx", "--sources-only", timeout=60).returncode == 0
+    assert '{"n", 0, 2, 1, 2147483647}' in (tmp_path / "tiny.c").read_text()
 
 
 def test_no_model(onnx2halide, tmp_path):

@@ -174,6 +174,6 @@ def test_no_room_for_the_results(onnx2halide, tmp_path):
 
 
 def test_build_of_what_was_not_compiled(onnx2halide, tmp_path):
-    for folder, message in (("none", "none: cannot be read: No such file or directory\n"), (".", ".: holds no manifest (NAME.json) of a compiled model\n")):
+    for folder, message in (("none", "none: cannot be read: No such file or directory\n"), (".", ".: contains no manifest (NAME.json) of a compiled model\n")):
         done = onnx2halide("build", folder)
         assert (done.returncode, done.stderr) == (1, message)

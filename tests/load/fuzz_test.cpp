@@ -6,7 +6,7 @@
 #include <random>
 
 #include "compiler/build/files.h"
-#include "compiler/driver/compile.h"
+#include "compiler/driver/inspect.h"
 #include "compiler/graph/error.h"
 #include "onnx2halide_paths.h"
 

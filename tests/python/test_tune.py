@@ -156,5 +156,5 @@ def test_bad_words(image, onnx2halide, words, status, message):
 def test_a_bad_file_is_the_compilers_to_tell(image, onnx2halide):
     (image.parent / "image.tuning.json").write_text("{")
     done = onnx2halide("tune", "image.onnx")
-    assert (done.returncode, done.stderr) == (1, "image.onnx: image.tuning.json:1: is not JSON, expected what onnx2halide tune writes\n")
+    assert (done.returncode, done.stderr) == (1, "image.onnx: image.tuning.json:1: is not JSON, expected a file that onnx2halide tune wrote\n")
     assert (image.parent / "image.tuning.json").read_text() == "{"
