@@ -27,6 +27,8 @@ struct DimRange {
 /// Where the text of a dimension goes: Halide divides by floor, C truncates.
 enum class DimSyntax { halide, c };
 
+enum class AtomKind;
+
 /// A 64-bit integer expression over named symbols: a sum of products of atoms, sorted so that equal sums are the same.
 /// An atom is a symbol, a floor division, a remainder, a minimum or a maximum.
 class Dim {
@@ -87,7 +89,7 @@ public:
     friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 
     /// Same expression. Different expressions may still be equal: see prove_equal.
-    friend bool operator==(const Dim& a, const Dim& b) { return a.key() == b.key(); }
+    friend bool operator==(const Dim& a, const Dim& b);
 
     friend Proof prove_equal(const Dim& a, const Dim& b);
     friend Proof prove_less_equal(const Dim& a, const Dim& b);
@@ -104,13 +106,15 @@ private:
     std::map<Product, int64_t, ProductLess> terms_;
 
     static Dim of_atom(AtomPtr atom);
-    static Dim operation(int kind, const Dim& a, const Dim& b);
+    static Dim operation(AtomKind kind, const Dim& a, const Dim& b);
     void add(const Product& product, int64_t factor);
-    std::string key() const { return text(DimSyntax::halide); }
+    /// The number that an extent was made from, where this is one atom of that kind; else this dim.
+    const Dim& without_extent() const;
 };
 
 using std::max;
 using std::min;
+bool operator==(const Dim& a, const Dim& b);
 Dim operator+(const Dim& a, const Dim& b);
 Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);

@@ -5,17 +5,17 @@
 // What the terms of a Dim multiply. For dim.cpp alone.
 namespace onnx2halide {
 
-enum AtomKind { symbol_kind, div_kind, mod_kind, min_kind, max_kind, extent_kind };
+enum class AtomKind { symbol, div, mod, min, max, extent };
 
 /// A closed interval; a missing end is unbounded.
-struct Range {
+struct Interval {
     std::optional<int64_t> min, max;
 };
 
 /// Intervals of dims: products of non-negative factors are what occurs, anything else is unbounded.
-Range multiply(const Range& a, const Range& b);
-Range add(const Range& a, const Range& b);
-Range scale(const Range& a, int64_t factor);
+Interval multiply(const Interval& a, const Interval& b);
+Interval add(const Interval& a, const Interval& b);
+Interval scale(const Interval& a, int64_t factor);
 
 /// Operands are shared, so that an expression may be far longer than what holds it: what is asked of one again and
 /// again is found once, when it is made.
@@ -24,9 +24,9 @@ struct Dim::Atom {
     Dim a, b;                       // operands; of a symbol none
     std::string key;                // a symbol's name; else its text in Halide's syntax
     std::set<std::string> symbols;  // in it
-    Range range;                    // of its values
+    Interval range;                 // of its values
 
-    static AtomPtr symbol(const std::string& name, const Range& range);
+    static AtomPtr symbol(const std::string& name, const Interval& range);
     static AtomPtr operation(AtomKind kind, const Dim& a, const Dim& b);
     /// The minimum or maximum of two dims. Of the operands of nested ones each stands once, those that the others make
     /// idle not at all, and numbers last.
@@ -42,7 +42,7 @@ struct Dim::Atom {
     std::string text(DimSyntax syntax) const;
 
 private:
-    Range range_of_operation() const;
+    Interval range_of_operation() const;
     static void collect(AtomKind kind, const Dim& dim, std::vector<Dim>& operands);
 };
 

@@ -92,7 +92,17 @@ TEST_CASE("equal dims are the same expression") {
         {floor_div(floor_div(b, 2) + s * h, 3), floor_div(b + s * h * 2, 6)},
         {floor_div(extent_of(b * 16 - s * 8), 4), extent_of(b * 2 - s) * 2},
     };
-    for (const auto& row : rows) CHECK(row.left.text() == row.right.text());
+    for (const auto& row : rows) {
+        CHECK(row.left == row.right);
+        CHECK(row.left.text() == row.right.text());
+    }
+}
+
+TEST_CASE("dims with other factors, atoms or terms are different expressions") {
+    const struct {
+        Dim left, right;
+    } rows[] = {{b, 0}, {b, s}, {b, b + 1}, {b * 2, b * 3}, {b * s, b * h}, {b * b, b}, {max(b, s), min(b, s)}};
+    for (const auto& row : rows) CHECK_FALSE(row.left == row.right);
 }
 
 TEST_CASE("integer divisions of dims round down") {
@@ -223,6 +233,7 @@ TEST_CASE("a number that is an extent is not negative, whatever may be said of i
     const Dim left = Dim::symbol("left", -Dim::unbounded), right = Dim::symbol("right", -Dim::unbounded);
     const Dim extent = extent_of(left + right);
     CHECK(extent.text() == "(left + right)");
+    CHECK(extent == left + right);
     CHECK(extent.lower_bound() == 0);
     CHECK(prove_equal(extent, -1) == Proof::no);
     CHECK(prove_equal(left + right, -1) == Proof::unknown);
