@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "compiler/graph/new_node.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -20,16 +20,8 @@ public:
     /// The same, null where it is omitted.
     Value* optional_input(size_t i) const { return has_input(i) ? node_.inputs[i] : nullptr; }
 
-    /// What a node added to the graph computes.
-    struct Operation {
-        std::string type;
-        int version;  // the operator's, in ONNX's own domain
-        std::vector<Value*> inputs = {};
-        std::map<std::string, Attribute> attributes = {};
-        std::string domain = "";
-    };
     /// Adds a node. Returns its one result, whose name says its role in the expanded node.
-    Value* add(const std::string& role, const Operation& operation);
+    Value* add(const std::string& role, NewNode node);
     Value* constant(const std::string& role, Constant constant);
     Value* constant(const std::string& role, std::vector<int64_t> shape, const std::vector<std::string>& strings);
 

@@ -96,11 +96,9 @@ Value* unpacked(Expansion& expansion, const std::string& role, Value* bytes, int
 
 namespace {
 
-using Operation = Expansion::Operation;
-
 /// Input 0, with its scale and zero point behind it, through an operation on floats, quantised by the scale at input 3
 /// and the zero point behind it.
-std::vector<Value*> through(Expansion& expansion, Operation operation) {
+std::vector<Value*> through(Expansion& expansion, NewNode operation) {
     operation.inputs = {dequantised(expansion, "x_real", 0)};
     Value* result = expansion.add("real", operation);
     return {quantised(expansion, result, 3, expansion.input(0)->checked_type().element)};
@@ -121,7 +119,7 @@ std::vector<Value*> expand_softmax(Expansion& expansion) {
 }
 
 /// A pool over axes 2 and on or, with channels_last, over those between the first and the last.
-std::vector<Value*> pooled(Expansion& expansion, Operation pool) {
+std::vector<Value*> pooled(Expansion& expansion, NewNode pool) {
     const bool channels_last = expansion.node().integer("channels_last", 0) != 0;
     if (!channels_last) return through(expansion, pool);
     Value* x = dequantised(expansion, "x_real", 0);

@@ -173,6 +173,8 @@ public:
     Value* new_value(const std::string& hint);
 
     const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+    /// An index that no node of the graph has or had.
+    int next_index() const { return next_index_; }
     /// Adds a node before `before` (null: at the end) and links its values.
     Node* add(Node node, const Node* before = nullptr);
     /// The node behind one, null behind the last; the first node where there is none.
@@ -192,6 +194,7 @@ public:
 private:
     std::list<std::unique_ptr<Node>> nodes_;
     std::unordered_map<std::string, std::unique_ptr<Value>> values_;
+    int next_index_ = 0;
 };
 
 /// Where a run reads an open dim off the inputs: the first axis that has it.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "compiler/graph/new_node.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -26,29 +28,16 @@ public:
         graph_->output_names.push_back(value->name);
     }
 
-    Value* integers(std::vector<int64_t> numbers) {
-        Value* value = graph_->new_value("integers");
-        value->constant = make_constant(ElementType::int64, {static_cast<int64_t>(numbers.size())}, numbers);
-        value->type = value->constant->type();
-        return value;
+    Value* integers(const std::vector<int64_t>& numbers) {
+        const auto count = static_cast<int64_t>(numbers.size());
+        return add_constant(*graph_, make_constant(ElementType::int64, {count}, numbers), "integers");
     }
 
     /// Adds a node of ONNX's, and returns its result.
     Value* add(const std::string& op_type, int version, std::vector<Value*> inputs,
                std::map<std::string, Attribute> attributes = {}) {
-        Node node;
-        node.op_type = op_type;
-        node.version = version;
-        node.attributes = std::move(attributes);
-        node.inputs = std::move(inputs);
-        node.outputs = {graph_->new_value(op_type)};
-        return add(std::move(node))->outputs[0];
-    }
-
-    Node* add(Node node) {
-        node.index = node_.index;
-        if (node.name.empty()) node.name = node_.name + "_" + node.outputs.at(0)->name;
-        return graph_->add(std::move(node));
+        const NewNode node{op_type, version, std::move(inputs), std::move(attributes), "", node_.index};
+        return insert_node(*graph_, node, node_.name + "_" + op_type, nullptr);
     }
 
     std::shared_ptr<Graph> graph() const { return graph_; }
@@ -91,6 +80,7 @@ std::vector<Value*> cut(BatchBody& body, Value* length, const std::vector<Value*
 Node* scan_sequence(BatchBody& body, const Node& node, const std::vector<Value*>& inputs) {
     Node scan;
     scan.name = node.name;
+    scan.index = node.index;
     scan.op_type = "Scan";
     scan.version = 9;
     scan.attributes = {{"body", node.attributes.at("body")},
@@ -100,7 +90,7 @@ Node* scan_sequence(BatchBody& body, const Node& node, const std::vector<Value*>
     scan.inputs = inputs;
     for (const Value* output : node.outputs)
         scan.outputs.push_back(body.graph()->new_value(output ? output->name : "unused"));
-    return body.add(std::move(scan));
+    return body.graph()->add(std::move(scan));
 }
 
 std::shared_ptr<Graph> batch_body(const Node& node, const BatchedScan& scan) {

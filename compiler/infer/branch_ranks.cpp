@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/graph/box_type.h"
+#include "compiler/graph/new_node.h"
 
 namespace onnx2halide {
 
@@ -97,13 +98,7 @@ std::shared_ptr<Graph> with_boxes(const Graph& original, const std::vector<size_
     std::shared_ptr<Graph> branch = clone(original);
     for (const size_t i : outputs) {
         Value* result = branch->outputs.at(i);
-        Node optional;
-        optional.op_type = "Optional";
-        optional.version = 15;
-        optional.inputs = {result};
-        optional.outputs = {branch->new_value(result->name + "_optional")};
-        optional.name = optional.outputs[0]->name;
-        Value* box = branch->add(std::move(optional))->outputs[0];
+        Value* box = insert_node(*branch, {"Optional", 15, {result}}, result->name + "_optional", nullptr);
         if (kept.contains(i)) {
             branch->outputs.push_back(box);
             branch->output_names.push_back(box->name);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/box_type.h"
+#include "compiler/infer/add_node.h"
 #include "compiler/infer/batched_scan.h"
 #include "compiler/infer/branch_ranks.h"
 #include "compiler/infer/infer.h"
@@ -65,18 +66,6 @@ void replace(Graph& graph, Value* output, Value* by) {
     if (!output) return;
     if (!by->declared) by->declared = output->declared;
     graph.replace_uses(output, by);
-}
-
-Value* add_node(Graph& graph, const Node* before, const std::string& op_type, int version, Value* input,
-                const std::string& name, const std::string& attribute, std::vector<int64_t> numbers) {
-    Node node;
-    node.op_type = op_type;
-    node.version = version;
-    node.attributes[attribute] = std::move(numbers);
-    node.inputs = {input};
-    node.outputs = {graph.new_value(name)};
-    node.name = node.outputs[0]->name;
-    return graph.add(std::move(node), before)->outputs[0];
 }
 
 // If
@@ -144,9 +133,8 @@ void require_one_element(Graph& graph, Node& node, size_t i, std::string_view na
     const Proof is_one = prove_equal(type.elements(), 1);
     if (is_one == Proof::yes) return;
     if (is_one == Proof::no) throw CompileError("{} has shape {}, expected one element", name, shape_text(type.shape));
-    const std::vector<int64_t> shape = {1};
-    Value* one = add_node(graph, &node, "Reshape", 1, operand, operand->name + "_alone", "shape", shape);
-    infer_node(*one->producer);
+    const NewNode reshape{"Reshape", 1, {operand}, {{"shape", std::vector<int64_t>{1}}}, "", node.index};
+    Value* one = add_node(graph, reshape, operand->name + "_alone", &node);
     graph.set_input(&node, i, one);
 }
 
@@ -214,9 +202,9 @@ void normalise_scan_axes(Graph& graph, Node& node) {
     for (size_t i = 0; i < axes.size() && i < scan.scans.size(); ++i) {
         if (axes[i] == 0) continue;
         Value* input = scan.scans[i];
-        Value* moved = add_node(graph, &node, "Transpose", 1, input, input->name + "_steps", "perm",
-                                permutation(axes[i], input->checked_type().rank(), true));
-        infer_node(*moved->producer);
+        const std::vector<int64_t> order = permutation(axes[i], input->checked_type().rank(), true);
+        const NewNode transpose{"Transpose", 1, {input}, {{"perm", order}}, "", node.index};
+        Value* moved = add_node(graph, transpose, input->name + "_steps", &node);
         graph.set_input(&node, first + i, moved);
     }
     node.attributes.erase("scan_input_axes");
@@ -258,17 +246,18 @@ void denormalise_result_axes(Graph& graph, Node& node) {
 bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
     const Node* next = graph.after(&node);
     std::vector<Value*> inputs = scan.states;
-    const std::vector<int64_t> axes = {0};
-    for (Value* input : scan.scans)
-        inputs.push_back(add_node(graph, next, "Squeeze", 1, input, input->name + "_step", "axes", axes));
+    const auto add = [&](const char* op_type, Value* input, const std::string& name) {
+        const NewNode node_of_step{op_type, 1, {input}, {{"axes", std::vector<int64_t>{0}}}, "", node.index};
+        return insert_node(graph, node_of_step, name, next);
+    };
+    for (Value* input : scan.scans) inputs.push_back(add("Squeeze", input, input->name + "_step"));
     inputs.insert(inputs.end(), scan.captures.begin(), scan.captures.end());
     const std::vector<Value*> results = inline_graph(graph, next, *scan.body, inputs);
     const size_t states = scan.states.size();
     for (size_t i = 0; i < states; ++i) replace(graph, scan.state_results[i], results[i]);
     for (size_t i = 0; i < scan.slices.size(); ++i) {
         if (!scan.slice_results[i]) continue;
-        replace(graph, scan.slice_results[i],
-                add_node(graph, next, "Unsqueeze", 1, results[states + i], scan.slice_results[i]->name, "axes", axes));
+        replace(graph, scan.slice_results[i], add("Unsqueeze", results[states + i], scan.slice_results[i]->name));
     }
     return true;
 }

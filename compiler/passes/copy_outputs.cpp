@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "compiler/graph/new_node.h"
 #include "compiler/infer/infer.h"
 #include "compiler/passes/passes.h"
 #include "ops/control_flow.h"
@@ -43,16 +44,9 @@ void copy_outputs_of(Graph& graph, bool read, size_t first_slice) {
         const Value* memory = &memory_of(*output);
         const bool is_copied = (read && !output->consumers.empty()) || may_be_outgrown(*output, *memory);
         if (!is_copied && memory->producer && !memory->constant && taken.insert(memory).second) continue;
-        Node copy;
-        copy.domain = "onnx2halide";
-        copy.op_type = "Copy";
-        copy.inputs = {output};
-        Value* copied = graph.new_value(graph.output_names[i]);
+        Value* copied = insert_node(graph, {"Copy", 1, {output}, {}, "onnx2halide"}, graph.output_names[i], nullptr);
         copied->type = output->type;
         copied->known = output->known;
-        copy.name = copied->name;
-        copy.outputs = {copied};
-        graph.add(std::move(copy));
         graph.outputs[i] = copied;
         taken.insert(copied);
     }

@@ -1,7 +1,7 @@
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/matmul.h"
 
@@ -103,7 +103,7 @@ void fuse(Graph& graph, Node& product) {
     if (!rows.where) return;
     // A row of zeros makes one.
     const std::vector<Value*> choice = {rows.where->inputs[0], rows.where->inputs[1], nullptr};
-    add_behind(graph, product, {"Where", 16, choice}, rows.where->name);
+    add_after(graph, product, {"Where", 16, choice}, rows.where->name);
 }
 
 }  // namespace

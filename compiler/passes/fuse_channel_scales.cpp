@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {

@@ -2,8 +2,8 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {

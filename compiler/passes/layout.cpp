@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/node_generator.h"
 

@@ -2,7 +2,7 @@
 #include <map>
 #include <optional>
 
-#include "compiler/passes/new_node.h"
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_packed.h"
 #include "ops/elementwise.h"
@@ -172,7 +172,7 @@ private:
         Value* last = nodes.back()->outputs[0];
         const TensorType type = last->checked_type();
         for (const Node* node : nodes) node->outputs[0]->type->shape = merged(whole.shape, run);
-        Value* apart = add_behind(graph_, *last->producer, view(nullptr, type), last->name + "_merged");
+        Value* apart = add_after(graph_, *last->producer, view(nullptr, type), last->name + "_merged");
         // The model's name stays with the model's axes, of which messages of a run tell.
         std::swap(last->name, apart->name);
         // The next kernel that merges them reads what this one makes.

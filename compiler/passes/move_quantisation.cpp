@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {

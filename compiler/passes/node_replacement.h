@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/passes/new_node.h"
+#include "compiler/infer/add_node.h"
 
 namespace onnx2halide {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/pack_matmul.h"
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
@@ -18,14 +18,11 @@ namespace onnx2halide {
 
 namespace {
 
-/// Adds a node of our own domain with one output before `before`, and gives the output its type.
+/// Adds a node of the compiler's own domain before `before`.
 Value* add_packing(Graph& graph, const Node* before, const std::string& op_type, Value* input,
                    std::map<std::string, Attribute> attributes) {
-    Value* packed = graph.new_value(input->name + "_packed");
-    Node node{packed->name, "onnx2halide", op_type, 1, before->index, std::move(attributes), {input}, {packed}};
-    const Node* added = graph.add(std::move(node), before);
-    packed->type = make_generator(*added)->infer().at(0);
-    return packed;
+    const NewNode node{op_type, 1, {input}, std::move(attributes), "onnx2halide", before->index};
+    return add_node(graph, node, input->name + "_packed", before);
 }
 
 std::vector<int64_t> kernel_shape(const TensorType& weights) {

@@ -1,7 +1,7 @@
 #include "compiler/passes/pack_matmul.h"
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
-#include "compiler/passes/new_node.h"
 #include "ops/product.h"
 
 namespace onnx2halide {

@@ -1,8 +1,8 @@
 #include <optional>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {
@@ -44,7 +44,7 @@ void scale(Graph& graph, Node& product) {
                                 ? make_constant(element, {}, std::vector<double>{factor})
                                 : make_constant(element, {}, std::vector<float>{static_cast<float>(factor)});
     Value* scalar = add_constant(graph, number, product.name + "_scale");
-    add_behind(graph, product, {"Mul", 14, {nullptr, scalar}}, product.name + "_scaled");
+    add_after(graph, product, {"Mul", 14, {nullptr, scalar}}, product.name + "_scaled");
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <optional>
 #include <set>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/matrix_product.h"
 #include "ops/reshape_node.h"
@@ -82,7 +82,7 @@ private:
         }
         result->type = TensorType(before.element, shape);
         products_.insert(result);
-        add_behind(graph_, node, view(nullptr, before), result->name + "_viewed");
+        add_after(graph_, node, view(nullptr, before), result->name + "_viewed");
         return true;
     }
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_transpose.h"
 #include "ops/node_generator.h"

@@ -3,9 +3,9 @@
 #include <map>
 #include <optional>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_weights.h"
 #include "ops/product.h"
@@ -186,7 +186,7 @@ private:
         graph_.set_input(node_, 3, zero_point);
     }
 
-    void subtract(Value* correction) { add_behind(graph_, *node_, {"Sub", 14, {nullptr, correction}}, node_->name); }
+    void subtract(Value* correction) { add_after(graph_, *node_, {"Sub", 14, {nullptr, correction}}, node_->name); }
 };
 
 }  // namespace

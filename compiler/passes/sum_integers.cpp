@@ -1,9 +1,9 @@
 #include <map>
 #include <optional>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
