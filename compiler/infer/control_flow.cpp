@@ -186,15 +186,14 @@ bool infer_if(Graph& graph, Node& node) {
 /// Moves the axis along which a Scan goes to the front.
 void normalise_scan_axes(Graph& graph, Node& node) {
     const Repetition scan(node);
-    const auto permutation = [](int64_t axis, size_t rank, bool to_front) {
+    const auto permutation = [](int64_t axis, size_t rank) {
         const auto signed_rank = static_cast<int64_t>(rank);
         if (axis < -signed_rank || axis >= signed_rank)
             throw CompileError("a scan axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
         std::vector<int64_t> order;
         for (int64_t i = 0; i < signed_rank; ++i) order.push_back(i);
         const auto place = order.begin() + (axis < 0 ? axis + signed_rank : axis);
-        to_front ? std::rotate(order.begin(), place, place + 1)
-                 : std::rotate(order.begin(), order.begin() + 1, place + 1);
+        std::rotate(order.begin(), place, place + 1);
         return order;
     };
     const std::vector<int64_t> axes = node.integers("scan_input_axes", {});
@@ -202,7 +201,7 @@ void normalise_scan_axes(Graph& graph, Node& node) {
     for (size_t i = 0; i < axes.size() && i < scan.scans.size(); ++i) {
         if (axes[i] == 0) continue;
         Value* input = scan.scans[i];
-        const std::vector<int64_t> order = permutation(axes[i], input->checked_type().rank(), true);
+        const std::vector<int64_t> order = permutation(axes[i], input->checked_type().rank());
         const NewNode transpose{"Transpose", 1, {input}, {{"perm", order}}, "", node.index};
         Value* moved = add_node(graph, transpose, input->name + "_steps", &node);
         graph.set_input(&node, first + i, moved);
