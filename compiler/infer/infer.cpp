@@ -18,10 +18,8 @@
 namespace onnx2halide {
 
 Value& memory_of(Value& value) {
-    Node* producer = value.producer;
-    const bool is_view = producer && !value.constant && !is_control_flow(*producer) && producer->outputs[0] == &value &&
-                         make_generator(*producer)->is_view();
-    return is_view ? memory_of(*producer->inputs[0]) : value;
+    const Node* view = view_of(&value);
+    return view ? memory_of(*view->inputs[0]) : value;
 }
 
 namespace {

@@ -218,13 +218,9 @@ private:
     /// The value that a chain of views starts from. What a step computes is no view.
     const Value* viewed(const Value* value) {
         const auto [found, is_new] = viewed_.try_emplace(value, value);
-        const Node* producer = value->producer;
-        if (is_new && producer && !computed_.contains(value) && producer->outputs[0] == value &&
-            make_generator(*producer)->is_view()) {
-            const Value* root = viewed(producer->inputs[0]);
-            viewed_[value] = root;
-        }
-        return viewed_.at(value);
+        if (!is_new || computed_.contains(value)) return found->second;
+        const Node* view = view_of(value);
+        return view ? viewed_[value] = viewed(view->inputs[0]) : value;
     }
 
     void share(const Value* value, const Value* owner) {
