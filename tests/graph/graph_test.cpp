@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "compiler/graph/new_node.h"
 #include "tests/small_graph.h"
 
 namespace onnx2halide {
@@ -42,6 +43,18 @@ TEST_CASE("a graph links values to their producer and to each use") {
     CHECK(graph->find("none") == nullptr);
     CHECK(graph->is_output(graph->find("b")));
     CHECK_FALSE(graph->is_output(a));
+}
+
+TEST_CASE("a new node has an index that no node of its graph has had") {
+    const auto graph = diamond();
+    const Value* e = insert_node(*graph, {"Exp", 13, {graph->find("a")}}, "e", nullptr);
+    CHECK(e->producer->index == 3);
+    CHECK(e->producer->name == "e");
+    graph->remove(e->producer);
+    CHECK(graph->next_index() == 4);
+    const Value* f = insert_node(*graph, {"Exp", 13, {graph->find("a")}, {}, "", 1}, "e", find_node(*graph, "b"));
+    CHECK(f->producer->index == 1);
+    CHECK(graph_text(*graph) == "a = Neg(x)\ne_2 = Exp(a)\nb = Add(a, a)\nc = Abs(a)\noutput b, c\n");
 }
 
 TEST_CASE("a node is added before another and removed with its links") {
