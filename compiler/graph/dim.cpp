@@ -29,7 +29,7 @@ int64_t floor_div(int64_t a, int64_t b) {
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
-/// a − b, nothing where 64 bits cannot hold it.
+/// a − b, or nullopt if a factor overflows 64 bits.
 std::optional<Dim> difference(const Dim& a, const Dim& b) {
     try {
         return a - b;
@@ -282,7 +282,7 @@ Dim max(const Dim& a, const Dim& b) {
 
 Dim extent_of(const Dim& number) {
     if (number.lower_bound().value_or(-1) >= 0 || number.constant()) return number;
-    // A common factor stays where divisions find it.
+    // A common factor stays outside of the atom, where divisions can cancel it.
     int64_t factor = 0;
     for (const auto& [product, own] : number.terms_) factor = own == INT64_MIN ? 1 : std::gcd(factor, own);
     return Dim::operation(AtomKind::extent, *exact_div(number, factor), 0) * factor;
@@ -291,7 +291,7 @@ Dim extent_of(const Dim& number) {
 Dim is_equal(const Dim& a, const Dim& b) {
     const Proof proof = prove_equal(a, b);
     if (proof != Proof::unknown) return proof == Proof::yes ? 1 : 0;
-    // The outer maxima tell the bounds.
+    // The outer maxima make the bounds 0 and 1 known.
     return max(Dim(0), 1 - max(Dim(0), max(a - b, b - a)));
 }
 

@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The product of two ends, nothing where it cannot be held in 64 bits.
+/// The product of two ends, or nullopt if it overflows 64 bits.
 std::optional<int64_t> end_product(int64_t a, int64_t b) {
     int64_t product;
     return __builtin_mul_overflow(a, b, &product) ? std::nullopt : std::optional(product);
@@ -113,7 +113,7 @@ Dim Dim::Atom::extreme(AtomKind kind, const Dim& a, const Dim& b) {
 bool Dim::Atom::is_ordered(const Dim& a, const Dim& b) {
     const auto is_proved = [](const Dim& p, const Dim& q) { return prove_less_equal(p, q) == Proof::yes; };
     const AtomPtr left = alone(a), right = alone(b);
-    // In this order no pair of operands comes up twice.
+    // This order visits no pair of operands twice.
     if (left && left->kind == AtomKind::max) return is_proved(left->a, b) && is_proved(left->b, b);
     if (right && right->kind == AtomKind::min) return is_proved(a, right->a) && is_proved(a, right->b);
     if (left && left->kind == AtomKind::min) return is_proved(left->a, b) || is_proved(left->b, b);

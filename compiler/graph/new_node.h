@@ -16,7 +16,7 @@ struct NewNode {
     std::vector<Value*> inputs = {};
     std::map<std::string, Attribute> attributes = {};
     std::string domain = "";
-    std::optional<int> index = {};  // see Node; by default the graph's next one
+    std::optional<int> index = {};  // see Node; by default Graph::next_index()
 };
 
 /// A node whose result is `value` with the shape of `type`, in the same memory.
