@@ -18,7 +18,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What a value that a graph reads of the graph around it is known to be.
+/// Copies the type and known elements of a captured value to the input of the subgraph that stands for it.
 void pass_on(Value* outer, Value* inner) {
     if (!outer) throw CompileError("an input is missing");
     inner->type = outer->checked_type();
@@ -27,7 +27,7 @@ void pass_on(Value* outer, Value* inner) {
     inner->constant = outer->constant;
 }
 
-/// Elements that a graph asks of the graph around it are read where that makes them.
+/// Moves symbols that a subgraph has bound to its captures to the outer values that these stand for.
 void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& inner) {
     for (size_t i = 0; i < inner.size(); ++i) {
         if (inner[i]->bindings.empty()) continue;
@@ -40,7 +40,7 @@ void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& i
     }
 }
 
-/// A symbol that a run sets again and again.
+/// A symbol that the node sets at run time, possibly many times.
 Dim fresh_symbol(const Node& node, const std::string& role, int64_t min = 0, int64_t max = Dim::unbounded) {
     return Dim::symbol(fmt::format("{}_{}_{}", node.op_type, node.index, role), min, max);
 }
@@ -61,7 +61,7 @@ bool uses_only(const Dim& dim, const std::set<std::string>& symbols) {
     return std::includes(symbols.begin(), symbols.end(), used.begin(), used.end());
 }
 
-/// Lets what reads an output of a node read this value.
+/// Replaces all uses of a node's output.
 void replace(Graph& graph, Value* output, Value* by) {
     if (!output) return;
     if (!by->declared) by->declared = output->declared;
@@ -84,7 +84,7 @@ bool inline_branch(Graph& graph, Node& node, bool condition) {
     return true;
 }
 
-/// The type of what is one of two values: dims that differ become symbols.
+/// The type of a value that is one of two: dims that differ become symbols.
 TensorType merged(const Node& node, size_t output, const TensorType& a, const TensorType& b) {
     if (const auto box = joined(a, b)) return *box;
     if (a.box || a.element != b.element || a.rank() != b.rank())
@@ -101,20 +101,21 @@ TensorType merged(const Node& node, size_t output, const TensorType& a, const Te
     return result;
 }
 
-/// Whether a branch is this one operator.
+/// Whether a branch consists of one node of this operator.
 bool is_only(const Graph& branch, std::string_view op_type) {
     return branch.nodes().size() == 1 && branch.nodes().front()->op_type == op_type;
 }
 
-/// Of branches whose results have other ranks only one fits what follows. Exporters write a Squeeze of an axis that may
-/// have one element, or may not, so: a program that was made with the first needs it.
+/// Whether an If squeezes an axis in one branch and passes the tensor on in the other. Exporters guard a Squeeze in
+/// this way if the axis may have another extent than 1. The ranks differ, and what follows can only work with the
+/// first.
 bool is_squeeze_guard(const Node& node) {
     const Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
     return node.outputs.size() == 1 && is_only(then_branch, "Squeeze") && is_only(else_branch, "Identity") &&
            then_branch.outputs[0]->type->rank() != else_branch.outputs[0]->type->rank();
 }
 
-/// Takes the first branch, and lets a run fail whose condition is false.
+/// Replaces an If by its then_branch and a check that fails at run time if the condition is false.
 bool require_condition(Graph& graph, Node& node) {
     Node require;
     require.name = node.name;
@@ -126,7 +127,7 @@ bool require_condition(Graph& graph, Node& node) {
     return inline_branch(graph, node, true);
 }
 
-/// Of an operand whose size only a run knows, that asks for one element.
+/// Makes an operand that must have one element a tensor of shape 1, which is checked at run time if its size is open.
 void require_one_element(Graph& graph, Node& node, size_t i, std::string_view name) {
     Value* operand = node.inputs[i];
     const TensorType& type = operand->checked_type();
@@ -183,7 +184,7 @@ bool infer_if(Graph& graph, Node& node) {
 
 // Loop and Scan
 
-/// Moves the axis along which a Scan goes to the front.
+/// Transposes the inputs that a Scan goes over along another axis than the first.
 void normalise_scan_axes(Graph& graph, Node& node) {
     const Repetition scan(node);
     const auto permutation = [](int64_t axis, size_t rank) {
@@ -209,7 +210,7 @@ void normalise_scan_axes(Graph& graph, Node& node) {
     node.attributes.erase("scan_input_axes");
 }
 
-/// The same for results; the ranks of slices are known by now.
+/// The same for the results, once the ranks of slices are known.
 void denormalise_result_axes(Graph& graph, Node& node) {
     const std::vector<int64_t> axes = node.integers("scan_output_axes", {});
     node.attributes.erase("scan_output_axes");
@@ -225,7 +226,7 @@ void denormalise_result_axes(Graph& graph, Node& node) {
         std::vector<int64_t> order;
         for (int64_t axis_out = 0; axis_out < rank; ++axis_out)
             order.push_back(axis_out < axis ? axis_out + 1 : axis_out == axis ? 0 : axis_out);
-        // The result keeps its name; what the turns fill is another value.
+        // The result keeps its name; the iterations write another value.
         Value* stacked = graph.new_value(result->name + "_steps");
         stacked->type = std::exchange(result->type, std::nullopt);
         stacked->producer = &node;
@@ -241,7 +242,7 @@ void denormalise_result_axes(Graph& graph, Node& node) {
     }
 }
 
-/// A Scan of one turn: its body, with slices that are views.
+/// Replaces a Scan of one iteration by its body; slices are views.
 bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
     const Node* next = graph.after(&node);
     std::vector<Value*> inputs = scan.states;
@@ -261,7 +262,7 @@ bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
     return true;
 }
 
-/// How often a Loop's body runs, where that is certain before.
+/// The number of a Loop's iterations, or nullopt if it is not known before the loop starts.
 std::optional<Dim> loop_turns(const Repetition& loop) {
     const bool starts = !loop.condition || known_condition(loop.condition) == true;
     const bool goes_on = known_condition(loop.condition_output) == true;
@@ -270,12 +271,12 @@ std::optional<Dim> loop_turns(const Repetition& loop) {
     return max(loop.count->known->integers[0], Dim(0));
 }
 
-/// Gives the body's inputs their types; `state_types` are those of the values that go from turn to turn.
+/// Sets the types of the body's inputs; `state_types` are those of the loop-carried values.
 void type_inputs(const Node& node, const Repetition& repetition, const std::vector<TensorType>& state_types) {
     if (repetition.is_loop) {
         repetition.turn->type = TensorType(ElementType::int64, {});
         repetition.turn->known = KnownElements{{fresh_symbol(node, "turn")}, {}};
-        // The body only runs where it is true.
+        // The body only runs if it is true.
         repetition.condition_input->type = TensorType(ElementType::boolean, {});
         repetition.condition_input->known = KnownElements{{1}, {}};
     }
@@ -287,12 +288,12 @@ void type_inputs(const Node& node, const Repetition& repetition, const std::vect
     for (size_t i = 0; i < repetition.captures.size(); ++i) pass_on(repetition.captures[i], repetition.captured[i]);
 }
 
-/// What the next turn takes where one turn takes `before` and makes `now`: dims that change become symbols. False where
-/// nothing changes.
+/// Generalises the type `before` of a loop-carried value to cover the type `now` after an iteration: dims that differ
+/// become symbols. Returns whether that changed it.
 bool widen(const Node& node, size_t state, TensorType& before, const TensorType& now) {
     if (const auto box = joined(before, now)) return std::exchange(before, *box) != *box;
     if (before.box || before.element != now.element || before.rank() != now.rank())
-        throw CompileError("value {} is {} before a turn and {} after it, expected the same type and rank", state,
+        throw CompileError("value {} is {} before an iteration and {} after it, expected the same type and rank", state,
                            before.text(), now.text());
     bool is_wider = false;
     for (size_t axis = 0; axis < before.rank(); ++axis) {
@@ -305,7 +306,7 @@ bool widen(const Node& node, size_t state, TensorType& before, const TensorType&
     return is_wider;
 }
 
-/// Infers the body with ever more general types, until one turn's results are what the next one takes.
+/// Infers the body with more and more general types, until an iteration's results have the types of its inputs.
 std::vector<TensorType> infer_body(Node& node) {
     const auto pristine = node.attributes.at("body");
     std::vector<TensorType> types;
@@ -317,7 +318,7 @@ std::vector<TensorType> infer_body(Node& node) {
         node.attributes["body"] = clone(*std::get<std::shared_ptr<Graph>>(pristine));
         type_inputs(node, Repetition(node), types);
         infer_types(node.graph("body"));
-        const Repetition repetition(node);  // with the outputs that inference has put in place of the body's
+        const Repetition repetition(node);  // anew, as inference may have replaced the body's outputs
         bind_outside(repetition.captures, repetition.captured);
         bool is_wider = false;
         for (size_t i = 0; i < types.size(); ++i)

@@ -6,7 +6,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What a value is a copy of.
+/// The value that a chain of Identity nodes starts from.
 const Value* source_of(const Value* value) {
     while (value && value->producer && value->producer->domain.empty() && value->producer->op_type == "Identity")
         value = value->producer->inputs[0];
@@ -40,7 +40,7 @@ void capture(Graph& graph, Node& node, size_t state) {
 }  // namespace
 
 void capture_steady_states(Graph& graph, Node& node) {
-    // A value that passes through a loop of the body as it is may be steady outside, too.
+    // A value that an inner loop passes on may be invariant in the outer one, too.
     for (Graph* inner : node.subgraphs()) {
         for (const auto& each : inner->nodes()) {
             if (is_control_flow(*each)) capture_steady_states(*inner, *each);

@@ -4,9 +4,9 @@
 
 namespace onnx2halide {
 
-/// A Loop or Scan carries from turn to turn what its body may only pass on, as exporters write what a loop reads of the
-/// graph around it. Such a value becomes a capture, so that the body knows of it what is known outside, and what reads
-/// the node's result reads the value itself.
+/// Makes captures of the loop-carried values of a Loop or Scan that its body passes on unchanged; some exporters write
+/// the values that a loop reads from the outer graph in this way. The body then has what is known about such a value,
+/// and readers of the node's result read the value itself. Inner loops are treated first.
 void capture_steady_states(Graph& graph, Node& node);
 
 }  // namespace onnx2halide
