@@ -144,7 +144,7 @@ bool bind_moved_elements(Value& value) {
 }
 
 /// Makes the elements of a small integer tensor known as symbols, which are read at run time once the tensor is
-/// computed. Elements that are known stay as they are. Returns whether the elements are known now.
+/// computed. Returns false if it cannot do so, or if the elements are known already.
 bool bind_elements(Value& value) {
     const TensorType& type = value.checked_type();
     const auto count = type.elements().constant();
