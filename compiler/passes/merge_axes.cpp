@@ -15,10 +15,10 @@ namespace onnx2halide {
 
 namespace {
 
-/// Axes of a kernel's result that become one, the last of them; the others have one element then.
+/// Adjacent axes of a kernel's result that become one. The last gets all elements, and the others the extent 1.
 struct Run {
     size_t first, last;
-    size_t before = 0;  // axes in front of it that the kernel's input has, and the result does not
+    size_t before = 0;  // the number of leading axes that the kernel's input has and the result does not
 };
 
 std::vector<Dim> merged(std::vector<Dim> shape, const Run& run) {
@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    /// Lets a reduction of what another kernel makes read a run of elements as one axis.
+    /// Makes a reduction of another kernel's result read adjacent axes as one.
     void merge_reduced(const std::vector<const Node*>& kernel, const Node& node) {
         const auto generator = make_generator(node);
         const auto* reduction = dynamic_cast<const ReduceNode*>(generator.get());
@@ -64,8 +64,8 @@ private:
         graph_.set_input(node.outputs[0]->producer, 0, viewed(node.inputs[0], type));
     }
 
-    /// The axes of a convolution's images, of a product's batch and rows, of rows or of those that number rows, if they
-    /// are faster as one.
+    /// The axes that an anchor computes faster as one: those of a convolution's images, of a product's batch and rows,
+    /// or those that number the rows of a reduction or a normalisation.
     std::optional<Run> gaining_run(const Node& node) const {
         const auto generator = make_generator(node);
         const size_t rank = node.outputs.empty() ? 0 : node.outputs[0]->checked_type().rank();
@@ -86,7 +86,8 @@ private:
         return std::nullopt;
     }
 
-    /// The axes of images between whose planes and pixels a copy turns, of open extents: tiles do not end with a row.
+    /// The spatial axes of images that a Relayout transposes between planes and pixels, if their extents are open:
+    /// tiles need not end at the end of a row then.
     std::optional<Run> open_plane(const Node& relayout) const {
         const TensorType &from = relayout.inputs[0]->checked_type(), &to = relayout.outputs[0]->checked_type();
         const auto is_image = [](const TensorType& type) {
@@ -102,8 +103,8 @@ private:
         return turning > 1 && !pixels.constant() ? std::optional(Run{2, to.rank() - 1}) : std::nullopt;
     }
 
-    /// The innermost axes of a kernel of pointwise nodes, if vectors would end with the last of them and all operands
-    /// go along them alike. Of extents that are known the schedule makes one loop itself.
+    /// The innermost axes of a kernel of pointwise nodes, if rows along the last axis do not fill vectors and all
+    /// operands allow to merge them. For constant extents the schedule fuses the loops itself.
     std::optional<Run> innermost_run(const std::vector<const Node*>& kernel) const {
         const auto generator = make_generator(*kernel.back());
         if (target_.is_gpu() || !dynamic_cast<const Elementwise*>(generator.get())) return std::nullopt;
@@ -113,7 +114,7 @@ private:
         const size_t last = whole.rank() - 1;
         Dim extent = whole.shape[last];
         for (size_t first = last; first-- > 0;) {
-            // Of a row that vectors fill there is nothing to gain.
+            // Rows that fill vectors gain nothing.
             if (floor_mod(extent, target_.lanes(whole.element)).is(0)) break;
             const bool all_follow = std::all_of(kernel.begin(), kernel.end(), [&](const Node* node) {
                 return follows(*node, whole, {first, last});
@@ -132,7 +133,8 @@ private:
                           whole.shape.begin() + run.first);
     }
 
-    /// Whether a node computes each element from those at its place and from others that are the same along the run.
+    /// Whether a node computes each element from those at the same coordinates and from operands that are constant
+    /// along the run.
     static bool follows(const Node& node, const TensorType& whole, const Run& run) {
         const TensorType& result = node.outputs.at(0)->checked_type();
         const auto generator = make_generator(node);
@@ -146,7 +148,8 @@ private:
         return true;
     }
 
-    /// Whether an operand, whose first axis goes along axis `first` of the whole, has the run or is the same along it.
+    /// Whether an operand, whose first axis corresponds to axis `first` of the whole, has all axes of the run or is
+    /// constant along them.
     static bool fits(const TensorType& operand, size_t first, const TensorType& whole, const Run& run) {
         if (has_run(operand, whole, run)) return true;
         for (size_t axis = std::max(run.first, first); axis <= run.last && axis < first + operand.rank(); ++axis) {
@@ -155,7 +158,8 @@ private:
         return true;
     }
 
-    /// `anchor`: the node that is not pointwise, whose input 0 has the run whatever its shape; null where all are.
+    /// Merges the axes of a run in all values of a kernel. `anchor` is the node that is not pointwise, of which only
+    /// input 0 has these axes; null if there is none.
     void merge_run(const std::vector<const Node*>& nodes, const Node* anchor, const Run& run) {
         const TensorType whole = nodes.back()->outputs[0]->checked_type();
         for (const Node* node : nodes) {
@@ -173,9 +177,9 @@ private:
         const TensorType type = last->checked_type();
         for (const Node* node : nodes) node->outputs[0]->type->shape = merged(whole.shape, run);
         Value* apart = add_after(graph_, *last->producer, view(nullptr, type), last->name + "_merged");
-        // The model's name stays with the model's axes, of which messages of a run tell.
+        // The model's name stays with the model's shape, as run-time messages refer to both.
         std::swap(last->name, apart->name);
-        // The next kernel that merges them reads what this one makes.
+        // A later kernel that merges the same axes reads the merged value directly.
         merged_[{apart, shape_text(last->type->shape)}] = last;
     }
 
@@ -183,7 +187,7 @@ private:
         return std::find(nodes.begin(), nodes.end(), value.producer) != nodes.end();
     }
 
-    /// The same memory with the axes of a run as one.
+    /// A view of a value in which the axes of a run are one.
     Value* merged_view(Value* value, const Run& run) {
         TensorType type = value->checked_type();
         type.shape = merged(type.shape, run);

@@ -15,7 +15,7 @@ struct Scaled {
     double factor;
 };
 
-/// What an operand of a product is, where a Mul makes it for that alone.
+/// The value and factor of an operand that a Mul scales by a number, if nothing else reads it.
 std::optional<Scaled> scaled(const Graph& graph, const Value* operand) {
     const Node* mul = sole_producer(graph, operand);
     if (!mul || !is_operator(*mul, "Mul")) return {};
