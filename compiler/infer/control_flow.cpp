@@ -11,7 +11,7 @@
 #include "compiler/infer/batched_scan.h"
 #include "compiler/infer/branch_ranks.h"
 #include "compiler/infer/infer.h"
-#include "compiler/infer/steady_states.h"
+#include "compiler/infer/loop_invariants.h"
 #include "ops/control_flow.h"
 
 namespace onnx2halide {
@@ -243,7 +243,7 @@ void denormalise_result_axes(Graph& graph, Node& node) {
 }
 
 /// Replaces a Scan of one iteration by its body; slices are views.
-bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
+bool inline_iteration(Graph& graph, Node& node, const Repetition& scan) {
     const Node* next = graph.after(&node);
     std::vector<Value*> inputs = scan.states;
     const auto add = [&](const char* op_type, Value* input, const std::string& name) {
@@ -263,7 +263,7 @@ bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
 }
 
 /// The number of a Loop's iterations, or nullopt if it is not known before the loop starts.
-std::optional<Dim> loop_turns(const Repetition& loop) {
+std::optional<Dim> loop_iterations(const Repetition& loop) {
     const bool starts = !loop.condition || known_condition(loop.condition) == true;
     const bool goes_on = known_condition(loop.condition_output) == true;
     if (!loop.count || !starts || !goes_on || !loop.count->known || loop.count->known->integers.size() != 1)
@@ -330,17 +330,17 @@ std::vector<TensorType> infer_body(Node& node) {
 bool infer_repetition(Graph& graph, Node& node) {
     if (node.op_type == "Loop" && node.has_input(0)) require_one_element(graph, node, 0, "M");
     if (node.op_type == "Loop" && node.has_input(1)) require_one_element(graph, node, 1, "cond");
-    capture_steady_states(graph, node);
+    capture_loop_invariants(graph, node);
     if (node.op_type == "Scan") normalise_scan_axes(graph, node);
     const bool is_scan = node.op_type == "Scan";
     if (is_scan && scan_turns(Repetition(node)).is(1) && node.integers("scan_output_axes", {}).empty())
-        return inline_turn(graph, node, Repetition(node));
+        return inline_iteration(graph, node, Repetition(node));
     const std::vector<TensorType> types = infer_body(node);
     const Repetition repetition(node);
     for (size_t i = 0; i < types.size(); ++i) {
         if (repetition.state_results[i]) repetition.state_results[i]->type = types[i];
     }
-    const auto turns = is_scan ? scan_turns(repetition) : loop_turns(repetition);
+    const auto turns = is_scan ? scan_turns(repetition) : loop_iterations(repetition);
     std::set<std::string> outer = symbols_of(node.inputs);
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         if (!repetition.slice_results[i]) continue;

@@ -282,49 +282,51 @@ void add_parameters(const Graph& graph, std::set<Value*>& numbers) {
 }
 
 /// The values that calls pass for each input of each kernel, by indices of kernel and input.
-using InputPlaces = std::map<std::pair<size_t, size_t>, std::vector<const Value*>>;
+using PassedValues = std::map<std::pair<size_t, size_t>, std::vector<const Value*>>;
 
 /// Those of `numbers` that kernels must read for calls to share them. If the values passed for an input are not all the
 /// same number, all numbers among them are to be read. A number that is read for one input is read everywhere, so this
 /// repeats until nothing changes.
-std::set<const Value*> unlike_numbers(const InputPlaces& places, const std::set<const Value*>& numbers) {
+std::set<const Value*> differing_scalars(const PassedValues& passed, const std::set<const Value*>& numbers) {
     const auto is_number = [&](const Value* value) { return numbers.contains(value); };
-    std::set<const Value*> unlike;
-    for (size_t before = SIZE_MAX; before != unlike.size();) {
-        before = unlike.size();
-        for (const auto& [place, values] : places) {
+    std::set<const Value*> differing;
+    for (size_t before = SIZE_MAX; before != differing.size();) {
+        before = differing.size();
+        for (const auto& [input, values] : passed) {
             const bool is_one = std::all_of(values.begin(), values.end(), [&](const Value* value) {
-                return is_number(value) && !unlike.contains(value) && value->known == values[0]->known;
+                return is_number(value) && !differing.contains(value) && value->known == values[0]->known;
             });
-            if (!is_one) std::copy_if(values.begin(), values.end(), std::inserter(unlike, unlike.end()), is_number);
+            if (!is_one)
+                std::copy_if(values.begin(), values.end(), std::inserter(differing, differing.end()), is_number);
         }
     }
-    return unlike;
+    return differing;
 }
 
 /// Kernels contain numbers as literals. Kernels that differ in parameters only, as the layers of a quantised model do
 /// in their scales, are to read these instead, so that one kernel serves all layers. A trial plan in which all
 /// parameters are read shows which differ.
-void read_unlike_numbers(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
+void read_differing_scalars(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
     std::set<Value*> numbers;
     for_each_graph(graph, [&](Graph& each) { add_parameters(each, numbers); });
     if (numbers.empty()) return;
     for (Value* number : numbers) number->is_read = true;
     Planner trial(graph, targets, options);
-    InputPlaces places;
+    PassedValues passed;
     for_each_step(trial.plan_steps(), [&](const Step& step) {
         for (const KernelCall& call : step.calls) {
-            for (size_t i = 0; i < call.inputs.size(); ++i) places[{call.kernel, i}].push_back(call.inputs[i]);
+            for (size_t i = 0; i < call.inputs.size(); ++i) passed[{call.kernel, i}].push_back(call.inputs[i]);
         }
     });
-    const std::set<const Value*> unlike = unlike_numbers(places, {numbers.begin(), numbers.end()});
-    for (Value* number : numbers) number->is_read = unlike.contains(number);
+    const std::set<const Value*> differing = differing_scalars(passed, {numbers.begin(), numbers.end()});
+    for (Value* number : numbers) number->is_read = differing.contains(number);
 }
 
 }  // namespace
 
 Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
-    if (options.grouping == Grouping::fused && !options.symbolic_extents) read_unlike_numbers(graph, targets, options);
+    if (options.grouping == Grouping::fused && !options.symbolic_extents)
+        read_differing_scalars(graph, targets, options);
     return Planner(graph, targets, options).plan();
 }
 
