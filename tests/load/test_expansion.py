@@ -21,7 +21,7 @@ REFUSED = {
     "direction": (layer(direction="up"), "node 'layer' (LSTM): attribute direction is 'up', expected forward, reverse or bidirectional"),
     "layout": (layer(layout=2), "node 'layer' (LSTM): attribute layout is 2, expected 0 or 1"),
     "clip": (layer("GRU", clip=-1.0), "node 'layer' (GRU): attribute clip is -1, expected a positive number"),
-    "activation": (layer("RNN", activations=["Gauss"]), "node 'layer' (RNN): attribute activations has 'Gauss', which is no activation function"),
+    "activation": (layer("RNN", activations=["Gauss"]), "node 'layer' (RNN): attribute activations has 'Gauss', which is not an activation function"),
     "too few activations": (layer(activations=["Tanh", "Tanh"]), "node 'layer' (LSTM): attribute activations has 2 values, expected 3"),
     "no alpha": (layer("RNN", activations=["ScaledTanh"]), "node 'layer' (RNN): attribute activation_alpha has 0 values, and ScaledTanh has no default"),
     "no beta": (
