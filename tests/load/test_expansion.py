@@ -1,4 +1,4 @@
-"""Operators that are expanded when a model is loaded: what is refused, and what the nodes of a body are called."""
+"""Operators that are expanded when a model is loaded: what is not supported, and the names of a body's nodes."""
 
 import numpy as np
 import onnx2halide
@@ -90,7 +90,7 @@ def test_names_of_a_body(onnx2halide, tmp_path):
 
 
 def test_node_of_a_branch():
-    """The body reads a value of the graph around, and its own names differ in each branch."""
+    """The body reads a value of the outer graph, and its own names differ between the branches."""
     branches = {}
     for name in ("then_branch", "else_branch"):
         nodes = [node("Neg", "x", f"{name}_in"), node("FastGelu", f"{name}_in bias", f"{name}_out", name="act", domain="com.microsoft")]
