@@ -109,6 +109,7 @@ struct Value {
     const TensorType& port_type() const { return port ? *port : checked_type(); }
 };
 
+/// The value of an attribute. Only the compiler's own nodes have a TensorType.
 using Attribute = std::variant<int64_t, float, std::string, Constant, std::vector<int64_t>, std::vector<float>,
                                std::vector<std::string>, std::shared_ptr<Graph>, TensorType>;
 

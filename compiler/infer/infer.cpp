@@ -371,7 +371,7 @@ void infer_types(Graph& graph, const FoldNode& fold) {
     }
     for (const Value* output : graph.outputs) {
         if (!errors.empty()) break;
-        if (!output->type) throw CompileError("output '{}' is made by no node", output->name);
+        if (!output->type) throw CompileError("no node makes output '{}'", output->name);
         check_type(*output);
     }
     if (errors.size() == 1) throw CompileError(errors[0]);
