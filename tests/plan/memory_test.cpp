@@ -26,6 +26,8 @@ std::string memory_text(const Program& program) {
         case Place::arena:
             text += fmt::format("{}: arena at {}, steps {} to {}{}\n", tensor->name, storage.offset, storage.first_step,
                                 storage.last_step, owner);
+            break;
+        default: FAIL("unexpected memory of " << tensor->name);
         }
     }
     return text + fmt::format("arena {}, weights {}\n", program.arena_bytes, program.weight_bytes);
