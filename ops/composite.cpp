@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "compiler/passes/new_node.h"
+#include "compiler/infer/add_node.h"
 
 namespace onnx2halide {
 
@@ -19,10 +19,9 @@ std::string CompositeBuilder::name(const std::string& role) const {
     return role;
 }
 
-Value* CompositeBuilder::add(const std::string& role, const Operation& operation) {
-    const NewNode added{operation.type, operation.version, operation.inputs, operation.attributes, operation.domain};
-    Value* result = add_node(graph_, added, name(role), &node_);
-    result->producer->index = node_.index;
+Value* CompositeBuilder::add(const std::string& role, NewNode node) {
+    node.index = node_.index;
+    Value* result = add_node(graph_, node, name(role), &node_);
     result->producer->origin = node_.label();
     return result;
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "compiler/graph/new_node.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -20,16 +20,8 @@ public:
     /// The same, null if it is omitted.
     Value* optional_input(size_t i) const { return has_input(i) ? node_.inputs[i] : nullptr; }
 
-    /// A node to be added.
-    struct Operation {
-        std::string type;
-        int version;  // of the operator, in its domain
-        std::vector<Value*> inputs = {};
-        std::map<std::string, Attribute> attributes = {};
-        std::string domain = "";
-    };
-    /// Adds a node. Returns its only result, named after its role in the expanded node.
-    Value* add(const std::string& role, const Operation& operation);
+    /// Adds a node. Returns its one result, whose name says its role in the expanded node.
+    Value* add(const std::string& role, NewNode node);
     Value* constant(const std::string& role, Constant constant);
     Value* constant(const std::string& role, std::vector<int64_t> shape, const std::vector<std::string>& strings);
 

@@ -10,7 +10,8 @@
 namespace onnx2halide {
 
 const Node* view_of(const Value* value) {
-    return value && value->producer && make_generator(*value->producer)->is_view() ? value->producer : nullptr;
+    const Node* producer = value && !value->constant ? value->producer : nullptr;
+    return producer && producer->outputs[0] == value && make_generator(*producer)->is_view() ? producer : nullptr;
 }
 
 void NodeGenerator::schedule(KernelSource& source) const {

@@ -95,11 +95,9 @@ Value* unpacked(CompositeBuilder& builder, const std::string& role, Value* bytes
 
 namespace {
 
-using Operation = CompositeBuilder::Operation;
-
 /// Input 0, followed by its scale and zero point, through an operation on floats, quantised by the scale at input 3 and
 /// the zero point at input 4.
-std::vector<Value*> through(CompositeBuilder& builder, Operation operation) {
+std::vector<Value*> through(CompositeBuilder& builder, NewNode operation) {
     operation.inputs = {dequantised(builder, "x_real", 0)};
     Value* result = builder.add("real", operation);
     return {quantised(builder, result, 3, builder.input(0)->checked_type().element)};
@@ -120,7 +118,7 @@ std::vector<Value*> expand_softmax(CompositeBuilder& builder) {
 }
 
 /// A pool over axes 2 and up or, with channels_last, over those between the first and the last.
-std::vector<Value*> pooled(CompositeBuilder& builder, Operation pool) {
+std::vector<Value*> pooled(CompositeBuilder& builder, NewNode pool) {
     const bool channels_last = builder.node().integer("channels_last", 0) != 0;
     if (!channels_last) return through(builder, pool);
     Value* x = dequantised(builder, "x_real", 0);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "ops/families.h"
@@ -81,11 +82,15 @@ std::span<const Operator> all_operators() {
 }
 
 const Operator* find_operator(std::string_view domain, std::string_view type, int version) {
-    const Operator* best = nullptr;
-    for (const Operator& row : all_operators()) {
-        if (row.domain == domain && row.type == type && row.since <= version) best = &row;
-    }
-    return best;
+    const auto key = std::tie(domain, type, version);
+    const auto comes_after = [](const auto& key, const Operator& row) {
+        return key < std::tie(row.domain, row.type, row.since);
+    };
+    const std::span<const Operator> rows = all_operators();
+    const auto next = std::upper_bound(rows.begin(), rows.end(), key, comes_after);
+    if (next == rows.begin()) return nullptr;
+    const Operator& row = *std::prev(next);
+    return row.domain == domain && row.type == type ? &row : nullptr;
 }
 
 std::unique_ptr<NodeGenerator> make_generator(const Node& node) {

@@ -6,7 +6,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// An extent that differs from item to item.
+/// An extent that may differ between the items of a box.
 Dim any_extent() { return Dim::symbol("?", 0); }
 
 std::optional<BoxType> joined_items(const BoxType& a, const BoxType& b) {

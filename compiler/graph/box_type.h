@@ -7,20 +7,20 @@
 
 namespace onnx2halide {
 
-/// What a value is that is no tensor. A run holds it as the number of a box: 0 is an optional value that is not there,
-/// and reads as a sequence of nothing.
+/// The type of a value that is not a tensor: a sequence, an optional value or a map. At run time the value is the
+/// number of a box. Number 0 is an absent optional value, which also reads as an empty sequence.
 struct BoxType {
     enum class Kind { sequence, optional, map };
-    /// What is known of the tensors inside.
+    /// What is known about the tensors inside.
     enum class Rank {
         unset,  // there are none yet
-        known,  // all have the rank of `item`, and the extents of those of its dims that are numbers
-        any,    // they differ, or nobody knows
+        known,  // all have the rank of `item`, and its extents where these are constant
+        any,    // ranks differ or are unknown
     };
     Kind kind;
-    TensorType item;  // what it holds, a box or a tensor; of a map the values
+    TensorType item;  // the type of its items, tensors or boxes; of a map's values
     Rank rank = Rank::known;
-    ElementType key = ElementType::undefined;  // of a map
+    ElementType key = ElementType::undefined;  // the type of a map's keys
 
     bool holds_boxes() const { return item.box != nullptr; }
     /// `sequence of float32 2x?`
@@ -29,17 +29,17 @@ struct BoxType {
 };
 
 TensorType boxed(BoxType type);
-/// The type of a box of items that are like this one.
+/// The type of a box whose items have this type.
 TensorType boxed(BoxType::Kind kind, const TensorType& item);
-/// A sequence of tensors of which nothing is known but their elements' type.
+/// The type of a sequence of tensors of which only the element type is known.
 TensorType sequence_of_any(ElementType element, BoxType::Rank rank = BoxType::Rank::any);
 
 bool is_kind(const TensorType& type, BoxType::Kind kind);
 inline bool is_sequence(const TensorType& type) { return is_kind(type, BoxType::Kind::sequence); }
 inline bool is_optional(const TensorType& type) { return is_kind(type, BoxType::Kind::optional); }
 
-/// What is one or the other of two boxes; an optional value may be what it holds. Nothing where they hold different
-/// things.
+/// The type that covers both `a` and `b`; nullopt if either is not a box, or if their items differ in element type, key
+/// type or kind. An optional box also covers the box that is its item.
 std::optional<TensorType> joined(const TensorType& a, const TensorType& b);
 
 }  // namespace onnx2halide

@@ -29,7 +29,7 @@ int64_t floor_div(int64_t a, int64_t b) {
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
-/// a − b, nothing where 64 bits cannot hold it.
+/// a − b, or nullopt if a factor overflows 64 bits.
 std::optional<Dim> difference(const Dim& a, const Dim& b) {
     try {
         return a - b;
@@ -57,9 +57,7 @@ Dim Dim::of_atom(AtomPtr atom) {
     return result;
 }
 
-Dim Dim::operation(int kind, const Dim& a, const Dim& b) {
-    return of_atom(Atom::operation(static_cast<AtomKind>(kind), a, b));
-}
+Dim Dim::operation(AtomKind kind, const Dim& a, const Dim& b) { return of_atom(Atom::operation(kind, a, b)); }
 
 void Dim::add(const Product& product, int64_t factor) {
     const auto [term, is_new] = terms_.try_emplace(product, factor);
@@ -74,9 +72,9 @@ std::optional<int64_t> Dim::constant() const {
 }
 
 std::pair<std::optional<int64_t>, std::optional<int64_t>> Dim::bounds() const {
-    Range sum{0, 0};
+    Interval sum{0, 0};
     for (const auto& [product, factor] : terms_) {
-        Range range{1, 1};
+        Interval range{1, 1};
         for (const AtomPtr& atom : product) range = multiply(range, atom->range);
         sum = onnx2halide::add(sum, scale(range, factor));
     }
@@ -85,7 +83,7 @@ std::pair<std::optional<int64_t>, std::optional<int64_t>> Dim::bounds() const {
 
 std::optional<Dim> Dim::number_of_extent() const {
     const AtomPtr atom = Atom::multiplied(*this);
-    return atom && atom->kind == extent_kind ? std::optional(atom->a * terms_.begin()->second) : std::nullopt;
+    return atom && atom->kind == AtomKind::extent ? std::optional(atom->a * terms_.begin()->second) : std::nullopt;
 }
 
 std::set<std::string> Dim::symbols() const {
@@ -116,14 +114,14 @@ int64_t Dim::largest_factor() const {
 Dim Dim::substitute(const std::map<std::string, Dim>& values) const {
     const auto replaced = [&](const AtomPtr& atom) -> Dim {
         switch (atom->kind) {
-        case symbol_kind: {
+        case AtomKind::symbol: {
             const auto found = values.find(atom->key);
             return found == values.end() ? of_atom(atom) : found->second;
         }
-        case div_kind: return floor_div(atom->a.substitute(values), atom->b.substitute(values));
-        case mod_kind: return floor_mod(atom->a.substitute(values), atom->b.substitute(values));
-        case min_kind: return min(atom->a.substitute(values), atom->b.substitute(values));
-        case extent_kind: return extent_of(atom->a.substitute(values));
+        case AtomKind::div: return floor_div(atom->a.substitute(values), atom->b.substitute(values));
+        case AtomKind::mod: return floor_mod(atom->a.substitute(values), atom->b.substitute(values));
+        case AtomKind::min: return min(atom->a.substitute(values), atom->b.substitute(values));
+        case AtomKind::extent: return extent_of(atom->a.substitute(values));
         default: return max(atom->a.substitute(values), atom->b.substitute(values));
         }
     };
@@ -171,6 +169,23 @@ std::string Dim::text(DimSyntax syntax) const {
     const bool simple = terms_.size() == 1 && terms_.begin()->second > 0;
     const bool one_atom = simple && terms_.begin()->first.size() == 1 && terms_.begin()->second == 1;
     return one_atom ? result : "(" + result + ")";
+}
+
+const Dim& Dim::without_extent() const {
+    if (terms_.size() != 1) return *this;
+    const auto& [product, factor] = *terms_.begin();
+    const bool is_extent = factor == 1 && product.size() == 1 && product.front()->kind == AtomKind::extent;
+    return is_extent ? product.front()->a : *this;
+}
+
+bool operator==(const Dim& a, const Dim& b) {
+    const auto has_same_key = [](const Dim::AtomPtr& p, const Dim::AtomPtr& q) { return p == q || p->key == q->key; };
+    const auto is_same_term = [&](const auto& p, const auto& q) {
+        return p.second == q.second &&
+               std::equal(p.first.begin(), p.first.end(), q.first.begin(), q.first.end(), has_same_key);
+    };
+    const auto &left = a.without_extent().terms_, &right = b.without_extent().terms_;
+    return std::equal(left.begin(), left.end(), right.begin(), right.end(), is_same_term);
 }
 
 Dim operator+(const Dim& a, const Dim& b) {
@@ -230,9 +245,9 @@ Dim floor_div(const Dim& a, const Dim& b) {
         const Dim::AtomPtr inner = Dim::Atom::quotient_in(rest);
         if (inner && max(*y, *inner->b.constant()) < Dim::unbounded)
             return whole + floor_div(inner->a + (rest - Dim::of_atom(inner)) * inner->b, inner->b * b);
-        return whole + Dim::operation(div_kind, rest, b);
+        return whole + Dim::operation(AtomKind::div, rest, b);
     }
-    return Dim::operation(div_kind, a, b);
+    return Dim::operation(AtomKind::div, a, b);
 }
 
 Dim ceil_div(const Dim& a, const Dim& b) {
@@ -245,38 +260,38 @@ Dim floor_mod(const Dim& a, const Dim& b) {
     if (b.is(0)) throw CompileError("a dimension is divided by 0");
     if (exact_div(a, b)) return 0;
     const auto y = b.constant();
-    if (!y) return Dim::operation(mod_kind, a, b);
+    if (!y) return Dim::operation(AtomKind::mod, a, b);
     if (*y < 0) return -floor_mod(-a, -b);
     Dim rest;
     for (const auto& [product, factor] : a.terms_) rest.add(product, factor - floor_div(factor, *y) * *y);
     if (rest.constant()) return *rest.constant() % *y;
-    return Dim::operation(mod_kind, rest, b);
+    return Dim::operation(AtomKind::mod, rest, b);
 }
 
 Dim min(const Dim& a, const Dim& b) {
     if (prove_less_equal(a, b) == Proof::yes) return a;
     if (prove_less_equal(b, a) == Proof::yes) return b;
-    return Dim::Atom::extreme(min_kind, a, b);
+    return Dim::Atom::extreme(AtomKind::min, a, b);
 }
 
 Dim max(const Dim& a, const Dim& b) {
     if (prove_less_equal(a, b) == Proof::yes) return b;
     if (prove_less_equal(b, a) == Proof::yes) return a;
-    return Dim::Atom::extreme(max_kind, a, b);
+    return Dim::Atom::extreme(AtomKind::max, a, b);
 }
 
 Dim extent_of(const Dim& number) {
     if (number.lower_bound().value_or(-1) >= 0 || number.constant()) return number;
-    // A common factor stays where divisions find it.
+    // A common factor stays outside of the atom, where divisions can cancel it.
     int64_t factor = 0;
     for (const auto& [product, own] : number.terms_) factor = own == INT64_MIN ? 1 : std::gcd(factor, own);
-    return Dim::operation(extent_kind, *exact_div(number, factor), 0) * factor;
+    return Dim::operation(AtomKind::extent, *exact_div(number, factor), 0) * factor;
 }
 
 Dim is_equal(const Dim& a, const Dim& b) {
     const Proof proof = prove_equal(a, b);
     if (proof != Proof::unknown) return proof == Proof::yes ? 1 : 0;
-    // The outer maxima tell the bounds.
+    // The outer maxima make the bounds 0 and 1 known.
     return max(Dim(0), 1 - max(Dim(0), max(a - b, b - a)));
 }
 

@@ -13,10 +13,10 @@
 
 namespace onnx2halide {
 
-/// Answer to a question about dimensions whose symbols are not known yet.
+/// The answer to a question about dims whose symbols have no values yet.
 enum class Proof { no, yes, unknown };
 
-/// What a user says of a dim that a model leaves open: a number, where both are the same, or bounds.
+/// What a user specifies for a dim that a model leaves open: bounds, both included, or one number if they are equal.
 struct DimRange {
     int64_t min, max;
     bool operator==(const DimRange&) const = default;
@@ -24,46 +24,48 @@ struct DimRange {
     std::string text() const { return std::to_string(min) + (min == max ? "" : ".." + std::to_string(max)); }
 };
 
-/// Where the text of a dimension goes: Halide divides by floor, C truncates.
+/// The language that the text of a dim is in: Halide's integer division rounds down, C's truncates.
 enum class DimSyntax { halide, c };
 
-/// A 64-bit integer expression over named symbols: a sum of products of atoms, sorted so that equal sums are the same.
-/// An atom is a symbol, a floor division, a remainder, a minimum or a maximum.
+enum class AtomKind;
+
+/// A 64-bit integer expression over named symbols: a sum of products of atoms, kept in a canonical order. An atom is a
+/// symbol, a floor division, a remainder, a minimum, a maximum or an extent (see extent_of).
 class Dim {
 public:
     static constexpr int64_t unbounded = std::numeric_limits<int32_t>::max();
 
     Dim(int64_t value = 0);  // NOLINT: a number is a dimension
 
-    /// A named size that the caller of the compiled model chooses, within [min, max].
+    /// A named number in [min, max] that is not known at compile time, such as an open dim.
     static Dim symbol(const std::string& name, int64_t min = 1, int64_t max = unbounded);
 
     std::optional<int64_t> constant() const;
     bool is(int64_t value) const { return constant() == value; }
 
-    /// The smallest and largest value that the symbols' bounds allow, or nothing where there is no such bound.
+    /// Bounds on the value that follow from those of the symbols; nullopt where there is none.
     std::pair<std::optional<int64_t>, std::optional<int64_t>> bounds() const;
-    /// The number that extent_of() has taken for an extent; nothing of other dims.
+    /// The number n of an extent_of(n), times its constant factor; nullopt for any other dim.
     std::optional<Dim> number_of_extent() const;
     std::optional<int64_t> lower_bound() const { return bounds().first; }
     std::optional<int64_t> upper_bound() const { return bounds().second; }
 
-    /// Names of the symbols that occur anywhere in it.
+    /// The names of all symbols in the expression.
     std::set<std::string> symbols() const;
 
-    /// The atoms that each of its terms multiplies, with repetition.
+    /// The atoms of each term, with repetition.
     std::vector<std::vector<Dim>> products() const;
 
-    /// The magnitude of the largest number among its terms' factors, that of the constant term aside.
+    /// The largest magnitude among the factors of its terms, the constant term excepted.
     int64_t largest_factor() const;
 
-    /// The same expression with each named symbol replaced.
+    /// The expression with these symbols replaced by their values.
     Dim substitute(const std::map<std::string, Dim>& values) const;
 
-    /// The same expression with every atom, such as batch or max(batch, 4), replaced by what `name` gives it.
+    /// The expression with every atom, such as batch or max(batch, 4), replaced by the result of `name`.
     Dim with_named_atoms(const std::function<Dim(const Dim& atom)>& name) const;
 
-    /// `batch * 12 + 1`, in parentheses where it is a sum or starts with a minus.
+    /// `(batch * 12 + 1)`, in parentheses unless it is a constant or a single atom.
     std::string text(DimSyntax syntax = DimSyntax::halide) const;
 
     Dim& operator+=(const Dim& other) { return *this = *this + other; }
@@ -78,16 +80,17 @@ public:
     friend Dim floor_mod(const Dim& a, const Dim& b);
     friend Dim min(const Dim& a, const Dim& b);
     friend Dim max(const Dim& a, const Dim& b);
-    /// The same number, which is 0 or more, as an extent is: a run refuses others.
+    /// The number as an extent: 0 or more, since it is an error at run time if an extent is negative.
     friend Dim extent_of(const Dim& number);
-    /// 1 where both are the same number, else 0.
+    /// 1 if both are the same number, else 0.
     friend Dim is_equal(const Dim& a, const Dim& b);
 
-    /// a / b where b divides every term of a; nothing where it does not.
+    /// a / b if b divides every term of a, else nullopt.
     friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 
-    /// Same expression. Different expressions may still be equal: see prove_equal.
-    friend bool operator==(const Dim& a, const Dim& b) { return a.key() == b.key(); }
+    /// Whether both are the same expression, where extent_of(n) is the same as n. Different expressions may still have
+    /// equal values: see prove_equal.
+    friend bool operator==(const Dim& a, const Dim& b);
 
     friend Proof prove_equal(const Dim& a, const Dim& b);
     friend Proof prove_less_equal(const Dim& a, const Dim& b);
@@ -96,7 +99,7 @@ public:
 
 private:
     using AtomPtr = std::shared_ptr<const Atom>;
-    /// Atoms with repetition, sorted by their keys; empty for the constant term.
+    /// The atoms of a term, with repetition, sorted by key; empty for the constant term.
     using Product = std::vector<AtomPtr>;
     struct ProductLess {
         bool operator()(const Product& a, const Product& b) const;
@@ -104,19 +107,21 @@ private:
     std::map<Product, int64_t, ProductLess> terms_;
 
     static Dim of_atom(AtomPtr atom);
-    static Dim operation(int kind, const Dim& a, const Dim& b);
+    static Dim operation(AtomKind kind, const Dim& a, const Dim& b);
     void add(const Product& product, int64_t factor);
-    std::string key() const { return text(DimSyntax::halide); }
+    /// n if this is extent_of(n), else this dim.
+    const Dim& without_extent() const;
 };
 
 using std::max;
 using std::min;
+bool operator==(const Dim& a, const Dim& b);
 Dim operator+(const Dim& a, const Dim& b);
 Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);
 Dim floor_div(const Dim& a, const Dim& b);
 Dim ceil_div(const Dim& a, const Dim& b);
-/// Of numbers of 0 or more and of 1 or more.
+/// Rounds up; a >= 0 and b >= 1.
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Dim floor_mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
@@ -127,10 +132,10 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 Proof prove_equal(const Dim& a, const Dim& b);
 Proof prove_less_equal(const Dim& a, const Dim& b);
 
-/// The product of all dims: a tensor's number of elements.
+/// The product of all dims, such as the number of elements of a tensor.
 Dim product(const std::vector<Dim>& dims);
 
-/// `1x3x224x224`; `[batch, 3, (height + 1) / 2]` where one is no number.
+/// `1x3x224x224`, or `[batch, 3, ((height + 1) / 2)]` if any dim is not constant.
 std::string shape_text(const std::vector<Dim>& dims);
 
 }  // namespace onnx2halide

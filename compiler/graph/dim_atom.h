@@ -2,39 +2,40 @@
 
 #include "compiler/graph/dim.h"
 
-// What the terms of a Dim multiply. For dim.cpp alone.
+// The factors of a Dim's terms. Only dim.cpp and dim_atom.cpp include this header.
 namespace onnx2halide {
 
-enum AtomKind { symbol_kind, div_kind, mod_kind, min_kind, max_kind, extent_kind };
+enum class AtomKind { symbol, div, mod, min, max, extent };
 
-/// A closed interval; a missing end is unbounded.
-struct Range {
+/// A closed interval, unbounded at an end that is missing.
+struct Interval {
     std::optional<int64_t> min, max;
 };
 
-/// Intervals of dims: products of non-negative factors are what occurs, anything else is unbounded.
-Range multiply(const Range& a, const Range& b);
-Range add(const Range& a, const Range& b);
-Range scale(const Range& a, int64_t factor);
+/// Interval arithmetic. A product with a factor that may be negative is unbounded: dims have none in practice.
+Interval multiply(const Interval& a, const Interval& b);
+Interval add(const Interval& a, const Interval& b);
+Interval scale(const Interval& a, int64_t factor);
 
-/// Operands are shared, so that an expression may be far longer than what holds it: what is asked of one again and
-/// again is found once, when it is made.
+/// A symbol or an operation on two dims. Operands are shared between expressions, so the text of an atom may be far
+/// longer than its memory; its key, symbols and range, which are asked for often, are computed once.
 struct Dim::Atom {
     AtomKind kind;
-    Dim a, b;                       // operands; of a symbol none
-    std::string key;                // a symbol's name; else its text in Halide's syntax
-    std::set<std::string> symbols;  // in it
-    Range range;                    // of its values
+    Dim a, b;                       // the operands; 0 for a symbol
+    std::string key;                // a symbol's name, else the text in Halide's syntax
+    std::set<std::string> symbols;  // all that it contains
+    Interval range;                 // that its value is in
 
-    static AtomPtr symbol(const std::string& name, const Range& range);
+    static AtomPtr symbol(const std::string& name, const Interval& range);
     static AtomPtr operation(AtomKind kind, const Dim& a, const Dim& b);
-    /// The minimum or maximum of two dims. Of the operands of nested ones each stands once, those that the others make
-    /// idle not at all, and numbers last.
+    /// The minimum or maximum of two dims. Nested ones are flattened: each operand occurs once, operands that cannot
+    /// decide the result are dropped, and constants come last.
     static Dim extreme(AtomKind kind, const Dim& a, const Dim& b);
-    /// The atom that a dim is times a number of 1 or more, null where it is something else.
+    /// The atom of a dim that is one atom times a positive number; null for any other dim.
     static AtomPtr multiplied(const Dim& dim);
+    /// The atom of a dim that is just that; null for any other dim.
     static AtomPtr alone(const Dim& dim);
-    /// The quotient among the terms of a dim, where there is one alone: floor(a / b) for a number b.
+    /// The only term of a dim that is a quotient floor(a / b) with a constant b > 0; null if there is none or several.
     static AtomPtr quotient_in(const Dim& sum);
     /// Whether a ≤ b follows from the operands of a minimum or maximum.
     static bool is_ordered(const Dim& a, const Dim& b);
@@ -42,7 +43,7 @@ struct Dim::Atom {
     std::string text(DimSyntax syntax) const;
 
 private:
-    Range range_of_operation() const;
+    Interval range_of_operation() const;
     static void collect(AtomKind kind, const Dim& dim, std::vector<Dim>& operands);
 };
 

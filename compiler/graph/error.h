@@ -7,8 +7,8 @@
 
 namespace onnx2halide {
 
-/// A fault of the user's model or its data: what was expected and what was found, one lower-case phrase without a full
-/// stop. Faults of ours are assertions or std::logic_error instead.
+/// An error in the user's model or its data. The text says what was found and what was expected, in one lower-case
+/// phrase without a full stop. Errors of the compiler itself are assertions or std::logic_error.
 class CompileError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -18,7 +18,7 @@ public:
         : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
-/// A fault of the command line, told in the same form.
+/// An error on the command line, with a text in the same form.
 class UsageError : public std::runtime_error {
 public:
     template <typename... Args>

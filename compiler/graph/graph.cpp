@@ -183,6 +183,7 @@ Node* Graph::add(Node node, const Node* before) {
     if (before)
         place = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& other) { return other.get() == before; });
     Node* added = nodes_.insert(place, std::make_unique<Node>(std::move(node)))->get();
+    next_index_ = std::max(next_index_, added->index + 1);
     for (Value* input : added->inputs) {
         if (input) input->consumers.push_back(added);
     }

@@ -22,13 +22,13 @@ namespace onnx2halide {
 class Graph;
 struct Node;
 
-/// The elements of a constant tensor, row-major and little-endian, as ONNX's raw_data, but those of packed types a byte
-/// each and of strings their numbers in the graph's StringTable.
+/// The elements of a constant tensor: row-major and little-endian, like ONNX's raw_data, except that elements of packed
+/// types take a byte each and strings are represented by their numbers in the graph's StringTable.
 struct Constant {
     ElementType element = ElementType::undefined;
     std::vector<int64_t> shape;
     std::shared_ptr<const std::vector<std::byte>> data;
-    std::vector<std::string> strings;
+    std::vector<std::string> strings;  // their texts, if `element` is string
 
     /// The elements as T, which must be the C type of `element`.
     template <typename T>
@@ -37,7 +37,7 @@ struct Constant {
     }
     int64_t elements() const;
     TensorType type() const { return {element, std::vector<Dim>(shape.begin(), shape.end())}; }
-    /// Elements converted, whatever the (integer, bool or float) type.
+    /// The elements of any integer, bool or float type, converted.
     std::vector<int64_t> integers() const;
     std::vector<double> reals() const;
 };
@@ -52,83 +52,85 @@ Constant make_constant(ElementType element, std::vector<int64_t> shape, const st
             {}};
 }
 
-/// Elements of a small tensor (up to 64) that inference knows: integers and bools as dims, floats as doubles.
-/// Kernels print them as literals, so whatever only computes shapes vanishes from the program.
+/// The elements of a small tensor (`limit` or fewer), where inference can compute them: integers and bools as dims,
+/// floats as doubles. Kernels contain them as literals, so nodes that only compute shapes vanish from the program.
 struct KnownElements {
     static constexpr size_t limit = 64;
     std::vector<Dim> integers;       // of integer and bool tensors
     std::vector<double> reals;       // of float tensors
-    std::vector<Ratio> ratios = {};  // of float tensors that follow from open dims
+    std::vector<Ratio> ratios = {};  // of float tensors that depend on open dims
     size_t size() const { return integers.size() + reals.size() + ratios.size(); }
     bool operator==(const KnownElements&) const = default;
 };
 
-/// Makes a constant of strings, which are entered in the graph's table.
+/// Makes a constant of strings, which it adds to the graph's table.
 Constant make_constant(StringTable& table, std::vector<int64_t> shape, std::vector<std::string> strings);
 
-/// A symbol whose number only a run knows: an extent of a value, or one of its elements.
+/// A symbol that gets its value at run time, from an extent or an element of the tensor that it is bound to.
 struct Binding {
     enum class Kind { extent, element };
     std::string symbol;
     Kind kind;
-    size_t index;  // the axis, or the element's place in row-major order
+    size_t index;  // of the axis, or of the element in row-major order
 };
 
 struct Value;
 
-/// Where a tensor lies in another one's memory. Its runs of elements along its innermost axis lie there as far apart as
-/// those of the whole, which has more, and otherwise follow each other as ever.
+/// The position of a tensor that is a part of another one in memory. Its rows, the elements along its innermost axis,
+/// are `pitch` elements apart, as are the longer rows of the whole; in all other respects its layout is dense.
 struct Part {
-    const Value* whole;  // that is no part itself
+    const Value* whole;  // not a part itself
     Dim offset;          // of the first element, in elements
-    int64_t pitch;       // from one run to the next; the length of one where it is dense
+    int64_t pitch;       // from one row to the next, in elements; the length of a row if the part is dense
 };
 
 /// A tensor that flows along an edge of the graph. Its type is set once, by inference.
 struct Value {
-    std::string name;                     // ONNX's name, unique in its graph
-    std::optional<TensorType> type;       // after inference always set
-    std::optional<TensorType> declared;   // what the model says of it, to be checked; dims may be symbols of their own
-    std::optional<TensorType> port;       // of an input or output of the graph whose type outside is another
+    std::string name;                     // the name in the model, unique in its graph
+    std::optional<TensorType> type;       // always set after inference
+    std::optional<TensorType> declared;   // by the model, to be checked; open dims are symbols of their own
+    std::optional<TensorType> port;       // of an input or output that has another type for the caller
     std::optional<Constant> constant;     // of an initialiser or a folded value
     std::optional<KnownElements> known;   // see KnownElements
-    std::optional<KnownElements> ratios;  // in place of `known`, to inference alone: kernels compute them
-    bool can_be_folded = false;     // it follows from constants, and inference computes it where its elements matter
-    size_t namesake = 0;            // its place among the model's values whose names make the same identifier
-    bool is_read = false;           // of a known number that kernels read, so that those for others are equal
-    std::optional<Part> part;       // of a value that is made in its place in another
-    std::vector<Binding> bindings;  // symbols that a run reads off this value
-    Node* producer = nullptr;       // null for inputs and constants
-    std::vector<Node*> consumers;   // once for each use
+    std::optional<KnownElements> ratios;  // instead of `known`, for inference only: kernels compute the elements
+    bool can_be_folded = false;           // depends on constants only; inference computes it if it needs the elements
+    size_t namesake = 0;                  // its index among the model's values whose names make the same identifier
+    bool is_read = false;                 // known, but read by kernels, so that one kernel serves several such numbers
+    std::optional<Part> part;             // of a value that is written directly into another
+    std::vector<Binding> bindings;        // symbols that are bound to this value
+    Node* producer = nullptr;             // null for inputs and constants
+    std::vector<Node*> consumers;         // once for each use
 
     bool is_constant() const { return constant.has_value(); }
-    /// From one run along the innermost axis to the next, where these do not follow each other.
+    /// The pitch of the rows of a part, if it has several and they are not dense; else nullopt.
     std::optional<int64_t> pitch() const;
     const TensorType& checked_type() const;  // throws std::logic_error before inference
-    /// The type of an input or output of the graph as the model has it.
+    /// The type of an input or output of the graph as the caller sees it.
     const TensorType& port_type() const { return port ? *port : checked_type(); }
 };
 
+/// The value of an attribute. Only the compiler's own nodes have a TensorType.
 using Attribute = std::variant<int64_t, float, std::string, Constant, std::vector<int64_t>, std::vector<float>,
                                std::vector<std::string>, std::shared_ptr<Graph>, TensorType>;
 
 /// One operator applied to values.
 struct Node {
-    std::string name;                             // ONNX's name or, where it has none, its first output's
-    std::string domain;                           // "" is ONNX's own
-    std::string op_type;                          // Conv
-    int version = 1;                              // since_version of the operator in the model's opset
-    int index = 0;                                // place in the model's list of nodes
-    std::map<std::string, Attribute> attributes;  // defaults of the schema filled in
+    std::string name;     // the name in the model, or that of its first output
+    std::string domain;   // "" is ONNX's own
+    std::string op_type;  // Conv
+    int version = 1;      // since_version of the operator in the model's opset
+    int index = 0;        // in the model's list of nodes; the compiler's own nodes come after it
+    std::map<std::string, Attribute> attributes;  // including the schema's defaults
     std::vector<Value*> inputs;                   // null where an optional one is omitted
-    std::vector<Value*> outputs;                  // null where an optional one is not asked for
-    std::string origin = "";  // the label of the model's node in whose place the compiler put this one
+    std::vector<Value*> outputs;                  // null where an optional one is omitted
+    std::string origin = "";  // the label of the model's node that the compiler replaced by this one
 
     bool has_input(size_t i) const { return i < inputs.size() && inputs[i]; }
     bool has_output(size_t i) const { return i < outputs.size() && outputs[i]; }
     bool has(const std::string& attribute) const { return attributes.contains(attribute); }
 
-    /// The attribute's value. Throws CompileError where it is missing or of another type.
+    /// The value of an attribute. Throws CompileError if it has another type, or if it is missing and there is no
+    /// `otherwise`.
     int64_t integer(const std::string& attribute) const;
     int64_t integer(const std::string& attribute, int64_t otherwise) const;
     float real(const std::string& attribute) const;
@@ -138,63 +140,67 @@ struct Node {
     std::vector<int64_t> integers(const std::string& attribute) const;
     std::vector<int64_t> integers(const std::string& attribute, std::vector<int64_t> otherwise) const;
     std::vector<float> reals(const std::string& attribute) const;
-    std::vector<std::string> strings(const std::string& attribute) const;  // none where it is missing
+    std::vector<std::string> strings(const std::string& attribute) const;  // empty if it is missing
     const Constant& tensor(const std::string& attribute) const;
     Graph& graph(const std::string& attribute) const;
 
-    /// The graphs that it runs: a branch, a body.
+    /// The graphs among its attributes: branches or a body.
     std::vector<Graph*> subgraphs() const;
 
-    /// `Conv`, or `com.example.Fancy` of another domain than ONNX's own.
+    /// `Conv`, or `com.example.Fancy` in a domain other than ONNX's own.
     std::string qualified_op() const;
-    /// `node 'conv1' (Conv)`, as messages say it: of the model's node where this one is the compiler's own.
+    /// `node 'conv1' (Conv)`, for messages. For a node that replaces one of the model's, that node's label.
     std::string label() const;
 };
 
-/// A model's nodes in topological order, and the values between them. A graph inside a node (If, Loop, Scan) stands for
-/// itself: what it reads of the graph around it are further inputs of the node and, in the same order, of the graph.
+/// A model's nodes in topological order, and the values between them. A subgraph, inside an If, Loop or Scan, has
+/// values of its own: those that it captures from the outer graph are the last inputs of the node and, in the same
+/// order, of the subgraph.
 class Graph {
 public:
     std::string name;
     std::vector<Value*> inputs;  // without initialisers
     std::vector<Value*> outputs;
-    std::map<std::string, Dim> symbols;  // named dims that stay open, with their bounds
-    int opset = 0;                       // of ONNX's own domain
-    std::shared_ptr<StringTable> strings = std::make_shared<StringTable>();  // that of the model
+    std::map<std::string, Dim> symbols;                                      // the open dims by name, with their bounds
+    int opset = 0;                                                           // of ONNX's own domain
+    std::shared_ptr<StringTable> strings = std::make_shared<StringTable>();  // one per model
 
     Graph() = default;
     Graph(const Graph&) = delete;
     Graph& operator=(const Graph&) = delete;
 
-    /// The value of this name, made if there is none.
+    /// The value of this name, created if there is none.
     Value* value(const std::string& name);
     Value* find(const std::string& name) const;
     /// A new value whose name starts with `hint`.
     Value* new_value(const std::string& hint);
 
     const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+    /// An index that no node of the graph has or had.
+    int next_index() const { return next_index_; }
     /// Adds a node before `before` (null: at the end) and links its values.
     Node* add(Node node, const Node* before = nullptr);
-    /// The node behind one, null behind the last; the first node where there is none.
+    /// The node that follows `node`, or null if that is the last. If `node` is null, the first node.
     const Node* after(const Node* node) const;
-    /// Removes a node; its outputs, which nobody may use any more, lose their producer.
+    /// Removes a node. Its outputs, which must be unused, lose their producer.
     void remove(Node* node);
-    /// Lets every consumer of `from` and the graph's outputs read `to` instead. An output keeps its public name by
-    /// its place in `outputs`, see `output_names`.
+    /// Replaces `from` by `to` in the inputs of all nodes and in the graph's outputs. An output keeps its public name,
+    /// see `output_names`.
     void replace_uses(Value* from, Value* to);
     void set_input(Node* node, size_t i, Value* value);
     bool is_output(const Value* value) const;
-    /// Elements of all constants together.
+    /// The number of elements in all constants.
     int64_t constant_elements() const;
 
-    std::vector<std::string> output_names;  // public names; a pass may put another value behind one
+    std::vector<std::string> output_names;  // public names, in the order of `outputs`, whose values passes may replace
 
 private:
     std::list<std::unique_ptr<Node>> nodes_;
     std::unordered_map<std::string, std::unique_ptr<Value>> values_;
+    int next_index_ = 0;
 };
 
-/// Where a run reads an open dim off the inputs: the first axis that has it.
+/// The first axis among the inputs that has an open dim as its extent, which gives the dim its value at run time.
 struct OpenDim {
     std::string symbol;
     Dim dim;  // with its bounds
@@ -202,18 +208,19 @@ struct OpenDim {
 };
 std::vector<OpenDim> open_dims(const Graph& graph);
 
-/// A graph of nodes and values of its own that says the same.
+/// A deep copy, subgraphs included.
 std::shared_ptr<Graph> clone(const Graph& graph);
 
-/// Puts the nodes of `inner` before `before`, where `inputs` stand for its inputs. Returns what stands for its outputs.
+/// Inserts copies of the nodes of `inner` before `before`, with `inputs` in place of its inputs. Returns the values in
+/// place of its outputs.
 std::vector<Value*> inline_graph(Graph& graph, const Node* before, const Graph& inner,
                                  const std::vector<Value*>& inputs);
 
-/// Adds copies of nodes of another graph. `copies` tells what stands for the values that they read, and is told what
-/// stands for those that they make.
+/// Adds copies of nodes of another graph. `copies` maps the original values to their copies: on entry those that the
+/// nodes read, on return also those that they make.
 void copy_nodes(Graph& graph, const std::vector<Node*>& nodes, std::map<const Value*, Value*>& copies);
 
-/// Calls `visit` for each graph inside, innermost first, then for the graph itself.
+/// Calls `visit` for each subgraph, innermost first, and then for the graph itself.
 void for_each_graph(Graph& graph, const std::function<void(Graph&)>& visit);
 
 }  // namespace onnx2halide

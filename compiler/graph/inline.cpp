@@ -10,7 +10,7 @@ public:
     GraphCopy(Graph& to, const Node* before, std::map<const Value*, Value*> copies = {})
         : to_(to), before_(before), copies_(std::move(copies)) {}
 
-    /// What stands for each value.
+    /// The copy of each value.
     const std::map<const Value*, Value*>& copies() const { return copies_; }
 
     void stands_for(const Value* value, Value* copy) { copies_[value] = copy; }

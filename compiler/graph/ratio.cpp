@@ -7,7 +7,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Denominators and numbers, and factors of sizes, beyond these leave floats too few bits for the sizes.
+/// Limits on denominators and constants (`most`) and on factors of dims (`most_times`). Larger ones leave floats too
+/// few bits for the sizes.
 constexpr int64_t most = 1 << 11, most_times = 1 << 6;
 
 bool is_rounded(const Ratio& x) { return !std::has_single_bit(static_cast<uint64_t>(x.denominator)); }

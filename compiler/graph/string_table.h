@@ -7,9 +7,9 @@
 
 namespace onnx2halide {
 
-/// The strings of a model's constants, each once. A tensor of strings holds numbers: those of this table and, in a run,
-/// of the strings that the run adds behind it. So equal strings have equal numbers, and kernels that move or compare
-/// elements take them like integers. Number 0 is the empty string.
+/// The strings of a model's constants, each once. A tensor of strings holds indices into this table, which a run
+/// extends by strings of its own. Equal strings have equal numbers, so kernels that move or compare elements treat them
+/// as integers. Number 0 is the empty string.
 class StringTable {
 public:
     StringTable() { number(""); }

@@ -13,9 +13,9 @@ namespace onnx2halide {
 
 struct BoxType;
 
-/// Element types, numbered as ONNX's TensorProto.DataType. Kernels hold strings as numbers, see StringTable.
+/// Element types, numbered like ONNX's TensorProto.DataType. Kernels represent strings as numbers, see StringTable.
 enum class ElementType : int32_t {
-    box = -1,  // of a value that is no tensor: the number of a box, see BoxType
+    box = -1,  // the number of a box, for a value that is not a tensor: see BoxType
     undefined = 0,
     float32 = 1,
     uint8 = 2,
@@ -45,25 +45,25 @@ enum class ElementType : int32_t {
     int2 = 26,
 };
 
-/// What is known of an element type, one row a type.
+/// The properties of an element type.
 struct ElementInfo {
     ElementType type;
-    std::string_view name;         // as messages and `ops` say it: float32, bool
-    std::string_view halide_name;  // as generators say it: float, uint8_t; empty where kernels cannot hold it
-    std::string_view c_name;       // as headers say it
-    int bits;                      // of an element as ONNX stores it; 0 where it has no fixed size
-    int bytes;                     // of an element in a kernel's memory, likewise
+    std::string_view name;         // in messages and in the output of `ops`: float32, bool
+    std::string_view halide_name;  // in generators: float, uint8_t; empty if kernels do not support the type
+    std::string_view c_name;       // in headers
+    int bits;                      // of an element as ONNX stores it; 0 if its size varies
+    int bytes;                     // of an element in a kernel's memory; 0 for `undefined`
     bool floating, integer, is_signed;
 };
 const ElementInfo& info(ElementType type);
 bool is_float(ElementType type);                // float16, bfloat16, float32, float64
 bool is_integer(ElementType type);              // int8…int64, uint8…uint64; not bool
-bool is_narrow_float(ElementType type);         // float16 and bfloat16: kernels compute them in float32
-ElementType compute_element(ElementType type);  // in which kernels compute: float32 for narrow floats
-bool is_minifloat(ElementType type);  // floats of 8 and 4 bits: kernels hold their codes, and compute in float32
-bool is_packed(ElementType type);     // 4 and 2 bits: several share a byte in ONNX's files and at the model's ends
+bool is_narrow_float(ElementType type);         // float16 and bfloat16, which kernels compute in float32
+ElementType compute_element(ElementType type);  // the type that kernels compute in: float32 for narrow floats
+bool is_minifloat(ElementType type);  // floats of 8 and 4 bits: kernels store their codes and compute in float32
+bool is_packed(ElementType type);     // 4 and 2 bits: several share a byte in ONNX's files and at the model's ports
 
-/// The element type of ONNX's code; undefined where it has none.
+/// The element type of a code in ONNX's TensorProto.DataType; undefined if there is none.
 ElementType element_type_of(int32_t code);
 
 /// The order of a tensor's axes in memory, innermost first. A row-major tensor of rank 4 is {3, 2, 1, 0}.
@@ -77,7 +77,7 @@ struct TensorType {
     ElementType element = ElementType::undefined;
     std::vector<Dim> shape;
     Layout layout;                       // always rank() axes
-    std::shared_ptr<const BoxType> box;  // what a value is that is no tensor; then `element` is box, and it has no axes
+    std::shared_ptr<const BoxType> box;  // of a value that is not a tensor: `element` is then box, and `shape` empty
 
     TensorType() = default;
     TensorType(ElementType element, std::vector<Dim> shape)
@@ -86,25 +86,25 @@ struct TensorType {
     size_t rank() const { return shape.size(); }
     Dim elements() const { return product(shape); }
     Dim bytes() const { return elements() * info(element).bytes; }
-    /// The bytes that hold a row-major tensor of a packed type as ONNX does, the first element in the lowest bits; of
-    /// other types the tensor itself.
+    /// For a packed type, the uint8 vector in which ONNX stores a row-major tensor, the first element of each byte in
+    /// its lowest bits. For any other type, the type itself.
     TensorType packed() const;
     bool is_row_major() const { return layout == row_major(rank()); }
-    /// Extents in the order of memory, innermost first.
+    /// The extents in memory order, innermost first.
     std::vector<Dim> extents() const;
-    /// The axis along which elements follow each other in memory: the innermost that has not the extent 1; none where
-    /// all have.
+    /// The axis along which elements are adjacent in memory: the innermost whose extent is not 1; nullopt if there is
+    /// none.
     std::optional<size_t> innermost_axis() const;
     /// `float32 1x3x224x224`
     std::string text() const;
     bool operator==(const TensorType& other) const;
 };
 
-/// A layout that begins with these axes; those that are missing follow, the last first.
+/// The layout that begins with these axes, followed by the missing ones in row-major order.
 Layout completed(Layout axes, size_t rank);
 
-/// Whether a tensor of type `a` and one of type `b` hold the same elements in the same order in memory when their axes
-/// correspond in memory order, leaving out axes of extent 1.
+/// Whether tensors of type `a` and `b` with the same elements have them in the same order in memory. Axis i of `b` is
+/// axis axes_of_b_in_a[i] of `a`; axes of extent 1 do not matter.
 bool same_memory_order(const TensorType& a, const std::vector<int>& axes_of_b_in_a, const TensorType& b);
 
 }  // namespace onnx2halide

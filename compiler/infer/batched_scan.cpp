@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "compiler/graph/new_node.h"
+
 namespace onnx2halide {
 
 namespace {
 
-/// The body of the Scan over the batch, while it is written.
+/// Builds the body of the Scan over the batch.
 class BatchBody {
 public:
     BatchBody(const Node& node, const Graph& sequence_body) : node_(node), graph_(std::make_shared<Graph>()) {
@@ -26,29 +28,16 @@ public:
         graph_->output_names.push_back(value->name);
     }
 
-    Value* integers(std::vector<int64_t> numbers) {
-        Value* value = graph_->new_value("integers");
-        value->constant = make_constant(ElementType::int64, {static_cast<int64_t>(numbers.size())}, numbers);
-        value->type = value->constant->type();
-        return value;
+    Value* integers(const std::vector<int64_t>& numbers) {
+        const auto count = static_cast<int64_t>(numbers.size());
+        return add_constant(*graph_, make_constant(ElementType::int64, {count}, numbers), "integers");
     }
 
-    /// Adds a node of ONNX's, and returns its result.
+    /// Adds a node of ONNX's own domain and returns its result.
     Value* add(const std::string& op_type, int version, std::vector<Value*> inputs,
                std::map<std::string, Attribute> attributes = {}) {
-        Node node;
-        node.op_type = op_type;
-        node.version = version;
-        node.attributes = std::move(attributes);
-        node.inputs = std::move(inputs);
-        node.outputs = {graph_->new_value(op_type)};
-        return add(std::move(node))->outputs[0];
-    }
-
-    Node* add(Node node) {
-        node.index = node_.index;
-        if (node.name.empty()) node.name = node_.name + "_" + node.outputs.at(0)->name;
-        return graph_->add(std::move(node));
+        const NewNode node{op_type, version, std::move(inputs), std::move(attributes), "", node_.index};
+        return insert_node(*graph_, node, node_.name + "_" + op_type, nullptr);
     }
 
     std::shared_ptr<Graph> graph() const { return graph_; }
@@ -60,7 +49,7 @@ private:
 
 /// The inputs of a Scan (8), in their order.
 struct BatchedScan {
-    Value* lengths;  // of the sequences; null: all are as long as can be
+    Value* lengths;  // of the sequences; null: all have the full length
     std::vector<Value*> states, sequences, captures;
 
     explicit BatchedScan(const Node& node) {
@@ -78,7 +67,7 @@ struct BatchedScan {
     }
 };
 
-/// One sequence from the start to its end.
+/// The sequences of one batch item, cut off at its length.
 std::vector<Value*> cut(BatchBody& body, Value* length, const std::vector<Value*>& sequences) {
     if (!length) return sequences;
     Value *zero = body.integers({0}), *end = body.add("Unsqueeze", 13, {length, zero});
@@ -87,10 +76,11 @@ std::vector<Value*> cut(BatchBody& body, Value* length, const std::vector<Value*
     return result;
 }
 
-/// The Scan over one sequence. Returns its node, whose outputs are states, then slices of each turn.
+/// Adds the Scan over one sequence, whose outputs are the final states, then the stacked slices of all iterations.
 Node* scan_sequence(BatchBody& body, const Node& node, const std::vector<Value*>& inputs) {
     Node scan;
     scan.name = node.name;
+    scan.index = node.index;
     scan.op_type = "Scan";
     scan.version = 9;
     scan.attributes = {{"body", node.attributes.at("body")},
@@ -100,7 +90,7 @@ Node* scan_sequence(BatchBody& body, const Node& node, const std::vector<Value*>
     scan.inputs = inputs;
     for (const Value* output : node.outputs)
         scan.outputs.push_back(body.graph()->new_value(output ? output->name : "unused"));
-    return body.add(std::move(scan));
+    return body.graph()->add(std::move(scan));
 }
 
 std::shared_ptr<Graph> batch_body(const Node& node, const BatchedScan& scan) {
@@ -115,7 +105,7 @@ std::shared_ptr<Graph> batch_body(const Node& node, const BatchedScan& scan) {
     inputs.insert(inputs.end(), parts.begin(), parts.end());
     inputs.insert(inputs.end(), captures.begin(), captures.end());
     const Node* over_sequence = scan_sequence(body, node, inputs);
-    Value* missing = nullptr;  // turns that the longest sequence has more
+    Value* missing = nullptr;  // the number of iterations by which the sequence is shorter than the full length
     if (length) {
         const auto turns = [&](Value* sequence) {
             return body.add("Shape", 15, {sequence}, {{"start", int64_t{0}}, {"end", int64_t{1}}});

@@ -4,8 +4,8 @@
 
 namespace onnx2halide {
 
-/// Scan (8) goes over the sequences of a batch, each as long as an input says. Makes of it a Scan (9) over the batch,
-/// whose body is a Scan (9) over one sequence. What a result has behind a sequence's end, which ONNX leaves open, is 0.
+/// Rewrites a Scan (8), which goes over a batch of sequences whose lengths are an input, as a Scan (9) over the batch
+/// whose body is a Scan (9) over one sequence. Results are 0 after the end of a sequence; ONNX leaves them open.
 void split_off_batch(Node& node);
 
 }  // namespace onnx2halide

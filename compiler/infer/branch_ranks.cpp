@@ -5,12 +5,14 @@
 #include <set>
 
 #include "compiler/graph/box_type.h"
+#include "compiler/graph/new_node.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// Attributes of an If: whether it has taken in what follows, and how often others have taken it in.
+/// Attributes of an If: whether dependent nodes have moved into its branches, and how often it has itself been moved
+/// into the branches of another.
 constexpr const char *took_in = "took_in", *times = "times_taken_in";
 constexpr int64_t most_times = 5;
 
@@ -18,10 +20,10 @@ bool contains(const std::vector<Value*>& values, const Value* value) {
     return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// The type of a tensor's elements, or of those of an optional one.
+/// The element type of a tensor or of the item of a box.
 ElementType item_of(const TensorType& type) { return type.box ? type.box->item.element : type.element; }
 
-/// An If in the place of another, with its inputs, and with no outputs and attributes yet.
+/// An If to replace another one, with the same inputs, but no outputs and attributes yet.
 Node in_place_of(const Node& node) {
     Node whole;
     whole.name = node.name;
@@ -32,7 +34,7 @@ Node in_place_of(const Node& node) {
     return whole;
 }
 
-/// The nodes that read what this one makes, and those that read theirs, in the graph's order.
+/// The nodes that depend on the outputs of this one, in topological order.
 std::vector<Node*> followers(const Graph& graph, const Node& node) {
     std::set<const Value*> made(node.outputs.begin(), node.outputs.end());
     made.erase(nullptr);
@@ -47,7 +49,7 @@ std::vector<Node*> followers(const Graph& graph, const Node& node) {
     return result;
 }
 
-/// What nodes make that the graph returns.
+/// Adds the outputs of these nodes that are outputs of the graph.
 void add_results(const Graph& graph, const std::vector<Node*>& nodes, std::vector<Value*>& results) {
     for (const Node* node : nodes) {
         for (Value* output : node->outputs) {
@@ -56,7 +58,7 @@ void add_results(const Graph& graph, const std::vector<Node*>& nodes, std::vecto
     }
 }
 
-/// What nodes read that is not given and that others make, each once.
+/// The values that nodes read, each once, except those in `given` and those that the nodes themselves make.
 std::vector<Value*> inputs_of(const std::vector<Node*>& nodes, const std::vector<Value*>& given) {
     std::set<const Value*> made(given.begin(), given.end());
     std::vector<Value*> inputs;
@@ -69,7 +71,8 @@ std::vector<Value*> inputs_of(const std::vector<Node*>& nodes, const std::vector
     return inputs;
 }
 
-/// A branch whose results are what `nodes` make of the results of `original`.
+/// A copy of a branch of `node`, followed by copies of `nodes`, which depend on its outputs and on `captures`. Returns
+/// the values that correspond to `results`.
 std::shared_ptr<Graph> extended(const Graph& original, const Node& node, const std::vector<Node*>& nodes,
                                 const std::vector<Value*>& captures, const std::vector<Value*>& results) {
     std::shared_ptr<Graph> branch = clone(original);
@@ -90,20 +93,14 @@ std::shared_ptr<Graph> extended(const Graph& original, const Node& node, const s
     return branch;
 }
 
-/// Makes optional values, which are there, of these outputs of a branch: in their places or, where something else reads
-/// them too, behind the others.
+/// A copy of a branch in which these outputs become optional values that are present. An optional value replaces its
+/// output or, if that is in `kept`, is added after the other outputs.
 std::shared_ptr<Graph> with_boxes(const Graph& original, const std::vector<size_t>& outputs,
                                   const std::set<size_t>& kept) {
     std::shared_ptr<Graph> branch = clone(original);
     for (const size_t i : outputs) {
         Value* result = branch->outputs.at(i);
-        Node optional;
-        optional.op_type = "Optional";
-        optional.version = 15;
-        optional.inputs = {result};
-        optional.outputs = {branch->new_value(result->name + "_optional")};
-        optional.name = optional.outputs[0]->name;
-        Value* box = branch->add(std::move(optional))->outputs[0];
+        Value* box = insert_node(*branch, {"Optional", 15, {result}}, result->name + "_optional", nullptr);
         if (kept.contains(i)) {
             branch->outputs.push_back(box);
             branch->output_names.push_back(box->name);

@@ -13,12 +13,12 @@ bool is_one_of(const Node& node, std::initializer_list<std::string_view> operato
     return std::find(operators.begin(), operators.end(), node.qualified_op()) != operators.end();
 }
 
-/// What happens to the values that have a symbol among their extents, from inputs on.
+/// Follows the values that have a symbol as an extent from the inputs on.
 class Cache {
 public:
     explicit Cache(std::string symbol) : symbol_(std::move(symbol)) {}
 
-    /// Whether all that reads a value joins it to others or is in branches, or only moves its elements there.
+    /// Whether all readers of a value concatenate it, branch on it, or move its elements to such readers.
     bool is_kept(const Value& value) {
         if (!has_as_axis(value)) return false;
         return std::all_of(value.consumers.begin(), value.consumers.end(),
@@ -27,7 +27,7 @@ public:
     bool may_be_empty() const { return may_be_empty_; }
 
 private:
-    /// Whether one axis has the symbol's extent, and no other depends on it.
+    /// Whether the symbol is the extent of one axis and no other extent depends on it.
     bool has_as_axis(const Value& value) const {
         const TensorType& type = value.checked_type();
         const auto depends = [&](const Dim& dim) { return dim.symbols().contains(symbol_); };
@@ -38,7 +38,7 @@ private:
 
     bool keeps(const Node& node) {
         if (is_one_of(node, {"Shape", "Size"})) return true;
-        if (is_one_of(node, {"If"})) return may_be_empty_ = true;  // where the other branch is taken
+        if (is_one_of(node, {"If"})) return may_be_empty_ = true;  // when the other branch is taken
         if (is_one_of(node, {"Concat", "onnx2halide.AppendStates"}) && !is_maybe_empty(*node.outputs[0]))
             return may_be_empty_ = true;
         const bool moves = is_one_of(node, {"Cast", "Concat", "Gather", "Identity", "Reshape", "Slice", "Split",

@@ -7,9 +7,10 @@
 
 namespace onnx2halide {
 
-/// The open dims of a model's inputs that may be 0, though nobody says so: along them inputs are only joined to what a
-/// run adds, as a decoder's keys of the past are, of which its first run has none; or only branches read them, of which
-/// a run takes others. By `INPUT:AXIS`. Dims with bounds of their own do not count. All values have types.
+/// The open dims of a model's inputs, as `INPUT:AXIS`, that may be 0 although the model does not say so. Along such a
+/// dim an input is only concatenated with what a run adds, like the past keys of a decoder, of which the first run has
+/// none; or only an If reads it, and the other branch is taken when it is empty. Dims that have bounds are left out.
+/// All values must have types.
 std::set<std::string> cache_dims(const Graph& graph);
 
 }  // namespace onnx2halide

@@ -7,17 +7,18 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/box_type.h"
+#include "compiler/infer/add_node.h"
 #include "compiler/infer/batched_scan.h"
 #include "compiler/infer/branch_ranks.h"
 #include "compiler/infer/infer.h"
-#include "compiler/infer/steady_states.h"
+#include "compiler/infer/loop_invariants.h"
 #include "ops/control_flow.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// What a value that a graph reads of the graph around it is known to be.
+/// Copies the type and known elements of a captured value to the input of the subgraph that stands for it.
 void pass_on(Value* outer, Value* inner) {
     if (!outer) throw CompileError("an input is missing");
     inner->type = outer->checked_type();
@@ -26,7 +27,7 @@ void pass_on(Value* outer, Value* inner) {
     inner->constant = outer->constant;
 }
 
-/// Elements that a graph asks of the graph around it are read where that makes them.
+/// Moves symbols that a subgraph has bound to its captures to the outer values that these stand for.
 void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& inner) {
     for (size_t i = 0; i < inner.size(); ++i) {
         if (inner[i]->bindings.empty()) continue;
@@ -39,7 +40,7 @@ void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& i
     }
 }
 
-/// A symbol that a run sets again and again.
+/// A symbol that the node sets at run time, possibly many times.
 Dim fresh_symbol(const Node& node, const std::string& role, int64_t min = 0, int64_t max = Dim::unbounded) {
     return Dim::symbol(fmt::format("{}_{}_{}", node.op_type, node.index, role), min, max);
 }
@@ -60,23 +61,11 @@ bool uses_only(const Dim& dim, const std::set<std::string>& symbols) {
     return std::includes(symbols.begin(), symbols.end(), used.begin(), used.end());
 }
 
-/// Lets what reads an output of a node read this value.
+/// Replaces all uses of a node's output.
 void replace(Graph& graph, Value* output, Value* by) {
     if (!output) return;
     if (!by->declared) by->declared = output->declared;
     graph.replace_uses(output, by);
-}
-
-Value* add_node(Graph& graph, const Node* before, const std::string& op_type, int version, Value* input,
-                const std::string& name, const std::string& attribute, std::vector<int64_t> numbers) {
-    Node node;
-    node.op_type = op_type;
-    node.version = version;
-    node.attributes[attribute] = std::move(numbers);
-    node.inputs = {input};
-    node.outputs = {graph.new_value(name)};
-    node.name = node.outputs[0]->name;
-    return graph.add(std::move(node), before)->outputs[0];
 }
 
 // If
@@ -95,7 +84,7 @@ bool inline_branch(Graph& graph, Node& node, bool condition) {
     return true;
 }
 
-/// The type of what is one of two values: dims that differ become symbols.
+/// The type of a value that is one of two: dims that differ become symbols.
 TensorType merged(const Node& node, size_t output, const TensorType& a, const TensorType& b) {
     if (const auto box = joined(a, b)) return *box;
     if (a.box || a.element != b.element || a.rank() != b.rank())
@@ -112,20 +101,21 @@ TensorType merged(const Node& node, size_t output, const TensorType& a, const Te
     return result;
 }
 
-/// Whether a branch is this one operator.
+/// Whether a branch consists of one node of this operator.
 bool is_only(const Graph& branch, std::string_view op_type) {
     return branch.nodes().size() == 1 && branch.nodes().front()->op_type == op_type;
 }
 
-/// Of branches whose results have other ranks only one fits what follows. Exporters write a Squeeze of an axis that may
-/// have one element, or may not, so: a program that was made with the first needs it.
+/// Whether an If squeezes an axis in one branch and passes the tensor on in the other. Exporters guard a Squeeze in
+/// this way if the axis may have another extent than 1. The ranks differ, and what follows can only work with the
+/// first.
 bool is_squeeze_guard(const Node& node) {
     const Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
     return node.outputs.size() == 1 && is_only(then_branch, "Squeeze") && is_only(else_branch, "Identity") &&
            then_branch.outputs[0]->type->rank() != else_branch.outputs[0]->type->rank();
 }
 
-/// Takes the first branch, and lets a run fail whose condition is false.
+/// Replaces an If by its then_branch and a check that fails at run time if the condition is false.
 bool require_condition(Graph& graph, Node& node) {
     Node require;
     require.name = node.name;
@@ -137,16 +127,15 @@ bool require_condition(Graph& graph, Node& node) {
     return inline_branch(graph, node, true);
 }
 
-/// Of an operand whose size only a run knows, that asks for one element.
+/// Makes an operand that must have one element a tensor of shape 1, which is checked at run time if its size is open.
 void require_one_element(Graph& graph, Node& node, size_t i, std::string_view name) {
     Value* operand = node.inputs[i];
     const TensorType& type = operand->checked_type();
     const Proof is_one = prove_equal(type.elements(), 1);
     if (is_one == Proof::yes) return;
     if (is_one == Proof::no) throw CompileError("{} has shape {}, expected one element", name, shape_text(type.shape));
-    const std::vector<int64_t> shape = {1};
-    Value* one = add_node(graph, &node, "Reshape", 1, operand, operand->name + "_alone", "shape", shape);
-    infer_node(*one->producer);
+    const NewNode reshape{"Reshape", 1, {operand}, {{"shape", std::vector<int64_t>{1}}}, "", node.index};
+    Value* one = add_node(graph, reshape, operand->name + "_alone", &node);
     graph.set_input(&node, i, one);
 }
 
@@ -195,18 +184,17 @@ bool infer_if(Graph& graph, Node& node) {
 
 // Loop and Scan
 
-/// Moves the axis along which a Scan goes to the front.
+/// Transposes the inputs that a Scan goes over along another axis than the first.
 void normalise_scan_axes(Graph& graph, Node& node) {
     const Repetition scan(node);
-    const auto permutation = [](int64_t axis, size_t rank, bool to_front) {
+    const auto permutation = [](int64_t axis, size_t rank) {
         const auto signed_rank = static_cast<int64_t>(rank);
         if (axis < -signed_rank || axis >= signed_rank)
             throw CompileError("a scan axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
         std::vector<int64_t> order;
         for (int64_t i = 0; i < signed_rank; ++i) order.push_back(i);
         const auto place = order.begin() + (axis < 0 ? axis + signed_rank : axis);
-        to_front ? std::rotate(order.begin(), place, place + 1)
-                 : std::rotate(order.begin(), order.begin() + 1, place + 1);
+        std::rotate(order.begin(), place, place + 1);
         return order;
     };
     const std::vector<int64_t> axes = node.integers("scan_input_axes", {});
@@ -214,15 +202,15 @@ void normalise_scan_axes(Graph& graph, Node& node) {
     for (size_t i = 0; i < axes.size() && i < scan.scans.size(); ++i) {
         if (axes[i] == 0) continue;
         Value* input = scan.scans[i];
-        Value* moved = add_node(graph, &node, "Transpose", 1, input, input->name + "_steps", "perm",
-                                permutation(axes[i], input->checked_type().rank(), true));
-        infer_node(*moved->producer);
+        const std::vector<int64_t> order = permutation(axes[i], input->checked_type().rank());
+        const NewNode transpose{"Transpose", 1, {input}, {{"perm", order}}, "", node.index};
+        Value* moved = add_node(graph, transpose, input->name + "_steps", &node);
         graph.set_input(&node, first + i, moved);
     }
     node.attributes.erase("scan_input_axes");
 }
 
-/// The same for results; the ranks of slices are known by now.
+/// The same for the results, once the ranks of slices are known.
 void denormalise_result_axes(Graph& graph, Node& node) {
     const std::vector<int64_t> axes = node.integers("scan_output_axes", {});
     node.attributes.erase("scan_output_axes");
@@ -238,7 +226,7 @@ void denormalise_result_axes(Graph& graph, Node& node) {
         std::vector<int64_t> order;
         for (int64_t axis_out = 0; axis_out < rank; ++axis_out)
             order.push_back(axis_out < axis ? axis_out + 1 : axis_out == axis ? 0 : axis_out);
-        // The result keeps its name; what the turns fill is another value.
+        // The result keeps its name; the iterations write another value.
         Value* stacked = graph.new_value(result->name + "_steps");
         stacked->type = std::exchange(result->type, std::nullopt);
         stacked->producer = &node;
@@ -254,27 +242,28 @@ void denormalise_result_axes(Graph& graph, Node& node) {
     }
 }
 
-/// A Scan of one turn: its body, with slices that are views.
-bool inline_turn(Graph& graph, Node& node, const Repetition& scan) {
+/// Replaces a Scan of one iteration by its body; slices are views.
+bool inline_iteration(Graph& graph, Node& node, const Repetition& scan) {
     const Node* next = graph.after(&node);
     std::vector<Value*> inputs = scan.states;
-    const std::vector<int64_t> axes = {0};
-    for (Value* input : scan.scans)
-        inputs.push_back(add_node(graph, next, "Squeeze", 1, input, input->name + "_step", "axes", axes));
+    const auto add = [&](const char* op_type, Value* input, const std::string& name) {
+        const NewNode node_of_step{op_type, 1, {input}, {{"axes", std::vector<int64_t>{0}}}, "", node.index};
+        return insert_node(graph, node_of_step, name, next);
+    };
+    for (Value* input : scan.scans) inputs.push_back(add("Squeeze", input, input->name + "_step"));
     inputs.insert(inputs.end(), scan.captures.begin(), scan.captures.end());
     const std::vector<Value*> results = inline_graph(graph, next, *scan.body, inputs);
     const size_t states = scan.states.size();
     for (size_t i = 0; i < states; ++i) replace(graph, scan.state_results[i], results[i]);
     for (size_t i = 0; i < scan.slices.size(); ++i) {
         if (!scan.slice_results[i]) continue;
-        replace(graph, scan.slice_results[i],
-                add_node(graph, next, "Unsqueeze", 1, results[states + i], scan.slice_results[i]->name, "axes", axes));
+        replace(graph, scan.slice_results[i], add("Unsqueeze", results[states + i], scan.slice_results[i]->name));
     }
     return true;
 }
 
-/// How often a Loop's body runs, where that is certain before.
-std::optional<Dim> loop_turns(const Repetition& loop) {
+/// The number of a Loop's iterations, or nullopt if it is not known before the loop starts.
+std::optional<Dim> loop_iterations(const Repetition& loop) {
     const bool starts = !loop.condition || known_condition(loop.condition) == true;
     const bool goes_on = known_condition(loop.condition_output) == true;
     if (!loop.count || !starts || !goes_on || !loop.count->known || loop.count->known->integers.size() != 1)
@@ -282,12 +271,12 @@ std::optional<Dim> loop_turns(const Repetition& loop) {
     return max(loop.count->known->integers[0], Dim(0));
 }
 
-/// Gives the body's inputs their types; `state_types` are those of the values that go from turn to turn.
+/// Sets the types of the body's inputs; `state_types` are those of the loop-carried values.
 void type_inputs(const Node& node, const Repetition& repetition, const std::vector<TensorType>& state_types) {
     if (repetition.is_loop) {
         repetition.turn->type = TensorType(ElementType::int64, {});
         repetition.turn->known = KnownElements{{fresh_symbol(node, "turn")}, {}};
-        // The body only runs where it is true.
+        // The body only runs if it is true.
         repetition.condition_input->type = TensorType(ElementType::boolean, {});
         repetition.condition_input->known = KnownElements{{1}, {}};
     }
@@ -299,12 +288,12 @@ void type_inputs(const Node& node, const Repetition& repetition, const std::vect
     for (size_t i = 0; i < repetition.captures.size(); ++i) pass_on(repetition.captures[i], repetition.captured[i]);
 }
 
-/// What the next turn takes where one turn takes `before` and makes `now`: dims that change become symbols. False where
-/// nothing changes.
+/// Generalises the type `before` of a loop-carried value to cover the type `now` after an iteration: dims that differ
+/// become symbols. Returns whether that changed it.
 bool widen(const Node& node, size_t state, TensorType& before, const TensorType& now) {
     if (const auto box = joined(before, now)) return std::exchange(before, *box) != *box;
     if (before.box || before.element != now.element || before.rank() != now.rank())
-        throw CompileError("value {} is {} before a turn and {} after it, expected the same type and rank", state,
+        throw CompileError("value {} is {} before an iteration and {} after it, expected the same type and rank", state,
                            before.text(), now.text());
     bool is_wider = false;
     for (size_t axis = 0; axis < before.rank(); ++axis) {
@@ -317,7 +306,7 @@ bool widen(const Node& node, size_t state, TensorType& before, const TensorType&
     return is_wider;
 }
 
-/// Infers the body with ever more general types, until one turn's results are what the next one takes.
+/// Infers the body with more and more general types, until an iteration's results have the types of its inputs.
 std::vector<TensorType> infer_body(Node& node) {
     const auto pristine = node.attributes.at("body");
     std::vector<TensorType> types;
@@ -329,7 +318,7 @@ std::vector<TensorType> infer_body(Node& node) {
         node.attributes["body"] = clone(*std::get<std::shared_ptr<Graph>>(pristine));
         type_inputs(node, Repetition(node), types);
         infer_types(node.graph("body"));
-        const Repetition repetition(node);  // with the outputs that inference has put in place of the body's
+        const Repetition repetition(node);  // anew, as inference may have replaced the body's outputs
         bind_outside(repetition.captures, repetition.captured);
         bool is_wider = false;
         for (size_t i = 0; i < types.size(); ++i)
@@ -341,17 +330,17 @@ std::vector<TensorType> infer_body(Node& node) {
 bool infer_repetition(Graph& graph, Node& node) {
     if (node.op_type == "Loop" && node.has_input(0)) require_one_element(graph, node, 0, "M");
     if (node.op_type == "Loop" && node.has_input(1)) require_one_element(graph, node, 1, "cond");
-    capture_steady_states(graph, node);
+    capture_loop_invariants(graph, node);
     if (node.op_type == "Scan") normalise_scan_axes(graph, node);
     const bool is_scan = node.op_type == "Scan";
     if (is_scan && scan_turns(Repetition(node)).is(1) && node.integers("scan_output_axes", {}).empty())
-        return inline_turn(graph, node, Repetition(node));
+        return inline_iteration(graph, node, Repetition(node));
     const std::vector<TensorType> types = infer_body(node);
     const Repetition repetition(node);
     for (size_t i = 0; i < types.size(); ++i) {
         if (repetition.state_results[i]) repetition.state_results[i]->type = types[i];
     }
-    const auto turns = is_scan ? scan_turns(repetition) : loop_turns(repetition);
+    const auto turns = is_scan ? scan_turns(repetition) : loop_iterations(repetition);
     std::set<std::string> outer = symbols_of(node.inputs);
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         if (!repetition.slice_results[i]) continue;

@@ -4,9 +4,9 @@
 
 namespace onnx2halide {
 
-/// Infers the types inside a node that runs graphs, and of its outputs. An If whose condition is known, and a Scan of
-/// one turn, is replaced: the nodes of its graph stand behind it, without types yet, their results instead of its own;
-/// it is left without use, and true is returned.
+/// Infers the types of a control-flow node's outputs and subgraphs. Returns whether other nodes replace it, as they do
+/// for an If whose condition is known and for a Scan of one iteration: they then follow the node, still without types,
+/// and their results have replaced those of the node, which the caller removes.
 bool infer_control_flow(Graph& graph, Node& node);
 
 }  // namespace onnx2halide

@@ -11,12 +11,12 @@ namespace onnx2halide {
 
 namespace {
 
-/// The type of an input; null where there is none, or nobody knows it yet.
+/// The type of an input; null if the input is omitted or has no type yet.
 const TensorType* type_of(const Node& node, size_t i) {
     return node.has_input(i) && node.inputs[i]->type ? &*node.inputs[i]->type : nullptr;
 }
 
-/// Notes the number that a symbol must be, where one of two equal extents is a symbol and the other a number.
+/// Notes the value that a symbol must have if one of two equal extents is a symbol and the other a number.
 void note_number(const Dim& a, const Dim& b, std::map<std::string, int64_t>& numbers) {
     const Dim &number = a.constant() ? a : b, &open = a.constant() ? b : a;
     const std::set<std::string> symbols = open.symbols();
@@ -24,21 +24,21 @@ void note_number(const Dim& a, const Dim& b, std::map<std::string, int64_t>& num
         numbers.emplace(*symbols.begin(), *number.constant());
 }
 
-/// The numbers that symbols must be for input 0 to have input 1's shape.
+/// Notes the values that symbols must have for input 0 to have the shape of input 1.
 void note_shape(const Node& node, std::map<std::string, int64_t>& numbers) {
     if (node.op_type != "WithShapeOf" || !type_of(node, 0) || !type_of(node, 1)) return;
     const std::vector<Dim>&a = type_of(node, 0)->shape, &b = type_of(node, 1)->shape;
     for (size_t axis = 0; axis < a.size() && axis < b.size(); ++axis) note_number(a[axis], b[axis], numbers);
 }
 
-/// Of an operator whose input 0 has channels along axis 1, where the shape of its weights tells their number.
+/// An operator whose input 0 has as many channels, along axis 1, as an axis of its weights says.
 struct Channels {
     std::string_view op_type;
     size_t weights, axis;
-    bool is_of_group;  // the channels of one group
+    bool is_of_group;  // whether it counts the channels of one group
 };
 
-/// The number that a symbol must be for input 0 to have the channels that the weights are for.
+/// Notes the value that a symbol must have for input 0 to have as many channels as the weights.
 void note_channels(const Node& node, std::map<std::string, int64_t>& numbers) {
     static constexpr Channels all[] = {
         {"Conv", 1, 1, true},
@@ -57,7 +57,7 @@ void note_channels(const Node& node, std::map<std::string, int64_t>& numbers) {
     note_number(data->shape[1], weights->shape[row->axis] * (row->is_of_group ? node.integer("group", 1) : 1), numbers);
 }
 
-/// The number that a symbol must be for a convolution to have a bias for each channel of its result.
+/// Notes the value that a symbol must have for a convolution to have a bias for each channel of its result.
 void note_bias(const Node& node, std::map<std::string, int64_t>& numbers) {
     const bool is_transposed = node.op_type == "ConvTranspose";
     if (!node.domain.empty() || (!is_transposed && node.op_type != "Conv")) return;
@@ -67,7 +67,7 @@ void note_bias(const Node& node, std::map<std::string, int64_t>& numbers) {
                 numbers);
 }
 
-/// The number that a symbol must be for the rows of a product's A to be as long as the columns of its B.
+/// Notes the value that a symbol must have for the rows of a product's A to be as long as the columns of its B.
 void note_depth(const Node& node, std::map<std::string, int64_t>& numbers) {
     const bool is_gemm = node.op_type == "Gemm";
     if (!node.domain.empty() || (!is_gemm && node.op_type != "MatMul")) return;
@@ -85,7 +85,8 @@ bool has_window(const Node& node) {
     return node.domain.empty() && windows.contains(node.op_type);
 }
 
-/// How large an open dim has to be for an extent to be 1 or more, which grows with it; nothing where that is unknown.
+/// The smallest value of an open dim, from `least` on, for which an extent that grows with it is 1 or more; nullopt if
+/// that is unknown.
 std::optional<int64_t> least_for(const Dim& extent, const std::string& symbol, int64_t least) {
     constexpr int64_t most = 1 << 16;
     for (int64_t number = least; number <= most; ++number) {
@@ -96,7 +97,7 @@ std::optional<int64_t> least_for(const Dim& extent, const std::string& symbol, i
     return {};
 }
 
-/// Numbers of symbols as those of the inputs' axes that have them, by `INPUT:AXIS`.
+/// The values of symbols by the axes of inputs that have these symbols as extents, as `INPUT:AXIS`.
 std::map<std::string, int64_t> by_axis(const Graph& graph, const std::map<std::string, int64_t>& numbers) {
     std::map<std::string, int64_t> dims;
     for (const Value* input : graph.inputs) {
@@ -115,7 +116,7 @@ std::map<std::string, int64_t> fixed_dims(Graph& graph) {
     for_each_graph(graph, [&](Graph& each) {
         for (const auto& node : each.nodes()) note_shape(*node, numbers);
     });
-    // Branches may be there for different numbers of channels.
+    // Branches may exist for different numbers of channels.
     for (const auto& node : graph.nodes()) {
         note_channels(*node, numbers);
         note_bias(*node, numbers);
@@ -134,7 +135,7 @@ std::map<std::string, int64_t> least_dims(const Graph& graph) {
             const std::set<std::string> symbols = extent.symbols();
             if (symbols.size() != 1 || !graph.symbols.contains(*symbols.begin())) continue;
             const auto [low, high] = graph.symbols.at(*symbols.begin()).bounds();
-            if (high != Dim::unbounded) continue;  // a user knows
+            if (high != Dim::unbounded) continue;  // a user gave it
             const int64_t least = low.value_or(1);
             const auto wanted = least_for(extent, *symbols.begin(), least);
             if (wanted && *wanted > least) {

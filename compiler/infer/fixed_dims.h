@@ -8,14 +8,14 @@
 
 namespace onnx2halide {
 
-/// The open dims of a model's inputs that can only be one number, as an operator wants what they size to have a shape
-/// that is fixed elsewhere: the batch of an LSTM whose initial states come in a batch of 1, the channels of an image
-/// that a convolution's weights are for, the length of its bias. By `INPUT:AXIS`. Nodes without types do not count.
+/// The open dims of a model's inputs, by `INPUT:AXIS`, that can only be one number, because an operator requires a
+/// shape that is fixed elsewhere: the batch of an LSTM whose initial states have a batch of 1, the channels of an image
+/// that a convolution has weights for, the length of its bias. Nodes without types are ignored.
 std::map<std::string, int64_t> fixed_dims(Graph& graph);
 
-/// The open dims of a model's inputs that have to be larger than they may be, and how large at least, for the windows
-/// of convolutions and pools to lie in their images once. By `INPUT:AXIS`. Nodes without types do not count, nor do
-/// dims with an upper bound, which users give.
+/// The open dims of a model's inputs, by `INPUT:AXIS`, whose lower bound is too small for the windows of all
+/// convolutions and pools to fit into their images, and the smallest number for which they do. Nodes without types are
+/// ignored, and so are dims with an upper bound, which users have given.
 std::map<std::string, int64_t> least_dims(const Graph& graph);
 
 }  // namespace onnx2halide

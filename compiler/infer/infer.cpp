@@ -18,10 +18,8 @@
 namespace onnx2halide {
 
 Value& memory_of(Value& value) {
-    Node* producer = value.producer;
-    const bool is_view = producer && !value.constant && !is_control_flow(*producer) && producer->outputs[0] == &value &&
-                         make_generator(*producer)->is_view();
-    return is_view ? memory_of(*producer->inputs[0]) : value;
+    const Node* view = view_of(&value);
+    return view ? memory_of(*view->inputs[0]) : value;
 }
 
 namespace {
@@ -34,7 +32,7 @@ bool can_be_counted(const TensorType& type) {
     }
 }
 
-/// What is inside a box comes and goes as it is in kernels' memory.
+/// Checks the items of a box, which are exchanged with the caller as kernels hold them in memory.
 void check_box(const Value& value) {
     const TensorType* inner = &*value.type;
     while (inner->box) inner = &inner->box->item;
@@ -54,7 +52,8 @@ void check_type(const Value& value) {
     }
 }
 
-/// Most operators would take the codes of minifloats, and what stands for strings and boxes, for numbers.
+/// Checks that an operator supports these types. Most would misread the codes of minifloats and the numbers of strings
+/// and boxes as numeric elements.
 void check_takes(const NodeGenerator& generator, const std::vector<Value*>& values, std::string_view what) {
     for (size_t i = 0; i < values.size(); ++i) {
         if (!values[i]) continue;
@@ -68,7 +67,7 @@ void check_takes(const NodeGenerator& generator, const std::vector<Value*>& valu
     }
 }
 
-/// Models often say less, or other things, of what is inside.
+/// Checks kind and element type only: what models declare about the shapes of items is often incomplete or wrong.
 void check_declared_box(const Value& value) {
     const auto any = [](const TensorType& type) {
         BoxType box = *type.box;
@@ -88,12 +87,12 @@ void check_declared(const Value& value) {
         throw CompileError("output '{}' is {}, but the model declares {}", value.name, found.text(), declared.text());
 }
 
-/// Whether the model declares a shape that the value cannot have.
+/// Whether the value cannot have the shape that the model declares.
 bool contradicts(const TensorType& declared, const TensorType& found) {
     if (declared.box || found.box) return false;
     const auto is_open = [](const Dim& dim) { return !dim.constant(); };
-    // Models with open dims often say nothing sound of ranks and of other dims. Nor do others of the rank of a single
-    // element: the conditions of loops are scalars or have a dim of 1.
+    // A declaration with open dims is often wrong about the rank and the other dims, too. Declarations of single
+    // elements are often wrong about the rank: the conditions of loops are scalars or have a dim of 1.
     if (std::any_of(declared.shape.begin(), declared.shape.end(), is_open)) return false;
     if (declared.elements().is(1) && found.elements().is(1)) return false;
     if (found.rank() != declared.rank()) return true;
@@ -103,7 +102,7 @@ bool contradicts(const TensorType& declared, const TensorType& found) {
     return false;
 }
 
-/// Whether all inputs have types; they have none after a node that failed.
+/// Whether all inputs have types. Those that depend on a node that failed have none.
 bool has_typed_inputs(const Node& node) {
     for (const Value* input : node.inputs) {
         if (input && !input->type) return false;
@@ -111,7 +110,7 @@ bool has_typed_inputs(const Node& node) {
     return true;
 }
 
-/// The tensors whose elements a value has where its node only moves them.
+/// The inputs whose elements a value consists of, if its node only moves elements.
 std::vector<Value*> moved_into(const Value& value) {
     const Node* node = value.producer;
     if (!node || value.constant || is_control_flow(*node)) return {};
@@ -132,7 +131,7 @@ bool has_known_elements(const Value& value) {
 
 bool bind_elements(Value& value);
 
-/// Knows the elements of a value whose node only moves them, by binding those where it has them from.
+/// Binds symbols to the inputs of a node that only moves elements, and so makes the elements of its output known.
 bool bind_moved_elements(Value& value) {
     for (Value* input : moved_into(value)) {
         if (!input->known && !bind_elements(*input)) return false;
@@ -144,8 +143,8 @@ bool bind_moved_elements(Value& value) {
     return value.known.has_value();
 }
 
-/// Symbols for the elements of a small tensor, which a run reads when it has made the tensor. Those that are known
-/// stay so.
+/// Makes the elements of a small integer tensor known as symbols, which are read at run time once the tensor is
+/// computed. Returns false if it cannot do so, or if the elements are known already.
 bool bind_elements(Value& value) {
     const TensorType& type = value.checked_type();
     const auto count = type.elements().constant();
@@ -165,8 +164,8 @@ bool bind_elements(Value& value) {
     return true;
 }
 
-/// What infers a node, and the types of its outputs, where it takes elements that only a run knows as symbols. Which
-/// generator a node has may depend on what is known of its inputs.
+/// The generator of a node and the types of its outputs, after binding symbols to all elements that it asks for. The
+/// generator is made anew each time, since its class may depend on what is known about the inputs.
 std::pair<std::unique_ptr<NodeGenerator>, std::vector<TensorType>> inferred(const Node& node) {
     while (true) {
         auto generator = make_generator(node);
@@ -180,16 +179,17 @@ std::pair<std::unique_ptr<NodeGenerator>, std::vector<TensorType>> inferred(cons
     }
 }
 
-/// Numbers that a run computes may be negative, as far as anyone knows, but where they are extents.
+/// Makes an extent (see extent_of) of every dim that might be negative because it contains an element that is read at
+/// run time.
 void note_signs(TensorType& type) {
     for (Dim& extent : type.shape) {
-        // Those of a window that is larger than its image are left: they say more as they are.
+        // A dim that is negative because a window is larger than its image stays, as it says more than an extent would.
         constexpr int64_t far_below_0 = -Dim::unbounded / 2;
         if (extent.lower_bound().value_or(INT64_MIN) < far_below_0) extent = extent_of(extent);
     }
 }
 
-/// Notes the extents that only the node that makes a value knows.
+/// Binds the symbols of extents that are known once the node that makes the value has run.
 void bind_extents(Value& value) {
     for (size_t axis = 0; axis < value.type->rank(); ++axis) {
         const std::string symbol = extent_symbol_name(value, axis);
@@ -204,7 +204,7 @@ void track_constants(const Node& node) {
     }
 }
 
-/// Puts the nodes in its place that compute what the node needs to know.
+/// If the node is an EarlyComposite, inserts the nodes that define it before it. Returns whether it is.
 bool expand_early(Graph& graph, Node& node) {
     const std::unique_ptr<NodeGenerator> generator = make_generator(node);
     const auto* composite = dynamic_cast<const EarlyComposite*>(generator.get());
@@ -227,7 +227,7 @@ bool follows_from_constants(const Value* value) {
            (value->known && std::all_of(value->known->integers.begin(), value->known->integers.end(), is_number));
 }
 
-/// Infers the nodes of a graph, and folds those that follow from constants where sizes depend on what they make.
+/// Infers the nodes of a graph. Folds those that depend on constants only, if sizes depend on their results.
 class Inference {
 public:
     Inference(Graph& graph, const FoldNode& fold) : graph_(graph), fold_(fold) {}
@@ -236,7 +236,7 @@ public:
     }
     Inference(const Inference&) = delete;
 
-    /// Returns whether other nodes, or constants, stand in the node's place now.
+    /// Infers a node. Returns whether other nodes or constants now replace it.
     bool infer(Node& node) {
         track_constants(node);
         while (true) {
@@ -366,12 +366,12 @@ void infer_types(Graph& graph, const FoldNode& fold) {
         } catch (const std::logic_error& error) {
             throw std::logic_error(fmt::format("{}: {}", node.label(), error.what()));
         }
-        ++place;  // to the nodes that may stand in its place now
+        ++place;  // to the nodes that may replace it
         if (is_replaced) graph.remove(&node);
     }
     for (const Value* output : graph.outputs) {
         if (!errors.empty()) break;
-        if (!output->type) throw CompileError("output '{}' is made by no node", output->name);
+        if (!output->type) throw CompileError("no node makes output '{}'", output->name);
         check_type(*output);
     }
     if (errors.size() == 1) throw CompileError(errors[0]);

@@ -4,9 +4,9 @@
 
 namespace onnx2halide {
 
-/// The body of an attention operator, with what they share: queries, keys and values become heads, `q`, `k` and `v`
-/// [batch, heads, sequence, size]; keys and values follow those of the past, as `keys` and `values`; the probabilities
-/// that the queries' scores make weigh the values.
+/// Builds the body of an attention operator from the parts that these share: queries, keys and values are split into
+/// heads, `q`, `k` and `v` [batch, heads, sequence, size]; `keys` and `values` are those of the past followed by the
+/// new ones; the softmax of the scores weighs the values.
 class AttentionBody {
 public:
     AttentionBody(const OperatorCall& call, std::vector<std::string> inputs, std::vector<std::string> outputs);
@@ -18,19 +18,20 @@ public:
     void refuse_outputs(std::initializer_list<std::string_view> formals) const;
     void refuse_flags(std::initializer_list<std::string_view> attributes) const;
 
-    /// `result`, the heads of a tensor [batch, sequence, heads * size].
+    /// Defines `result`, the heads of a tensor x [batch, sequence, heads * size].
     void add_heads(std::string_view result, std::string_view x, int64_t heads);
-    /// `result`, a past [batch, heads, places, size] with what follows it; `past` may be empty.
+    /// Defines `result`, a past [batch, heads, sequence, size] followed by x; the name `past` may be empty.
     void add_states(std::string_view result, std::string_view past, std::string_view x);
-    /// `positions` of the queries among the keys, of which those of the past come first.
+    /// Defines `positions`, those of the queries among all keys, past ones included.
     void add_positions();
-    /// `scores` of `q` and `keys`. Formal names may be empty.
+    /// The operands that mask scores, by formal name, empty where there is none.
     struct Masks {
         std::string_view mask, positions, bias;
-        int64_t window = 0;  // keys up to its position that a query sees; 0: all
+        int64_t window = 0;  // the number of keys, up to its own position, that a query sees; 0: all
     };
+    /// Defines `scores` from `q` and `keys`.
     void add_scores(const Masks& masks);
-    /// `result` [batch, sequence, heads * size] from `scores` and `values`.
+    /// Defines `result` [batch, sequence, heads * size] from `scores` and `values`.
     void add_result(std::string_view result, int64_t heads, int64_t heads_of_values);
 
     OperatorBody body() && { return std::move(body_); }

@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The outputs of the node of this name, or else the value of this name.
+/// The outputs of the node of this name, else the value of this name.
 std::vector<std::string> new_outputs(const onnx::GraphProto& graph, const std::string& until) {
     std::vector<std::string> outputs;
     for (const auto& node : graph.node()) {
@@ -32,7 +32,7 @@ void cut_graph(onnx::GraphProto& graph, const std::string& until) {
     const std::vector<std::string> outputs = new_outputs(graph, until);
     std::set<std::string> needed(outputs.begin(), outputs.end());
     std::vector<onnx::NodeProto> kept;
-    // Nodes are in topological order, so one walk from the end finds all that lead to the outputs.
+    // Nodes are in topological order, so one pass from the end finds all that the outputs depend on.
     for (auto node = graph.node().rbegin(); node != graph.node().rend(); ++node) {
         if (std::none_of(node->output().begin(), node->output().end(),
                          [&](const auto& name) { return needed.contains(name); }))

@@ -6,8 +6,8 @@
 
 namespace onnx2halide {
 
-/// Ends a graph at the node or value of this name: what it makes becomes the outputs, and nodes that do not lead there
-/// go. Throws CompileError where there is no such node and no node makes such a value.
+/// Ends a graph at the node or value of this name: replaces the graph's outputs by the node's, or by the value, and
+/// removes nodes that these do not depend on. Throws CompileError if there is no such node or value.
 void cut_graph(onnx::GraphProto& graph, const std::string& until);
 
 }  // namespace onnx2halide

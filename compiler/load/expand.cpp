@@ -46,8 +46,9 @@ bool is_experiment(std::string_view type) {
                        [&](const ExpandedOperator& experiment) { return experiment.type == type; });
 }
 
-/// onnxruntime has LayerNormalization since opset 1, ONNX since 17; until opset 9 or 10 ONNX's experiments; and
-/// GroupNormalization as it was before opset 21, which ONNX's checker takes no more.
+/// Whether only onnxruntime defines a node in this opset of ONNX's own domain: LayerNormalization before opset 17,
+/// ONNX's former experiments before opset 9 or 10, or GroupNormalization before opset 21, which ONNX's checker now
+/// rejects.
 bool is_contributed(const onnx::NodeProto& node, int opset) {
     if (!normalised_domain(node.domain()).empty()) return false;
     const std::string& type = node.op_type();
@@ -63,7 +64,7 @@ void adopt_nodes(onnx::GraphProto& graph, int opset) {
     }
 }
 
-/// Which of ai.onnx.ml and com.microsoft nodes are of.
+/// Adds those of the domains ai.onnx.ml and com.microsoft that nodes belong to.
 void find_domains(onnx::GraphProto& graph, std::set<std::string>& domains) {
     for (auto& node : *graph.mutable_node()) {
         if (node.domain() == microsoft_domain || node.domain() == ml_domain) domains.insert(node.domain());
@@ -79,7 +80,7 @@ public:
     }
 
 private:
-    /// Names in a body, and those that they get in the model.
+    /// Maps the names in a body to those in the model.
     using Renaming = std::map<std::string, std::string>;
 
     void collect_names(onnx::GraphProto& graph) {
@@ -97,7 +98,7 @@ private:
         for (auto& node : old) add(node, *graph.mutable_node());
     }
 
-    /// Appends a node or, where it has a row, what its body becomes.
+    /// Appends a node or, if it has a row, the expanded nodes of its body.
     void add(onnx::NodeProto& node, Nodes& nodes) {
         if (const ExpandedOperator* expansion = find_expansion(node)) {
             for (auto& inner : body_of(node, *expansion)) add(inner, nodes);
@@ -123,7 +124,7 @@ private:
         }
     }
 
-    /// Formal names become those of the call. An input that it omits is omitted in the body too.
+    /// Maps formal names to those of the call. An input that the call omits is omitted in the body, too.
     static void bind(Renaming& renaming, const std::vector<std::string>& formals,
                      const google::protobuf::RepeatedPtrField<std::string>& actuals, const char* kind) {
         if (actuals.size() > static_cast<int>(formals.size()))
@@ -132,7 +133,7 @@ private:
             renaming[formals[i]] = static_cast<int>(i) < actuals.size() ? actuals[static_cast<int>(i)] : "";
     }
 
-    /// Gives a body's node its names in the model, and its opset.
+    /// Renames the operands of a body's node, and sets its opset.
     void place(onnx::NodeProto& node, Renaming& renaming, const std::string& prefix) {
         for (auto& input : *node.mutable_input()) input = renaming.contains(input) ? renaming[input] : input;
         for (auto& output : *node.mutable_output()) define(output, renaming, prefix);
@@ -144,7 +145,7 @@ private:
         });
     }
 
-    /// A name that the body defines: an output of the call, or a new one.
+    /// Replaces a name that the body defines by that of an output of the call, or by a new one.
     void define(std::string& name, Renaming& renaming, const std::string& prefix) {
         if (name.empty()) return;
         std::string& actual = renaming[name];
@@ -158,7 +159,7 @@ private:
         return name;
     }
 
-    std::set<std::string> names_;  // all that the model's values have
+    std::set<std::string> names_;  // of all values in the model
 };
 
 }  // namespace
@@ -166,7 +167,7 @@ private:
 void adopt_operators(onnx::ModelProto& model) { adopt_nodes(*model.mutable_graph(), OpsetVersions(model).of("")); }
 
 void import_domains(onnx::ModelProto& model) {
-    // Models of these versions import nothing at all.
+    // Models of older versions import nothing at all.
     constexpr int64_t first_with_imports = 3;
     if (model.ir_version() < first_with_imports) return;
     std::set<std::string> domains;

@@ -4,17 +4,16 @@
 
 namespace onnx2halide {
 
-/// Moves the nodes of ONNX's own domain that only onnxruntime defines there to its own domain, which ONNX's checker
-/// lets pass.
+/// Moves nodes of ONNX's own domain that only onnxruntime defines there to com.microsoft, which ONNX's checker ignores.
 void adopt_operators(onnx::ModelProto& model);
 
-/// Imports ai.onnx.ml and com.microsoft where nodes are of these domains and the model does not import them, which
-/// exporters forget and onnxruntime lets pass: in their newest version.
+/// Imports the newest versions of ai.onnx.ml and com.microsoft if nodes belong to these domains and the model does not
+/// import them. Exporters forget this, and onnxruntime allows it.
 void import_domains(onnx::ModelProto& model);
 
-/// Replaces the nodes of a model that have a row in expanded_operators() by their bodies, those in sub-graphs included.
-/// What a body names gets the node's name as a prefix, `lstm1_gates`. Throws CompileError, which names the node, on one
-/// that its row cannot honour.
+/// Replaces all nodes that have a row in expanded_operators() by their bodies, also in subgraphs. Names in a body get
+/// the node's name as a prefix, as in `lstm1_gates`. Throws CompileError, which names the node, if its row does not
+/// support it.
 void expand_operators(onnx::ModelProto& model);
 
 }  // namespace onnx2halide

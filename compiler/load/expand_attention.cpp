@@ -8,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Masks of an operator with these formals, of which the call may lack some.
+/// The masks of an operator with these formal inputs, as far as the call has them.
 AttentionBody::Masks masks_of(AttentionBody& body, const OperatorCall& call, std::string_view mask,
                               std::string_view bias) {
     AttentionBody::Masks masks;
@@ -21,7 +21,7 @@ AttentionBody::Masks masks_of(AttentionBody& body, const OperatorCall& call, std
     return masks;
 }
 
-/// `past` and `present` hold keys and values one behind the other.
+/// Defines `keys`, `values` and `present`; `past` and `present` hold keys and values stacked along axis 0.
 void add_past_and_present(AttentionBody& body) {
     const bool has_past = body.has_input("past");
     body.add("outermost = Constant<value_ints = [0]>()");
@@ -40,7 +40,8 @@ void add_past_and_present(AttentionBody& body) {
         present = Concat<axis = 0>(present_k, present_v))");
 }
 
-/// How the columns of weights are shared out to queries, keys and values: equally without an attribute.
+/// Defines `sizes`, the numbers of columns for queries, keys and values, and returns it as a further operand of Split;
+/// empty without the attribute, when all have the same.
 std::string split_sizes(AttentionBody& body, const OperatorCall& call) {
     const std::vector<int64_t> sizes = call.integers("qkv_hidden_sizes");
     if (sizes.empty()) return "";
@@ -49,12 +50,12 @@ std::string split_sizes(AttentionBody& body, const OperatorCall& call) {
     return ", sizes";
 }
 
-/// `result`s of a tensor's parts along an axis.
+/// The text that splits a tensor into three parts along an axis.
 std::string split(std::string_view x, int axis, const std::string& sizes) {
     return fmt::format("Split<axis = {}{}>({}{})", axis, sizes.empty() ? ", num_outputs = 3" : "", x, sizes);
 }
 
-/// `result`, the heads of queries, keys or values, from their rows and, where there is a bias, their part of it.
+/// Defines `result`, the heads of queries, keys or values, from their rows plus, if there is a bias, their part of it.
 void add_biased_heads(AttentionBody& body, std::string_view result, std::string_view rows, int64_t heads) {
     if (!body.has_input("bias")) return body.add_heads(result, rows, heads);
     body.add(fmt::format("{0}_rows = Add({1}, b_{0})", result, rows));
@@ -80,7 +81,7 @@ OperatorBody attention(const OperatorCall& call) {
     return std::move(body).body();
 }
 
-/// The product is one of integers, scaled back.
+/// Like Attention, but with an integer product whose result is scaled.
 OperatorBody quantised_attention(const OperatorCall& call) {
     AttentionBody body(call,
                        {"input", "weight", "bias", "input_scale", "weight_scale", "mask_index", "input_zero_point",
@@ -103,7 +104,7 @@ OperatorBody quantised_attention(const OperatorCall& call) {
     return std::move(body).body();
 }
 
-/// q, k and v of tensors of their own; those of keys and values may be heads already.
+/// Defines q, k and v from separate tensors; keys and values may have been split into heads already.
 void add_separate(AttentionBody& body, int64_t heads) {
     if (body.has_input("bias")) {
         body.add(R"(
@@ -117,7 +118,7 @@ void add_separate(AttentionBody& body, int64_t heads) {
     add_biased_heads(body, "v", "value", heads);
 }
 
-/// `names` of a tensor [batch, sequence, heads, names, size].
+/// Defines `names` as the parts of a tensor [batch, sequence, heads, names, size].
 void add_packed(AttentionBody& body, std::string_view x, const std::vector<std::string>& names) {
     body.add(
         fmt::format("{}_part = Split<axis = 3, num_outputs = {}>({})", fmt::join(names, "_part, "), names.size(), x));

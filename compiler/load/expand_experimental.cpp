@@ -8,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// `alpha` times a function of `beta` times x.
+/// alpha * function(beta * x)
 OperatorBody scaled(const OperatorCall& call, std::string_view function) {
     OperatorBody body{{"x"}, {"y"}, {}};
     for (const char* name : {"alpha", "beta"}) {
@@ -44,7 +44,7 @@ OperatorBody scale(const OperatorCall& call) {
     return body;
 }
 
-/// Images times a number, with one to be added for each channel.
+/// Images times a scale, plus a bias for each channel.
 OperatorBody image_scaler(const OperatorCall& call) {
     if (!call.has("bias")) throw CompileError("attribute bias is missing");
     OperatorBody body{{"x"}, {"y"}, {}};
@@ -60,8 +60,8 @@ OperatorBody image_scaler(const OperatorCall& call) {
     return body;
 }
 
-/// Images without borders (left, top, right, bottom) or, where `scale` tells height and width, of this size behind the
-/// first two.
+/// Removes the borders (left, top, right, bottom) of images. With `scale`, the height and width of the result, only the
+/// first two matter.
 OperatorBody crop(const OperatorCall& call) {
     const std::vector<int64_t> border = call.integers("border"), size = call.integers("scale");
     if (border.size() != 4) throw CompileError("attribute border has {} values, expected 4", border.size());
@@ -88,7 +88,7 @@ OperatorBody thresholded_relu(const OperatorCall& call) {
     return {{"x"}, {"y"}, fmt::format("y = ThresholdedRelu{}(x)", call.passed_on({"alpha"}))};
 }
 
-/// Of images, each channel on its own or all together; without `normalize_variance` less the mean alone.
+/// Standardises each channel of images, or all together. Without `normalize_variance`, only subtracts the mean.
 OperatorBody mean_variance_normalization(const OperatorCall& call) {
     OperatorBody body{{"x"}, {"y"}, {}};
     const std::string axes = call.integer("across_channels", 0) ? "0, 1, 2, 3" : "0, 2, 3";
@@ -106,7 +106,7 @@ OperatorBody mean_variance_normalization(const OperatorCall& call) {
 
 }  // namespace
 
-/// Operators that ONNX had as experiments up to version 1.4, and that onnxruntime has kept (see adopt_operators).
+/// Experimental operators of ONNX up to 1.4 that onnxruntime still supports (see adopt_operators).
 std::vector<ExpandedOperator> experimental_expansions() {
     return {
         {"com.microsoft", "Affine", 1, affine},

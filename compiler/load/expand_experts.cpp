@@ -8,15 +8,15 @@ namespace onnx2halide {
 
 namespace {
 
-/// Where MoE and QMoE have the operands of one of an expert's layers.
+/// The indices of the inputs of MoE and QMoE for one layer of the experts.
 struct ExpertLayer {
     std::string_view name;
     int weights, bias;
     int scales = -1, zero_points = -1;  // of QMoE
 };
 
-/// A mixture of experts (Shazeer et al., 2017): of each token, a row, the k experts that the router gives most,
-/// weighted by that. A loop over the experts computes each for its tokens alone.
+/// A mixture of experts (Shazeer et al., 2017): for each token, a row, the weighted sum of the k experts with the
+/// highest router probabilities. A loop over the experts computes each for its tokens only.
 class Experts {
 public:
     Experts(const OperatorCall& call, std::vector<std::string> inputs, ExpertLayer first, ExpertLayer second,
@@ -62,7 +62,7 @@ private:
     }
     const std::string& operand(int i) const { return body_.inputs[static_cast<size_t>(i)]; }
 
-    /// `experts` are those of each token, `shares` their weights.
+    /// Defines `experts`, the chosen ones for each token, and `shares`, their weights.
     void route(std::string_view router_weights) {
         body_.add(fmt::format(R"(
             scores = Cast<to = 1>(router_probs)
@@ -80,7 +80,7 @@ private:
                                   router_weights));
             shares = "given_shares";
         }
-        // onnxruntime's QMoE has a softmax over the chosen alone.
+        // In onnxruntime's QMoE the softmax is over the chosen experts only.
         const bool always = first_.scales >= 0 && router_weights.empty();
         if (!always && call_.integer("normalize_routing_weights", 0) == 0) {
             body_.add(fmt::format("shares = Identity({})", shares));
@@ -92,7 +92,7 @@ private:
         }
     }
 
-    /// The bits of an element of a layer's weights.
+    /// The number of bits per weight of a layer.
     int64_t bits(const ExpertLayer& layer) const {
         const int64_t all = call_.integer("expert_weight_bits", 4);
         const int64_t bits = call_.integer(fmt::format("{}_expert_weight_bits", layer.name), all);
@@ -101,7 +101,7 @@ private:
         return bits;
     }
 
-    /// The elements that the bytes of `packed` hold along its last axis, as floats.
+    /// Unpacks the elements in the bytes of `packed` along its last axis, as floats.
     void unpack(const std::string& result, const std::string& packed, int64_t bits, bool is_matrix) {
         if (bits == 8) return body_.add(fmt::format("{} = Cast<to = 1>({})", result, packed));
         std::vector<int64_t> shifts;
@@ -119,8 +119,8 @@ private:
                               is_matrix ? "0, -1" : "0, 0, -1"));
     }
 
-    /// QMoE's weights as floats, `W_fc1`. Scales and zero points belong to rows or, with a block size, to blocks of
-    /// them.
+    /// Defines the weights of a layer as floats, `W_fc1`. QMoE has scales and zero points per row or, with a block
+    /// size, per block of a row.
     void dequantise(const ExpertLayer& layer) {
         if (layer.scales < 0) {
             body_.add(fmt::format("W_{} = Identity({})", layer.name, operand(layer.weights)));
@@ -143,7 +143,7 @@ private:
         else
             body_.add(fmt::format("{0}_blocks = Unsqueeze({0}_rows, two)", name));
         if (call_.has_input(layer.zero_points)) {
-            // The last byte of a row may be filled in part.
+            // The last byte of a row may be partly filled.
             unpack(zeros + "_in_bytes", operand(layer.zero_points), bits, block <= 0);
             body_.add(fmt::format(R"(
                 {0}_zeros_count = Shape<start = -1>({1})
@@ -161,7 +161,7 @@ private:
                               name, zeros));
     }
 
-    /// One layer of the expert `i` for its tokens: `fc1_i = x_i W' + b`.
+    /// Adds a layer of expert `i` for its tokens: `fc1_i = x_i W' + b`.
     void add_layer(const ExpertLayer& layer, std::string_view x) {
         const bool has_bias = call_.has_input(layer.bias);
         body_.add(fmt::format("{0}_W_i = Gather(W_{0}, i)", layer.name));
@@ -170,7 +170,7 @@ private:
                               has_bias ? fmt::format(", {}_b_i", layer.name) : ""));
     }
 
-    /// `hidden`, of what the first layer makes.
+    /// Defines `hidden`, the activation of the first layer's result.
     void activate() {
         if (activation_ == "swiglu") return add_swiglu();
         const std::string result = has_gate() ? "activated" : "hidden";
@@ -188,7 +188,7 @@ private:
         if (has_gate()) body_.add("hidden = Mul(activated, fc3_i)");
     }
 
-    /// g sigmoid(alpha g) (l + beta), where both parts may be one product, interleaved or one behind the other.
+    /// g sigmoid(alpha g) (l + beta). The two parts may come from one product, interleaved or one after the other.
     void add_swiglu() {
         if (fusion_ == 0) body_.add("g_open = Identity(fc1_i)\nl_open = Identity(fc3_i)");
         if (fusion_ == 1)

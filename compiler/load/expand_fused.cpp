@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// An activation that a fused operator may end with, and the attributes in the order in which FusedConv has them.
+/// An activation that a fused operator may end with, and its attributes in the order of FusedConv's activation_params.
 struct FusedActivation {
     std::string_view type;
     std::vector<std::string_view> attributes = {};
@@ -32,8 +32,8 @@ const FusedActivation& find_activation(const std::string& type) {
     return *found;
 }
 
-/// Makes `result` of `x` by the activation that the call names, if any. `attribute(i)` tells the value of its i-th
-/// attribute.
+/// Defines `result`, the activation of `x` that the call specifies, if any. `attribute` returns the value of an
+/// attribute by its name and index.
 template <typename Attribute>
 void add_activation(OperatorBody& body, const OperatorCall& call, std::string_view result, std::string_view x,
                     const Attribute& attribute) {
@@ -48,7 +48,7 @@ void add_activation(OperatorBody& body, const OperatorCall& call, std::string_vi
     body.add(fmt::format("{} = {}{}{}({})", result, type, attributes, attributes.empty() ? "" : ">", x));
 }
 
-/// Parameters of FusedConv's activation, as many as it has.
+/// The `count` parameters of FusedConv's activation.
 std::vector<float> activation_params(const OperatorCall& call, size_t count) {
     const std::vector<float> params = call.reals("activation_params");
     if (params.size() != count)
@@ -79,7 +79,7 @@ OperatorBody fused_conv(const OperatorCall& call) {
     return body;
 }
 
-/// Makes `Y` of `product`: the activation's attributes stand with their names, as `activation_alpha`.
+/// Defines `Y`, the activation of `product`, whose attributes have names such as `activation_alpha`.
 void add_named_activation(OperatorBody& body, const OperatorCall& call) {
     add_activation(body, call, "Y", "product", [&](std::string_view name, size_t) {
         const std::string attribute = fmt::format("activation_{}", name);
@@ -108,7 +108,7 @@ OperatorBody fused_matmul_activation(const OperatorCall& call) {
     return body;
 }
 
-/// The same of images whose channels lie innermost; its filters lie as Conv has them.
+/// The same for NHWC images; the layout of the filters is Conv's.
 OperatorBody nhwc_fused_conv(const OperatorCall& call) {
     OperatorBody body{{"X", "W", "B", "Z"}, {"Y"}, {}};
     const std::string attributes = call.passed_on_to_conv();
@@ -128,7 +128,7 @@ OperatorBody gemm_fast_gelu(const OperatorCall& call) {
     return body;
 }
 
-/// Softmax of all axes from one on together, of a sum.
+/// A Softmax of data + bias over all axes from `axis` on together.
 OperatorBody bias_softmax(const OperatorCall& call) {
     OperatorBody body{{"data", "bias"}, {"output"}, {}};
     body.add(fmt::format(R"(
@@ -150,7 +150,7 @@ OperatorBody bias_dropout(const OperatorCall& call) {
     return body;
 }
 
-/// Of images whose channels lie innermost.
+/// MaxPool for NHWC images.
 OperatorBody nhwc_max_pool(const OperatorCall& call) {
     OperatorBody body{{"x"}, {"y"}, {}};
     const std::string attributes =

@@ -6,7 +6,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Bans every token that would end a run of `ngram_size` tokens which the sequence already has: its score becomes -inf.
+/// Bans every token that would complete an n-gram of `ngram_size` tokens which the sequence already contains: its score
+/// becomes -inf.
 OperatorBody ngram_repeat_block(const OperatorCall& call) {
     OperatorBody body{{"input_ids", "scores"}, {"scores_out"}, {}};
     const int64_t size = call.count("ngram_size");

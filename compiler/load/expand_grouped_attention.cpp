@@ -7,8 +7,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Attention in which a run of heads shares one of the keys and values. Each row of the batch has a length of its own:
-/// seqlens_k is one less than the number of its keys, those of the queries included.
+/// Attention in which groups of heads share keys and values. Each row of the batch has a length of its own: seqlens_k
+/// is the number of its keys, new ones included, minus one.
 class GroupedAttention {
 public:
     explicit GroupedAttention(const OperatorCall& call)
@@ -43,7 +43,7 @@ public:
     }
 
 private:
-    /// `q`, `raw_k` and `v` of inputs of their own, or of heads that are packed into one.
+    /// Defines `raw_q`, `raw_k` and `v`, from separate inputs or from one that packs the heads of all.
     void add_heads() {
         if (body_.has_input("key")) {
             body_.add_heads("raw_q", "query", heads_);
@@ -58,8 +58,8 @@ private:
                               heads_, shared_));
     }
 
-    /// `lengths`, the keys that each row of the batch has of the past, and the `positions` of its queries. Where all
-    /// keys are new nothing is of the past, whatever their number.
+    /// Defines `lengths`, the number of past keys of each row of the batch, and `positions`, those of its queries. If
+    /// all keys are new, there are no past ones, whatever the row's length.
     void add_lengths() {
         body_.add(R"(
             flat = Constant<value_ints = [-1]>()

@@ -8,9 +8,9 @@ namespace onnx2halide {
 
 namespace {
 
-// What models with several residual streams, gates or rotations along several axes have besides attention.
+// Operators, besides attention, of models with several residual streams, gates, or rotations along several axes.
 
-/// X / sqrt(mean(X^2) + epsilon) * scale * activation(gate), of rows as long as `scale`.
+/// X / sqrt(mean(X^2) + epsilon) * scale * activation(gate), for rows of the length of `scale`.
 OperatorBody gated_rms_norm(const OperatorCall& call) {
     OperatorBody body{{"x", "scale", "gate"}, {"y"}, {}};
     const std::string activation = call.string("activation", "silu");
@@ -51,7 +51,7 @@ OperatorBody scaled_silu(const OperatorCall& call) {
     return body;
 }
 
-/// `branches`, as floats: `x` with an axis for the branches, which may lie in a row.
+/// Defines `branches`, as floats: `x` with an axis for the branches, which may be concatenated along the last axis.
 void add_branches(OperatorBody& body, const OperatorCall& call) {
     const int64_t count = call.integer("num_branches", 0);
     body.add(R"(
@@ -67,7 +67,7 @@ void add_branches(OperatorBody& body, const OperatorCall& call) {
                          count));
 }
 
-/// `NAME`, the rows of a value of floats by the root of their mean square.
+/// Defines `NAME`, rows of floats divided by the root of their mean square.
 void add_standardised(OperatorBody& body, const OperatorCall& call, std::string_view name, std::string_view rows) {
     body.add(fmt::format(R"(
         {0}_unit = Constant<value_float = 1.0>()
@@ -96,7 +96,7 @@ OperatorBody branchwise_rms_norm(const OperatorCall& call) {
     return body;
 }
 
-/// `gates`, as floats, of each branch: a row or one number.
+/// Defines `gates`, as floats: a row or one number for each branch.
 void add_gates(OperatorBody& body, std::string_view operand) {
     body.add(fmt::format(R"(
         wide_gates = Cast<to = 1>({})
@@ -145,7 +145,7 @@ OperatorBody hyper_connection_post_mix(const OperatorCall& call) {
     return body;
 }
 
-/// `NAME_normal`, rows that are standardised and scaled, as floats.
+/// Defines `NAME_normal`, the rows of `name` standardised and scaled, as floats.
 void add_rms_norm(OperatorBody& body, const OperatorCall& call, std::string_view name, std::string_view scale) {
     const std::string rows = fmt::format("{}_rows", name);
     body.add(fmt::format("wide_{0} = Cast<to = 1>({0})", name));
@@ -156,7 +156,8 @@ void add_rms_norm(OperatorBody& body, const OperatorCall& call, std::string_view
                          name, scale, rows));
 }
 
-/// sigmoid(sign(dot) * sqrt(max(|dot|, 1e-6))) * value, with the product of normalised keys and queries.
+/// sigmoid(sign(dot) * sqrt(max(|dot|, 1e-6))) * value, where dot is the scaled dot product of normalised keys and
+/// queries.
 OperatorBody engram_gate(const OperatorCall& call) {
     OperatorBody body{
         {"key", "query", "value", "key_norm_scale", "query_norm_scale", "conv_norm_scale"}, {"output", "normed"}, {}};
@@ -187,7 +188,7 @@ OperatorBody engram_gate(const OperatorCall& call) {
     return body;
 }
 
-/// Of which of three positions an element of a rotation is: time, height or width.
+/// The position, 0 for time, 1 for height or 2 for width, that the angle of each element of a rotation is for.
 std::vector<int64_t> position_of_elements(const std::vector<int64_t>& sections, bool is_interleaved) {
     std::vector<int64_t> positions;
     const int64_t size = sections[0] + sections[1] + sections[2];
@@ -202,7 +203,8 @@ std::vector<int64_t> position_of_elements(const std::vector<int64_t>& sections, 
     return positions;
 }
 
-/// A rotation by angles of three positions each; those of a token become a row of its own.
+/// A rotary embedding with three positions per token. Each token gets a row of its own in the caches of cosines and
+/// sines.
 OperatorBody m_rotary_embedding(const OperatorCall& call) {
     OperatorBody body{{"input", "position_ids", "cos_cache", "sin_cache"}, {"output"}, {}};
     call.refuse_flag("is_packed_batching");

@@ -7,8 +7,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Standardises groups of channels of `image`, which lies as ONNX has it, to `result`; in float32, whatever its type
-/// is.
+/// Defines `result`, the GroupNormalization and activation of the NCHW image `image`, computed in float32.
 void add_group_norm(OperatorBody& body, const OperatorCall& call, std::string_view image, std::string_view result) {
     const int64_t activation = call.integer("activation", 0);
     if (activation < 0 || activation > 1) throw CompileError("attribute activation is {}, expected 0 or 1", activation);
@@ -22,7 +21,7 @@ void add_group_norm(OperatorBody& body, const OperatorCall& call, std::string_vi
     body.add(fmt::format("{} = CastLike(active, x)", result));
 }
 
-/// The same of images whose channels lie innermost.
+/// The same for an NHWC image.
 void add_inner_group_norm(OperatorBody& body, const OperatorCall& call, std::string_view image) {
     body.add_planes("planes", image);
     add_group_norm(body, call, "planes", "normal");
@@ -39,7 +38,8 @@ OperatorBody group_norm(const OperatorCall& call) {
     return body;
 }
 
-/// Of the sum of an image, what skips layers (of the image's shape, or a row of channels for each image) and a bias.
+/// GroupNorm of the sum of an image, a skip connection (of the image's shape, or a row of channels per image) and a
+/// bias.
 OperatorBody skip_group_norm(const OperatorCall& call) {
     OperatorBody body{{"x", "gamma", "beta", "skip", "bias"}, {"y", "sum"}, {}};
     if (call.integer("channels_last", 1) == 0) throw CompileError("attribute channels_last is 0, expected 1");
@@ -59,7 +59,7 @@ OperatorBody skip_group_norm(const OperatorCall& call) {
     return body;
 }
 
-/// A convolution of images whose channels lie innermost; as onnxruntime's tools make it, of filters likewise.
+/// A Conv of NHWC images. The filters have channels last, too, as onnxruntime's tools write them.
 OperatorBody nhwc_conv(const OperatorCall& call) {
     OperatorBody body{{"x", "w", "b"}, {"y"}, {}};
     const std::string attributes = call.passed_on_to_conv();
@@ -70,7 +70,7 @@ OperatorBody nhwc_conv(const OperatorCall& call) {
     return body;
 }
 
-/// onnxruntime's QLinearConv has an attribute more than ONNX's.
+/// onnxruntime's QLinearConv differs from ONNX's by the attribute channels_last.
 OperatorBody qlinear_conv(const OperatorCall& call) {
     const std::string operands = "x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, b";
     OperatorBody body{
@@ -86,7 +86,7 @@ OperatorBody qlinear_conv(const OperatorCall& call) {
     return body;
 }
 
-/// All that a transposed convolution without pads makes, from which they are cut.
+/// A ConvTranspose without pads, from whose result they are cut off.
 OperatorBody conv_transpose_with_dynamic_pads(const OperatorCall& call) {
     OperatorBody body{{"x", "w", "pads", "b"}, {"y"}, {}};
     if (call.string("auto_pad", "NOTSET") != "NOTSET")
@@ -107,7 +107,8 @@ OperatorBody conv_transpose_with_dynamic_pads(const OperatorCall& call) {
     return body;
 }
 
-/// The places in the image, in pixels, that rows (or columns) of a crop are taken from, one line for each crop.
+/// Defines the coordinates in the image, in pixels, that rows (or columns) of crops are sampled at: a line for each
+/// crop.
 void add_crop_places(OperatorBody& body, std::string_view axis, int number) {
     body.add(fmt::format(R"(
         {0}_low = Slice(rois, index_{1}, index_{2}, one)
@@ -139,7 +140,7 @@ void add_crop_places(OperatorBody& body, std::string_view axis, int number) {
                          axis, number, number + 1, number + 2, number + 3, number + 2, number + 3));
 }
 
-/// The same as GridSample takes it, from -1 to 1, on an axis of the grid.
+/// Defines the same as GridSample expects it, from -1 to 1, along an axis of the grid.
 void add_grid(OperatorBody& body, std::string_view axis, int unsqueezed, bool is_nearest) {
     const std::string rounded = is_nearest ? fmt::format("{}_rounded", axis) : std::string(axis);
     if (is_nearest)
@@ -158,7 +159,7 @@ void add_grid(OperatorBody& body, std::string_view axis, int unsqueezed, bool is
                          axis, rounded, unsqueezed));
 }
 
-/// Crops of images, resized to one size; its corners are the crop's.
+/// Crops images and resizes the crops to one size, with their corners aligned.
 OperatorBody crop_and_resize(const OperatorCall& call) {
     OperatorBody body{{"x", "rois", "images", "size"}, {"y"}, {}};
     const std::string mode = call.string("mode", "bilinear");
@@ -199,7 +200,7 @@ OperatorBody crop_and_resize(const OperatorCall& call) {
     return body;
 }
 
-/// Slices of `size` elements along an axis, `step` apart, which become the last axis.
+/// Slices of `size` elements along an axis with the stride `step`; their elements become the last axis.
 OperatorBody unfold_tensor(const OperatorCall& call) {
     OperatorBody body{{"x"}, {"y"}, {}};
     const int64_t axis = call.integer("dim", -1), size = call.count("size"), step = call.integer("step", 1);

@@ -7,7 +7,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// `axes` and what of ReduceMean's and ReduceSum's attributes is left.
+/// Defines `axes`. Returns the remaining attributes of ReduceMean and ReduceSum.
 std::string add_axes(OperatorBody& body, const OperatorCall& call) {
     body.add(fmt::format("axes = Constant<value_ints = [{}]>()", fmt::join(call.integers("axes"), ", ")));
     return fmt::format("<keepdims = {}>", call.integer("keepdims", 1));
@@ -40,7 +40,7 @@ OperatorBody reduce_sum_integer(const OperatorCall& call) {
     return body;
 }
 
-/// Makes `wide_NAME`, the integers of 32 bits that `name` stands for.
+/// Defines `wide_NAME`, the 32-bit integers `name` minus their zero point.
 void add_wide(OperatorBody& body, const OperatorCall& call, std::string_view name, int zero_point) {
     body.add(fmt::format("{0}_32 = Cast<to = 6>({0})", name));
     if (!call.has_input(zero_point)) return body.add(fmt::format("wide_{0} = Identity({0}_32)", name));

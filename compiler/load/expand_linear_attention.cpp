@@ -9,8 +9,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// A recurrence over tokens (Yang et al., 2024). Its state is a matrix for each head, S = decay * S + k (v - ...)', of
-/// which queries read rows. Where one side has fewer heads, several of the other share one.
+/// A recurrence over tokens (Yang et al., 2024). Its state is a matrix per head, S = decay * S + k (v - ...)', which
+/// queries multiply. If queries or keys have fewer heads than the other, several heads of the other share one.
 class LinearAttention {
 public:
     explicit LinearAttention(const OperatorCall& call)
@@ -57,7 +57,7 @@ private:
     bool is_gated() const { return rule_.starts_with("gated"); }
     bool is_delta() const { return rule_.ends_with("delta"); }
 
-    /// `NAME_steps`, as floats: tokens, batch, heads and a matrix of this shape each.
+    /// Defines `NAME_steps`, as floats, of shape [tokens, batch, heads] followed by that of `matrix`.
     void add_tokens(std::string_view name, int64_t heads, std::string_view matrix) {
         body_.add(fmt::format(R"(
             wide_{0} = Cast<to = 1>({0})
@@ -67,7 +67,7 @@ private:
                               name, heads, matrix));
     }
 
-    /// `query_steps`: a row for each head that shares keys, or for each of several heads of keys the same row.
+    /// Defines `query_steps`: a row for each head that shares keys, or the same row for several heads of keys.
     void add_queries() {
         if (heads_ >= kv_heads_) return add_tokens("query", kv_heads_, fmt::format("{}, -1", heads_ / kv_heads_));
         body_.add(fmt::format(R"(
@@ -135,7 +135,7 @@ private:
 
 OperatorBody linear_attention(const OperatorCall& call) { return LinearAttention(call).make(); }
 
-/// `NAME_signal`, whose channels lie outside.
+/// Defines `NAME_signal` with the layout [batch, channels, length].
 void add_signal(OperatorBody& body, std::string_view name, bool is_last) {
     if (!is_last) return body.add(fmt::format("{0}_signal = Identity({0})", name));
     body.add(fmt::format(R"(
@@ -144,7 +144,7 @@ void add_signal(OperatorBody& body, std::string_view name, bool is_last) {
                          name));
 }
 
-/// Brings results into the place of the input's channels, of which there may be several axes.
+/// Defines the outputs in the layout of the input, with channels last, which may be several axes.
 void add_channels_last(OperatorBody& body, const OperatorCall& call) {
     body.add(R"(
         shape = Shape(input)
@@ -159,8 +159,8 @@ void add_channels_last(OperatorBody& body, const OperatorCall& call) {
         present = Reshape(present_rows, present_shape))");
 }
 
-/// A convolution along a signal, of each channel by itself, that sees what came before: the last places of the signal
-/// so far, which it hands on.
+/// A causal depthwise convolution along a signal. It reads the last elements of the previous part of the signal from
+/// `past`, and returns those of this one as `present`.
 OperatorBody causal_conv_with_state(const OperatorCall& call) {
     OperatorBody body{{"input", "weight", "bias", "past"}, {"output", "present"}, {}};
     call.refuse_flag("state_window");

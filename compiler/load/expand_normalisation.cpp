@@ -6,7 +6,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// onnxruntime has these in ONNX's own domain too: before opset 17, and without an opset.
+/// The attributes of LayerNormalization and RMSNormalization.
 std::string attributes_of_layer(const OperatorCall& call, float epsilon = 1e-5f) {
     return fmt::format("<axis = {}, epsilon: float = {}, stash_type = {}>", call.integer("axis", -1),
                        call.real("epsilon", epsilon), call.integer("stash_type", 1));
@@ -26,7 +26,7 @@ OperatorBody simplified_layer_normalization(const OperatorCall& call) {
     return body;
 }
 
-/// Makes `sum` of an input, what skips layers, and a bias.
+/// Defines `sum`, that of the input, the skip connection and the bias.
 void add_skip_sum(OperatorBody& body, const OperatorCall& call, int bias) {
     call.refuse_output(1, "mean");
     call.refuse_output(2, "inv_std_var");
@@ -56,9 +56,8 @@ OperatorBody skip_simplified_layer_normalization(const OperatorCall& call) {
     return body;
 }
 
-/// Embeddings of words, positions and, with `segment_ids`, segments are added, then standardised. Without
-/// `position_ids` positions are counted from 0.
-/// What both kinds have in common, once their parameters are floats.
+/// Adds embeddings of words, positions and, with `segment_ids`, segments, and standardises the sum. Without
+/// `position_ids`, positions are counted from 0. The parameters must be floats.
 void add_embedding(OperatorBody& body, const OperatorCall& call, bool has_positions) {
     body.add("words = Gather<axis = 0>(word_embedding, input_ids)");
     if (has_positions) {
@@ -106,7 +105,7 @@ OperatorBody embed_layer_normalization(const OperatorCall& call) {
     return body;
 }
 
-/// Parameters of 8 bits, each with a scale and a zero point.
+/// The same with 8-bit parameters, each with a scale and a zero point.
 OperatorBody quantised_embed_layer_normalization(const OperatorCall& call) {
     OperatorBody body{{"input_ids", "segment_ids"}, {"output", "mask_index"}, {}};
     const std::vector<std::string> parameters = {"word_embedding", "position_embedding", "segment_embedding", "gamma",
@@ -123,7 +122,7 @@ OperatorBody quantised_embed_layer_normalization(const OperatorCall& call) {
     return body;
 }
 
-/// With a scale and a bias for each group, as before opset 21, and not for each channel.
+/// GroupNormalization before opset 21, with a scale and a bias per group rather than per channel.
 OperatorBody group_normalization(const OperatorCall& call) {
     OperatorBody body{{"x", "scale", "bias"}, {"y"}, {}};
     body.add(R"(

@@ -7,7 +7,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Where ONNX's operator takes the same inputs and attributes.
+// Operators that ONNX has adopted since, some with other operands or attributes.
 OperatorBody quantize_linear(const OperatorCall& call) {
     OperatorBody body{{"x", "scale", "zero_point"}, {"y"}, {}};
     body.add(fmt::format("y = QuantizeLinear{}(x, scale, zero_point)", call.passed_on({"axis"})));
@@ -30,7 +30,7 @@ OperatorBody gather_nd(const OperatorCall&) {
     return {{"data", "indices"}, {"output"}, "output = GatherND(data, indices)"};
 }
 
-/// The axis is a scalar.
+/// Unsqueeze with one axis, a scalar.
 OperatorBody expand_dims(const OperatorCall&) {
     OperatorBody body{{"x", "axis"}, {"y"}, {}};
     body.add(R"(
@@ -41,7 +41,7 @@ OperatorBody expand_dims(const OperatorCall&) {
     return body;
 }
 
-/// The pads may be a matrix of one row.
+/// Pad, except that the pads may be a matrix of one row.
 OperatorBody pad(const OperatorCall& call) {
     OperatorBody body{{"data", "pads", "value"}, {"output"}, {}};
     body.add("row = Constant<value_ints = [-1]>()");
@@ -50,7 +50,7 @@ OperatorBody pad(const OperatorCall& call) {
     return body;
 }
 
-/// The step may be omitted.
+/// Range, except that the step may be omitted.
 OperatorBody range(const OperatorCall& call) {
     OperatorBody body{{"start", "limit", "delta"}, {"y"}, {}};
     if (!call.has_input(2)) body.add_scalar("one", 1.0f, "start");
@@ -58,7 +58,7 @@ OperatorBody range(const OperatorCall& call) {
     return body;
 }
 
-/// Modes have other names in ONNX since version 20.
+/// GridSample with the names that modes had before opset 20.
 OperatorBody grid_sample(const OperatorCall& call) {
     OperatorBody body{{"x", "grid"}, {"y"}, {}};
     std::string mode = call.string("mode", "bilinear");
@@ -69,14 +69,15 @@ OperatorBody grid_sample(const OperatorCall& call) {
     return body;
 }
 
-/// Of a row: its elements in the order in which they come first, where each is among these, and how often it occurs.
+/// Unique for a vector: its elements in the order of their first occurrence, the index of each in these, and the
+/// counts.
 OperatorBody unique(const OperatorCall&) {
     OperatorBody body{{"x"}, {"y", "idx", "counts"}, {}};
     body.add("y, first, idx, counts = Unique<axis = 0, sorted = 0>(x)");
     return body;
 }
 
-/// Distances between the rows of two matrices.
+/// The distances between the rows of two matrices.
 OperatorBody cdist(const OperatorCall& call) {
     OperatorBody body{{"a", "b"}, {"c"}, {}};
     const std::string metric = call.string("metric", "sqeuclidean");

@@ -93,8 +93,8 @@ private:
     bool couples_gates_;
 };
 
-/// An LSTM whose W and R are integers, transposed. X as a whole, and the state at each step, are quantised for the
-/// products with them, which are scaled back.
+/// An LSTM whose W and R are integers, and transposed. For the products with them, X as a whole and the state of each
+/// step are quantised, and the sums are scaled.
 class DynamicQuantizeLstm : public Lstm {
 public:
     explicit DynamicQuantizeLstm(const OperatorCall& call)

@@ -14,7 +14,7 @@ void check_transform(const OperatorCall& call) {
         throw CompileError("attribute signal_ndim is {}, expected 1", axes);
 }
 
-/// The first half of the spectrum of real signals, along the last axis.
+/// The first half of the spectra of real signals along the last axis.
 OperatorBody rfft(const OperatorCall& call) {
     check_transform(call);
     OperatorBody body{{"x"}, {"y"}, {}};
@@ -26,7 +26,7 @@ OperatorBody rfft(const OperatorCall& call) {
     return body;
 }
 
-/// Signals of an even length from the first half of their spectrum, whose other half is its mirror image.
+/// Real signals of even length from the first half of their spectra; the other half is the conjugate mirror image.
 OperatorBody irfft(const OperatorCall& call) {
     check_transform(call);
     OperatorBody body{{"x"}, {"y"}, {}};
@@ -47,7 +47,7 @@ OperatorBody irfft(const OperatorCall& call) {
     return body;
 }
 
-/// Products of complex numbers, whose parts `real` and `imaginary` join.
+/// The product of complex numbers. `real` and `imaginary` are the operators that combine the products of their parts.
 OperatorBody complex_product(const char* real, const char* imaginary) {
     OperatorBody body{{"a", "b"}, {"c"}, {}};
     body.add(fmt::format(R"(

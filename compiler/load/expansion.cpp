@@ -15,7 +15,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// As ONNX's textual syntax has it: ints.
+/// The name of an attribute type in ONNX's textual syntax: ints.
 std::string type_name(int type) {
     std::string name = onnx::AttributeProto::AttributeType_Name(static_cast<onnx::AttributeProto::AttributeType>(type));
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });

@@ -14,11 +14,11 @@ class NodeProto;
 
 namespace onnx2halide {
 
-/// The opset of ONNX's own domain in which bodies are written, whatever the model's is.
+/// The opset of ONNX's own domain that bodies are written for, whatever that of the model.
 constexpr int body_opset = 24;
 
-/// A node that is to be expanded: its attributes, and which of its optional inputs and outputs are there. Reading an
-/// attribute of another type than asked for throws CompileError.
+/// A node to be expanded: its attributes, and which of its optional inputs and outputs are present. Reading an
+/// attribute as another type than its own throws CompileError.
 class OperatorCall {
 public:
     explicit OperatorCall(const onnx::NodeProto& node) : node_(node) {}
@@ -30,21 +30,20 @@ public:
     int64_t integer(std::string_view attribute, int64_t otherwise) const;
     float real(std::string_view attribute, float otherwise) const;
     std::string string(std::string_view attribute, const std::string& otherwise) const;
-    std::vector<int64_t> integers(std::string_view attribute) const;     // empty where there is none
+    std::vector<int64_t> integers(std::string_view attribute) const;     // empty if it is missing
     std::vector<float> reals(std::string_view attribute) const;          // likewise
     std::vector<std::string> strings(std::string_view attribute) const;  // likewise
 
-    /// An attribute that a call must have, a number of 31 bits from 1 on.
+    /// A required attribute in [1, 2^31). Throws CompileError if it is missing or out of range.
     int64_t count(std::string_view attribute) const;
-    /// Those of these attributes, integers or texts, that are there, as ONNX's textual syntax has them:
-    /// `<group: int = 2, pads: ints = [1, 1]>`.
+    /// Those of these attributes that are present, in ONNX's textual syntax: `<group: int = 2, pads: ints = [1, 1]>`.
     std::string passed_on(std::initializer_list<std::string_view> attributes) const;
-    /// The same of Conv's attributes.
+    /// The same for the attributes of Conv.
     std::string passed_on_to_conv() const {
         return passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
     }
 
-    /// Throw CompileError where the call has what is not supported.
+    /// Throw CompileError if the call has this flag, input or output, which is not supported.
     void refuse_flag(std::string_view attribute) const;
     void refuse_input(int i, std::string_view name) const;
     void refuse_output(int i, std::string_view name) const;
@@ -56,29 +55,29 @@ private:
     const onnx::NodeProto& node_;
 };
 
-/// What stands for a call: nodes in ONNX's textual syntax, `z = Add(x, bias)`, which read the formal inputs and make
-/// the formal outputs. A formal input that the call omits is omitted wherever the body reads it; an output that it does
-/// not ask for need not be made. Every name is defined once, those inside of sub-graphs included.
+/// The nodes that replace a call, in ONNX's textual syntax: `z = Add(x, bias)`. They read the formal inputs and make
+/// the formal outputs. A formal input that the call omits is omitted wherever the body reads it; an output that the
+/// call omits need not be made. Every name is defined once, also across subgraphs.
 struct OperatorBody {
     std::vector<std::string> inputs, outputs;
     std::string nodes;
 
     void add(std::string_view text);
-    /// `name`, a scalar of the type that `like` has.
+    /// Defines `name`, a scalar of the type of `like`.
     void add_scalar(std::string_view name, float value, std::string_view like);
-    /// `planes`, an image whose channels lie innermost as ONNX has it, and the way back.
+    /// Defines `planes`, an NHWC image in NCHW layout; add_image does the reverse.
     void add_planes(std::string_view planes, std::string_view image);
     void add_image(std::string_view image, std::string_view planes);
 };
 
-/// One row of the table of operators that are expanded. `expand` throws CompileError on what it cannot honour.
+/// One row of the table of operators that are expanded. `expand` throws CompileError if it does not support the call.
 struct ExpandedOperator {
     std::string_view domain, type;
     int since;  // first opset of its domain
     OperatorBody (*expand)(const OperatorCall& call);
 };
 
-/// The families, a function each.
+/// The rows of each family.
 std::vector<ExpandedOperator> activation_expansions();
 std::vector<ExpandedOperator> normalisation_expansions();
 std::vector<ExpandedOperator> attention_expansions();

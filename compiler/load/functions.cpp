@@ -19,7 +19,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Adds the function operators of a graph, and of the graphs inside, that nothing else can honour.
+/// Adds the function operators of a graph and its subgraphs that have no NodeGenerator.
 void add_expandable_operators(onnx::GraphProto& graph, const OpsetVersions& opsets,
                               std::set<onnx::inliner::FunctionId>& found) {
     for (auto& node : *graph.mutable_node()) {
@@ -38,8 +38,8 @@ onnx::inliner::FunctionIdVector expandable_operators(onnx::ModelProto& model) {
     return {found.begin(), found.end()};
 }
 
-/// ONNX's inliner looks the types of a call's inputs up in the value_info of the model's graph, where it misses
-/// constants and the empty name of an omitted input, for which an empty type stands.
+/// Declares the types of constants. ONNX's inliner looks up the types of a call's inputs in the value_info of the
+/// model's graph, which lacks them.
 void declare_constants(const onnx::GraphProto& graph, onnx::GraphProto& declared) {
     for (const auto& constant : graph.initializer()) {
         auto& info = *declared.add_value_info();
@@ -50,7 +50,7 @@ void declare_constants(const onnx::GraphProto& graph, onnx::GraphProto& declared
     }
 }
 
-/// And all that graphs inside have, as far as inference knows it.
+/// Declares the values of all subgraphs, as far as their types are known.
 void declare_inner_values(const onnx::GraphProto& graph, onnx::GraphProto& declared) {
     for (const auto& node : graph.node()) {
         visit_subgraphs(node, [&](const onnx::GraphProto& inner) {
@@ -71,7 +71,7 @@ bool has_graphs_inside(const onnx::GraphProto& graph) {
     return found;
 }
 
-/// A copy in which graphs inside tell types too, as far as ONNX's inference finds them.
+/// A copy of the model in which subgraphs declare types, too, as far as ONNX's inference finds them.
 onnx::ModelProto with_inferred_types(const onnx::ModelProto& model) {
     onnx::ModelProto inferred = model;
     try {
@@ -82,14 +82,14 @@ onnx::ModelProto with_inferred_types(const onnx::ModelProto& model) {
     return inferred;
 }
 
-/// Expands every call of one function operator. False where ONNX's inliner cannot: the model stays as it was, and the
-/// nodes are reported as unsupported.
+/// Expands every call of one function operator. Returns false if ONNX's inliner cannot: the model is then unchanged,
+/// and the nodes will be reported as unsupported.
 bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     onnx::ModelProto expanded = model;
     onnx::GraphProto& graph = *expanded.mutable_graph();
     declare_constants(graph, graph);
     if (has_graphs_inside(graph)) declare_inner_values(with_inferred_types(model).graph(), graph);
-    graph.add_value_info()->mutable_type();
+    graph.add_value_info()->mutable_type();  // of the empty name, for omitted inputs
     const auto set = onnx::inliner::FunctionIdSet::Create({id});
     try {
         onnx::inliner::InlineSelectedFunctions(expanded, *set, nullptr);
@@ -101,7 +101,7 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     return true;
 }
 
-/// Notes the opset that a function's nodes are written for, where it is not the model's.
+/// Sets the opset of a function's nodes, which differs from the model's.
 template <typename Nodes>
 void keep_opset(Nodes& nodes, const std::string& domain, int64_t opset) {
     for (onnx::NodeProto& node : nodes) {
@@ -110,8 +110,8 @@ void keep_opset(Nodes& nodes, const std::string& domain, int64_t opset) {
     }
 }
 
-/// ONNX's inliner leaves functions whose opset is not the model's: their nodes tell their own, and the function that of
-/// the model.
+/// Makes functions import the model's opsets, while their nodes keep their own: ONNX's inliner skips functions whose
+/// opset differs from the model's.
 void unite_opsets(onnx::ModelProto& model) {
     std::map<std::string, int64_t> versions;
     for (const auto& import : model.opset_import()) versions[normalised_domain(import.domain())] = import.version();
@@ -126,14 +126,15 @@ void unite_opsets(onnx::ModelProto& model) {
     }
 }
 
-/// What an assertion of ONNX's says, without its place in ONNX's sources.
+/// The message of an assertion in ONNX, without the source location.
 std::string without_assertion(const std::string& text) {
     constexpr std::string_view end = "` failed: ";
     const size_t place = text.find(end);
     return place == std::string::npos ? text : text.substr(place + end.size());
 }
 
-/// ONNX's inliner asserts what its checker lets pass, such as calls with more operands than their function takes.
+/// Inlines the model's own functions. ONNX's inliner asserts conditions that its checker does not check, such as that a
+/// call has no more operands than its function.
 void inline_local_functions(onnx::ModelProto& model) {
     unite_opsets(model);
     try {

@@ -4,8 +4,8 @@
 
 namespace onnx2halide {
 
-/// Replaces by their bodies calls of the model's own functions, operators that expanded_operators() lists, and the
-/// standard's function operators that have no NodeGenerator.
+/// Replaces by their bodies: calls of the model's own functions, operators in expanded_operators(), and operators that
+/// ONNX defines as functions and that have no NodeGenerator.
 void inline_functions(onnx::ModelProto& model);
 
 }  // namespace onnx2halide

@@ -17,7 +17,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What is the same for a model's graph and the graphs inside its nodes.
+/// What the builders of a model's graph and of its subgraphs share.
 struct Source {
     std::filesystem::path folder;
     OpsetVersions opsets;
@@ -26,7 +26,7 @@ struct Source {
     std::map<std::string, std::vector<std::string>> names = {};  // of values, by the identifiers that they make
 };
 
-/// Builds one graph: the model's, or one inside a node, whose `outer` is the builder of the graph around it.
+/// Builds one graph: the model's, or a subgraph, for which `outer` is the builder of the graph around it.
 class GraphBuilder {
 public:
     GraphBuilder(const onnx::GraphProto& proto, Source& source, GraphBuilder* outer)
@@ -39,7 +39,7 @@ public:
 
     Graph& graph() { return *graph_; }
 
-    /// Adds what follows the inputs.
+    /// Adds everything but the inputs.
     std::shared_ptr<Graph> build() {
         for (const auto& info : proto_.value_info()) declare(info);
         for (const auto& node : proto_.node()) add_node(node);
@@ -52,10 +52,10 @@ public:
         return graph_;
     }
 
-    /// Names of the graph around that this one reads, in the order of its last inputs.
+    /// The names of the values that this graph captures, in the order of its last inputs.
     const std::vector<std::string>& captures() const { return captures_; }
 
-    /// Makes the captures of all of a node's graphs the same, so that they can be inputs of the node.
+    /// Makes these the captures of the graph. All subgraphs of a node have the same ones, which are inputs of the node.
     void capture(const std::vector<std::string>& names) {
         std::vector<Value*> inputs(graph_->inputs.begin(), graph_->inputs.end() - captures_.size());
         for (const std::string& name : names) {
@@ -87,7 +87,7 @@ private:
         return make_constant(*source_.strings, constant.shape, constant.strings);
     }
 
-    /// The value that a node reads under this name: the graph's own, or one of the graphs around it.
+    /// The value that a node reads by this name: one of the graph's own, or one that it captures.
     Value* resolve(const std::string& name) {
         if (Value* own = graph_->find(name)) return own;
         if (!outer_ || !outer_->has(name)) return graph_->value(name);
@@ -98,7 +98,7 @@ private:
 
     bool has(const std::string& name) const { return graph_->find(name) || (outer_ && outer_->has(name)); }
 
-    /// An output of a graph inside is made by a node of that graph, which reads what it passes on.
+    /// An output of a subgraph, which must be made by a node of its own: an Identity if the graph passes a value on.
     Value* own_output(const std::string& name) {
         Value* value = resolve(name);
         const bool is_taken = std::find(graph_->outputs.begin(), graph_->outputs.end(), value) != graph_->outputs.end();
@@ -113,7 +113,7 @@ private:
         return graph_->nodes().back()->outputs[0];
     }
 
-    /// Notes what the model says of a value's type, for inference to compare with.
+    /// Notes the type that the model declares for a value, for inference to check.
     void declare(const onnx::ValueInfoProto& value_info) {
         if (value_info.type().value_case() == onnx::TypeProto::VALUE_NOT_SET) return;
         const auto type = read_type(value_info.type());
@@ -149,7 +149,8 @@ private:
         graph_->add(std::move(node));
     }
 
-    /// So that what is called after a value is its own: `i.1` and `i_1` make the same identifier.
+    /// Numbers values whose names make the same identifier, as `i.1` and `i_1` do, so that names derived from them
+    /// differ.
     void number_namesakes() {
         const auto number = [this](Value* value) {
             if (!value) return;
@@ -162,7 +163,7 @@ private:
         for (const auto& node : graph_->nodes()) std::for_each(node->outputs.begin(), node->outputs.end(), number);
     }
 
-    /// What a Constant says in a tensor, dense or sparse, or in strings.
+    /// The value of a Constant that has a tensor, dense or sparse, or strings.
     std::optional<Constant> constant_of(const Node& node) {
         if (node.op_type != "Constant" || !node.domain.empty() || !node.has_output(0)) return std::nullopt;
         for (const char* name : {"value", "sparse_value"}) {
@@ -181,7 +182,8 @@ private:
         return value;
     }
 
-    /// What an operator makes whether or not a call asks for it, as the parts of a Split, is a value that nobody reads.
+    /// An unused value for an omitted output that the operator always makes, such as a part of a Split; null if the
+    /// output is optional.
     Value* omitted_output(const Node& node, const onnx::OpSchema* schema, size_t i) {
         if (!schema || schema->outputs().empty() || !node.subgraphs().empty()) return nullptr;
         const auto& formal = schema->outputs()[std::min(i, schema->outputs().size() - 1)];
@@ -189,8 +191,8 @@ private:
         return graph_->new_value(fmt::format("{}_unread_{}", node.name, i));
     }
 
-    /// The graphs of an If, Loop or Scan. What they read of this graph becomes further inputs of the node, in the same
-    /// order for each; attribute `captures` counts them.
+    /// Adds the subgraphs of an If, Loop or Scan. The values that they capture become further inputs of the node, in
+    /// the same order for each; the attribute `captures` counts them.
     void add_graphs(Node& node, const onnx::NodeProto& proto) {
         std::vector<std::pair<std::string, std::unique_ptr<GraphBuilder>>> builders;
         std::vector<std::string> captures;
@@ -272,7 +274,7 @@ TensorType type_of(const onnx::ValueInfoProto& input, InputDims& dims) {
 void add_inputs(Graph& graph, const onnx::GraphProto& proto, InputDims& dims) {
     for (const auto& input : proto.input()) {
         Value* value = graph.value(input.name());
-        if (value->constant) continue;  // old models list initialisers as inputs too
+        if (value->constant) continue;  // old models list initialisers as inputs, too
         value->type = type_of(input, dims);
         graph.inputs.push_back(value);
     }
@@ -280,14 +282,14 @@ void add_inputs(Graph& graph, const onnx::GraphProto& proto, InputDims& dims) {
     graph.symbols = dims.symbols();
 }
 
-/// What a user can do about the operators of a domain; nothing where that is unknown.
+/// What a user can do about unsupported operators of a domain; may be empty.
 std::string_view advice(const std::string& domain) {
     if (domain != "com.microsoft.nchwc") return "";
     return "\ncom.microsoft.nchwc lays tensors out for the machine on which onnxruntime optimised the model: "
            "save it with ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL";
 }
 
-/// A line an operator, in the order of the nodes, those of graphs inside included.
+/// A line for each unsupported operator, in the order of the nodes, those of subgraphs included.
 std::string unsupported_operators(Graph& graph) {
     std::vector<std::vector<const Node*>> groups;
     size_t count = 0, unknown = 0;

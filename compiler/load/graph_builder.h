@@ -9,8 +9,8 @@
 
 namespace onnx2halide {
 
-/// Turns a checked ModelProto without functions into a Graph. `folder` is where external data lies. Throws CompileError
-/// that lists all unsupported operators at once.
+/// Converts a checked ModelProto without functions into a Graph. `folder` is that of external data. Throws a
+/// CompileError that lists all unsupported operators.
 std::shared_ptr<Graph> build_graph(const onnx::ModelProto& model, const std::filesystem::path& folder,
                                    const LoadOptions& options);
 

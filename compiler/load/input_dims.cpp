@@ -12,7 +12,7 @@ std::string InputDims::OpenDim::place() const { return fmt::format("{}:{}", inpu
 
 std::string InputDims::OpenDim::hint() const { return has_name() ? name : fmt::format("{}_dim_{}", input, axis); }
 
-/// A name that is none of those which the compiler gives to extents and elements that only a run knows.
+/// A name for a symbol that differs from those that the compiler gives to symbols that are set at run time.
 std::string InputDims::new_symbol(const OpenDim& open) {
     static const std::regex own("(.*_)?(extent|element)_[0-9_]+(of_[0-9]+)?"
                                 "|[A-Za-z]+_[0-9]+_(turns?|(output|state|slice)_[0-9]+_[0-9]+)");
@@ -35,7 +35,7 @@ TensorType InputDims::type_of(const onnx::ValueInfoProto& input) {
 Dim InputDims::dim_of(const OpenDim& open) {
     dims_.push_back(open);
     DimRange range = {1, Dim::unbounded};
-    // What reports and headers call a dim is an identifier, which its name may not be.
+    // In reports and headers a dim is called by an identifier, which its name may not be.
     for (const std::string& key : {identifier(open.hint()), open.name, open.place()}) {
         const auto given = given_.find(key);
         if (key.empty() || given == given_.end()) continue;
@@ -61,8 +61,8 @@ void InputDims::check_given() const {
     }
 }
 
-/// What gives this dim a number with `--dim`: its name, but its place where it has none or where the name says
-/// nothing, as a '?' that stands at several axes of one input.
+/// The key of a dim for `--dim`: its name or, if it has none or an ambiguous one, such as a '?' at several axes of one
+/// input, INPUT:AXIS.
 std::string InputDims::key_of(const OpenDim& dim) const {
     const auto is_namesake = [&](const OpenDim& other) {
         return other.name == dim.name && other.input == dim.input && other.axis != dim.axis;

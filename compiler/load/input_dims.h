@@ -12,15 +12,15 @@
 
 namespace onnx2halide {
 
-/// The dims of a model's inputs: those that it leaves open get what the user gives, or are symbols.
+/// The dims of a model's inputs. Those that the model leaves open get the numbers that the user gives, or are symbols.
 class InputDims {
 public:
     explicit InputDims(const std::map<std::string, DimRange>& given) : given_(given) {}
 
-    /// The type of an input, a tensor. Throws CompileError where it has no shape.
+    /// The type of an input, which must be a tensor. Throws CompileError if it has no shape.
     TensorType type_of(const onnx::ValueInfoProto& input);
 
-    /// Throws CompileError where the user gives a dim that no input leaves open.
+    /// Throws CompileError if the user gives a dim that no input leaves open.
     void check_given() const;
 
     /// The symbols, by name, with their bounds.
@@ -29,13 +29,13 @@ public:
 private:
     /// A dim that the model leaves open.
     struct OpenDim {
-        std::string name;  // the model's; may be empty
+        std::string name;  // in the model; may be empty
         std::string input;
         int axis;
 
-        std::string place() const;
-        std::string hint() const;                                       // what its symbol's name is made from
-        bool has_name() const { return !name.empty() && name != "?"; }  // a '?' says no more than none
+        std::string place() const;                                      // INPUT:AXIS
+        std::string hint() const;                                       // that the symbol's name is made from
+        bool has_name() const { return !name.empty() && name != "?"; }  // a '?' is as good as none
     };
 
     Dim dim_of(const OpenDim& open);
@@ -46,7 +46,7 @@ private:
     const std::map<std::string, DimRange>& given_;
     Names names_;
     std::map<std::string, Dim> symbols_, by_model_name_, by_place_;
-    std::vector<OpenDim> dims_, open_dims_;  // all that the model leaves open, and those that got no number
+    std::vector<OpenDim> dims_, open_dims_;  // all that the model leaves open, and those that the user leaves open, too
     std::set<std::string> used_;
 };
 

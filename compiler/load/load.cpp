@@ -22,7 +22,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What the checker says as one phrase, with the node that it speaks of in parentheses.
+/// The checker's message as one phrase, with its context, the node, in parentheses.
 std::string checker_message(const std::string& text) {
     const std::string mark = "==> Context: ";
     const size_t context = text.find(mark);
@@ -36,14 +36,14 @@ std::string checker_message(const std::string& text) {
     return fmt::format("{} ({})", phrase(text.substr(0, context)), phrase(text.substr(context + mark.size())));
 }
 
-/// A node without a name is called like its first result, in the checker's messages as in ours.
+/// Names nodes without a name after their first outputs, for the checker's messages and our own.
 void name_nodes(onnx::GraphProto& graph) {
     for (auto& node : *graph.mutable_node()) {
         if (node.name().empty() && node.output_size() > 0) node.set_name(node.output(0));
     }
 }
 
-/// ONNX's checker takes opsets of the future for granted.
+/// Checks that opsets exist: ONNX's checker accepts unknown future ones.
 void check_opsets(const onnx::ModelProto& model) {
     const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
     for (const auto& import : model.opset_import()) {
@@ -54,9 +54,9 @@ void check_opsets(const onnx::ModelProto& model) {
     }
 }
 
-/// What the checker gets to see. For its lifetime, outputs of which the model does not say what they are, as inference
-/// tells that, are scalars; and weights that lie in other files hold nothing, as the checker looks for these in the
-/// working folder, and read_tensor says better what is wrong with them.
+/// Changes a graph, for the lifetime of this object, to what the checker should see. Outputs without a declared type,
+/// which inference finds, are scalars. Weights in external files are empty: the checker would look for these in the
+/// working folder, and read_tensor has better messages.
 class CheckedGraph {
 public:
     explicit CheckedGraph(onnx::GraphProto& graph) : graph_(graph), outputs_(graph.output()) {

@@ -7,10 +7,10 @@
 
 namespace onnx2halide {
 
-/// The bytes of a model's file. Throws CompileError where there is none or it cannot be read.
+/// The bytes of a model's file. Throws CompileError if the file cannot be read.
 std::string read_model_file(const std::filesystem::path& path);
 
-/// Throws CompileError where the bytes are no model.
+/// Throws CompileError if the bytes are not a model.
 onnx::ModelProto parse_model(const std::string& bytes);
 
 }  // namespace onnx2halide

@@ -19,7 +19,7 @@ Dim dim_of(const onnx::TensorShapeProto::Dimension& dim) {
     return Dim::symbol(dim.dim_param().empty() ? "?" : dim.dim_param());
 }
 
-/// Of an undefined element where the file does not say what it is.
+/// The name and type of a value; the element type is undefined if the file does not declare it.
 Port port_of(const onnx::ValueInfoProto& value) {
     if (value.type().value_case() == onnx::TypeProto::VALUE_NOT_SET) return {value.name(), TensorType()};
     if (!value.type().has_tensor_type()) return {value.name(), read_type(value.type()).value()};

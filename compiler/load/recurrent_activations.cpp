@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr float none = NAN;  // a parameter that has no default
+constexpr float none = NAN;  // for a parameter without a default
 
 const Activation table[] = {
     {"Relu", 0, none, none},       {"Tanh", 0, none, none},        {"Sigmoid", 0, none, none},
@@ -20,15 +20,15 @@ const Activation table[] = {
 
 bool is_same_letter(char a, char b) { return std::tolower(a) == std::tolower(b); }
 
-/// Exporters write the names in any case.
+/// Case does not matter, as exporters do not agree on it.
 const Activation& find_activation(const std::string& name) {
     for (const Activation& row : table) {
         if (std::equal(row.op.begin(), row.op.end(), name.begin(), name.end(), is_same_letter)) return row;
     }
-    throw CompileError("attribute activations has '{}', which is no activation function", name);
+    throw CompileError("attribute activations has '{}', which is not an activation function", name);
 }
 
-/// The values of activation_alpha or activation_beta, in the order in which functions take them.
+/// Hands out the values of activation_alpha or activation_beta in order.
 class Parameters {
 public:
     Parameters(const OperatorCall& call, const std::string& attribute)

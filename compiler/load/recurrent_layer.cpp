@@ -63,14 +63,14 @@ OperatorBody RecurrentLayer::expand() {
     return body_;
 }
 
-/// What all directions share.
+/// Writes the nodes that all directions share.
 void RecurrentLayer::write_input() {
     add(R"(
         axis_0 = Constant<value_ints = [0]>()
         axis_1 = Constant<value_ints = [1]>())");
     add(batch_first_ ? "x = Transpose<perm = [1, 0, 2]>(X)" : "x = Identity(X)");
     add_scalar("zero", 0.0f);
-    // The product with W takes all steps of all sequences as rows of one matrix.
+    // In the product with W, all steps of all sequences are rows of one matrix.
     add(fmt::format(R"(
         rows = Flatten<axis = 2>(x)
         steps_and_batch = Shape<start = 0, end = 2>(x)
@@ -82,7 +82,7 @@ void RecurrentLayer::write_input() {
     if (has_input("sequence_lens")) write_masks();
 }
 
-/// Defines `live`: of each time step, which sequences of the batch have not ended yet.
+/// Defines `live`: for each time step, which sequences of the batch have not ended yet.
 void RecurrentLayer::write_masks() {
     add(R"(
         first = Constant<value_int = 0>()
@@ -146,7 +146,7 @@ void RecurrentLayer::write_product(const std::string& result, const std::string&
     add_step(fmt::format("{} = MatMul({}, {})", result, state, weights));
 }
 
-/// A sequence that has ended keeps its states, and gives zeros.
+/// A sequence that has ended keeps its states, and its outputs are zeros.
 void RecurrentLayer::write_next_states() {
     if (has_input("sequence_lens")) {
         for (const std::string& state : form_.states)
@@ -194,7 +194,7 @@ void RecurrentLayer::write_outputs() {
     }
 }
 
-/// The directions' parts along a new axis; where the batch is the outermost axis, transposed.
+/// Joins the results of all directions along a new axis, and transposes them if the batch comes first.
 void RecurrentLayer::write_output(const std::string& result, const std::string& part, int axis,
                                   const std::string& order) {
     std::vector<std::string> parts;

@@ -9,9 +9,9 @@
 
 namespace onnx2halide {
 
-/// RNN, GRU or LSTM as standard nodes: for each direction one product of X with W for all time steps, then a Scan over
-/// time whose body multiplies the state with R and computes the gates. Text is written once for every direction: in
-/// what derived classes add, '$' stands for the name of the current one.
+/// Expands RNN, GRU or LSTM to standard nodes: for each direction, one product of X with W for all time steps, then a
+/// Scan over time whose body multiplies the state with R and computes the gates. Derived classes add text for the
+/// current direction, whose name replaces each '$'.
 class RecurrentLayer {
 public:
     virtual ~RecurrentLayer() = default;
@@ -19,32 +19,33 @@ public:
     OperatorBody expand();
 
 protected:
+    /// The operands and defaults of an operator.
     struct Form {
-        std::vector<std::string> inputs, outputs, states;  // formal names; states are "h", and "c" of an LSTM
+        std::vector<std::string> inputs, outputs, states;  // formal names; the states are "h" and, of an LSTM, "c"
         std::vector<std::string> default_activations;      // of one direction
     };
 
-    /// Reads the attributes. Throws CompileError on the first one that cannot be honoured.
+    /// Reads the attributes. Throws CompileError on the first one that is not supported.
     RecurrentLayer(const OperatorCall& call, Form form);
 
-    /// Defines projected_$, which is X * W in rows of all gates, shaped [time, batch, gates * hidden], and
-    /// recurrence_$ for write_product().
+    /// Defines projected_$ = X * W, of shape [time, batch, gates * hidden], and recurrence_$ for write_product().
     virtual void write_projection();
-    /// Defines bias_$, which belongs to every row of projected_$. Asked where there is an input B.
+    /// Defines bias_$, which is added to every row of projected_$. Only called if there is an input B.
     virtual void write_bias();
-    /// Writes the body of the Scan: from h_$, c_$ and gates_$, a row of projected_$ and bias_$, to new_h_$ and new_c_$.
+    /// Writes the body of the Scan, which computes new_h_$ and new_c_$ from h_$, c_$ and gates_$, the sum of
+    /// projected_$ and bias_$ for one step.
     virtual void write_step() = 0;
-    /// For the body: result = state * weights, which are recurrence_$ or some of its columns.
+    /// Adds result = state * weights to the body; the weights are recurrence_$ or some of its columns.
     virtual void write_product(const std::string& result, const std::string& state, const std::string& weights);
 
     void add(std::string_view text) { body_.add(in_direction(text)); }
     void add_step(std::string_view text) { step_ += in_direction(text) + "\n"; }
-    /// A scalar of X's type, defined outside of the body.
+    /// Defines a scalar of X's type outside of the body.
     void add_scalar(std::string_view name, float value) { body_.add_scalar(in_direction(name), value, "X"); }
-    /// `result` is this direction's part of an input, without the axis of directions.
+    /// Defines `result`, this direction's part of an input, without the axis of directions.
     void add_part(const std::string& result, const std::string& input, int axis = 0);
     bool is_first_direction() const { return direction_ == 0; }
-    /// For the body: what a cell (see ops/recurrent_cell.h) makes of operands, with this layer's activation functions.
+    /// The text of a cell (see ops/recurrent_cell.h) in the body, with this layer's activation functions.
     std::string cell(const std::string& results, const std::string& type, const std::string& operands,
                      const std::string& attributes = "") const;
     bool has_input(std::string_view formal) const;
@@ -66,7 +67,7 @@ private:
 
     Form form_;
     std::vector<std::string> directions_;  // forward, reverse
-    std::vector<Activation> activations_;  // of the directions, one after the other
+    std::vector<Activation> activations_;  // of all directions in order
     bool batch_first_;
     OperatorBody body_;
     std::string step_;      // the body of the current direction's Scan

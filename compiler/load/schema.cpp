@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* opset_key = "onnx2halide.opset";
 
-/// What set_opset() has left.
+/// The opset that set_opset() has given a node.
 std::optional<int> own_opset(const onnx::NodeProto& node) {
     for (const auto& entry : node.metadata_props()) {
         const std::string& text = entry.value();

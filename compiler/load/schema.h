@@ -8,25 +8,25 @@
 
 namespace onnx2halide {
 
-/// ONNX's own domain has two names; ours is the empty one.
+/// ONNX's own domain has two names, "" and "ai.onnx", for both of which this returns the empty one.
 std::string normalised_domain(const std::string& domain);
 
-/// The opset that a model imports for each domain.
+/// The opsets that a model imports, by domain.
 class OpsetVersions {
 public:
     explicit OpsetVersions(const onnx::ModelProto& model);
-    /// 1 where the model does not say.
+    /// The opset of a domain; 1 if the model does not import it.
     int of(const std::string& domain) const;
 
 private:
     std::map<std::string, int> versions_;
 };
 
-/// Lets an opset of its own govern a node instead of the one that the model imports, as those of bodies need that the
-/// compiler writes.
+/// Gives a node an opset of its own, which overrides the one that the model imports. Nodes of bodies that the compiler
+/// writes have one.
 void set_opset(onnx::NodeProto& node, int opset);
 
-/// The schema that governs a node, or null where ONNX knows no such operator.
+/// The schema of a node's operator in its opset, or null if ONNX has none.
 const onnx::OpSchema* find_schema(const onnx::NodeProto& node, const OpsetVersions& opsets);
 
 }  // namespace onnx2halide

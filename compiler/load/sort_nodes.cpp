@@ -15,7 +15,7 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-/// The places of nodes in an order in which each may run. Nodes that are in order stay so.
+/// The indices of the nodes in topological order. Nodes that are in order already stay so.
 std::vector<int> running_order(const Nodes& nodes) {
     std::unordered_map<std::string, int> producers;
     for (int i = 0; i < nodes.size(); ++i) {

@@ -4,9 +4,8 @@
 
 namespace onnx2halide {
 
-/// Puts a model's nodes behind those whose results they read. ONNX asks this of a model, but onnxruntime does not, but
-/// for the graphs inside of nodes, and some of its own tools append nodes at the end. Where there is no such order,
-/// what reads itself comes last, for the checker to find.
+/// Sorts a model's nodes topologically. ONNX requires this order, but onnxruntime does so for subgraphs only, and some
+/// of its tools append nodes at the end. Nodes in cycles come last, for the checker to report.
 void sort_nodes(onnx::GraphProto& graph);
 
 }  // namespace onnx2halide

@@ -7,7 +7,7 @@
 
 namespace onnx2halide {
 
-/// Calls `visit` with every graph that is an attribute of a node.
+/// Calls `visit` for every graph among the attributes of a node.
 template <typename Visit>
 void visit_subgraphs(const onnx::NodeProto& node, const Visit& visit) {
     for (const auto& attribute : node.attribute()) {
@@ -23,7 +23,7 @@ void visit_subgraphs(onnx::NodeProto& node, const Visit& visit) {
     }
 }
 
-/// Adds the values that a node reads, with those that graphs inside of it take from around them.
+/// Adds the names of the values that a node reads, including those that its subgraphs capture.
 void add_reads(const onnx::NodeProto& node, std::set<std::string>& reads);
 
 }  // namespace onnx2halide

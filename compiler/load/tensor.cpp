@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// Typed fields hold each element in a wider one: int32_data carries int8, uint16, float16's bits and so on.
+/// Reads a typed field, which holds each element in a wider one: int32_data has int8, uint16, the bits of float16 etc.
 template <typename To, typename Field>
 Bytes narrowed(const Field& field) {
     Bytes bytes(field.size() * sizeof(To));
@@ -58,7 +58,7 @@ uint64_t external_number(const onnx::TensorProto& tensor, std::string_view key, 
     return std::stoull(text);
 }
 
-/// The file that holds a tensor's elements: a plain one in the model's folder or below it.
+/// The file with a tensor's elements, a regular one in the model's folder or below.
 std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
     const std::filesystem::path location = external_field(tensor, "location"), normal = location.lexically_normal(),
                                 path = model_folder / location;
@@ -69,7 +69,7 @@ std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::
         refuse("is outside of the model's folder");
     if (std::filesystem::is_symlink(path)) refuse("is a link, expected a plain file");
     if (!std::filesystem::exists(path)) refuse("does not exist");
-    if (!std::filesystem::is_regular_file(path)) refuse("is no plain file");
+    if (!std::filesystem::is_regular_file(path)) refuse("is not a plain file");
     try {
         return onnx::checker::resolve_external_data_location(model_folder.string(), location.string(), tensor.name());
     } catch (const std::exception&) {
@@ -97,10 +97,10 @@ Bytes external_data(const onnx::TensorProto& tensor, const std::filesystem::path
     return bytes;
 }
 
-/// Bytes that `elements` of this type take, several to a byte where they are narrower.
+/// The bytes of this many elements; elements of packed types share bytes.
 uint64_t bytes_of(ElementType type, uint64_t elements) { return (elements * info(type).bits + 7) / 8; }
 
-/// Elements of a packed type a byte each, with their sign where they have one.
+/// The elements of a packed type in a byte each, sign-extended if the type is signed.
 Bytes unpacked(const Bytes& packed, ElementType type, uint64_t elements) {
     const auto bits = static_cast<unsigned>(info(type).bits), in_a_byte = 8 / bits;
     Bytes bytes(elements);
@@ -168,7 +168,7 @@ Constant read_sparse_tensor(const onnx::SparseTensorProto& tensor, const std::fi
             elements > Dim::unbounded)
             throw CompileError("initialiser '{}' has dim {}", name, dim);
     }
-    // An element's place is its number in the dense tensor, or one coordinate an axis.
+    // An index is that of an element in the flattened tensor, or a coordinate per axis.
     const std::vector<int64_t> numbers = places.integers();
     const auto count = static_cast<size_t>(values.elements());
     const size_t rank = places.shape.size() == 2 ? dense.shape.size() : 1, size = (info(dense.element).bits + 7) / 8;

@@ -8,11 +8,11 @@
 
 namespace onnx2halide {
 
-/// A TensorProto's elements, from typed fields, raw_data or an external file beside the model.
-/// Throws CompileError where sizes do not fit or the file is missing.
+/// The elements of a TensorProto, from typed fields, raw_data or an external file in the model's folder. Throws
+/// CompileError if sizes do not agree or the file cannot be read.
 Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder);
 
-/// The elements of a SparseTensorProto and the zeros between them, as a dense tensor. Throws CompileError likewise.
+/// A SparseTensorProto as a dense tensor. Throws CompileError likewise.
 Constant read_sparse_tensor(const onnx::SparseTensorProto& tensor, const std::filesystem::path& model_folder);
 
 }  // namespace onnx2halide

@@ -16,7 +16,7 @@ TensorType box_of(BoxType::Kind kind, const onnx::TypeProto& proto) {
 TensorType map_of(const onnx::TypeProto::Map& proto) {
     BoxType map = *box_of(BoxType::Kind::map, proto.value_type()).box;
     map.key = element_type_of(proto.key_type());
-    // The values are a row, whatever a model says of the shape of one.
+    // The values of a map are stored as a vector, whatever shape the model declares for each.
     if (!map.holds_boxes()) {
         map.item = TensorType(map.item.element, {});
         map.rank = BoxType::Rank::any;

@@ -8,8 +8,8 @@
 
 namespace onnx2halide {
 
-/// The type that a model writes down; dims that are no numbers become symbols of their own. Nothing for a tensor of
-/// unknown rank. Throws CompileError for what is neither tensor, sequence, optional nor map.
+/// The type that a TypeProto describes, or nullopt for a tensor of unknown rank. Dims that are not numbers become
+/// symbols of their own. Throws CompileError unless it is a tensor, a sequence, an optional or a map.
 std::optional<TensorType> read_type(const onnx::TypeProto& proto);
 
 }  // namespace onnx2halide

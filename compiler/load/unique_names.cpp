@@ -13,7 +13,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Names that a graph sees, its own and those around it, and those that they become.
+/// Maps the names that are visible in a graph, its own and captured ones, to their new names.
 using Scope = std::map<std::string, std::string>;
 
 class UniqueNames {
@@ -25,7 +25,8 @@ public:
             define(*input.mutable_name(), scope);
         }
         const auto define_constant = [&](std::string& name) {
-            inputs.contains(name) ? look_up(name, scope) : define(name, scope);  // old models list constants there, too
+            inputs.contains(name) ? look_up(name, scope)
+                                  : define(name, scope);  // old models list constants as inputs, too
         };
         for (auto& constant : *graph.mutable_initializer()) define_constant(*constant.mutable_name());
         for (auto& constant : *graph.mutable_sparse_initializer())

@@ -6,7 +6,7 @@ class GraphProto;
 
 namespace onnx2halide {
 
-/// Gives what graphs inside of the graph define names that nothing else in the model has.
+/// Renames values that subgraphs define so that all names in the model are unique.
 void make_names_unique(onnx::GraphProto& graph);
 
 }  // namespace onnx2halide

@@ -12,7 +12,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether nobody has said which sizes a dim has.
+/// Whether neither the model nor the user gives bounds for a dim.
 bool is_unbounded(const Dim& dim) { return dim.lower_bound() == 1 && dim.upper_bound() == Dim::unbounded; }
 
 void add_symbols(const TensorType& type, std::set<std::string>& symbols) {
@@ -31,7 +31,8 @@ void add_symbols(const std::vector<Value*>& values, std::set<std::string>& symbo
 
 bool is_host_operator(const Node& node) { return !is_control_flow(node) && !make_generator(node)->is_kernel(); }
 
-/// What anything but a function of the runtime that reads an input may count with.
+/// The symbols that kernels, subgraphs, nodes' results or the graph's outputs depend on: all but those in the inputs of
+/// functions of the runtime.
 std::set<std::string> counted_symbols(Graph& graph) {
     std::set<std::string> symbols;
     add_symbols(graph.outputs, symbols);

@@ -10,7 +10,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether a node has a graph inside, which may read values that are no inputs of the node.
+/// Whether a node has a subgraph.
 bool has_body(const Node& node) {
     return std::any_of(node.attributes.begin(), node.attributes.end(), [](const auto& attribute) {
         return std::holds_alternative<std::shared_ptr<Graph>>(attribute.second);
@@ -21,7 +21,7 @@ bool is_constant(const Value* value, std::set<const Value*>& proved) {
     if (value->is_constant() || proved.contains(value)) return true;
     const Node* producer = value->producer;
     if (!producer || !value->bindings.empty() || draws_random_numbers(*producer) || has_body(*producer)) return false;
-    if (!make_generator(*producer)->is_kernel()) return false;  // the fold program runs no functions
+    if (!make_generator(*producer)->is_kernel()) return false;  // the fold program calls no functions of the runtime
     const bool all = std::all_of(producer->inputs.begin(), producer->inputs.end(),
                                  [&](const Value* input) { return !input || is_constant(input, proved); });
     if (all) proved.insert(value);

@@ -4,14 +4,15 @@
 
 namespace onnx2halide {
 
-/// A constant of a value's known elements, or nothing where a symbol is among them or the type is rarely that of a
-/// size. Those of another layout than ONNX's order lie in another order than they are known in.
+/// A constant of a value's known elements. Returns nullopt if they contain a symbol, if the value is not row-major,
+/// which is the order of known elements, or if its element type is not one of those that occur in computations of
+/// sizes.
 std::optional<Constant> constant_of_known(const Value& value);
 
-/// Whether a node's results are others than those of its like.
+/// Whether a node draws random numbers, so that equal nodes have different results.
 bool draws_random_numbers(const Node& node);
 
-/// Whether the fold program can compute a value: it is a constant, or a chain of nodes makes it from constants alone.
+/// Whether the fold program can compute a value: whether it is a constant or depends on constants only.
 bool is_compile_time_constant(const Value* value);
 
 }  // namespace onnx2halide

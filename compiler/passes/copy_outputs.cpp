@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "compiler/graph/new_node.h"
 #include "compiler/infer/infer.h"
 #include "compiler/passes/passes.h"
 #include "ops/control_flow.h"
@@ -11,7 +12,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The first output of a body that a turn adds to a result rather than hands to the next turn.
+/// The index of the first output of a body that is stacked rather than carried to the next iteration.
 size_t first_slice(const Node& node) {
     if (!is_repetition(node)) return SIZE_MAX;
     const Repetition repetition(node);
@@ -24,14 +25,14 @@ std::set<std::string> symbols(const TensorType& type) {
     return symbols;
 }
 
-/// Whether a value's shape may be known before that of the memory that it is a view of. Room for the value is then no
-/// room for what a run finds, which fits it or not.
+/// Whether the shape of a view may be known before that of the memory that it is a view of. Memory that is allocated
+/// for the view may then not hold the other, whose size is found at run time.
 bool may_be_outgrown(const Value& value, const Value& memory) {
     const std::set<std::string> own = symbols(value.checked_type()), found = symbols(memory.checked_type());
     return !std::includes(own.begin(), own.end(), found.begin(), found.end());
 }
 
-/// What a turn hands on is copied when the turn ends, so that a slice may share its memory.
+/// Loop-carried values are copied at the end of an iteration, so a slice may share the memory of one.
 void copy_outputs_of(Graph& graph, bool read, size_t first_slice) {
     for (const auto& node : graph.nodes()) {
         for (Graph* inner : node->subgraphs()) copy_outputs_of(*inner, read, onnx2halide::first_slice(*node));
@@ -43,16 +44,9 @@ void copy_outputs_of(Graph& graph, bool read, size_t first_slice) {
         const Value* memory = &memory_of(*output);
         const bool is_copied = (read && !output->consumers.empty()) || may_be_outgrown(*output, *memory);
         if (!is_copied && memory->producer && !memory->constant && taken.insert(memory).second) continue;
-        Node copy;
-        copy.domain = "onnx2halide";
-        copy.op_type = "Copy";
-        copy.inputs = {output};
-        Value* copied = graph.new_value(graph.output_names[i]);
+        Value* copied = insert_node(graph, {"Copy", 1, {output}, {}, "onnx2halide"}, graph.output_names[i], nullptr);
         copied->type = output->type;
         copied->known = output->known;
-        copy.name = copied->name;
-        copy.outputs = {copied};
-        graph.add(std::move(copy));
         graph.outputs[i] = copied;
         taken.insert(copied);
     }

@@ -20,7 +20,7 @@ Value* lookup(NodeReplacement& replacement, Value* input, const Encoding& encodi
                            {}, "onnx2halide");
 }
 
-/// The number of each element's category, compared with all numbers.
+/// Looks up the number of each element's category and compares it with all numbers.
 Value* one_hot(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Constant categories = read_categories(node, strings);
     const int64_t count = categories.elements();
@@ -56,7 +56,7 @@ Value* vectorise(NodeReplacement& replacement, const Node& node, StringTable& st
                            "onnx2halide");
 }
 
-/// A function of the host, whose errors name the model's node.
+/// Adds a call of a function of the runtime, whose errors name the model's node.
 Value* call_host(NodeReplacement& replacement, const Node& node, const std::string& op, std::vector<Value*> inputs) {
     Value* result = replacement.add(op, 1, std::move(inputs), {}, "onnx2halide");
     result->producer->origin = node.label();
@@ -74,7 +74,7 @@ Value* vectorise_map(NodeReplacement& replacement, const Node& node, StringTable
     return call_host(replacement, node, "RowOfMap", {node.inputs.at(0), keys, columns});
 }
 
-/// What an operator becomes.
+/// The function that replaces each operator.
 constexpr struct {
     std::string_view op;
     Value* (*expand)(NodeReplacement& replacement, const Node& node, StringTable& strings);

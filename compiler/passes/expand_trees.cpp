@@ -16,7 +16,7 @@ using PostTransform = TreeEnsemble::PostTransform;
 
 using Attributes = NodeReplacement::Attributes;
 
-/// A table of whole rows of `width` numbers.
+/// The shape of a table of `count` numbers in rows of `width`.
 std::vector<int64_t> table_shape(size_t count, int64_t width) {
     if (width == 1) return {static_cast<int64_t>(count)};
     return {static_cast<int64_t>(count) / width, width};
@@ -32,7 +32,8 @@ Value* add_integers(NodeReplacement& replacement, const std::string& role, std::
     return replacement.add(role, ElementType::int64, std::move(shape), numbers);
 }
 
-/// What a column does to its feature, of all columns where they are alike.
+/// The feature, factor and substitute for missing values of each column. A table that has no effect is empty, and one
+/// whose elements are all the same has one element.
 struct ColumnTables {
     std::vector<int32_t> features;
     std::vector<double> factors, missing;
@@ -63,7 +64,7 @@ ColumnTables column_tables(const std::vector<TreeTables::Column>& columns, int64
     return tables;
 }
 
-/// The ensemble's sums, before its transform.
+/// Adds the WalkTrees that computes the ensemble's sums, before the post-transform.
 Value* walk(NodeReplacement& replacement, Value* rows, const TreeEnsemble& ensemble) {
     const ElementType element = rows->checked_type().element;
     const bool is_double = element == ElementType::float64;
@@ -113,7 +114,7 @@ Value* walk(NodeReplacement& replacement, Value* rows, const TreeEnsemble& ensem
                            "onnx2halide");
 }
 
-/// A softmax over the scores that are not 0, which stay so.
+/// SOFTMAX_ZERO: a softmax over the scores that are not 0; those that are stay 0.
 Value* softmax_of_nonzero(NodeReplacement& replacement, Value* scores) {
     const ElementType type = scores->checked_type().element;
     const Attributes row = {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}};
@@ -139,13 +140,13 @@ Value* transformed(NodeReplacement& replacement, Value* scores, PostTransform tr
     return scores;
 }
 
-/// Of a single target onnxruntime, which settles what ONNX leaves open, knows one transform.
+/// The post-transform that applies. ONNX leaves it open for a single target; onnxruntime then applies PROBIT only.
 PostTransform transform_of_targets(const TreeEnsemble& ensemble) {
     return ensemble.targets > 1 || ensemble.post_transform == PostTransform::probit ? ensemble.post_transform
                                                                                     : PostTransform::none;
 }
 
-/// The rules by which onnxruntime tells classes apart, which ONNX leaves open.
+/// Labels and scores of a classifier. ONNX leaves many cases open; these are onnxruntime's rules.
 class Classification {
 public:
     Classification(NodeReplacement& replacement, TreeEnsemble ensemble, Value* rows)
@@ -174,7 +175,7 @@ private:
         std::vector<double>& base = ensemble_.base_values;
         const bool has_first = scored_.contains(0), has_second = scored_.contains(1);
         if (has_first && has_second && base.size() == 2) {
-            // The second class has what the first scores, the first has the opposite.
+            // The sum for the first class becomes the second's score, and its negative the first's.
             Value* sum = walk_first(base[1]);
             return {two_labels(sum), transformed(pair(sum, false))};
         }
@@ -194,7 +195,7 @@ private:
         for (TreeEnsemble::Node& node : ensemble_.nodes) node.scores.clear();
     }
 
-    /// The sum of the first class alone, with a base value.
+    /// Adds a WalkTrees that computes the sum of the first class only, with a base value.
     Value* walk_first(double base) {
         TreeEnsemble first = ensemble_;
         first.targets = 1;
@@ -204,7 +205,7 @@ private:
         return walk(expansion_, rows_, first);
     }
 
-    /// {-sum, sum} or, where it is a probability, {1 - sum, sum}.
+    /// {-sum, sum} or, if the sum is a probability, {1 - sum, sum}.
     Value* pair(Value* sum, bool is_probability) {
         const ElementType type = sum->checked_type().element;
         Value* both = expansion_.add("Mul", 14, {sum, add_reals(expansion_, "signs", type, {-1, 1})});
@@ -220,8 +221,7 @@ private:
         }
     }
 
-    /// The first of the labels with the largest sum. Classes without scores do not count, unless base values are
-    /// theirs.
+    /// The first label with the largest sum. Classes without scores are left out if there are no base values.
     Value* best_label(Value* sums) {
         std::vector<int64_t> labels = labels_;
         if (ensemble_.base_values.empty() && !scored_.empty() && scored_.size() < labels.size()) {
@@ -236,13 +236,13 @@ private:
         return expansion_.add("Gather", 13, {table, best}, {{"axis", int64_t{0}}});
     }
 
-    /// Where leaves score one class only, a sum that exceeds 0 or, as a probability, a half stands for the second.
+    /// If leaves score one class only, a sum above 0 or, if it is a probability, above a half means the second label.
     Value* two_labels(Value* sum) {
         if (scored_.size() != 1) return sign_label(sum);
         return label(sum, all_positive_ ? 0.5 : 0, labels_[1], labels_[0]);
     }
-    /// The label 1 or 0, whatever integers are the labels. Strings go by their places; where there is a single one,
-    /// onnxruntime reads beyond it for a sum above 0, and here it is the label of all rows.
+    /// For integer labels the result is 1 or 0, whatever the labels are. For strings it is the last or the first label.
+    /// If there is only one, onnxruntime reads out of bounds for a sum above 0; here all rows get that label.
     Value* sign_label(Value* sum) {
         if (ensemble_.labels->element == ElementType::int64) return label(sum, 0, 1, 0);
         return label(sum, 0, labels_.back(), labels_.front());
@@ -268,7 +268,7 @@ private:
 
     NodeReplacement& expansion_;
     TreeEnsemble ensemble_;
-    const std::vector<int64_t> labels_;  // strings as their numbers in the graph's table
+    const std::vector<int64_t> labels_;  // for strings, their numbers in the graph's table
     Value* const rows_;
     std::set<int64_t> scored_;
     bool all_positive_ = true;

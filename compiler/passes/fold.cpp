@@ -33,7 +33,7 @@ public:
 private:
     FoldProgram program() { return {std::move(fold_), std::move(arguments_), std::move(results_)}; }
 
-    /// False where the node, or one that it follows from, cannot be in the program.
+    /// Copies a node and those that it depends on. Returns false if one of them cannot be in the program.
     bool copy_with_inputs(const Node& node) {
         const auto is_number = [](const Value* value) {
             return !value || (!value->type->box && value->type->element != ElementType::string);
@@ -51,7 +51,7 @@ private:
         return true;
     }
 
-    /// Moves what it can out of one graph. False where there is nothing.
+    /// Moves foldable nodes out of one graph. Returns whether there were any.
     bool cut(Graph& graph) {
         std::vector<Node*> moved;
         for (const auto& node : graph.nodes()) {
@@ -64,8 +64,8 @@ private:
         return !moved.empty();
     }
 
-    /// Whether all that a node reads is constant, and its results have sizes and hold no number that a run reads off
-    /// them.
+    /// Whether a node depends on constants only, and its results are of known size, not empty, and have no symbols
+    /// bound to them.
     bool is_foldable(const Node& node) const {
         const auto is_constant = [&](const Value* value) {
             return !value || value->constant || copies_.contains(value);
@@ -86,7 +86,7 @@ private:
         Value* copy = fold_->new_value(value->name);
         copies_[value] = copy;
         copy->type = value->type;
-        // There strings are the numbers that they are to kernels.
+        // The program handles strings as kernels do, as numbers.
         if (copy->type->element == ElementType::string) copy->type->element = ElementType::int64;
         copy->known = value->known;
         copy->bindings = value->bindings;
@@ -107,7 +107,7 @@ private:
         fold_->add(std::move(copy));
     }
 
-    /// What nodes that stay read, or the graph returns.
+    /// Adds those outputs of a moved node that remaining nodes read or the graph returns.
     void collect_results(const Graph& graph, const Node& node, const std::vector<Node*>& moved) {
         const auto stays = [&](const Node* consumer) {
             return std::find(moved.begin(), moved.end(), consumer) == moved.end();

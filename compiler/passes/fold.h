@@ -7,19 +7,19 @@
 
 namespace onnx2halide {
 
-/// The part of a graph that depends on constants only, as a graph of its own, which the compiler builds and runs once.
+/// The part of a graph that depends on constants only, as a graph of its own, which the compiler builds and runs.
 struct FoldProgram {
     std::unique_ptr<Graph> graph;
     std::vector<const Value*> arguments;  // constants of the main graph, for the inputs of `graph`
     std::vector<Value*> results;          // values of the main graph, for its outputs
 };
 
-/// Moves every node whose inputs are all constant out of the graph. `graph` of the result is null where there is none.
-/// Call set_results before anything asks for the constants.
+/// Moves every node that depends on constants only out of the graph and its subgraphs. The result's `graph` is null if
+/// there are none. The constants must be set by set_results before anything reads them.
 FoldProgram cut_fold_program(Graph& graph);
 
-/// A node and all that it follows from, which stay where they are, for its results. `graph` of the result is null where
-/// they do not follow from constants, or no program can have them.
+/// A program that computes the outputs of one node: copies of the node and of all that it depends on. The result's
+/// `graph` is null if these do not depend on constants only, or include nodes that a fold program cannot run.
 FoldProgram copy_fold_program(Node& node);
 
 /// Makes the results constants of the main graph.

@@ -5,22 +5,22 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// Whether a number that a model computes with in `type` stands for another: 1.4140625 is the float16 of the square
-/// root of 2. A product of two numbers is rounded twice.
+/// Whether a number in a model that computes in `type` is meant to be another one: 1.4140625 is the square root of 2 in
+/// float16. The tolerance allows for the product of two numbers, which is rounded twice.
 bool is_about(double number, double meant, ElementType type) {
     const double precision = type == ElementType::bfloat16 ? 8e-3 : type == ElementType::float16 ? 1e-3 : 1e-6;
     return std::abs(number - meant) <= precision * std::abs(meant);
 }
 
-/// Factors that are no numbers, and the product of those that are, divisors among them.
+/// A product: its factors that are not constant, and one number for all that are, divisors included.
 struct Product {
     double number = 1;
     std::vector<Value*> factors;
@@ -28,26 +28,27 @@ struct Product {
     bool is_of(const std::vector<Value*>& others) const {
         return std::is_permutation(factors.begin(), factors.end(), others.begin(), others.end());
     }
-    /// The other one of two factors; null where x is none of two.
+    /// The other factor, if there are two and x is one of them; else null.
     Value* beside(const Value* x) const {
         if (factors.size() != 2) return nullptr;
         return factors[0] == x ? factors[1] : factors[1] == x ? factors[0] : nullptr;
     }
 };
 
-/// No activation is written with more products of products.
+/// The activations have no deeper nesting of products.
 constexpr int deepest = 4;
 
 Product made_by(const Graph& graph, const Node& node, int depth = 0);
 
-/// Nodes whose product somebody else reads, too, are not taken apart.
+/// The factors of a value. A product that has other readers counts as one factor.
 Product product(const Graph& graph, Value* value, int depth = 0) {
     if (const auto number = number_of(value)) return {*number, {}};
     const Node* node = sole_producer(graph, value);
     return node && depth < deepest ? made_by(graph, *node, depth) : Product{1, {value}};
 }
 
-/// What the node's result is the product of: of nothing else where it neither multiplies nor divides by a number.
+/// The factors of a node's result. If the node is neither a product, nor a power of 2 or 3, nor divides by a number,
+/// the result is the only factor.
 Product made_by(const Graph& graph, const Node& node, int depth) {
     const double second = node.inputs.size() == 2 ? number_of(node.inputs[1]).value_or(0) : 0;
     if (is_operator(node, "Pow") && (second == 2 || second == 3))
@@ -65,12 +66,12 @@ Product made_by(const Graph& graph, const Node& node, int depth) {
     return result;
 }
 
-/// The activation of x that a product of x and something that depends on it is, which a graph has in parts.
+/// Recognises an activation of x that is written as a product of x and a function of x.
 class Activation {
 public:
     Activation(const Graph& graph, Value* x) : graph_(graph), x_(x), type_(x->checked_type().element) {}
 
-    /// The node that computes the same as `number` times x times `other`; nothing where there is none.
+    /// The node that computes `number` times x times `other`; nullopt if that is no known activation.
     std::optional<NewNode> found(double number, const Value* other) const {
         if (is(number, 0.5) && is_one_and_erf(other)) return NewNode{"Gelu", 20, {x_}};
         if (is(number, 0.5) && is_one_and_tanh(other))
@@ -88,7 +89,7 @@ private:
         return node && is_operator(*node, type) ? node : nullptr;
     }
 
-    /// What is added to a number, or to x where `number` is none.
+    /// The other operand of a sum that adds `number`, or x if that is nullopt; null if there is no such sum.
     Value* added_to(const Value* sum, std::optional<double> number) const {
         const Node* add = made_by_one(sum, "Add");
         if (!add) return nullptr;
@@ -108,7 +109,7 @@ private:
         return is(of.number, 1 / std::numbers::sqrt2) && of.is_of({x_});
     }
 
-    /// 1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)), also with x multiplied by what is in brackets.
+    /// 1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)), also with the sum as x * (1 + 0.044715 * x^2).
     bool is_one_and_tanh(const Value* value) const {
         Value* added = added_to(value, 1);
         const Node* tanh = added ? made_by_one(added, "Tanh") : nullptr;
@@ -133,7 +134,7 @@ private:
         return softplus && softplus->inputs[0] == x_;
     }
 
-    /// x + 3 within 0 and 6
+    /// x + 3 clipped to [0, 6]
     bool is_clipped_sum(const Value* value) const {
         const Node* clip = made_by_one(value, "Clip");
         if (!clip || added_to(clip->inputs[0], 3) != x_) return false;
@@ -150,7 +151,7 @@ private:
     const ElementType type_;
 };
 
-/// The activation that a node ends, of one of the values that it multiplies.
+/// The activation that a node is the last operation of, applied to one of its factors.
 std::optional<NewNode> activation_by(const Graph& graph, const Node& node) {
     if (!is_operator(node, "Mul") && !is_operator(node, "Div")) return std::nullopt;
     const TensorType& type = node.outputs[0]->checked_type();

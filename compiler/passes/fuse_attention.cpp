@@ -1,7 +1,7 @@
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/matmul.h"
 
@@ -9,20 +9,20 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether a node's result is its input 0.
+/// Whether a node only copies its input 0.
 bool is_copy(const Node& node) {
     const bool has_same_type = is_operator(node, "Cast") && *node.inputs[0]->type == *node.outputs[0]->type;
     return has_same_type || is_operator(node, "Identity");
 }
 
-/// Whether a Softmax makes one number of each row along the last axis.
+/// Whether a Softmax normalises rows along the last axis.
 bool is_over_last_axis(const Node& softmax) {
     const auto rank = static_cast<int64_t>(softmax.inputs[0]->checked_type().rank());
     const int64_t axis = softmax.integer("axis", softmax.version < 13 ? 1 : -1);
     return axis == -1 || axis == rank - 1;
 }
 
-/// Whether a Where puts 0 in the place of some elements of its input 2.
+/// Whether a Where replaces some elements of its input 2 by 0.
 bool puts_zeros(const Node& where) {
     if (!is_operator(where, "Where")) return false;
     const Value *zero = where.inputs[1], *rows = where.inputs[2];
@@ -30,15 +30,15 @@ bool puts_zeros(const Node& where) {
            rows->checked_type().shape == where.outputs[0]->checked_type().shape;
 }
 
-/// Whether a Where puts 0 into whole rows, as the standard Attention does where all keys are masked.
+/// Whether a Where sets whole rows to 0, as ONNX's Attention does for rows whose keys are all masked.
 bool clears_rows(const Node& where) {
     if (!puts_zeros(where)) return false;
     const std::vector<Dim>& shape = where.inputs[0]->checked_type().shape;
     return shape.empty() || shape.back().is(1);
 }
 
-/// Whether a Where puts 0 in the place of NaN and nothing else reads its input 2, as in what PyTorch exports. Of a
-/// Softmax this clears whole rows: those of which all keys are masked or any score is no number.
+/// Whether a Where replaces NaN by 0 and its input 2 has no other readers, as PyTorch exports it. After a Softmax this
+/// clears whole rows: those whose keys are all masked, or with a score that is NaN.
 bool clears_nan(const Graph& graph, const Node& where) {
     if (!puts_zeros(where)) return false;
     const Value* rows = where.inputs[2];
@@ -47,11 +47,11 @@ bool clears_nan(const Graph& graph, const Node& where) {
            !graph.is_output(rows);
 }
 
-/// What makes the rows of a product.
+/// The nodes that make the left operand of a product.
 struct Rows {
     const Node* softmax = nullptr;
-    const Node* where = nullptr;  // behind it, where some rows are cleared
-    bool clears_nan = false;      // of rows that are NaN
+    const Node* where = nullptr;  // after the Softmax, if it clears rows
+    bool clears_nan = false;      // whether rows that are NaN are cleared
 };
 
 Rows find_rows(const Graph& graph, const Node& product) {
@@ -76,8 +76,8 @@ Rows find_rows(const Graph& graph, const Node& product) {
     return rows;
 }
 
-/// Whether it is a batch of products of matrices which are computed in tiles: of heads, each with its own values or all
-/// with the same. Without keys there is nothing to compute.
+/// Whether a product is a batch of matrix products that are computed in tiles. The batch are the heads, each with its
+/// own values or all with the same. There must be keys.
 bool is_attention(const Node& product) {
     const TensorType &scores = product.inputs[0]->checked_type(), &values = product.inputs[1]->checked_type();
     const size_t rank = scores.rank();
@@ -101,9 +101,9 @@ void fuse(Graph& graph, Node& product) {
     product.version = 1;
     product.attributes["clears_nan"] = int64_t{rows.clears_nan};
     if (!rows.where) return;
-    // A row of zeros makes one.
+    // A row of zeros makes a row of zeros in the product, so the rows can be cleared there.
     const std::vector<Value*> choice = {rows.where->inputs[0], rows.where->inputs[1], nullptr};
-    add_behind(graph, product, {"Where", 16, choice}, rows.where->name);
+    add_after(graph, product, {"Where", 16, choice}, rows.where->name);
 }
 
 }  // namespace

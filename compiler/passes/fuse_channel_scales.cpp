@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {
 
 namespace {
 
-/// Whether this is an inference-mode BatchNormalization with a constant of each kind per channel, in the images' type.
+/// Whether this is an inference-mode BatchNormalization whose parameters are constant and of the images' type.
 bool is_fixed(const Node& node) {
     if (!is_operator(node, "BatchNormalization") || node.integer("training_mode", 0) != 0 || node.outputs.size() != 1)
         return false;
@@ -24,8 +24,8 @@ bool is_fixed(const Node& node) {
            });
 }
 
-/// The axis of output channels among those of a convolution's constant weights; none where these are no constants, or
-/// its channels lie along two axes.
+/// The axis of a convolution's weights that counts output channels. Returns nullopt if weights or bias are not
+/// constant, or if there is no such axis, as in a ConvTranspose with several groups.
 std::optional<size_t> weights_channels(const Node& node) {
     const bool is_transposed = is_operator(node, "ConvTranspose") && node.integer("group", 1) == 1;
     if (!is_operator(node, "Conv") && !is_transposed) return {};
@@ -34,7 +34,7 @@ std::optional<size_t> weights_channels(const Node& node) {
     return is_transposed ? 1 : 0;
 }
 
-/// Whether an operand is a constant for each channel of images, or one for all.
+/// Whether an operand is constant, with one element per channel of the images or one for all.
 bool is_per_channel(const Value* operand, const TensorType& images) {
     const TensorType& type = operand->checked_type();
     if (type.rank() > images.rank()) return false;
@@ -45,7 +45,7 @@ bool is_per_channel(const Value* operand, const TensorType& images) {
     return is_compile_time_constant(operand);
 }
 
-/// Whether the reciprocals of a divisor's elements are known to be numbers.
+/// Whether the reciprocals of a divisor's elements are known to be finite.
 bool has_reciprocals(const Value* divisor) {
     constexpr double least = 1e-30;
     if (!divisor->constant) return false;
@@ -53,21 +53,21 @@ bool has_reciprocals(const Value* divisor) {
     return std::ranges::all_of(numbers, [](double number) { return std::abs(number) >= least; });
 }
 
-/// What nodes behind one another that scale and shift channels by constants make of a value x: x · factor + offset. The
-/// fold program runs the nodes that make these two.
+/// Combines a chain of nodes that scale and shift the channels of a value x by constants into x · factor + offset. The
+/// fold program computes factor and offset.
 class ChannelScale {
 public:
     ChannelScale(Graph& graph, Value* x, Value* offset) : graph_(graph), x_(x), result_(x), offset_(offset) {}
 
-    /// Takes over the readers of the result so far, while each is the only one and scales or shifts channels. Whether
-    /// there is any.
+    /// Absorbs readers of the result as long as there is a single one that scales or shifts channels. Returns whether
+    /// there was any.
     bool take_readers() {
         while (result_->consumers.size() == 1 && !graph_.is_output(result_) && take(*result_->consumers[0])) {
         }
         return !nodes_.empty();
     }
 
-    /// Takes over a reader of the result, if it scales or shifts channels.
+    /// Absorbs a reader of the result, if it scales or shifts channels. Returns whether it does.
     bool take(Node& next) {
         if (is_fixed(next)) {
             take_normalization(next);
@@ -78,7 +78,7 @@ public:
         if (!is_sum && !is_inverse && !is_operator(next, "Mul")) return false;
         Value* operand = next.inputs[next.inputs[0] == result_ ? 1 : 0];
         if (!is_per_channel(operand, x_->checked_type()) || (is_inverse && operand == next.inputs[0])) return false;
-        // Weights times a number may be too large for narrow floats, or too small, where the sums are not.
+        // Scaled weights may overflow or underflow narrow floats although the scaled sums do not.
         if (!is_sum && is_narrow_float(x_->checked_type().element)) return false;
         if (is_operator(next, "Div") && !has_reciprocals(operand)) return false;
         start(next);
@@ -91,7 +91,8 @@ public:
         return true;
     }
 
-    /// Lets the convolution that makes x make the result; its channels lie along that axis of its weights.
+    /// Makes the convolution that computes x compute the result. `channels` is the axis of its weights that counts
+    /// output channels.
     void multiply_into(Node& conv, size_t channels) {
         Node fused = conv;
         if (factor_) {
@@ -111,7 +112,7 @@ public:
         graph_.remove(&conv);
     }
 
-    /// Leaves one Mul and one Add.
+    /// Replaces the chain by one Mul and one Add.
     void write_out() {
         std::vector<int64_t> along(x_->checked_type().rank() - 1, 1);
         along[0] = -1;
@@ -143,7 +144,7 @@ private:
         shift(bias);
     }
 
-    /// Multiplies by a number, or divides by it.
+    /// Multiplies by `number` or divides by it, as the operator `type` does.
     void scale(const std::string& type, Value* number) {
         const bool is_first = !factor_ && type == "Mul";
         factor_ = is_first ? number : add(type, 14, {factor_ ? factor_ : one(), number}, "factor");
@@ -152,7 +153,7 @@ private:
 
     void shift(Value* number) { offset_ = offset_ ? add("Add", 14, {offset_, number}, "offset") : number; }
 
-    /// Behind what makes the operands of all that were taken.
+    /// Adds a node after those that make the operands of all absorbed nodes.
     Value* add(const std::string& type, int version, std::vector<Value*> inputs, const char* role) {
         return add_node(graph_, {type, version, std::move(inputs)}, name_ + "_" + role, nodes_.back());
     }
@@ -160,7 +161,7 @@ private:
     Value* epsilon(const Node& norm) { return number(norm.real("epsilon", 1e-5f), "epsilon"); }
     Value* one() { return number(1, "one"); }
 
-    /// In the type of x.
+    /// A constant in the element type of x.
     Value* number(float value, const char* role) {
         const ElementType element = x_->checked_type().element;
         Value* number = add_constant(graph_, make_constant(ElementType::float32, {}, std::vector<float>{value}),
@@ -175,7 +176,7 @@ private:
                             name_ + "_shape");
     }
 
-    /// Puts a node in the place of all that were taken.
+    /// Replaces all absorbed nodes by one.
     void replace(Node node) {
         node.outputs = nodes_.back()->outputs;
         graph_.add(std::move(node), nodes_.back());
@@ -184,9 +185,9 @@ private:
 
     Graph& graph_;
     Value *x_, *result_;
-    std::string name_;                   // of the first node taken
-    std::vector<Node*> nodes_;           // those taken
-    Value *factor_ = nullptr, *offset_;  // per channel, or one for all; null where they are 1 and 0
+    std::string name_;                   // of the first node absorbed
+    std::vector<Node*> nodes_;           // those absorbed
+    Value *factor_ = nullptr, *offset_;  // per channel, or one for all; null for 1 and 0
 };
 
 void fuse_into_weights(Graph& graph, Node& conv) {
@@ -201,8 +202,8 @@ void fuse_normalization(Graph& graph, Node& norm) {
     scale.write_out();
 }
 
-/// Whether a BatchNormalization can be written out: narrower factors and offsets would lose what the node itself
-/// computes in float32.
+/// Whether a BatchNormalization can become a Mul and an Add. With narrow floats these would lose precision, as the node
+/// itself computes in float32.
 bool can_write_out(const std::unique_ptr<Node>& node) {
     return is_fixed(*node) && !is_narrow_float(node->inputs[0]->checked_type().element);
 }
@@ -215,7 +216,7 @@ void fuse_channel_scales(Graph& graph) {
         if (weights_channels(*node)) convs.push_back(node.get());
     }
     for (Node* conv : convs) fuse_into_weights(graph, *conv);
-    // One may take others behind it.
+    // One may absorb those that follow it.
     const auto find_normalization = [&] { return std::ranges::find_if(graph.nodes(), can_write_out); };
     for (auto found = find_normalization(); found != graph.nodes().end(); found = find_normalization())
         fuse_normalization(graph, **found);

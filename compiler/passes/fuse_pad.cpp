@@ -7,16 +7,16 @@ namespace onnx2halide {
 
 namespace {
 
-/// Elements before and after each spatial axis, as Conv and the pools have them.
+/// Elements before each spatial axis, then those after each, as in the attribute `pads` of Conv and the pools.
 using SpatialPads = std::vector<int64_t>;
 
-/// What a constant-mode Pad puts around spatial axes; nothing where it does more than that.
+/// The padding that a constant-mode Pad adds to spatial axes.
 struct PadEffect {
     SpatialPads pads;
     double filling = 0;
 };
 
-/// The integers of an input that inference knows as numbers.
+/// The integers of an input, or nullopt if inference does not know all of them as numbers.
 std::optional<std::vector<int64_t>> known_numbers(const Value* value) {
     if (!value || !value->known) return std::nullopt;
     std::vector<int64_t> numbers;
@@ -27,11 +27,11 @@ std::optional<std::vector<int64_t>> known_numbers(const Value* value) {
     return numbers;
 }
 
-/// The element that fills: an attribute before opset 11, an input since, 0 by default.
+/// The element that a Pad fills with: an attribute before opset 11, an input since then, 0 by default.
 std::optional<double> filling(const Node& pad) {
     if (pad.version < 11) return pad.real("value", 0.0f);
     if (!pad.has_input(2)) return 0;
-    // Inference does not track -inf, with which MaxPool's input is filled.
+    // Inference does not track -inf, which the input of a MaxPool is padded with.
     const auto& constant = pad.inputs[2]->constant;
     if (constant && is_float(constant->element) && constant->elements() == 1) return constant->reals()[0];
     const auto& known = pad.inputs[2]->known;
@@ -56,9 +56,9 @@ std::optional<PadEffect> effect(const Node& pad) {
     return result;
 }
 
-/// Whether a node that reads a padded input may pad by itself instead: it fills with the same and counts the filling
-/// in. A pool's last window, which ceil_mode adds, must not start in its own padding, and MaxPool's indices are places
-/// in its input.
+/// Whether a node that reads a padded input can pad by itself: it must fill with the same element, and count the
+/// padding in averages. A pool with ceil_mode cannot, as the last window must not start in its own padding; nor can a
+/// MaxPool with indices, which are positions in its input.
 bool can_pad(const Node& node, double fill) {
     if (!node.domain.empty() || node.string("auto_pad", "NOTSET") != "NOTSET") return false;
     if (node.op_type == "Conv") return fill == 0;

@@ -2,8 +2,8 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {
@@ -12,14 +12,14 @@ namespace {
 
 bool is_number(const Value* value, double number) { return number_of(value) == number; }
 
-/// Whether exactly these nodes read a value.
+/// Whether no nodes but these read a value.
 bool is_read_by(const Graph& graph, const Value* value, const std::vector<const Node*>& nodes) {
     return !graph.is_output(value) &&
            std::all_of(value->consumers.begin(), value->consumers.end(),
                        [&](Node* consumer) { return std::find(nodes.begin(), nodes.end(), consumer) != nodes.end(); });
 }
 
-/// A mean that keeps its axes.
+/// The operand and axes of a ReduceMean with keepdims.
 struct Mean {
     Value* of;
     std::vector<int64_t> axes;
@@ -39,7 +39,7 @@ std::optional<Mean> mean_of(const Node* node) {
     return Mean{node->inputs[0], axes};
 }
 
-/// The value whose square a node makes.
+/// The value that a node squares; null if it does not.
 Value* root_of_square(const Node* node) {
     if (!node) return nullptr;
     const bool is_square = is_operator(*node, "Pow") ? is_number(node->inputs[1], 2)
@@ -47,7 +47,7 @@ Value* root_of_square(const Node* node) {
     return is_square ? node->inputs[0] : nullptr;
 }
 
-/// A square root, or one over it, of a value that nobody else reads.
+/// A square root, or the inverse of one. `of` is the node that makes its operand, null if that has other readers.
 struct Root {
     const Node* of;
     bool is_inverse;
@@ -68,7 +68,7 @@ std::optional<Root> root_of(const Graph& graph, const Value* value) {
     return inner;
 }
 
-/// The mean square along axes, and a small number added to it, that a root is of.
+/// The operand of a root that is a mean square along axes, plus epsilon.
 struct MeanSquare {
     Value* of;
     const Node* square;
@@ -83,7 +83,7 @@ std::optional<MeanSquare> mean_square_of(const Graph& graph, const Root& root) {
     const auto mean = mean_of(sole_producer(graph, root.of->inputs[is_first ? 1 : 0]));
     const auto number = number_of(epsilon);
     if (!mean || !number) return std::nullopt;
-    // An attribute is a float32.
+    // The attribute of Standardise is a float32.
     if (epsilon->checked_type().element == ElementType::float64 && *number != static_cast<float>(*number))
         return std::nullopt;
     const Node* square = sole_producer(graph, mean->of);
@@ -92,8 +92,8 @@ std::optional<MeanSquare> mean_square_of(const Graph& graph, const Root& root) {
     return MeanSquare{of, square, mean->axes, static_cast<float>(*number)};
 }
 
-/// Rows of a value along axes that are divided by the root of their mean square and a small number, less their mean
-/// before where they are centred; then multiplied and added to, where that is part of how it is written.
+/// A standardisation: rows along some axes, minus their mean if `is_centred`, divided by the root of their mean square
+/// plus epsilon. If the pattern includes a scale and a shift, these follow.
 struct Standardisation {
     Value* rows;
     std::vector<int64_t> axes;
@@ -102,7 +102,7 @@ struct Standardisation {
     Value *scale = nullptr, *shift = nullptr;
 };
 
-/// What is centred where a value is rows less their mean along these axes; null where it is something else.
+/// The rows, if a value is rows minus their mean along these axes; else null.
 Value* centred(const Value* value, const std::vector<int64_t>& axes) {
     const Node* difference = value->producer;
     if (!difference || !is_operator(*difference, "Sub")) return nullptr;
@@ -111,7 +111,7 @@ Value* centred(const Value* value, const std::vector<int64_t>& axes) {
     return is_own ? subtracted->of : nullptr;
 }
 
-/// The rows that the node `quotient` standardises where it divides `numerator` by the root of that's own mean square.
+/// The standardisation that the node `quotient` computes, if it divides `numerator` by the root of its mean square.
 std::optional<Standardisation> quotient_of_rows(const Graph& graph, Value* numerator, const Root& root,
                                                 const Node& quotient) {
     const auto mean_square = mean_square_of(graph, root);
@@ -145,7 +145,8 @@ std::optional<FactoredSum> factored_sum(const Graph& graph, const Value* product
     return std::nullopt;
 }
 
-/// The rows that such a sum standardises where its factor is the inverse root times a scale, as TensorFlow writes it.
+/// The standardisation that such a sum computes, if its factor is the inverse root times a scale, as TensorFlow writes
+/// it.
 std::optional<Standardisation> factored_rows(const Graph& graph, const FactoredSum& sum) {
     const Node* factor = sum.factor->producer;
     if (!factor || !is_operator(*factor, "Mul")) return std::nullopt;
@@ -160,7 +161,7 @@ std::optional<Standardisation> factored_rows(const Graph& graph, const FactoredS
     return std::nullopt;
 }
 
-/// The rows that a node standardises, if it does.
+/// The standardisation that a node is the last operation of, if any.
 std::optional<Standardisation> standardised_by(const Graph& graph, const Node& node) {
     if (is_operator(node, "Div")) {
         const auto root = root_of(graph, node.inputs[1]);
@@ -202,7 +203,7 @@ void fuse_standardisation(Graph& graph) {
         graph.replace_uses(node->outputs[0], result);
         is_fused = true;
     }
-    // What made the parts reads the rows no longer.
+    // The nodes of the parts must no longer count as readers of the rows.
     if (is_fused) prune(graph);
 }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/node_generator.h"
 
@@ -9,8 +9,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Sets the layout of every value, node by node, and inserts a Relayout where a node needs another than its producer
-/// gives.
+/// Sets the layout of every value, node by node. Inserts a Relayout where a node needs another layout than the producer
+/// of its input has chosen.
 class LayoutAssigner {
 public:
     LayoutAssigner(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
@@ -46,8 +46,8 @@ private:
         }
     }
 
-    /// Gives a node's output the layout in which it is its input's memory, if there is one. A Transpose moves nothing
-    /// then, and neither does a Reshape of pixels to a sequence.
+    /// Gives a node's output the layout in which it is a view of the input, if there is one. A Transpose then moves no
+    /// elements, nor does a Reshape of pixels to a sequence.
     static bool becomes_view(Node& node) {
         if (!node.has_output(0)) return false;
         std::vector<Layout> layouts = {row_major(rank(node.outputs[0])), channels_last(rank(node.outputs[0]))};
@@ -64,14 +64,14 @@ private:
         return layout == row_major(layout.size()) || layout == channels_last(layout.size());
     }
 
-    /// Whether elements lie in the same places whether channels are innermost or not: of one pixel, or of one channel.
+    /// Whether row-major and channels-last are the same order in memory, as for one pixel or one channel.
     static bool is_neutral(const TensorType& type) {
         const auto is_one = [](const Dim& extent) { return extent.is(1); };
         return type.rank() < 3 || is_one(type.shape[1]) ||
                std::all_of(type.shape.begin() + 2, type.shape.end(), is_one);
     }
 
-    /// A copy of what lies in an order that only views have goes straight to the common layout that is nearest.
+    /// If a node copies an input whose layout only views have, makes it write the nearest common layout directly.
     static bool copies(Node& node) {
         if (!node.has_output(0) || is_common(node.inputs[0]->type->layout)) return false;
         const auto order = make_generator(node)->memory_order();
@@ -85,18 +85,19 @@ private:
         return value && rank(value) == layout.size() && value->type->layout == layout;
     }
 
-    /// Whether an input is as large as the result.
+    /// Whether an input has the shape of the result.
     static bool is_whole(const Node& node, const Value* input) {
         return input && node.has_output(0) && input->type->shape == node.outputs[0]->type->shape;
     }
 
-    /// Whether its elements become elements of the result one by one: those of a whole input, or of a part of it.
+    /// Whether each element of an input becomes one of the result: whether it has the result's shape or Concat joins
+    /// it.
     static bool is_operand(const Node& node, const Value* input) {
         return is_whole(node, input) || (is_operator(node, "Concat") && rank(input) == rank(node.outputs[0]));
     }
 
-    /// Whether an order that only views have does for a node's result: of what is computed element by element, and of
-    /// what is put together from parts where no reader would then need a copy.
+    /// Whether a node's result may have a layout that only views have: if it is pointwise, or a Concat whose readers
+    /// need no copy then.
     bool takes_orders_of_views(const Node& node) const {
         if (!is_operator(node, "Concat")) return make_generator(node)->is_pointwise();
         const std::vector<Node*>& readers = node.outputs[0]->consumers;
@@ -106,8 +107,8 @@ private:
                });
     }
 
-    /// The layout in which a node works that takes any: that of its inputs, with channels innermost if any of them has,
-    /// of those that are as large as its result where there are such.
+    /// The layout for a node that works in any: channels last if any input has that, otherwise the layout that its
+    /// inputs share, otherwise row-major. Only inputs with the result's shape count, if there are any.
     Layout layout_of_inputs(const Node& node) const {
         const size_t result_rank = node.has_output(0) ? rank(node.outputs[0]) : 0;
         const Layout last = channels_last(result_rank);
@@ -132,7 +133,7 @@ private:
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             const Value* input = node.inputs[i];
             if (!input || (!is_common(input->type->layout) && generator->reads_as_it_lies(i, target_))) continue;
-            // Small operands, such as a bias per channel, are read across their layout at no cost.
+            // Small operands, such as a bias per channel, can be read in any layout at no cost.
             if (is_whole(node, input) || (is_operand(node, input) && !is_neutral(*input->type))) {
                 convert(node, i, wanted);
             } else if (!is_common(input->type->layout)) {
@@ -176,7 +177,7 @@ private:
         return place->second;
     }
 
-    /// Lets a product of attention write each row's heads side by side, as the Transpose behind it wants them.
+    /// Makes a product in attention write the heads of each row side by side, as the Transpose that follows requires.
     void transpose_where_made(const Node& node) const {
         if (node.op_type != "Transpose" || !node.domain.empty()) return;
         Value* input = node.inputs[0];

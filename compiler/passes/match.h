@@ -7,13 +7,13 @@
 
 namespace onnx2halide {
 
-/// Whether a node is this operator of ONNX's own domain.
+/// Whether a node is this operator in ONNX's own domain.
 bool is_operator(const Node& node, std::string_view type);
 
-/// The number that a value of one element is, where inference knows it.
+/// The element of a value that has only one, if it is known, else nullopt.
 std::optional<double> number_of(const Value* value);
 
-/// The node that makes a value for its one reader; null where others read it, too, or nothing makes it.
+/// The node that makes a value, if the value has a single use; else null.
 const Node* sole_producer(const Graph& graph, const Value* value);
 
 }  // namespace onnx2halide

@@ -2,7 +2,7 @@
 #include <map>
 #include <optional>
 
-#include "compiler/passes/new_node.h"
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/elementwise.h"
 #include "ops/reduce_node.h"
@@ -42,7 +42,7 @@ public:
     }
 
 private:
-    /// Lets a reduction of what another kernel makes read a run of elements as one axis.
+    /// Makes a reduction of another kernel's result read adjacent axes as one.
     void merge_reduced(const std::vector<const Node*>& kernel, const Node& node) {
         const auto generator = make_generator(node);
         const auto* reduction = dynamic_cast<const ReduceNode*>(generator.get());
@@ -68,7 +68,7 @@ private:
         const size_t last = whole.rank() - 1;
         Dim extent = whole.shape[last];
         for (size_t first = last; first-- > 0;) {
-            // Of a row that vectors fill there is nothing to gain.
+            // Rows that fill vectors gain nothing.
             if (floor_mod(extent, target_.lanes(whole.element)).is(0)) break;
             const bool all_follow = std::all_of(kernel.begin(), kernel.end(), [&](const Node* node) {
                 return follows(*node, whole, {first, last});
@@ -87,7 +87,8 @@ private:
                           whole.shape.begin() + run.first);
     }
 
-    /// Whether a node computes each element from those at its place and from others that are the same along the run.
+    /// Whether a node computes each element from those at the same coordinates and from operands that are constant
+    /// along the run.
     static bool follows(const Node& node, const TensorType& whole, const Run& run) {
         const TensorType& result = node.outputs.at(0)->checked_type();
         const auto generator = make_generator(node);
@@ -101,7 +102,8 @@ private:
         return true;
     }
 
-    /// Whether an operand, whose first axis goes along axis `first` of the whole, has the run or is the same along it.
+    /// Whether an operand, whose first axis corresponds to axis `first` of the whole, has all axes of the run or is
+    /// constant along them.
     static bool fits(const TensorType& operand, size_t first, const TensorType& whole, const Run& run) {
         if (has_run(operand, whole, run)) return true;
         for (size_t axis = std::max(run.first, first); axis <= run.last && axis < first + operand.rank(); ++axis) {
@@ -110,7 +112,8 @@ private:
         return true;
     }
 
-    /// `anchor`: the node that is not pointwise, whose input 0 has the run whatever its shape; null where all are.
+    /// Merges the axes of a run in all values of a kernel. `anchor` is the node that is not pointwise, of which only
+    /// input 0 has these axes; null if there is none.
     void merge_run(const std::vector<const Node*>& nodes, const Node* anchor, const Run& run) {
         const TensorType whole = nodes.back()->outputs[0]->checked_type();
         for (const Node* node : nodes) {
@@ -127,10 +130,10 @@ private:
         Value* last = nodes.back()->outputs[0];
         const TensorType type = last->checked_type();
         for (const Node* node : nodes) node->outputs[0]->type->shape = merged(whole.shape, run);
-        Value* apart = add_behind(graph_, *last->producer, view(nullptr, type), last->name + "_merged");
-        // The model's name stays with the model's axes, of which messages of a run tell.
+        Value* apart = add_after(graph_, *last->producer, view(nullptr, type), last->name + "_merged");
+        // The model's name stays with the model's shape, as run-time messages refer to both.
         std::swap(last->name, apart->name);
-        // The next kernel that merges them reads what this one makes.
+        // A later kernel that merges the same axes reads the merged value directly.
         merged_[{apart, shape_text(last->type->shape)}] = last;
     }
 
@@ -138,7 +141,7 @@ private:
         return std::find(nodes.begin(), nodes.end(), value.producer) != nodes.end();
     }
 
-    /// The same memory with the axes of a run as one.
+    /// A view of a value in which the axes of a run are one.
     Value* merged_view(Value* value, const Run& run) {
         TensorType type = value->checked_type();
         type.shape = merged(type.shape, run);

@@ -10,10 +10,10 @@ namespace onnx2halide {
 
 namespace {
 
-/// Bytes of a constant up to which its elements are compared.
+/// The largest constant, in bytes, whose elements are compared.
 constexpr size_t most_bytes = 4096;
 
-/// A text that is the same for what is the same.
+/// Serialises values so that equal sequences of values have equal texts.
 class Key {
 public:
     void add(std::string_view text) {
@@ -41,7 +41,7 @@ private:
     std::string text_;
 };
 
-/// By its elements where the compiler knows them, else the value itself.
+/// Adds the elements of a value if they are known, else its identity.
 void add_value(Key& key, const Value* value) {
     const bool is_small = value && value->constant && value->constant->data &&
                           value->constant->data->size() <= most_bytes && value->type == value->constant->type();
@@ -61,7 +61,7 @@ void add_value(Key& key, const Value* value) {
     }
 }
 
-/// What decides a node's results; nullopt for a node that may not be merged.
+/// Everything that a node's results depend on; nullopt for a node that may not be merged.
 std::optional<std::string> key_of(const Node& node) {
     if (node.outputs.empty() || draws_random_numbers(node)) return std::nullopt;
     Key key;
@@ -90,19 +90,19 @@ std::optional<std::string> key_of(const Node& node) {
     return key.text();
 }
 
-/// Whether consumers of a duplicate's outputs may read those of the node that is there already.
+/// Whether the outputs of a node may replace those of a duplicate.
 bool may_replace(const Graph& graph, const Node& node, const Node& duplicate) {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         const Value *kept = node.outputs[i], *other = duplicate.outputs[i];
         if (!kept) continue;
-        // Symbols that a run reads off a value are its own.
+        // Symbols that are bound to a value belong to it alone.
         if (graph.is_output(other) || kept->type != other->type || !kept->bindings.empty() || !other->bindings.empty())
             return false;
     }
     return true;
 }
 
-/// What inference knows of the duplicate, it may not have known when it saw the other.
+/// Replaces a duplicate. Inference may have known its elements, but not yet those of the first.
 void replace(Graph& graph, Value* duplicate, Value* kept) {
     if (!kept->known) kept->known = duplicate->known;
     graph.replace_uses(duplicate, kept);

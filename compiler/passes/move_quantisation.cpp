@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {
@@ -16,8 +16,8 @@ bool are_equal(const Value* a, const Value* b) {
     return first.element == second.element && first.shape == second.shape && *first.data == *second.data;
 }
 
-/// Whether a node quantises to or dequantises from bytes, all by one known scale above 0, so that their order stays.
-/// What moves and compares elements takes these, but not all of the narrower ones.
+/// Whether a node quantises to or dequantises from 8-bit integers with a single, known, positive scale, which preserves
+/// the order of numbers. Not all nodes that move or compare elements support narrower types.
 bool keeps_order(const Node* node, std::string_view type) {
     if (!node || !is_operator(*node, type)) return false;
     const Value* integers = type == "QuantizeLinear" ? node->outputs[0] : node->inputs[0];
@@ -36,8 +36,8 @@ bool are_alike(const Node& a, const Value* integers_of_a, const Node& b, const V
            integers_of_a->checked_type().element == integers_of_b->checked_type().element;
 }
 
-/// How many of a node's inputs, from the first on, it moves or picks the largest of: those give what it makes of their
-/// integers a scale. 0 where it computes with them.
+/// The number of leading inputs whose elements a node only moves or picks the largest of, so that their scale is also
+/// that of its result; 0 for any other node.
 size_t moved_inputs(const Node& node) {
     constexpr std::array<std::string_view, 9> movements = {
         "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Identity", "DepthToSpace", "SpaceToDepth"};
@@ -59,7 +59,7 @@ public:
 private:
     Graph& graph_;
 
-    /// The nodes of an operator, or all, as they are now.
+    /// The nodes of an operator, or all if `type` is empty, at this moment.
     std::vector<Node*> nodes(std::string_view type) const {
         std::vector<Node*> found;
         for (const auto& node : graph_.nodes()) {
@@ -68,7 +68,7 @@ private:
         return found;
     }
 
-    /// Lets what moves real numbers for a QuantizeLinear alone move its integers.
+    /// Swaps a QuantizeLinear with the node before it, if that only moves elements and has no other readers.
     void quantise_earlier(Node* quantise) {
         if (!keeps_order(quantise, "QuantizeLinear")) return;
         if (!sole_producer(graph_, quantise->inputs[0])) return;
@@ -92,7 +92,7 @@ private:
         for (Node* node : earlier) quantise_earlier(node);
     }
 
-    /// Lets what moves dequantised numbers move their integers.
+    /// Swaps a node that only moves elements with the DequantizeLinear nodes before it, which become one after it.
     void dequantise_later(Node& movement) {
         const size_t count = moved_inputs(movement);
         if (count == 0) return;
@@ -113,7 +113,7 @@ private:
         graph_.remove(&movement);
     }
 
-    /// Integers that have been dequantised are the same when they are quantised again.
+    /// Replaces the result of a QuantizeLinear of dequantised integers by these integers.
     void cancel(Node& quantise) {
         const Node* dequantise = quantise.inputs[0]->producer;
         if (!keeps_order(&quantise, "QuantizeLinear") || !keeps_order(dequantise, "DequantizeLinear")) return;

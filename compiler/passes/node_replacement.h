@@ -3,18 +3,18 @@
 #include <string>
 #include <vector>
 
-#include "compiler/passes/new_node.h"
+#include "compiler/infer/add_node.h"
 
 namespace onnx2halide {
 
-/// What takes the place of one node: nodes before it, called after it, and constants.
+/// Builds the nodes and constants that replace a node. They are inserted before it and named after it.
 class NodeReplacement {
 public:
     using Attributes = std::map<std::string, Attribute>;
 
     NodeReplacement(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
 
-    /// A node of ONNX's, or of another domain, and its result.
+    /// Adds a node and returns its result.
     Value* add(const std::string& op, int version, std::vector<Value*> inputs, Attributes attributes = {},
                const std::string& domain = "") {
         return add_node(graph_, {op, version, std::move(inputs), std::move(attributes), domain}, node_.name, &node_);
@@ -27,7 +27,7 @@ public:
         return add(role, make_constant(type, std::move(shape), elements));
     }
 
-    /// Lets `result` stand for an output of the node, cast to its type.
+    /// Replaces an output of the node by `result`, cast to the output's element type.
     void replace(Value* output, Value* result) {
         const ElementType to = output->checked_type().element;
         if (result->checked_type().element != to)

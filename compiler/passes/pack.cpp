@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/pack_matmul.h"
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
@@ -18,14 +18,11 @@ namespace onnx2halide {
 
 namespace {
 
-/// Adds a node of our own domain with one output before `before`, and gives the output its type.
+/// Adds a node of the compiler's own domain before `before`.
 Value* add_packing(Graph& graph, const Node* before, const std::string& op_type, Value* input,
                    std::map<std::string, Attribute> attributes) {
-    Value* packed = graph.new_value(input->name + "_packed");
-    Node node{packed->name, "onnx2halide", op_type, 1, before->index, std::move(attributes), {input}, {packed}};
-    const Node* added = graph.add(std::move(node), before);
-    packed->type = make_generator(*added)->infer().at(0);
-    return packed;
+    const NewNode node{op_type, 1, {input}, std::move(attributes), "onnx2halide", before->index};
+    return add_node(graph, node, input->name + "_packed", before);
 }
 
 std::vector<int64_t> kernel_shape(const TensorType& weights) {
@@ -34,7 +31,8 @@ std::vector<int64_t> kernel_shape(const TensorType& weights) {
     return kernel;
 }
 
-/// Whether a convolution's weights can be packed, and are so once, by the fold program, or used for enough pixels.
+/// Whether packing a convolution's weights pays: they are constant and the images are not, or are used for enough
+/// pixels.
 bool gains_from_packing(const Node& conv) {
     constexpr int64_t many_pixels = 16;
     const Value* weights = conv.inputs.at(1);
@@ -47,7 +45,7 @@ bool gains_from_packing(const Node& conv) {
     return pixels >= many_pixels;
 }
 
-/// `weights` is the type of those that are not packed yet.
+/// Makes `conv` an operator that reads packed weights; `weights` is their type before packing.
 void become(Node& conv, const std::string& op_type, const TensorType& weights) {
     conv.origin = conv.label();
     conv.domain = "onnx2halide";
@@ -57,9 +55,9 @@ void become(Node& conv, const std::string& op_type, const TensorType& weights) {
     conv.attributes["inputs_per_group"] = *weights.shape[1].constant();
 }
 
-/// How many input channels fill a vector of sums, where output channels are too few to; 0 where they are not.
+/// The number of lanes for sums over input channels, if there are too few output channels to fill vectors; else 0.
 int64_t lanes_of_dots(const Node& conv, const Target& target) {
-    // What is hardly slower is simpler.
+    // Unless it is clearly faster, the simpler form is better.
     constexpr double least_gain = 1.1;
     const TensorType &data = conv.inputs[0]->checked_type(), &weights = conv.inputs[1]->checked_type(),
                      &result = conv.outputs[0]->checked_type();
@@ -75,13 +73,13 @@ int64_t lanes_of_dots(const Node& conv, const Target& target) {
     loops.products = *inputs * *taps;
     loops.width = estimate(result.shape.back()), loops.open_width = !result.shape.back().constant();
     loops.height = result.rank() > 3 ? estimate(result.shape[result.rank() - 2]) : 1;
-    // Of single pixels rows may be one.
+    // With single taps, the rows of an image may be one row.
     if (*taps == 1) loops.width *= std::exchange(loops.height, 1);
     const auto dots = choose_dots(loops, *inputs, target);
     return dots && dots->all_cycles * least_gain < conv_cycles(loops, target) ? dots->lanes : 0;
 }
 
-/// Weights, and a bias, as PackedConv reads them in this form.
+/// Weights and bias as PackedConv reads them in a form; the bias may be null.
 struct DirectOperands {
     std::string form;
     Value *weights, *bias;
@@ -129,7 +127,7 @@ Value* add_winograd_packing(Graph& graph, const Node& conv, const PerAxis& place
                        {{"places", as_integers(places)}, {"kernel_shape", kernel}, {"strides", strides}});
 }
 
-/// Adds what WinogradConv's alternative reads.
+/// Adds the operands of WinogradConv's alternative for small images.
 void add_small_images(Graph& graph, Node& conv, const SmallImages& small, const Target& target) {
     DirectOperands operands{};
     if (small.places == PerAxis{1, 1}) {
@@ -165,7 +163,7 @@ void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy&
     pack_winograd(graph, conv, walk->places);
 }
 
-/// On a GPU neighbouring threads read neighbouring columns of B, which lie so but for a Gemm's that transposes it.
+/// On a GPU, adjacent threads read adjacent columns of B, so a Gemm that transposes B gets it transposed in memory.
 void lay_columns(Graph& graph, Node& product) {
     if (product.op_type != "Gemm" || product.integer("transB", 0) == 0) return;
     const std::vector<int64_t> order = {1, 0};

@@ -6,9 +6,9 @@
 
 namespace onnx2halide {
 
-/// Replaces operators by ones that read their weights in the order in which they compute, through nodes that the fold
-/// program runs where weights are constant: Conv becomes PackedConv or WinogradConv, MatMul and Gemm become
-/// PackedMatMul. Weights of a Conv that a run makes it packs as well, as each is used for many pixels.
+/// Replaces operators by ones that read their weights in the order of their loops: Conv by PackedConv or WinogradConv,
+/// MatMul and Gemm by PackedMatMul. Inserts the nodes that pack the weights, which the fold program runs if these are
+/// constant. For a Conv, weights that are computed at run time are packed as well, since each is used for many pixels.
 void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy);
 
 }  // namespace onnx2halide

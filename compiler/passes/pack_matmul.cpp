@@ -1,7 +1,7 @@
 #include "compiler/passes/pack_matmul.h"
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
-#include "compiler/passes/new_node.h"
 #include "ops/product.h"
 
 namespace onnx2halide {
@@ -12,7 +12,7 @@ void pack_matmul(Graph& graph, Node& node, const Target& target) {
     if (shape.size() != 2 || node.inputs[0]->checked_type().rank() < 2 || !is_compile_time_constant(weights)) return;
     const int64_t is_transposed = node.integer("transB", 0);
     const auto columns = shape[is_transposed ? 0 : 1].constant(), depth = shape[is_transposed ? 1 : 0].constant();
-    // One column is a row of numbers already.
+    // A single column is contiguous already.
     if (!columns || !depth || *columns < 2 || weights->type->elements().is(0)) return;
 
     const int64_t steps = steps_at_once(node.inputs[0]->checked_type().element, *depth, target);

@@ -5,7 +5,8 @@
 
 namespace onnx2halide {
 
-/// Lets a MatMul or Gemm with a constant matrix on the right read it in blocks of columns: it becomes a PackedMatMul.
+/// Replaces a MatMul or Gemm with a constant matrix on the right by a PackedMatMul, which reads it in blocks of
+/// columns.
 void pack_matmul(Graph& graph, Node& node, const Target& target);
 
 }  // namespace onnx2halide

@@ -1,36 +1,23 @@
-#include <algorithm>
-
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {
 
 namespace {
 
-Value* add_conversion(Graph& graph, const char* op_type, Value* from, Value* to, const Node* before) {
-    Node node;
-    for (const auto& other : graph.nodes()) node.index = std::max(node.index, other->index + 1);
-    node.domain = "onnx2halide";
-    node.op_type = op_type;
-    node.name = to->name;
-    node.inputs = {from};
-    node.outputs = {to};
-    graph.add(std::move(node), before);
-    return to;
-}
-
 void unpack(Graph& graph, Value* input) {
-    Value* unpacked = graph.new_value(input->name);
-    unpacked->type = input->port = input->type;
+    input->port = input->type;
     input->type = input->port->packed();
+    const Node* first = graph.nodes().empty() ? nullptr : graph.nodes().front().get();
+    Value* unpacked = add_node(graph, {"Unpack", 1, {input}, {}, "onnx2halide"}, input->name, first);
     graph.replace_uses(input, unpacked);
-    add_conversion(graph, "Unpack", input, unpacked, graph.nodes().empty() ? nullptr : graph.nodes().front().get());
+    graph.set_input(unpacked->producer, 0, input);
 }
 
 Value* pack(Graph& graph, Value* output, const std::string& name) {
-    Value* packed = graph.new_value(name);
+    Value* packed = add_node(graph, {"Pack", 1, {output}, {}, "onnx2halide"}, name, nullptr);
     packed->port = output->type;
-    packed->type = output->type->packed();
-    return add_conversion(graph, "Pack", output, packed, nullptr);
+    return packed;
 }
 
 }  // namespace

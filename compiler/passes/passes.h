@@ -7,117 +7,119 @@
 #include "ops/target.h"
 #include "ops/winograd_walk.h"
 
-// One function a pass, each from graph to graph; the driver calls them in this order. Types are inferred before and
-// kept by each.
+// One function per pass, which transforms a graph in place. The driver calls them in about this order (see transform in
+// compiler/driver). Every value has a type before and after each pass.
 namespace onnx2halide {
 
-/// Puts the nodes that stand for a composite node (see ops/composite.h) in its place.
+/// Replaces each composite node by the nodes that define it (see ops/composite.h).
 void expand_composites(Graph& graph);
 
-/// Lets graphs inside have the constants that they take from around them, and what depends on constants only, for
-/// themselves: passes and the fold program look at one graph at a time.
+/// Copies captured constants, and the nodes that depend on constants only, into the subgraphs that capture them,
+/// because passes and the fold program look at one graph at a time.
 void sink_constants(Graph& graph);
 
-/// Values whose elements inference knows as numbers become constants, and nodes whose results nobody reads are removed.
+/// Makes constants of values whose elements inference knows, and removes nodes whose results are unused.
 void prune(Graph& graph);
 
-/// Lets nodes that compute the same from the same inputs be one, as the masks of an attention's layers are.
+/// Merges nodes that compute the same from the same inputs, such as the attention masks of all layers of a transformer.
 void merge_duplicates(Graph& graph);
 
-/// Lets what broadcasts its operands read what an Expand or a Tile repeats for it, as exporters write a channel's
-/// factor in the shape of its image.
+/// Makes nodes that broadcast their operands read the input of an Expand or Tile instead of its output. Exporters
+/// expand a factor per channel to the shape of the image, for example.
 void skip_repeats(Graph& graph);
 
-/// Makes of tree ensembles (ai.onnx.ml) WalkTrees, whose constants are the trees, and nodes that turn its sums into
-/// scores and labels.
+/// Replaces tree ensembles (ai.onnx.ml) by WalkTrees, which has the trees as constants, and by nodes that compute
+/// scores and labels from its sums.
 void expand_trees(Graph& graph);
 
-/// Makes of LabelEncoder and OneHotEncoder (ai.onnx.ml) a Lookup, whose constants are keys and values, of
-/// TfIdfVectorizer a WeighNgrams, whose constants are the n-grams, and of ZipMap and DictVectorizer (ai.onnx.ml) what
-/// has the keys of maps as constants.
+/// Replaces encoders by nodes that have their tables as constants: LabelEncoder, CategoryMapper and OneHotEncoder
+/// (ai.onnx.ml) by a Lookup of keys and values, TfIdfVectorizer by a WeighNgrams of n-grams, ZipMap and DictVectorizer
+/// (ai.onnx.ml) by MapRows and RowOfMap with the keys of the maps.
 void expand_encoders(Graph& graph);
 
-/// Lets Conv and the pools pad by themselves where a Pad before them fills with what they would.
+/// Merges a Pad into the pads of the Conv or pool that reads it, if these fill with the same element.
 void fuse_pad(Graph& graph);
 
-/// Lets what moves elements, or picks the largest, move integers in the place of the real numbers that these are
-/// dequantised to or quantised from, and leaves out what quantises dequantised integers again.
+/// Moves QuantizeLinear up and DequantizeLinear down past nodes that only move elements or pick the largest, so that
+/// these work on 8-bit integers. Removes each QuantizeLinear that only undoes a DequantizeLinear.
 void move_quantisation(Graph& graph);
 
-/// Lets convolutions and products of dequantised 8-bit operands, of which the one on the right is constant, sum
-/// integers and scale the sums, where processors do that faster.
+/// Rewrites convolutions and products of dequantised 8-bit operands, the right one constant, to sum integers and scale
+/// the sums, if that is faster on the target.
 void sum_integers(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
-/// Lets products of 8-bit integers, which are centred in 16 bits, multiply the bytes themselves where the right operand
-/// is constant and processors sum quads of them at once: what zero points add to a sum is subtracted from it.
+/// Rewrites products of 8-bit integers that are centred in 16 bits to multiply the bytes themselves, if the right
+/// operand is constant and the target sums four products of bytes at once. The contribution of zero points is
+/// subtracted from the sums.
 void sum_bytes(Graph& graph, const Target& target);
 
-/// Cuts off the taps of a Conv that lie beyond the image for every output, as those of kernels that are dilated further
-/// than a small image reaches.
+/// Removes the taps of a Conv that read padding only for every output, as in kernels that are dilated beyond the size
+/// of a small image.
 void trim_kernels(Graph& graph);
 
-/// Multiplies what scales and shifts channels by constants, as inference-mode BatchNormalization does, into the
-/// constant weights and bias of the convolution before it. Elsewhere one Mul and one Add are left of a
-/// BatchNormalization and of such nodes behind it.
+/// Folds nodes that scale and shift channels by constants, such as an inference-mode BatchNormalization, into the
+/// constant weights and bias of the convolution before them. Without one, a BatchNormalization and the nodes of this
+/// kind that follow it become one Mul and one Add.
 void fuse_channel_scales(Graph& graph);
 
-/// Makes one node of what subtracts rows' mean, or does not, and divides them by the root of their mean square: the
-/// layer and RMS normalisations of exporters that write them out.
+/// Fuses the nodes of a layer or RMS normalisation that an exporter has written out: those that divide rows by the root
+/// of their mean square, with or without subtracting their mean before.
 void fuse_standardisation(Graph& graph);
 
-/// Makes one node of an activation that is written out: of Gelu in both its forms, Mish and HardSwish.
+/// Fuses the nodes of an activation that an exporter has written out: Gelu in both of its forms, Mish or HardSwish.
 void fuse_activations(Graph& graph);
 
-/// Makes of a ConvTranspose with constant weights a Conv over its input's grid, with a channel for each phase of the
-/// output's elements between the grid's, and a copy that puts the phases into their places. Phases that read fewer
-/// elements than others have weights of zero or, where that is faster, convolutions of their own.
+/// Replaces a ConvTranspose with constant weights by a Conv over the input's grid, which computes a channel for each
+/// phase of the output (the remainders of coordinates modulo the strides), and a PhasesToSpace, which interleaves the
+/// phases. Phases that read fewer elements than others have weights of zero or, if that is faster, a Conv of their own.
 void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
-/// The same of those with quantised weights alone, before sum_integers: it finds convolutions then.
+/// The same for quantised weights only. It runs before sum_integers, which then finds convolutions.
 void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
-/// Lets a factor of a product's operand be one of the product, with which a kernel computes it.
+/// Moves a constant factor of a MatMul's operand to its result, where the product's kernel applies it.
 void scale_products(Graph& graph);
 
-/// Makes one node of a Softmax and the product that has its rows on the left, as in an attention.
+/// Fuses a Softmax with the MatMul that has its result as the left operand, as in attention.
 void fuse_attention(Graph& graph);
 
-/// Chooses the layout in which each value lies in memory: channels innermost around convolutions and pools, ONNX's
-/// order where it is needed and at the graph's inputs and outputs. Inserts Relayout nodes in between. A product of
-/// attention writes each row's heads side by side where a Transpose of it wants that.
+/// Chooses the memory layout of each value: channels last around convolutions and pools, row-major where nodes require
+/// it and for the graph's inputs and outputs. Inserts Relayout nodes in between. A product in attention writes the
+/// heads of each row side by side if the Transpose that follows requires that.
 void assign_layouts(Graph& graph, const Target& target);
 
-/// Lets what is computed element by element of a product's result that is only seen in another shape, as of a Dense
-/// layer's that exporters write as Reshape, MatMul, Reshape, Add, be computed in the product's shape, so that its
-/// kernel does it. Readers see the result in the other shape, or as it is where that is what they see.
+/// Moves a view of a product's result down past the pointwise nodes that follow, so that the product's kernel computes
+/// these. Exporters write a dense layer as Reshape, MatMul, Reshape, Add, for example.
 void sink_views(Graph& graph);
 
-/// Makes reductions of pools over whole images whose channels lie one behind the other.
+/// Replaces pools over whole images in row-major layout by reductions.
 void reduce_planes(Graph& graph);
 
-/// Lets kernels, of each of which `kernels` has the nodes, take several axes for one where tiles fill that better:
-/// convolutions of single pixels (1x1, stride 1) those of an image, products with one matrix those of a batch and of
-/// its rows, normalisations those of open extents that number rows. Reductions take axes of open extents for one where
-/// their elements follow each other.
+/// Makes kernels treat several axes as one if tiles fill that better: convolutions of single pixels (1x1, stride 1) the
+/// axes of an image, products with one matrix those of the batch and the rows, normalisations those that number the
+/// rows if their extents are open. Reductions merge axes of open extents whose elements are adjacent. `kernels` has the
+/// nodes of each kernel.
 void merge_axes(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
 
-/// Lets what Concat nodes of their own kernels join be made in its place in their results (see Part): the nodes copy
-/// the rest, if there is one. Lets what nodes of their own kernels take out of a tensor, as Split and Slice do, be
-/// parts of that. `kernels_of` tells the nodes of each kernel of a graph. Graphs inside have parts of what they make
-/// for themselves. The last pass: later ones would have to keep parts.
+/// Avoids copies by making tensors parts of others (see Part). The inputs of a Concat are written directly into its
+/// result, which leaves only the other inputs to copy, and the outputs of nodes such as Split and Slice are parts of
+/// their input. This applies to nodes that are kernels by themselves; `kernels_of` returns the nodes of each kernel of
+/// a graph. In subgraphs, captures and outputs are left alone. This must be the last pass, as others do not preserve
+/// parts.
 void place_parts(Graph& graph,
                  const std::function<std::vector<std::vector<const Node*>>(const Graph& graph)>& kernels_of);
 
-/// Lets 4-bit and 2-bit elements of the graph's inputs and outputs share bytes, as ONNX stores them: nodes unpack what
-/// comes and pack what goes, and ports tell the types that the model has.
+/// Makes the 4-bit and 2-bit elements of the graph's inputs and outputs share bytes, as ONNX stores them: adds nodes
+/// that unpack inputs and pack outputs. Value::port keeps the types of the model.
 void pack_ports(Graph& graph);
 
-/// Gives every output of the graph and of graphs inside memory of its own: an output that is an input, a constant, a
-/// view of either or of another output is copied, and so is a view of what a run finds; with `read`, what nodes read,
-/// too: Halide takes what a pipeline has written itself for aligned, and users' memory is not.
+/// Gives every output of the graph and of its subgraphs memory of its own. Copies outputs that are an input, a
+/// constant, or a view of either or of another output, and views of values whose size is known at run time only. With
+/// `read`, also copies outputs that nodes read: Halide assumes that memory which a pipeline has written itself is
+/// aligned, and users' memory may not be.
 void copy_outputs(Graph& graph, bool read = false);
 
-/// Lets open dims be 0 that nothing computes with: those of inputs that only functions of the runtime read, where
-/// nobody has given them bounds. All other open dims are 1 or more, and kernels and shapes count on that.
+/// Allows open dims to be 0 if no kernel or shape depends on them: those without bounds, of inputs that only functions
+/// of the runtime read. All other open dims are 1 or more, which kernels and shapes rely on.
 void allow_empty(Graph& graph);
 
 }  // namespace onnx2halide

@@ -11,10 +11,10 @@ namespace onnx2halide {
 
 namespace {
 
-/// Bytes that follow each other without a gap, at least: what the widest vectors hold.
+/// The least number of bytes per row of a part that is not dense: those of the widest vectors.
 constexpr int64_t least_run_bytes = 64;
 
-/// The elements of a tensor along its innermost axis; nothing where only a run knows.
+/// The number of elements along a tensor's innermost axis, the length of a row; nullopt if it is not constant.
 std::optional<int64_t> run_of(const Value& value) {
     const TensorType& type = value.checked_type();
     return type.rank() == 0 ? 1 : type.extents()[0].constant();
@@ -22,12 +22,12 @@ std::optional<int64_t> run_of(const Value& value) {
 
 class PartPlacer {
 public:
-    /// `open` are the dims that are known before the first step, and `is_inside` tells a graph inside a node.
+    /// `open` are the open dims, which are known before the first step. `is_inside` says whether this is a subgraph.
     PartPlacer(Graph& graph, const std::map<std::string, Dim>& open, bool is_inside)
         : graph_(graph), open_(open), is_inside_(is_inside) {}
 
     void place(const std::vector<std::vector<const Node*>>& kernels) {
-        std::set<const Node*> alone;  // nodes that are a kernel of their own
+        std::set<const Node*> alone;  // nodes that are kernels by themselves
         for (const std::vector<const Node*>& kernel : kernels) {
             if (kernel.size() == 1) alone.insert(kernel.front());
         }
@@ -35,33 +35,34 @@ public:
         for (const auto& node : graph_.nodes()) {
             if (alone.contains(node.get()) && make_generator(*node)->checks().empty()) nodes.push_back(node.get());
         }
-        // From the last to the first: what becomes a part of a result that is one itself lies in the same whole.
+        // In reverse order, so that parts of a result that is a part itself belong to the same whole.
         for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) place_inputs(**node);
         for (Node* node : nodes) place_outputs(*node);
     }
 
 private:
-    /// Whether a number is known before the first step.
+    /// Whether a dim is known before the first step.
     bool is_early(const Dim& number) const {
         const std::set<std::string> symbols = number.symbols();
         return std::all_of(symbols.begin(), symbols.end(),
                            [&](const std::string& symbol) { return open_.contains(symbol); });
     }
 
-    /// Whether the size of a tensor is known before the first step, and its memory holds the elements themselves.
+    /// Whether the size of a tensor is known before the first step, and its elements are plain numbers.
     bool has_early_size(const Value& value) const {
         const TensorType& type = value.checked_type();
         return type.element != ElementType::string && !type.box && is_early(type.elements());
     }
 
-    /// Whether a kernel makes a value, or the caller. What graphs inside take and give has its place in others' memory.
+    /// Whether a value has memory of its own that a kernel or the caller has written. The inputs and outputs of
+    /// subgraphs are in the memory of other values.
     bool has_memory(const Value& value) const {
         if (is_inside_ && (!value.producer || graph_.is_output(&value))) return false;
         const bool is_input = std::find(graph_.inputs.begin(), graph_.inputs.end(), &value) != graph_.inputs.end();
         return !value.port && (value.producer ? make_generator(*value.producer)->is_kernel() : is_input);
     }
 
-    /// Lets the outputs of a node that takes its input apart be parts of the input, if all can.
+    /// Makes the outputs of a node that splits its input parts of that, if this is possible for all of them.
     void place_outputs(Node& node) {
         const auto generator = make_generator(node);
         if (node.inputs.empty() || !node.inputs[0]) return;
@@ -87,10 +88,10 @@ private:
         node.attributes["in_place"] = std::vector<int64_t>{0};
     }
 
-    /// Lets inputs of a node that joins them be parts of its result, those that can.
+    /// Makes inputs of a node that joins them parts of its result, where this is possible.
     void place_inputs(Node& node) {
         const Value* result = node.outputs.empty() ? nullptr : node.outputs[0];
-        // What a run reads off a result it reads when its node is computed.
+        // Symbols that are bound to a result are read when its node has run.
         if (!result || !has_early_size(*result) || !result->bindings.empty()) return;
         if (is_inside_ && graph_.is_output(result)) return;
         const auto generator = make_generator(node);
@@ -104,7 +105,7 @@ private:
         if (!in_place.empty()) node.attributes["in_place"] = in_place;
     }
 
-    /// What spans this of a value with the memory of another, which may be a part itself.
+    /// The part that is a span of `value`, which may be a part itself, and otherwise has the memory of `memory`.
     static Part part_of(const Value& value, const Value& memory, const NodeGenerator::Span& span) {
         return value.part ? Part{value.part->whole, value.part->offset + span.offset, span.pitch}
                           : Part{&memory, span.offset, span.pitch};
@@ -121,8 +122,8 @@ private:
         return true;
     }
 
-    /// Makes parts of a value, which lies as `part` says, and of all others with its memory: where it is dense, these
-    /// are, whatever their runs.
+    /// Makes all values in `same_memory` parts. `part` describes one of them, `named`. If it is dense, so are the
+    /// others, whatever the length of their rows.
     static void make_parts(const std::vector<Value*>& same_memory, const Part& part, const Value& named) {
         const bool is_dense = part.pitch == run_of(named);
         for (Value* value : same_memory) {
@@ -131,7 +132,7 @@ private:
         }
     }
 
-    /// A value and all its views; false where one is read by what counts on a memory of its own.
+    /// Adds a value and all its views. Returns false if a reader requires that they have memory of their own.
     bool add_views(Value& value, std::vector<Value*>& same_memory) const {
         same_memory.push_back(&value);
         return std::all_of(value.consumers.begin(), value.consumers.end(), [&](Node* consumer) {
@@ -147,7 +148,7 @@ private:
                            [&](const Value* value) { return can_be(*value, part, named); });
     }
 
-    /// Whether a value that has the memory of `named` can be a part.
+    /// Whether a value can be a part, given that `part` describes `named`, which has the same memory.
     bool can_be(const Value& value, const Part& part, const Value& named) const {
         if (value.part || value.port || !value.bindings.empty() || value.is_constant() || graph_.is_output(&value))
             return false;

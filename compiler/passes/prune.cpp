@@ -6,7 +6,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// A row-major constant under another shape shares its bytes.
+/// The constant that a view of a row-major constant makes, which shares its bytes; nullopt if the node is no such view.
 std::optional<Constant> constant_view(const Node& node) {
     const Value *input = node.inputs.empty() ? nullptr : node.inputs[0], *output = node.outputs[0];
     if (!input || !input->constant || !input->type->is_row_major() || !output->type->is_row_major() ||
@@ -22,7 +22,7 @@ std::optional<Constant> constant_view(const Node& node) {
 }
 
 bool is_read(const Graph& graph, const Node& node) {
-    if (node.outputs.empty()) return true;  // it only checks
+    if (node.outputs.empty()) return true;  // a check
     for (const Value* output : node.outputs) {
         if (output && (!output->consumers.empty() || graph.is_output(output))) return true;
     }

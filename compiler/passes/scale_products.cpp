@@ -1,8 +1,8 @@
 #include <optional>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 
 namespace onnx2halide {
@@ -15,7 +15,7 @@ struct Scaled {
     double factor;
 };
 
-/// What an operand of a product is, where a Mul makes it for that alone.
+/// The value and factor of an operand that a Mul scales by a number, if nothing else reads it.
 std::optional<Scaled> scaled(const Graph& graph, const Value* operand) {
     const Node* mul = sole_producer(graph, operand);
     if (!mul || !is_operator(*mul, "Mul")) return {};
@@ -44,7 +44,7 @@ void scale(Graph& graph, Node& product) {
                                 ? make_constant(element, {}, std::vector<double>{factor})
                                 : make_constant(element, {}, std::vector<float>{static_cast<float>(factor)});
     Value* scalar = add_constant(graph, number, product.name + "_scale");
-    add_behind(graph, product, {"Mul", 14, {nullptr, scalar}}, product.name + "_scaled");
+    add_after(graph, product, {"Mul", 14, {nullptr, scalar}}, product.name + "_scaled");
 }
 
 }  // namespace

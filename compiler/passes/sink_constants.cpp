@@ -5,7 +5,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Copies what makes a constant into a graph inside, where it stands before the first node.
+/// Copies a constant, or the nodes that compute it, into a subgraph, before its first node.
 class Sinking {
 public:
     explicit Sinking(Graph& inner) : inner_(inner) {

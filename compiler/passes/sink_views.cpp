@@ -2,8 +2,8 @@
 #include <optional>
 #include <set>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/matrix_product.h"
 #include "ops/reshape_node.h"
@@ -38,8 +38,7 @@ private:
         }
     }
 
-    /// What a value is a view of, if that is a product's result, the two have the same columns and nobody else reads
-    /// them.
+    /// The product's result that a value is a view of, if both have the same columns and no other readers; else null.
     Value* viewed_product(const Value& value) const {
         const Node* reshape = sole_producer(graph_, &value);
         if (!reshape) return nullptr;
@@ -52,7 +51,7 @@ private:
         return has_same_columns && from.is_row_major() && to.is_row_major() ? product : nullptr;
     }
 
-    /// Lets those who read a view of a view read the product itself, where it has the shape that they want.
+    /// Makes readers of a view of a view read the product itself, if they see it in its own shape.
     void undo_view(const Node& node) {
         const Value* input = node.inputs[0];
         const Node* first = input->producer;
@@ -63,8 +62,8 @@ private:
             graph_.replace_uses(node.outputs[0], product);
     }
 
-    /// Lets a node compute in the product's shape, and its readers view the result. Returns false where an operand does
-    /// not go along.
+    /// Makes a node compute in the product's shape and its readers read a view of the result. Returns false if an
+    /// operand has no corresponding shape.
     bool take_over(Node& node, const NodeGenerator& generator, size_t taken, Value& product) {
         Value* result = node.outputs[0];
         const TensorType before = result->checked_type();
@@ -82,12 +81,12 @@ private:
         }
         result->type = TensorType(before.element, shape);
         products_.insert(result);
-        add_behind(graph_, node, view(nullptr, before), result->name + "_viewed");
+        add_after(graph_, node, view(nullptr, before), result->name + "_viewed");
         return true;
     }
 
-    /// The shape in which an operand goes along with a result that gets this one: if it has the result's elements, or
-    /// one a column, or the two shapes differ by axes of one element alone.
+    /// The shape that an operand needs for its node's result to get the shape `shape`. There is one if the operand has
+    /// the result's shape, if it has one element per column, or if the two shapes differ in axes of extent 1 only.
     static std::optional<std::vector<Dim>> shape_along(const TensorType& operand, size_t first_axis,
                                                        const TensorType& result, const std::vector<Dim>& shape) {
         if (!operand.is_row_major()) return std::nullopt;
@@ -125,7 +124,7 @@ private:
     }
 
     Graph& graph_;
-    std::set<const Value*> products_;  // and what is computed of their elements one by one
+    std::set<const Value*> products_;  // results of products, and of pointwise nodes after them
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether each axis of `from` is surely that of `to` or of one element, the last ones beside each other.
+/// Whether `from` is known to broadcast to `to`: aligned at the last axis, each extent is 1 or provably the same.
 bool surely_broadcasts(const std::vector<Dim>& from, const std::vector<Dim>& to) {
     if (from.size() > to.size()) return false;
     const auto fits = [](const Dim& own, const Dim& whole) {
@@ -18,7 +18,7 @@ bool surely_broadcasts(const std::vector<Dim>& from, const std::vector<Dim>& to)
     return std::equal(from.rbegin(), from.rend(), to.rbegin(), fits);
 }
 
-/// What a value repeats along axes of one element alone, as broadcasting does.
+/// The value that an Expand or Tile repeats to make this one, if broadcasting does the same; else null.
 Value* repeated_by(const Value* value) {
     const Node* node = value ? value->producer : nullptr;
     if (!node || !(is_operator(*node, "Expand") || is_operator(*node, "Tile"))) return nullptr;
@@ -26,10 +26,10 @@ Value* repeated_by(const Value* value) {
     return surely_broadcasts(repeated->checked_type().shape, value->checked_type().shape) ? repeated : nullptr;
 }
 
-/// Whether a node has the same result, and asks the same of extents, when it reads `repeated` as input `i`: each axis
-/// of what it reads now is the result's or of one element.
+/// Whether a node has the same result, and the same requirements on extents, if it reads `repeated` as input `i`. Each
+/// extent of what it reads now must be that of the result or 1.
 bool may_read(const Node& node, size_t i, Value* repeated) {
-    // Before opset 7 operands broadcast in another way, where they are told to.
+    // Before opset 7 an attribute enabled broadcasting, with other rules.
     constexpr int broadcasting = 7;
     if (!node.domain.empty() || node.version < broadcasting || node.attributes.contains("axis")) return false;
     const auto before = make_generator(node);
@@ -43,7 +43,8 @@ bool may_read(const Node& node, size_t i, Value* repeated) {
         const auto after = make_generator(changed);
         return after->infer().at(0).shape == result &&
                after->first_axis(i) + repeated->checked_type().rank() == result.size();
-    } catch (const CompileError&) {  // as of a scale of one element for an axis of several
+    } catch (
+        const CompileError&) {  // such as for a scale of one element where there must be one per element of an axis
         return false;
     }
 }

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_transpose.h"
 #include "ops/node_generator.h"
@@ -15,22 +15,22 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-/// Some phases of one spatial axis, as a convolution over the input's grid. Output element stride * q + phase reads
-/// input element q + high - j through tap stride * j + phase - before, if there is one.
+/// Some phases of one spatial axis, computed by a convolution over the input's grid. Output element stride * q + phase
+/// reads input element q + high - j through tap stride * j + phase - before, if there is such a tap.
 struct GridAxis {
     int64_t stride;              // of the transposed convolution
-    int64_t first, count;        // phases
-    int64_t window;              // input elements that one of them reads
-    int64_t before, after;       // taps that there are not, before the first and behind the last
+    int64_t first, count;        // the phases
+    int64_t window;              // the number of input elements that each phase reads
+    int64_t before, after;       // the number of zero taps to add before the first and after the last
     int64_t pad_begin, pad_end;  // of the convolution over the grid
-    int64_t surplus;             // elements of the last phases that the output does not have
+    int64_t surplus;             // the number of computed elements beyond the end of the output
 };
 
 std::optional<GridAxis> grid_axis(const ConvTranspose::Axis& axis, int64_t first, int64_t count) {
     const auto pad = axis.pad_begin.constant();
     if (!pad || *pad < 0 || axis.dilation != 1) return std::nullopt;
     const int64_t s = axis.stride;
-    // The convolution reads its own element at least.
+    // The window contains at least the element at its own position.
     int64_t low = 0, high = 0;
     for (int64_t phase = first; phase < first + count; ++phase) {
         const int64_t first_tap = (phase + *pad) % s, newest = (phase + *pad) / s;
@@ -49,8 +49,8 @@ std::optional<GridAxis> grid_axis(const ConvTranspose::Axis& axis, int64_t first
 
 using Grid = std::vector<GridAxis>;
 
-/// All axes of a transposed convolution that can be computed so: with constant weights and distances that are known.
-/// With `phases`, one for each axis, for these alone.
+/// The axes of a transposed convolution, if all can be computed in this way: the weights, pads and differences of sizes
+/// must be constant. With `phases`, one per axis, only for these.
 std::optional<Grid> grid(const Node& node, const Numbers& phases = {}) {
     if (!is_compile_time_constant(node.inputs.at(1))) return std::nullopt;
     if (!node.inputs[1]->checked_type().elements().constant()) return std::nullopt;
@@ -70,7 +70,7 @@ int64_t product_of(const Grid& grid, int64_t GridAxis::*member) {
 
 int64_t phases_of(const Grid& grid) { return product_of(grid, &GridAxis::count); }
 
-/// Cycles of the convolution over a grid, for one image on one core, by the algorithm that it will take.
+/// The cycles that the convolution over a grid takes for one image on one core, with the algorithm that will be chosen.
 double cycles(const Node& node, const Grid& grid, const Target& target, const ConvPolicy& policy) {
     const std::vector<Dim>&shape = node.inputs[0]->checked_type().shape,
           &weights = node.inputs[1]->checked_type().shape;
@@ -83,7 +83,7 @@ double cycles(const Node& node, const Grid& grid, const Target& target, const Co
         window.push_back({axis.window, 1, 1, axis.pad_begin, axis.pad_end, input, output});
     }
     const bool suits_winograd = has_winograd(window, groups, channels);
-    // Groups that are computed one by one are so many images.
+    // Groups that are computed one by one count as images.
     const WinogradLoops loops(window, suits_winograd ? groups : 1, inputs, channels);
     const auto walk = suits_winograd ? choose_winograd(loops, policy, target) : std::nullopt;
     const double one = walk ? walk->cycles : direct_cycles(loops, policy, target);
@@ -105,12 +105,12 @@ std::vector<Grid> grids_of_phases(const Node& node, const Grid& whole) {
     return parts;
 }
 
-/// The convolutions that compute a node: one for all phases, or one for each of a few where that is faster.
+/// The convolutions that compute a node: one for all phases or, if there are few and it is faster, one for each.
 std::vector<Grid> grids(const Node& node, const Target& target, const ConvPolicy& policy) {
     const auto whole = grid(node);
     if (!whole) return {};
     constexpr int64_t most_parts = 16;
-    constexpr double part_cycles = 2000;  // of starting one more kernel
+    constexpr double part_cycles = 2000;  // to start one more kernel
     if (phases_of(*whole) > most_parts) return {*whole};
     std::vector<Grid> parts = grids_of_phases(node, *whole);
     double all = 0;
@@ -119,8 +119,8 @@ std::vector<Grid> grids(const Node& node, const Target& target, const ConvPolicy
     return {*whole};
 }
 
-/// The DequantizeLinear of weights that are 8-bit integers without a zero point, so that padding is 0 as well, and with
-/// one scale or one a channel; null for any other.
+/// The DequantizeLinear that makes a node's weights, if these have a zero point of 0, so that padding them with 0 is
+/// right, and one scale in all or per channel; else null.
 const Node* dequantisation(const Node& node) {
     const Node* weights = node.inputs.at(1)->producer;
     if (!weights || !is_operator(*weights, "DequantizeLinear") || weights->integer("block_size", 0) != 0)
@@ -152,7 +152,7 @@ public:
         whole.domain = "onnx2halide";
         whole.op_type = "PhasesToSpace";
         whole.version = 1;
-        // Channels of one convolution for all phases lie group by group, and otherwise phase by phase.
+        // The channels of one convolution for all phases are ordered by group; those of several are ordered by phase.
         whole.attributes = {{"strides", strides}, {"surplus", surplus}, {"group", parts.size() == 1 ? group_ : 1}};
         whole.inputs = {parts.size() == 1 ? parts[0] : add("Concat", 13, parts, {{"axis", int64_t{1}}})};
         graph_.add(std::move(whole), &node_);
@@ -194,8 +194,8 @@ private:
         return add("Reshape", 5, {value, numbers(shape, node_.name + "_shape")});
     }
 
-    /// group · inputs × channels × kernel…, the taps of each axis as window × stride from the last, as
-    /// (group · phases · channels) × inputs × window…
+    /// Rearranges the weights: from (group · inputs) × channels × kernel…, with the taps of each axis reversed and
+    /// split into window × stride, to (group · phases · channels) × inputs × window….
     Value* weights(const Grid& grid) {
         const auto rank = static_cast<int64_t>(grid.size());
         Numbers pads(2 * (rank + 2), 0), split = {group_, inputs_, channels_}, order = {0}, windows;
@@ -230,7 +230,7 @@ private:
         return add("DequantizeLinear", 13, {value, scale}, {{"axis", int64_t{0}}});
     }
 
-    /// A number for each channel of the result as one for each of the convolution's.
+    /// Repeats a vector with an element per output channel so that it has one per channel of the convolution.
     Value* by_phase(Value* channels, const Grid& grid) {
         Value* value = reshaped(channels, {group_, 1, channels_});
         value = add("Expand", 13, {value, numbers({group_, phases_of(grid), channels_}, node_.name + "_shape")});
@@ -243,7 +243,7 @@ private:
     int64_t group_, inputs_, channels_;  // channels of a group
 };
 
-/// Splits those of which a condition is true.
+/// Splits the nodes that fulfil a condition.
 template <typename Condition>
 void split(Graph& graph, const Target& target, const ConvPolicy& policy, Condition is_wanted) {
     std::vector<std::pair<Node*, std::vector<Grid>>> found;

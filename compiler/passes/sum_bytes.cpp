@@ -3,9 +3,9 @@
 #include <map>
 #include <optional>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_weights.h"
 #include "ops/product.h"
@@ -14,21 +14,21 @@ namespace onnx2halide {
 
 namespace {
 
-/// 8-bit integers less a zero point (null where it is 0), in 16 bits.
+/// 8-bit integers minus a zero point (null if it is 0), in 16 bits.
 struct Centred {
     Value *bytes, *zero_point;
 };
 
 bool is_byte(ElementType element) { return element == ElementType::uint8 || element == ElementType::int8; }
 
-/// What a Cast to int16 widens, where that is of 8 bits; null for anything else.
+/// The 8-bit operand of a Cast to int16; null for any other value.
 Value* widened_bytes(const Value* value) {
     const Node* node = value->producer;
     const bool is_wide = node && is_operator(*node, "Cast") && value->checked_type().element == ElementType::int16;
     return is_wide && is_byte(node->inputs[0]->checked_type().element) ? node->inputs[0] : nullptr;
 }
 
-/// The same of zero points, behind which axes may have been put.
+/// The same for zero points, which may have got axes from an Unsqueeze.
 Value* widened_zero_points(const Value* value) {
     Value* bytes = widened_bytes(value);
     const Node* node = bytes ? bytes->producer : nullptr;
@@ -48,7 +48,7 @@ struct Range {
     int64_t least, most;
 };
 
-/// Of the elements of a constant; of others, of their type.
+/// The range of a constant's elements; for any other value, that of its type.
 Range range_of(const Value& value) {
     const bool has_sign = value.checked_type().element == ElementType::int8;
     if (!value.constant || value.constant->elements() == 0) return has_sign ? Range{-128, 127} : Range{0, 255};
@@ -57,21 +57,21 @@ Range range_of(const Value& value) {
     return {*least, *most};
 }
 
-/// Whether centred numbers fit in 8 bits with a sign.
+/// Whether centred numbers fit into int8.
 bool fit_in_a_byte(const Centred& operand) {
     const Range bytes = range_of(*operand.bytes);
     const Range zero = operand.zero_point ? range_of(*operand.zero_point) : Range{0, 0};
     return bytes.least - zero.most >= INT8_MIN && bytes.most - zero.least <= INT8_MAX;
 }
 
-/// The axes of the right operand along which its elements are summed, and the one whose elements multiply others that
-/// lie side by side.
+/// The axes of the right operand that products are summed along, and the one among them whose elements multiply
+/// adjacent elements of the left operand.
 struct Axes {
     std::vector<int64_t> summed;
     int64_t inner;
 };
 
-/// Those of a product; nothing of any other node.
+/// The axes of a product; nullopt for any other node.
 std::optional<Axes> axes_of(const Node& node) {
     if (is_operator(node, "MatMul")) {
         const bool has_rows = node.inputs[0]->checked_type().rank() >= 2 && node.inputs[1]->checked_type().rank() == 2;
@@ -107,14 +107,14 @@ std::optional<ByteProduct> byte_product(Node& node, const Target& target) {
     if (at_once(ElementType::uint8, shape[axes->inner], target) == 1) return {};
     Dim terms = 1;
     for (const int64_t axis : axes->summed) terms *= shape[axis];
-    // Two factors of 8 bits each: the sums have to fit in 32 bits.
+    // Sums of products of two 8-bit factors have to fit in 32 bits.
     constexpr int64_t most_terms = INT32_MAX / (255 * 128);
     if (!terms.constant() || *terms.constant() > most_terms) return {};
     return ByteProduct{&node, *left, *axes};
 }
 
-/// Rewrites the products of a graph: of a - z and w, where z is the zero point, the sum of a * w less z times the sum
-/// of w. An a with a sign is taken 128 greater, and so is its zero point; those that several products read are so once.
+/// Rewrites the products of a graph. The sum of (a - z) * w, where z is the zero point, is the sum of a * w minus z
+/// times the sum of w. If a is signed, both a and z are raised by 128, once for all products that read them.
 class Rewriting {
 public:
     explicit Rewriting(Graph& graph) : graph_(graph) {}
@@ -134,7 +134,7 @@ public:
 private:
     Graph& graph_;
     Node* node_ = nullptr;
-    std::map<const Value*, Value*> raised_;  // by what has a sign
+    std::map<const Value*, Value*> raised_;  // by the signed value
 
     Value* add(const std::string& role, const NewNode& node) {
         return add_node(graph_, node, node_->name + "_" + role, node_);
@@ -149,7 +149,7 @@ private:
         return add_constant(graph_, make_constant(type, std::move(shape), of), node_->name + "_" + role);
     }
 
-    /// 8-bit integers from 0 on: those with a sign 128 greater.
+    /// 8-bit integers as uint8: signed ones are raised by 128.
     Value* without_sign(Value* bytes, const std::string& role) {
         if (bytes->checked_type().element == ElementType::uint8) return bytes;
         Value*& known = raised_[bytes];
@@ -159,14 +159,14 @@ private:
         return known = cast(raised, ElementType::uint8, "unsigned_" + role);
     }
 
-    /// The zero point of unsigned bytes; null where it is 0.
+    /// The zero point of an operand after without_sign; null if it is 0.
     Value* zero_point(const Centred& operand) {
         if (operand.zero_point) return without_sign(operand.zero_point, "zero_point");
         if (operand.bytes->checked_type().element == ElementType::uint8) return nullptr;
         return constant("zero_point", ElementType::uint8, {}, std::vector<uint8_t>{128});
     }
 
-    /// For each column.
+    /// The zero point times the sum of the weights, for each column.
     Value* correction(Value* weights, const Axes& of, Value* zero_point) {
         const auto count = static_cast<int64_t>(of.summed.size());
         Value* axes = constant("axes", ElementType::int64, {count}, of.summed);
@@ -177,7 +177,8 @@ private:
         return add("correction", {"Mul", 14, {sums, cast(zero_point, ElementType::int32, "zero")}});
     }
 
-    /// Beyond the edges of the image lie zeros, which are zero points.
+    /// Adds the correction to a convolution's bias. Padding, which is 0 in centred numbers, is the zero point in bytes:
+    /// it becomes input 3.
     void correct_bias(Value* correction, Value* zero_point) {
         Value* bias = node_->has_input(2) ? add("corrected", {"Sub", 14, {node_->inputs[2], correction}})
                                           : add("corrected", {"Neg", 13, {correction}});
@@ -186,7 +187,7 @@ private:
         graph_.set_input(node_, 3, zero_point);
     }
 
-    void subtract(Value* correction) { add_behind(graph_, *node_, {"Sub", 14, {nullptr, correction}}, node_->name); }
+    void subtract(Value* correction) { add_after(graph_, *node_, {"Sub", 14, {nullptr, correction}}, node_->name); }
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include <map>
 #include <optional>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
@@ -14,15 +14,15 @@ namespace onnx2halide {
 
 namespace {
 
-/// Real numbers as their model has them: 8-bit integers less a zero point, times a scale.
+/// Quantised numbers: 8-bit integers minus a zero point (null if it is 0), times a scale.
 struct Quantised {
     Value *integers, *scale, *zero_point;
-    int64_t axis;  // along which a vector of scales runs
+    int64_t axis;  // of a vector of scales
 };
 
 bool is_one_number(const Value* value) { return value->checked_type().elements().is(1); }
 
-/// What a DequantizeLinear makes a value of, where its zero point is one number or 0.
+/// The quantised numbers that a DequantizeLinear makes a value from, if there is at most one zero point.
 std::optional<Quantised> quantised(const Value* value) {
     const Node* node = value->producer;
     if (!node || !is_operator(*node, "DequantizeLinear") || node->integer("block_size", 0) != 0) return {};
@@ -38,14 +38,14 @@ std::optional<Quantised> quantised(const Value* value) {
     return Quantised{integers, scale, zero_point, axis < 0 ? axis + rank : axis};
 }
 
-/// A convolution or a product as its sums see it.
+/// A convolution or product of quantised operands.
 struct Product {
     Node* node;
     Quantised left, right;
-    int64_t columns_axis;  // of the right operand: what scales may differ along
+    int64_t columns_axis;  // the axis of the right operand along which scales may differ
 };
 
-/// The terms of each sum, and those of them that lie side by side.
+/// The number of terms in each sum, and of those that are adjacent in memory.
 struct Terms {
     int64_t all, inner;
 };
@@ -63,7 +63,7 @@ std::optional<Terms> terms(const Node& node, const TensorType& right, bool is_tr
     return Terms{shape[is_transposed ? 1 : 0], shape[is_transposed ? 1 : 0]};
 }
 
-/// Whether a node adds nothing to its sums but what a bias does.
+/// Whether a node computes sums and a bias only, without further factors.
 bool is_plain(const Node& node) {
     if (is_operator(node, "Conv")) return has_whole_groups(node);
     if (is_operator(node, "MatMul")) return node.inputs[0]->checked_type().rank() >= 2;
@@ -71,16 +71,16 @@ bool is_plain(const Node& node) {
            node.real("beta", 1) == 1;
 }
 
-/// Whether Winograd's algorithm, which has no integers, computes a convolution in less time than sums of integers do,
-/// of which a processor computes so many in the time of a float.
+/// Whether Winograd's algorithm, in floats, computes a convolution faster than sums of integers, of which the target
+/// computes `rate` in the time of one sum of floats.
 bool prefers_winograd(const Node& node, const Target& target, const ConvPolicy& policy, double rate) {
     const auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
     return walk && walk->cycles * rate < direct_cycles(*loops, policy, target);
 }
 
-/// How many sums of integers a processor computes in the time of one of floats; nothing where there are neither quads
-/// nor pairs of terms.
+/// How many sums of integers the target computes in the time of one sum of floats; nullopt if it has instructions for
+/// neither quads nor pairs of terms.
 std::optional<double> integer_rate(const Node& node, const Quantised& right, const Terms& terms, const Target& target) {
     std::optional<double> rate;
     if (steps_at_once(ElementType::int16, terms.inner, target) > 1) rate = target.pair_rate;
@@ -96,7 +96,7 @@ std::optional<Product> product(Node& node, const Target& target, const ConvPolic
     if (!left || !right || !is_one_number(left->scale)) return {};
     const bool is_transposed = node.integer("transB", 0) != 0;
     const auto count = terms(node, right->integers->checked_type(), is_transposed);
-    // Two factors of up to 255 each: the sums have to fit in 32 bits.
+    // Sums of products of two factors of up to 255 have to fit in 32 bits.
     constexpr int64_t most_terms = INT32_MAX / (255 * 255);
     if (!count || count->all > most_terms) return {};
     const auto rate = integer_rate(node, *right, *count, target);
@@ -146,7 +146,7 @@ private:
         return add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
     }
 
-    /// Integers less their zero point, in 16 bits.
+    /// Integers minus their zero point, in 16 bits.
     Value* centred(const Quantised& operand) {
         Value*& known = centred_[{operand.integers, operand.zero_point}];
         if (known) return known;
@@ -158,7 +158,7 @@ private:
         return known;
     }
 
-    /// A number for each channel, which lie before the axes of the image; one number stays.
+    /// Reshapes a vector with an element per channel to broadcast along the spatial axes. A single number stays.
     Value* along_channels(Value* numbers) {
         if (is_one_number(numbers)) return numbers;
         std::vector<int64_t> shape(node_->inputs[0]->checked_type().rank() - 1, 1);

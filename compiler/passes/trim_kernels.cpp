@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
-#include "compiler/passes/new_node.h"
 #include "compiler/passes/passes.h"
 #include "ops/window.h"
 
@@ -11,12 +11,12 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-/// The taps along one axis that some output element finds in the input.
+/// The taps along one axis that read an input element, not padding, for some output element.
 struct Taps {
     int64_t first, count;
 };
 
-/// All of them where that can't be known, or where pads below zero would be left.
+/// Returns all taps if sizes are not constant, or if the remaining pads would be negative.
 Taps useful_taps(const WindowAxis& axis) {
     const Taps all{0, axis.kernel};
     const auto input = axis.input.constant(), output = axis.output.constant(), pad = axis.pad_begin.constant();
@@ -62,7 +62,7 @@ void trim(Graph& graph, Node& conv) {
     conv.attributes["auto_pad"] = std::string("NOTSET");
 }
 
-/// Whether taps of a node may be cut off: of weights that are constant, over an image whose size is known.
+/// Whether taps of a node may be removed: its weights and the size of the image must be constant.
 bool can_trim(const Node& node) {
     if (node.op_type != "Conv" || !node.domain.empty() || !is_compile_time_constant(node.inputs.at(1))) return false;
     const std::vector<Dim>& image = node.inputs[0]->checked_type().shape;

@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// Calls `visit` for the dims of a value's shape and its known elements.
+/// Calls `visit` for each dim of a value's shape and each of its known integers.
 template <typename AnyValue, typename Visit>
 void for_each_dim(AnyValue& value, const Visit& visit) {
     for (auto& dim : value.type->shape) visit(dim);
@@ -57,7 +57,7 @@ Value* SymbolicCopy::copy(const Value* value) {
     return own.get();
 }
 
-/// Numbered, not named, so that the same operator on other values has the same text.
+/// Symbols are numbered rather than named after values, so that the same operator on other values has the same text.
 void SymbolicCopy::name_all(Value& value, size_t number) {
     for (size_t axis = 0; axis < value.type->rank(); ++axis) {
         Dim& extent = value.type->shape[axis];
@@ -81,7 +81,7 @@ Dim SymbolicCopy::name_compound(const Dim& dim) {
     });
 }
 
-/// A new symbol for an expression of the original's symbols.
+/// A new symbol that stands for an expression in the original's symbols.
 Dim SymbolicCopy::named(const Dim& meaning) {
     const std::string symbol = fmt::format("extent_{}", extents_.size() + 1);
     const auto [low, high] = meaning.bounds();
@@ -89,7 +89,8 @@ Dim SymbolicCopy::named(const Dim& meaning) {
     return Dim::symbol(symbol, low.value_or(-Dim::unbounded), std::min(high.value_or(Dim::unbounded), Dim::unbounded));
 }
 
-/// Names the products of symbols that every product in the copies has equally often.
+/// Replaces symbols that only occur together by one symbol for their product: every product in the copies contains them
+/// equally often.
 void SymbolicCopy::name_products() {
     std::map<std::string, Dim> symbols;
     std::set<std::multiset<std::string>> products;
@@ -102,7 +103,7 @@ void SymbolicCopy::name_products() {
             }
         });
     }
-    std::map<std::vector<size_t>, std::vector<std::string>> together;  // by how often each product has them
+    std::map<std::vector<size_t>, std::vector<std::string>> together;  // by how often each product contains them
     for (const auto& [name, symbol] : symbols) {
         std::vector<size_t> counts;
         for (const auto& product : products) counts.push_back(product.count(name));

@@ -9,26 +9,27 @@
 
 namespace onnx2halide {
 
-/// A copy of a group whose extents have other names.
+/// A copy of a group in which symbols replace extents, so that more groups share a kernel.
 class SymbolicCopy {
 public:
     enum class Extents {
-        /// Every extent above 1 of the values that the group reads and makes is a symbol of its own, so that one kernel
-        /// serves all sizes. Extents 0 and 1 stay: broadcasting and empty tensors depend on them.
+        /// Every constant extent above 1 of the group's inputs and outputs becomes a symbol of its own, so that one
+        /// kernel
+        /// serves all sizes. Extents 0 and 1 stay, because broadcasting and empty tensors depend on them.
         all,
-        /// What is no sum of products of open dims, such as max(batch, 4) or a count of what a run finds, becomes a
-        /// symbol, the same one wherever it occurs, and so does a product of symbols none of which occurs without the
-        /// others: the host computes it once, Halide has short expressions to reason about, and kernels for other
-        /// counts have the same text.
+        /// Every atom that is not an open dim, such as max(batch, 4) or a count that is known at run time only, becomes
+        /// a symbol, the same one wherever it occurs. So does a product of symbols that only occur together. The host
+        /// computes each once, Halide gets short expressions to reason about, and kernels for other counts have the
+        /// same text.
         compound,
     };
-    /// `open_dims` are the model's, which keep their names; they outlive the copy.
+    /// `open_dims` are the model's, which keep their names. They must outlive the copy.
     SymbolicCopy(const Group& group, const std::vector<const Value*>& escaping, Extents extents,
                  const std::map<std::string, Dim>& open_dims);
 
     const Group& group() const { return group_; }
     const std::vector<const Value*>& escaping() const { return escaping_; }
-    /// What a symbol of the copy stands for.
+    /// The expression that a symbol of the copy stands for, in symbols of the graph.
     Dim extent(const std::string& symbol) const {
         const auto found = extents_.find(symbol);
         return found == extents_.end() ? Dim::symbol(symbol) : found->second;
@@ -49,13 +50,13 @@ private:
     Group group_;
     std::vector<const Value*> escaping_;
     std::map<std::string, Dim> extents_;
-    std::map<std::string, Dim> named_;  // symbols by the text of what they stand for
+    std::map<std::string, Dim> named_;  // symbols by the text of the atom that they stand for
     std::map<const Value*, const Value*> originals_;
     std::map<const Value*, std::unique_ptr<Value>> copies_;  // by original
     std::vector<std::unique_ptr<Node>> nodes_;
 };
 
-/// Whether a run alone knows some of the sizes of what a group reads and makes.
+/// Whether the extents or known elements of a group's values contain symbols.
 bool has_open_extents(const Group& group);
 
 }  // namespace onnx2halide

@@ -8,7 +8,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// A group while it grows: `last` is its only result that a later node may be fused with.
+/// A group that may still grow. Later nodes can be fused with it through `last`, its result, which is null if they
+/// cannot.
 struct OpenGroup {
     Group group;
     const Value* last = nullptr;
@@ -42,9 +43,9 @@ private:
         if (groups_.back().last) group_of_[groups_.back().last] = groups_.size() - 1;
     }
 
-    /// Takes in every pointwise producer, and of the others the last one that runs: two loop structures do not make one
-    /// kernel. A producer that is taken in may let others follow, whose results only nodes of the group read now, as a
-    /// convolution's does that a Sigmoid and the product with it read.
+    /// Absorbs every pointwise producer, and the last of the others: a kernel has one loop structure. A producer that
+    /// is absorbed may allow another one to follow, whose result is now read by nodes of the group only, as when a
+    /// Sigmoid and a Mul both read the result of a convolution.
     void absorb_producers(OpenGroup& open) {
         std::vector<const Node*>& members = open.group.nodes;
         while (const auto producer = find_producer(open)) {
@@ -59,7 +60,7 @@ private:
         std::sort(members.begin(), members.end(), [&](const Node* a, const Node* b) { return order(a) < order(b); });
     }
 
-    /// Takes in the group that makes input 0 for this node alone, where its loops can compute that as well.
+    /// Absorbs the group that makes input 0, if no other node reads that and the anchor's loops can compute it.
     void absorb_input(OpenGroup& open, const NodeGenerator& generator) {
         const Value* input = open.group.anchor->inputs.empty() ? nullptr : open.group.anchor->inputs[0];
         if (!input || !is_open(*input) || input->consumers.size() != 1) return;
@@ -70,8 +71,8 @@ private:
         taken.is_merged = true;
     }
 
-    /// A group that can be taken in: a pointwise one or, where there is none and the group has no loops of its own yet,
-    /// the last one that runs.
+    /// The index of a group that can be absorbed: a pointwise one, or else the last of the others if the group is still
+    /// pointwise.
     std::optional<size_t> find_producer(const OpenGroup& open) {
         std::optional<size_t> last;
         for (const Node* member : open.group.nodes) {
@@ -86,14 +87,14 @@ private:
         return last;
     }
 
-    /// Whether a value is the whole result of a group that another may take in.
+    /// Whether a value is the result of a group that another may absorb.
     bool is_open(const Value& value) const {
         const auto group = group_of_.find(&value);
         if (group == group_of_.end() || groups_[group->second].is_merged || graph_.is_output(&value)) return false;
-        return value.bindings.empty();  // else its reader may need what a run reads off it first
+        return value.bindings.empty();  // a reader may need the symbols that are bound to the value
     }
 
-    /// Whether it is that and only these nodes read it, element by element.
+    /// Whether it is, and only nodes of `open` read it, each at its own coordinates.
     bool can_fuse(const Value& value, const OpenGroup& open) const {
         if (!is_open(value)) return false;
         const std::vector<const Node*>& members = open.group.nodes;
@@ -105,8 +106,7 @@ private:
         return from.shape == to.shape && from.layout == to.layout;
     }
 
-    /// The node whose loops the group has, which reads other elements than those at its own place; null where all are
-    /// pointwise.
+    /// The node that is not pointwise, which reads elements at other coordinates than its own; null if there is none.
     static const Node* loops_of(const OpenGroup& open) { return open.is_pointwise ? nullptr : open.group.anchor; }
 
     size_t order(const Node* node) {

@@ -11,23 +11,24 @@ namespace onnx2halide {
 /// Nodes that become one kernel.
 struct Group {
     std::vector<const Node*> nodes;  // in topological order
-    /// Whose schedule the kernel has: the one node that is not pointwise, or the last. None where it is the whole
+    /// The node that schedules the kernel: the one that is not pointwise, or the last. Null if the group is the whole
     /// graph.
     const Node* anchor = nullptr;
 };
 
-/// What becomes one group.
+/// Which nodes form a group.
 enum class Grouping {
-    nodes,  // each node
+    nodes,  // each node by itself
     fused,  // a node and the pointwise nodes around it
-    whole,  // the graph
+    whole,  // all nodes of the graph
 };
 
-/// Cuts the graph into groups, in the order in which they can run. Nodes that only rename memory (views), and those for
-/// which nothing is left to do, belong to none, but to the whole graph.
+/// Cuts the graph into groups, in topological order. Views, and nodes that have nothing left to do, belong to no group,
+/// except that Grouping::whole includes them.
 std::vector<Group> cut_groups(const Graph& graph, Grouping grouping);
 
-/// Values of a group that others read or that it keeps whole, in the order of their nodes.
+/// The values of a group that must be stored, in the order of their nodes: those that other groups read or the graph
+/// returns, and an input that the anchor keeps (see NodeGenerator::keeps_input).
 std::vector<const Value*> escaping_values(const Graph& graph, const Group& group);
 
 }  // namespace onnx2halide

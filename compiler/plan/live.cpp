@@ -38,7 +38,7 @@ void add_view_symbols(const Value* value, std::set<std::string>& symbols) {
     for (const Node* view = view_of(value); view; view = view_of(view->inputs[0])) add_check_symbols(*view, symbols);
 }
 
-/// Whether a node that runs graphs sets one of these symbols: an extent of a result that no input of the node has.
+/// Whether a control-flow node sets one of these symbols: an extent of a result that does not occur in its inputs.
 bool sets_any(const Step& step, const std::set<std::string>& symbols) {
     if (step.blocks.empty()) return false;
     std::set<std::string> given, made;
@@ -106,7 +106,7 @@ bool LiveValues::add_needs(const Block& block) {
 }
 
 bool LiveValues::is_live(const Step& step) const {
-    if (step.outputs.empty() || sets_any(step, symbols_)) return true;  // without outputs it only checks
+    if (step.outputs.empty() || sets_any(step, symbols_)) return true;  // a step without outputs is a check
     return std::any_of(step.outputs.begin(), step.outputs.end(), [&](const Value* output) {
         if (!output) return false;
         const auto is_used = [&](const Binding& binding) { return symbols_.contains(binding.symbol); };
@@ -126,7 +126,7 @@ void LiveValues::add_needs(const Step& step) {
     if (step.kind == Step::Kind::branch) need(step.inputs.at(0));
     if (step.kind == Step::Kind::repetition) add_needs_of_repetition(step);
     for (const Block& block : step.blocks) {
-        // All results of a node that runs graphs are made, wanted or not.
+        // A control-flow node makes all of its results, needed or not.
         for (const Value* output : block.graph->outputs) need(output);
         add_needs(block);
         const size_t own = step.inputs.size() - static_cast<size_t>(step.node().integer("captures"));

@@ -7,21 +7,21 @@
 
 namespace onnx2halide {
 
-/// The symbols that a step's arguments, shapes and checks are made of, those of its blocks included.
+/// The symbols in a step's arguments, shapes and checks, including those of its blocks.
 std::set<std::string> symbols_of(const Step& step);
-/// Those of a value's shape, and of the views that lead to it.
+/// The symbols in the shape of a value and in the checks of the views that lead to it.
 std::set<std::string> symbols_of(const Value* value);
 
-/// Values whose memory somebody reads, and symbols whose numbers somebody uses.
+/// The values that are read and the symbols that are used by live steps.
 class LiveValues {
 public:
-    /// The value is read, and what its views start from.
+    /// Adds a value and those that it is a view of.
     void need(const Value* value);
 
-    /// Adds what live steps of the block need. False where nothing is new.
+    /// Adds what the live steps of the block need. Returns whether anything is new.
     bool add_needs(const Block& block);
 
-    /// Removes the steps whose results nobody needs.
+    /// Removes the steps that are not live.
     void keep_live_steps(Block& block) const;
 
 private:

@@ -29,7 +29,7 @@ public:
             Storage& storage = storage_of(graph.outputs[i]);
             if (storage.place != Place::arena)
                 throw std::logic_error("output '" + graph.outputs[i]->name + "' has no storage of its own");
-            // The caller's memory is found before the first step.
+            // The caller's memory must be known before the first step.
             if (!program_.is_known_early(graph.outputs[i]->checked_type())) continue;
             storage.place = Place::output;
             storage.index = i;
@@ -39,7 +39,7 @@ public:
     }
 
 private:
-    /// Notes what a step reads last, and which values of its blocks are values around it.
+    /// Notes the last uses of a step's inputs, and which values of its blocks are captures.
     void note_uses(const Step& step) {
         for (const Value* input : step.inputs) {
             if (input) last_uses_[viewed(input)] = std::max(last_uses_[viewed(input)], step.last);
@@ -81,7 +81,7 @@ private:
             case Step::Kind::repetition: plan_repetition(step); break;
             default: plan_step(step);
             }
-            // What blocks read they read until the last turn, also through views that only they have.
+            // Blocks may read their captures until the last iteration, also through views of their own.
             for (const Value* input : step.inputs) {
                 if (input && program_.storage_of.contains(viewed(input))) extend(viewed(input), step.last);
             }
@@ -98,7 +98,7 @@ private:
             if (output->part) {
                 lay_in_whole(output, step.first);
             } else if (const auto whole = program_.storage_of.find(output); whole != program_.storage_of.end()) {
-                extend(output, step.first);  // parts of it are made
+                extend(output, step.first);  // parts of it have been written
             } else if (const Value* dying = i == 0 ? reusable_input(step) : nullptr) {
                 share(output, dying);
             } else {
@@ -107,7 +107,7 @@ private:
         }
     }
 
-    /// Lets a part share the storage of its whole, which lives from its first part on.
+    /// Makes a part share the storage of its whole, whose lifetime starts with its first part.
     void lay_in_whole(const Value* part, int step) {
         const Value* whole = part->part->whole;
         if (!program_.storage_of.contains(whole)) new_storage(whole, Place::arena, 0, step, step);
@@ -115,7 +115,7 @@ private:
         share(part, whole);
     }
 
-    /// Each branch writes its results where those of the node are read.
+    /// Each branch writes its results to the storage of the node's results.
     void plan_branch(const Step& step) {
         extend(step.inputs.at(0), step.first);
         for (const Value* output : step.outputs) {
@@ -135,7 +135,7 @@ private:
         for (const Value* own : {repetition.turn, repetition.condition_input}) {
             if (own) new_storage(own, Place::arena, 0, step.first, step.last);
         }
-        // Turns that inference knows are no tensor's.
+        // A count that inference knows is not read from the tensor.
         if (repetition.count && !repetition.count->known) extend(repetition.count, step.first);
         if (repetition.condition) extend(repetition.condition, step.first);
         for (size_t i = 0; i < repetition.states.size(); ++i) {
@@ -155,7 +155,7 @@ private:
         for (size_t i = 0; i < repetition.slices.size(); ++i) place_slice(repetition, i);
     }
 
-    /// What a turn adds to a result is made in its place there, where that is known before the turn.
+    /// Makes the iterations write a slice directly into the stacked result, if the size of that is known early.
     void place_slice(const Repetition& repetition, size_t i) {
         const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
         if (!result || !program_.is_known_early(result->checked_type())) return;
@@ -170,7 +170,7 @@ private:
         storage.last_step = std::max(storage.last_step, last);
     }
 
-    /// Lets all that has this storage have that of `value`.
+    /// Moves all values with this storage to that of `value`.
     void merge(const Storage& storage, const Value* value) {
         const size_t from = &storage - program_.storages.data(), to = program_.storage_of.at(value);
         for (auto& [other, index] : program_.storage_of) {
@@ -179,9 +179,10 @@ private:
         program_.storages[from].place = Place::none;
     }
 
-    /// An input that this step reads for the last time, and only at the place that it writes.
+    /// An input whose memory the step's output can reuse: the step is its last use, and reads each element only to
+    /// compute the one at the same position. Null if there is none.
     const Value* reusable_input(const Step& step) {
-        // Kernels of a device promise it that what they read and what they write do not overlap.
+        // Kernels for a GPU are compiled on the promise that their inputs and outputs do not overlap.
         if (program_.is_gpu() || step.kind != Step::Kind::kernel) return nullptr;
         const Value* output = step.outputs[0];
         for (const Node* node : step.nodes) {
@@ -191,10 +192,10 @@ private:
             const TensorType &from = input->checked_type(), &to = output->checked_type();
             if (!lie_alike(from, to) || info(from.element).bytes != info(to.element).bytes) continue;
             const Storage& storage = program_.storage(input);
-            // What a run finds may not fit where a result of known size is to lie.
+            // A size that is known at run time only may not fit into the storage of a result of known size.
             if (program_.is_known_early(to) && !program_.is_known_early(storage.root->checked_type())) continue;
             if (has_parts_.contains(program_.storage_of.at(input)) || is_read_elsewhere(step, input)) continue;
-            // What goes from turn to turn gives way to what the next turn takes, and to nothing else.
+            // Only the value that the next iteration takes may overwrite a loop-carried value.
             const auto next = next_.find(storage.root);
             if (next != next_.end() && next->second != output) continue;
             if (storage.place == Place::arena && last_uses_.at(viewed(input)) <= step.first) return input;
@@ -202,12 +203,12 @@ private:
         return nullptr;
     }
 
-    /// Whether elements at the same place of two tensors have the same place in memory, too.
+    /// Whether elements at the same coordinates of two tensors have the same position in memory.
     static bool lie_alike(const TensorType& a, const TensorType& b) {
         return a.shape == b.shape && a.layout == b.layout;
     }
 
-    /// Whether a step reads the memory of an input at other places, too, as a matrix and its transpose.
+    /// Whether a step also reads the memory of an input in another layout, like a matrix and its transpose.
     bool is_read_elsewhere(const Step& step, const Value* input) const {
         const size_t storage = program_.storage_of.at(input);
         return std::any_of(step.inputs.begin(), step.inputs.end(), [&](const Value* other) {
@@ -215,16 +216,12 @@ private:
         });
     }
 
-    /// The value that a chain of views starts from. What a step computes is no view.
+    /// The value that a chain of views and captures starts from. A value that a step computes is not a view.
     const Value* viewed(const Value* value) {
         const auto [found, is_new] = viewed_.try_emplace(value, value);
-        const Node* producer = value->producer;
-        if (is_new && producer && !computed_.contains(value) && producer->outputs[0] == value &&
-            make_generator(*producer)->is_view()) {
-            const Value* root = viewed(producer->inputs[0]);
-            viewed_[value] = root;
-        }
-        return viewed_.at(value);
+        if (!is_new || computed_.contains(value)) return found->second;
+        const Node* view = view_of(value);
+        return view ? viewed_[value] = viewed(view->inputs[0]) : value;
     }
 
     void share(const Value* value, const Value* owner) {
@@ -239,12 +236,12 @@ private:
         const Value* root = viewed(value);
         if (root == value) {
             if (value->constant) return new_storage(value, Place::weight, 0);
-            // What its parts make, or what is a part of it, no step makes.
+            // A value that is a part of another, such as an output of Split, may have no step of its own.
             if (value->part && program_.storage_of.contains(value->part->whole)) {
                 share(value, value->part->whole);
                 return program_.storages[program_.storage_of.at(value)];
             }
-            // No step makes what has no elements.
+            // No step computes a value without elements.
             if (!value->checked_type().elements().is(0))
                 throw std::logic_error("value '" + value->name + "' is read before it is made");
             return new_storage(value, Place::arena, 0);
@@ -291,7 +288,7 @@ private:
             is_known = is_known && storage.bytes.constant();
             lifetimes.push_back({storage.first_step, storage.last_step, storage.bytes.constant().value_or(0), -1});
         }
-        if (!is_known) return;  // the session does the same when it knows the dims
+        if (!is_known) return;  // the session does the same once the dims are known
         program_.arena_bytes = onnx2halide_place_arena(lifetimes.data(), static_cast<int>(lifetimes.size()));
         for (size_t i = 0; i < lifetimes.size(); ++i) program_.storages[program_.arena[i]].offset = lifetimes[i].offset;
     }
@@ -299,10 +296,10 @@ private:
     Program& program_;
     std::unordered_map<const Value*, const Value*> viewed_;
     std::set<const Value*> computed_;                  // outputs of steps
-    std::set<const Value*> wholes_;                    // that others are parts of
-    std::set<size_t> has_parts_;                       // storages that several tensors have parts of
-    std::unordered_map<const Value*, int> last_uses_;  // of what `viewed` gives
-    std::map<const Value*, const Value*> next_;        // what a turn makes of what it takes from the last one
+    std::set<const Value*> wholes_;                    // values that others are parts of
+    std::set<size_t> has_parts_;                       // storages of values that have parts
+    std::unordered_map<const Value*, int> last_uses_;  // steps, by the result of `viewed`
+    std::map<const Value*, const Value*> next_;        // the new value of each loop-carried one after an iteration
 };
 
 }  // namespace

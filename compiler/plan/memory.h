@@ -4,8 +4,8 @@
 
 namespace onnx2halide {
 
-/// Gives every tensor of the program's steps a storage: views and results computed in place share one, and the arena's
-/// storages get offsets where all sizes are known.
+/// Assigns a storage to every tensor of the program's steps. Views and results computed in place share one. If all
+/// sizes are known, the arena's storages get offsets.
 void plan_memory(Program& program);
 
 }  // namespace onnx2halide

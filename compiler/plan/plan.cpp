@@ -51,11 +51,12 @@ public:
         return std::move(program_);
     }
 
-    /// The steps alone.
+    /// Plans the steps only.
     Block plan_steps() { return plan_block(*program_.graph, "steps"); }
 
 private:
-    /// Halide's compile time grows steeply with the stages of a pipeline, and autoschedulers need sizes.
+    /// Checks that the graph can be one kernel. Halide's compile time grows steeply with the number of stages in a
+    /// pipeline, and autoschedulers need constant sizes.
     void check_whole() const {
         constexpr size_t most = 64;
         const size_t count = program_.graph->nodes().size();
@@ -66,12 +67,12 @@ private:
                 "--pipeline whole: the graph has {} nodes when constants are folded, expected at most {}", count, most);
         for (const auto& node : program_.graph->nodes()) {
             if (!make_generator(*node)->is_kernel())
-                throw CompileError("--pipeline whole: {} runs outside of kernels, expected none that does",
+                throw CompileError("--pipeline whole: {} runs outside of kernels, expected only nodes with kernels",
                                    node->label());
         }
     }
 
-    /// The steps of a graph, in order. `name` is that of the block's C function.
+    /// Plans the steps of a graph, in order. `name` is that of the block's C function.
     Block plan_block(const Graph& graph, const std::string& name) {
         Block block{name, &graph, {}};
         for (const Group& group : cut_groups(graph, options_.grouping)) {
@@ -85,7 +86,7 @@ private:
         return block;
     }
 
-    /// A node that no kernel computes.
+    /// The step of a node that no kernel computes.
     Step host_step(const Node& node) {
         Step step;
         step.kind = is_repetition(node)     ? Step::Kind::repetition
@@ -108,7 +109,7 @@ private:
         const std::vector<const Value*> escaping = escaping_values(*block.graph, group);
         const bool is_empty = std::all_of(escaping.begin(), escaping.end(),
                                           [](const Value* value) { return value->checked_type().elements().is(0); });
-        if (is_empty) return;  // nothing to compute, and kernels may assume that there is
+        if (is_empty) return;  // kernels may assume that there are elements to compute
         Step step;
         step.nodes = group.nodes;
         step.outputs = escaping;
@@ -123,7 +124,7 @@ private:
         block.steps.push_back(std::move(step));
     }
 
-    /// Adds a call of a kernel with the text of a group, which may have other nodes than the step.
+    /// Adds a call of the kernel for a group, whose nodes may differ from those of the step.
     void add_call(Step& step, const Group& group, const std::string& name) {
         if (options_.symbolic_extents && add_call_for_any_size(step, group, name)) return;
         if (has_open_extents(group)) {
@@ -134,7 +135,8 @@ private:
         }
     }
 
-    /// Returns whether there is such a kernel: some nodes have to know a size, as that of a window.
+    /// Adds a call of a kernel that serves all sizes. Returns false if there is none: some nodes need a constant size,
+    /// such as that of a window.
     bool add_call_for_any_size(Step& step, const Group& group, const std::string& name) {
         try {
             add_general_call(step, group, name, SymbolicCopy::Extents::all);
@@ -145,21 +147,23 @@ private:
         }
     }
 
-    /// The kernel is written for copies of the group's nodes whose extents are symbols.
+    /// Adds a call of a kernel that is written for a copy of the group with symbols as extents.
     void add_general_call(Step& step, const Group& group, const std::string& name, SymbolicCopy::Extents extents) {
         program_.copies.push_back(
             std::make_shared<SymbolicCopy>(group, step.outputs, extents, program_.graph->symbols));
         const SymbolicCopy& copy = *program_.copies.back();
         for (const Node* node : copy.group().nodes) {
-            // Functions do what no one kernel can for all sizes.
-            if (!make_generator(*node)->is_kernel()) throw CompileError("{}: is no kernel for any size", node->label());
+            // Some nodes have a kernel for constant sizes only, and call a function of the runtime for others.
+            if (!make_generator(*node)->is_kernel())
+                throw CompileError("{}: has no kernel for all sizes", node->label());
         }
         add_call(
             step, copy.group(), copy.escaping(), name, [&](const std::string& symbol) { return copy.extent(symbol); },
             [&](const Value* value) { return copy.original(value); });
     }
 
-    /// `written` is the group whose text makes the kernel, and `original` gives the graph's value for one of its own.
+    /// Adds a call of the kernel for the group `written`. `original` maps its values to those of the graph, and
+    /// `argument` its symbols to expressions in those of the graph.
     void add_call(
         Step& step, const Group& written, const std::vector<const Value*>& written_escaping, const std::string& name,
         const std::function<Dim(const std::string&)>& argument,
@@ -192,12 +196,12 @@ private:
             if (std::find(step.inputs.begin(), step.inputs.end(), call.inputs.back()) == step.inputs.end())
                 step.inputs.push_back(call.inputs.back());
         }
-        // Symbols are named alike in both texts.
+        // Symbols have the same names in both texts.
         for (const std::string& symbol : canonical[0].symbols()) call.arguments.push_back(argument(symbol));
         step.calls.push_back(std::move(call));
     }
 
-    /// The kernel's text for each target. A step's arguments are those of all of them.
+    /// The source of a kernel for each target. All must have the same arguments.
     std::vector<KernelSource> write_kernels(const Group& group, const std::vector<const Value*>& escaping,
                                             KernelSource::Naming naming,
                                             const std::function<std::string(const Target&)>& class_name) const {
@@ -211,11 +215,11 @@ private:
         return sources;
     }
 
-    /// Steps whose results only told inference something, such as Shape, are not run.
+    /// Drops steps whose results were needed by inference only, such as Shape.
     void drop_dead_steps() {
         LiveValues live;
         for (const Value* output : program_.graph->outputs) live.need(output);
-        // What a turn makes for the next may be needed earlier in the body: until nothing new is needed.
+        // To a fixed point, as a value that an iteration makes for the next one may be needed earlier in the body.
         while (live.add_needs(program_.main)) continue;
         live.keep_live_steps(program_.main);
         drop_unused_kernels();
@@ -250,7 +254,7 @@ private:
         }
     }
 
-    /// The open dims, and after them what only a run knows, in the order of the steps.
+    /// Lists the open dims, and then the symbols that are set at run time, in the order of the steps.
     void find_symbols() {
         for (const auto& [symbol, dim] : program_.graph->symbols) program_.symbols.push_back(symbol);
         std::set<std::string> known(program_.symbols.begin(), program_.symbols.end());
@@ -274,7 +278,7 @@ private:
     std::map<std::vector<std::string>, size_t> kernel_of_;  // by canonical texts
 };
 
-/// Adds the numbers that are parameters of a graph's nodes, and known.
+/// Adds the constant scalars that are parameters of a graph's nodes (see NodeGenerator::is_parameter).
 void add_parameters(const Graph& graph, std::set<Value*>& numbers) {
     for (const auto& node : graph.nodes()) {
         const auto generator = make_generator(*node);
@@ -285,48 +289,52 @@ void add_parameters(const Graph& graph, std::set<Value*>& numbers) {
     }
 }
 
-/// The places of kernels' inputs, by kernel and number, with the values that steps have there.
-using InputPlaces = std::map<std::pair<size_t, size_t>, std::vector<const Value*>>;
+/// The values that calls pass for each input of each kernel, by indices of kernel and input.
+using PassedValues = std::map<std::pair<size_t, size_t>, std::vector<const Value*>>;
 
-/// Of these numbers those that kernels have to read where they are to be one: a place reads all its numbers, or has
-/// one.
-std::set<const Value*> unlike_numbers(const InputPlaces& places, const std::set<const Value*>& numbers) {
+/// Those of `numbers` that kernels must read for calls to share them. If the values passed for an input are not all the
+/// same number, all numbers among them are to be read. A number that is read for one input is read everywhere, so this
+/// repeats until nothing changes.
+std::set<const Value*> differing_scalars(const PassedValues& passed, const std::set<const Value*>& numbers) {
     const auto is_number = [&](const Value* value) { return numbers.contains(value); };
-    std::set<const Value*> unlike;
-    for (size_t before = SIZE_MAX; before != unlike.size();) {
-        before = unlike.size();
-        for (const auto& [place, values] : places) {
+    std::set<const Value*> differing;
+    for (size_t before = SIZE_MAX; before != differing.size();) {
+        before = differing.size();
+        for (const auto& [input, values] : passed) {
             const bool is_one = std::all_of(values.begin(), values.end(), [&](const Value* value) {
-                return is_number(value) && !unlike.contains(value) && value->known == values[0]->known;
+                return is_number(value) && !differing.contains(value) && value->known == values[0]->known;
             });
-            if (!is_one) std::copy_if(values.begin(), values.end(), std::inserter(unlike, unlike.end()), is_number);
+            if (!is_one)
+                std::copy_if(values.begin(), values.end(), std::inserter(differing, differing.end()), is_number);
         }
     }
-    return unlike;
+    return differing;
 }
 
-/// Kernels print numbers as literals. Where they differ in parameters alone, as layers do in the scales of what is
-/// quantised, they are to read these, so that one serves all. A plan in which all are read shows which do.
-void read_unlike_numbers(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
+/// Kernels contain numbers as literals. Kernels that differ in parameters only, as the layers of a quantised model do
+/// in their scales, are to read these instead, so that one kernel serves all layers. A trial plan in which all
+/// parameters are read shows which differ.
+void read_differing_scalars(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
     std::set<Value*> numbers;
     for_each_graph(graph, [&](Graph& each) { add_parameters(each, numbers); });
     if (numbers.empty()) return;
     for (Value* number : numbers) number->is_read = true;
     Planner trial(graph, targets, options);
-    InputPlaces places;
+    PassedValues passed;
     for_each_step(trial.plan_steps(), [&](const Step& step) {
         for (const KernelCall& call : step.calls) {
-            for (size_t i = 0; i < call.inputs.size(); ++i) places[{call.kernel, i}].push_back(call.inputs[i]);
+            for (size_t i = 0; i < call.inputs.size(); ++i) passed[{call.kernel, i}].push_back(call.inputs[i]);
         }
     });
-    const std::set<const Value*> unlike = unlike_numbers(places, {numbers.begin(), numbers.end()});
-    for (Value* number : numbers) number->is_read = unlike.contains(number);
+    const std::set<const Value*> differing = differing_scalars(passed, {numbers.begin(), numbers.end()});
+    for (Value* number : numbers) number->is_read = differing.contains(number);
 }
 
 }  // namespace
 
 Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
-    if (options.grouping == Grouping::fused && !options.symbolic_extents) read_unlike_numbers(graph, targets, options);
+    if (options.grouping == Grouping::fused && !options.symbolic_extents)
+        read_differing_scalars(graph, targets, options);
     return Planner(graph, targets, options).plan();
 }
 

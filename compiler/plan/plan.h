@@ -5,16 +5,17 @@
 
 namespace onnx2halide {
 
+/// How the graph is cut into kernels.
 struct PlanOptions {
     std::string name;  // of the model in C
     Grouping grouping = Grouping::fused;
-    bool symbolic_extents =
-        false;  // kernels take every extent as an argument, so that one serves all sizes (the fold program)
+    /// Whether kernels take every extent as an argument, so that one serves all sizes (for the fold program).
+    bool symbolic_extents = false;
 };
 
-/// Cuts the graph into kernels, orders the steps and gives every tensor a place. Every value must have a type; the
-/// graph, in which numbers become such as are read, must outlive the program. Throws CompileError for a graph that
-/// cannot be one kernel, where it is to be.
+/// Cuts the graph into kernels, orders the steps and assigns storage to every tensor. Every value must have a type. The
+/// graph must outlive the program; its scalars that kernels read get `is_read`. Throws CompileError if the graph should
+/// be one kernel but cannot be.
 Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options);
 
 }  // namespace onnx2halide

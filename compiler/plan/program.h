@@ -12,13 +12,13 @@
 
 namespace onnx2halide {
 
-/// One class of generator: an anchor node and the pointwise nodes around it, and the text that they wrote.
+/// A generator class: the sources that an anchor node and the pointwise nodes around it have written.
 struct Kernel {
-    std::string name;                    // of the class and of the C function, where there is one target
+    std::string name;                    // of the C function and, if there is one target, of the class
     std::vector<const Node*> nodes;      // of the first group that it serves, in order
-    std::vector<std::string> served;     // names of the other groups' last nodes
+    std::vector<std::string> served;     // the last node's name for each of the other groups
     std::vector<KernelSource> sources;   // one for each target; all have the same parameters
-    std::vector<std::string> canonical;  // their classes with numbered names, which say what they compute and how
+    std::vector<std::string> canonical;  // the sources with numbered names; equal for kernels that compute the same
     Dim flops;
 
     const KernelSource& source() const { return sources.front(); }
@@ -27,11 +27,11 @@ struct Kernel {
 /// A call of a kernel.
 struct KernelCall {
     size_t kernel = 0;                 // index in Program::kernels
-    std::vector<const Value*> inputs;  // in the order of the kernel's
+    std::vector<const Value*> inputs;  // in the order of the kernel's inputs
     std::vector<Dim> arguments;        // one for each of the kernel's symbols
 };
 
-/// A choice between two kernels, of which a run calls the second where it takes fewer cycles.
+/// A choice between two kernels. The second is called if its estimate, which may depend on open dims, is lower.
 struct KernelChoice {
     Dim first_cycles, second_cycles;
 };
@@ -41,84 +41,83 @@ struct Block;
 /// One statement of the host program.
 struct Step {
     enum class Kind {
-        kernel,      // a call of a kernel, or of one of two
-        host,        // a call of a function in runtime/
-        branch,      // an If: one of two blocks
-        repetition,  // a Loop or Scan: a block again and again
+        kernel,      // calls a kernel, or one of two
+        host,        // calls a function in runtime/
+        branch,      // an If: runs one of two blocks
+        repetition,  // a Loop or Scan: runs a block repeatedly
     };
     Kind kind = Kind::kernel;
     std::vector<KernelCall> calls;
-    std::optional<KernelChoice> choice;  // of two calls
+    std::optional<KernelChoice> choice;  // if there are two calls
     std::vector<const Node*> nodes;
-    std::vector<const Value*> inputs;  // those of all calls, or in the order of the node's; null where omitted
+    std::vector<const Value*> inputs;  // of all calls, or those of the node; null where omitted
     std::vector<const Value*> outputs;
     std::vector<Block> blocks;  // then and else, or the body
-    int first = 0, last = 0;    // its place among all steps; what stands in its blocks lies between
+    int first = 0, last = 0;    // its number among all steps; those in its blocks have the numbers in between
 
     const Node& node() const { return *nodes.front(); }
 };
 
-/// Steps that run one after the other: the model's, a branch's, or those of one turn.
+/// A sequence of steps: the model's, a branch's, or those of a loop body.
 struct Block {
     std::string name;  // of its C function
     const Graph* graph = nullptr;
     std::vector<Step> steps;
 };
 
-/// Calls `visit` for each step, those of blocks inside included, in the order of the text.
+/// Calls `visit` for each step, including those of inner blocks, in the order of the text.
 void for_each_step(const Block& block, const std::function<void(const Step&)>& visit);
 
-/// Where a tensor's bytes live.
+/// The kind of memory that a tensor lives in.
 enum class Place {
     input,   // the caller's memory, read only
     output,  // the caller's memory
-    weight,  // the archive's or the weights file's
-    arena,   // the session's
-    heap,    // the session's, where only a run knows the size
-    slice,   // a part of another tensor, from turn to turn the next one
-    none,    // another storage has its tensors
+    weight,  // of the archive or the weights file
+    arena,   // the session's memory
+    heap,    // the session's memory, for a size that is known at run time only
+    slice,   // a slice of another tensor, the next one in each iteration
+    none,    // no memory: another storage has taken over its tensors
 };
 
-/// A range of memory that one tensor, its views and those computed in place share.
+/// A range of memory that a tensor shares with its views and with results computed in place.
 struct Storage {
     Place place = Place::arena;
     const Value* root = nullptr;   // the value that names it
     size_t index = 0;              // among inputs or outputs, or in Program::heap
-    const Value* whole = nullptr;  // of a slice
+    const Value* whole = nullptr;  // the tensor that a slice belongs to
     Dim bytes;
-    int first_step = 0, last_step = 0;  // lifetime, both included
-    int64_t offset = 0;                 // in the weights, or in the arena where its size is known at compile time
+    int first_step = 0, last_step = 0;  // its lifetime, both steps included
+    int64_t offset = 0;                 // in the weights, or in the arena if all sizes are known at compile time
 };
 
 class SymbolicCopy;
 
-/// What the host program does: calls of kernels on tensors whose places are planned.
+/// The host program: steps on tensors whose storage is planned.
 struct Program {
     std::string name;
     const Graph* graph = nullptr;
-    std::vector<Target> targets;  // best first
-    std::vector<std::shared_ptr<const SymbolicCopy>>
-        copies;  // for whose nodes kernels with symbolic extents are written
+    std::vector<Target> targets;                              // best first
+    std::vector<std::shared_ptr<const SymbolicCopy>> copies;  // the groups that kernels with symbols as extents are for
     std::vector<Kernel> kernels;
     Block main;
-    std::vector<const Value*> tensors;  // every value that a step touches, and the inputs and outputs
+    std::vector<const Value*> tensors;  // every value that a step reads or writes, and the inputs and outputs
     std::vector<Storage> storages;
     std::map<const Value*, size_t> storage_of;  // index in storages, for each tensor
     std::vector<size_t> arena;                  // storages in the arena, in the order of their first step
-    std::vector<size_t> heap;                   // storages whose size only a run knows
-    std::vector<std::string> symbols;           // open dims, then those that only a run knows
-    int64_t arena_bytes = 0;                    // where all sizes are known
+    std::vector<size_t> heap;                   // storages whose size is known at run time only
+    std::vector<std::string> symbols;           // open dims, then those that steps set
+    int64_t arena_bytes = 0;                    // if all sizes are known, else 0
     int64_t weight_bytes = 0;
 
     bool is_gpu() const { return targets.front().is_gpu(); }
-    /// Whether nothing depends on the inputs' shapes or elements.
+    /// Whether no size depends on the inputs' shapes or elements.
     bool is_static() const { return symbols.empty(); }
-    /// Whether the shapes are fixed, and inputs and outputs plain tensors.
+    /// Whether the program is static and all inputs and outputs are tensors of numbers.
     bool has_typed_run() const;
-    /// Whether a dim is known before the first step.
+    /// Whether a dim, or all dims of a shape, are known before the first step.
     bool is_known_early(const Dim& dim) const;
     bool is_known_early(const TensorType& type) const;
-    /// Every kernel's class, target by target.
+    /// The classes of all kernels, target by target.
     std::vector<const KernelSource*> classes() const {
         std::vector<const KernelSource*> classes;
         for (size_t i = 0; i < targets.size(); ++i) {

@@ -4,8 +4,8 @@
 
 namespace onnx2halide {
 
-/// What one run of a step does: its floating-point operations, a multiply-add counting two, and the bytes of the
-/// tensors that it reads and writes.
+/// The work of one execution of a step: floating-point operations, where a multiply-add counts as two, and the bytes of
+/// the tensors that it reads and writes.
 struct Work {
     Dim flops, bytes_read, bytes_written;
 };

@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// A node whose results inference knows needs no algorithm of its own.
+/// Defines the outputs of a node whose elements inference knows, which needs no algorithm of its own.
 void write_known(const Node& node, KernelSource& source) {
     for (const Value* output : node.outputs) {
         const TensorType& type = output->checked_type();
@@ -33,7 +33,7 @@ void write_known(const Node& node, KernelSource& source) {
     }
 }
 
-/// Whether inference knows all elements, from others than those that this node makes.
+/// Whether inference knows all elements of the outputs without reading them at run time.
 bool is_known(const Node& node) {
     return std::all_of(node.outputs.begin(), node.outputs.end(), [](const Value* output) {
         return output && output->known && output->known->size() > 0 && output->bindings.empty();
@@ -50,9 +50,9 @@ bool are_all(const std::vector<int64_t>& numbers, int64_t number) {
     return std::all_of(numbers.begin(), numbers.end(), [&](int64_t other) { return other == number; });
 }
 
-/// `kernel 3x3`, `pads 1`; nothing for what says nothing.
+/// `kernel 3x3`, `pads 1`; empty for defaults.
 std::string attribute_text(const std::string& name, const Attribute& attribute) {
-    // What the packed forms of a node say in its inputs' shapes too.
+    // Attributes of packed nodes that repeat what the shapes of their inputs say.
     static const std::set<std::string_view> packed = {"columns", "cycles",           "depth",
                                                       "form",    "inputs_per_group", "output_channels"};
     if (packed.contains(name)) return "";

@@ -8,8 +8,8 @@
 
 namespace onnx2halide {
 
-/// The class `name` of a group's kernel, whose results `escaping` leave it. Throws CompileError, which names the node,
-/// for one that has no algorithm for its types or the target.
+/// Writes the class `name` for the kernel of a group, whose outputs are `escaping`. Throws CompileError, which names
+/// the node, if a node has no algorithm for its types or for the target.
 KernelSource write_kernel(const Group& group, const std::vector<const Value*>& escaping, const Target& target,
                           const std::string& name, KernelSource::Naming naming);
 

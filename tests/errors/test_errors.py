@@ -197,8 +197,8 @@ def test_bad_model_stops_no_other(onnx2halide, tmp_path):
         ({"location": "sub/../../outside.bin"}, "external data file 'sub/../../outside.bin' is outside of the model's folder"),
         ({"location": "/etc/passwd"}, "external data file '/etc/passwd' is outside of the model's folder"),
         ({"location": "link.bin"}, "external data file 'link.bin' is a link, expected a plain file"),
-        ({"location": "."}, "external data file '.' is no plain file"),
-        ({"location": None}, "external data file '' is no plain file"),
+        ({"location": "."}, "external data file '.' is not a plain file"),
+        ({"location": None}, "external data file '' is not a plain file"),
     ],
     ids=lambda value: str(value.get("location")) if isinstance(value, dict) else "",
 )

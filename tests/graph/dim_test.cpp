@@ -92,7 +92,17 @@ TEST_CASE("equal dims are the same expression") {
         {floor_div(floor_div(b, 2) + s * h, 3), floor_div(b + s * h * 2, 6)},
         {floor_div(extent_of(b * 16 - s * 8), 4), extent_of(b * 2 - s) * 2},
     };
-    for (const auto& row : rows) CHECK(row.left.text() == row.right.text());
+    for (const auto& row : rows) {
+        CHECK(row.left == row.right);
+        CHECK(row.left.text() == row.right.text());
+    }
+}
+
+TEST_CASE("dims with other factors, atoms or terms are different expressions") {
+    const struct {
+        Dim left, right;
+    } rows[] = {{b, 0}, {b, s}, {b, b + 1}, {b * 2, b * 3}, {b * s, b * h}, {b * b, b}, {max(b, s), min(b, s)}};
+    for (const auto& row : rows) CHECK_FALSE(row.left == row.right);
 }
 
 TEST_CASE("integer divisions of dims round down") {
@@ -155,7 +165,7 @@ TEST_CASE("bounds of dims follow from those of their symbols") {
     }
 }
 
-TEST_CASE("whether two dims are equal as a number") {
+TEST_CASE("is_equal is 1, 0 or an expression") {
     const Dim axis = Dim::symbol("axis", -4, 3);
     CHECK(is_equal(b, b).is(1));
     CHECK(is_equal(tile, 3).is(0));
@@ -197,7 +207,7 @@ TEST_CASE("questions about dims have three answers") {
     }
 }
 
-TEST_CASE("dims that 64 bits cannot hold are the model's fault") {
+TEST_CASE("dims that overflow 64 bits are errors in the model") {
     const Dim large = int64_t{1} << 62;
     CHECK_THROWS_WITH(large + large, "a dimension exceeds 64 bits");
     CHECK_THROWS_WITH(large * 2, "a dimension exceeds 64 bits");
@@ -209,7 +219,7 @@ TEST_CASE("dims that 64 bits cannot hold are the model's fault") {
     CHECK_THROWS_AS(large * 2, CompileError);
 }
 
-TEST_CASE("symbols of a dim can be told and replaced") {
+TEST_CASE("symbols of a dim are listed and replaced") {
     const Dim dim = floor_div(b * s, 4) + max(h, 2) - floor_mod(past, tile) + min(b, 3);
     CHECK(dim.symbols() == std::set<std::string>{"b", "h", "past", "s", "tile"});
     CHECK(Dim(5).symbols().empty());
@@ -218,11 +228,11 @@ TEST_CASE("symbols of a dim can be told and replaced") {
     CHECK((b + s).substitute({{"b", s}}).text() == "(s * 2)");
 }
 
-// Whatever form an expression takes, its numbers are those of plain arithmetic, and its bounds hold them.
-TEST_CASE("a number that is an extent is not negative, whatever may be said of it otherwise") {
+TEST_CASE("an extent is not negative, whatever the bounds of its number") {
     const Dim left = Dim::symbol("left", -Dim::unbounded), right = Dim::symbol("right", -Dim::unbounded);
     const Dim extent = extent_of(left + right);
     CHECK(extent.text() == "(left + right)");
+    CHECK(extent == left + right);
     CHECK(extent.lower_bound() == 0);
     CHECK(prove_equal(extent, -1) == Proof::no);
     CHECK(prove_equal(left + right, -1) == Proof::unknown);
@@ -238,15 +248,15 @@ TEST_CASE("a number that is an extent is not negative, whatever may be said of i
     CHECK(extent_of(7) == Dim(7));
 }
 
-TEST_CASE("expressions of shared operands are asked in no time") {
+TEST_CASE("symbols and bounds of expressions with shared operands are found fast") {
     Dim dim = Dim::symbol("n");
-    // Written out it would have hundreds of times the symbols.
+    // Its text contains the symbol hundreds of times.
     for (int i = 0; i < 8; ++i) dim = max(dim - 3, floor_div(dim, 2) * 2 + i);
     CHECK(dim.symbols() == std::set<std::string>{"n"});
     CHECK(dim.lower_bound().has_value());
 }
 
-TEST_CASE("nested minima and maxima are ordered in no time") {
+TEST_CASE("nested minima and maxima are compared fast") {
     Dim low = 0, high = 0;
     for (int i = 0; i < 24; ++i) {
         const Dim left = Dim::symbol("left" + std::to_string(i)), right = Dim::symbol("right" + std::to_string(i));
@@ -257,6 +267,7 @@ TEST_CASE("nested minima and maxima are ordered in no time") {
     CHECK(prove_less_equal(high, low) == Proof::unknown);
 }
 
+// Whatever form an expression takes, its values are those of plain arithmetic and within its bounds.
 TEST_CASE("random dims agree with 64-bit arithmetic") {
     std::mt19937 random(7);
     const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % static_cast<uint32_t>(end)); };

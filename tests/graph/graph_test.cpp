@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "compiler/graph/new_node.h"
 #include "tests/small_graph.h"
 
 namespace onnx2halide {
@@ -44,6 +45,18 @@ TEST_CASE("a graph links values to their producer and to each use") {
     CHECK_FALSE(graph->is_output(a));
 }
 
+TEST_CASE("a new node has an index that no node of its graph has had") {
+    const auto graph = diamond();
+    const Value* e = insert_node(*graph, {"Exp", 13, {graph->find("a")}}, "e", nullptr);
+    CHECK(e->producer->index == 3);
+    CHECK(e->producer->name == "e");
+    graph->remove(e->producer);
+    CHECK(graph->next_index() == 4);
+    const Value* f = insert_node(*graph, {"Exp", 13, {graph->find("a")}, {}, "", 1}, "e", find_node(*graph, "b"));
+    CHECK(f->producer->index == 1);
+    CHECK(graph_text(*graph) == "a = Neg(x)\ne_2 = Exp(a)\nb = Add(a, a)\nc = Abs(a)\noutput b, c\n");
+}
+
 TEST_CASE("a node is added before another and removed with its links") {
     const auto graph = diamond();
     Value* extra = graph->new_value("a");
@@ -63,7 +76,7 @@ TEST_CASE("a node is added before another and removed with its links") {
     CHECK(extra->producer == nullptr);
 }
 
-TEST_CASE("a removed node leaves an output to whoever makes it now") {
+TEST_CASE("a removed node leaves alone an output that another node has taken over") {
     const auto graph = diamond();
     Node* old = find_node(*graph, "c");
     Node copy = *old;
@@ -107,14 +120,14 @@ TEST_CASE("attributes are read by type") {
     CHECK_THROWS_WITH(node.integer("epsilon", 1), "attribute epsilon has another type than expected");
 }
 
-TEST_CASE("nodes are called by name and operator") {
+TEST_CASE("a node's label has its name and operator") {
     Node node = node_with({});
     CHECK(node.label() == "node 'conv1' (Conv)");
     node.domain = "com.example";
     CHECK(node.label() == "node 'conv1' (com.example.Conv)");
 }
 
-TEST_CASE("elements of constants are read whatever their type") {
+TEST_CASE("elements of constants of all types are read") {
     using enum ElementType;
     const struct {
         Constant constant;
@@ -158,7 +171,7 @@ TEST_CASE("a graph counts the elements of its constants") {
     CHECK(graph->constant_elements() == 7);
 }
 
-TEST_CASE("a value without a type is our fault") {
+TEST_CASE("a value without a type is an internal error") {
     Graph graph;
     CHECK_THROWS_WITH(graph.value("y")->checked_type(), "value 'y' has no type yet");
     CHECK_THROWS_AS(graph.value("y")->checked_type(), std::logic_error);

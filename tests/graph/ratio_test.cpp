@@ -10,7 +10,7 @@ namespace {
 
 const Dim n = Dim::symbol("n", -Dim::unbounded);
 
-/// What is computed of a size, in floats and as a ratio.
+/// A computation with a size, in floats and as a ratio.
 struct Row {
     const char* name;
     float (*rounded)(float n);
@@ -34,7 +34,7 @@ const Row rows[] = {
 
 }  // namespace
 
-TEST_CASE("ratios come to the integers that floats come to") {
+TEST_CASE("ratios round to the same integers as floats") {
     for (const Row& row : rows) {
         INFO(row.name);
         const Ratio ratio = row.ratio({n}).value();
@@ -52,7 +52,7 @@ TEST_CASE("ratios come to the integers that floats come to") {
     }
 }
 
-TEST_CASE("ratios of what rounding might lead elsewhere are refused") {
+TEST_CASE("there is no ratio where rounded floats might give other integers") {
     const Ratio third = *(Ratio{n} / *number(3));
     CHECK_FALSE(third * *number(3));
     CHECK_FALSE(third + third);

@@ -15,7 +15,7 @@ TensorType with_layout(TensorType type, Layout layout) {
 
 }  // namespace
 
-TEST_CASE("rows of the table of element types stand at their numbers") {
+TEST_CASE("the table of element types is indexed by their numbers") {
     for (int i = 0; i <= static_cast<int>(int2); ++i)
         CHECK(static_cast<int>(info(static_cast<ElementType>(i)).type) == i);
     CHECK(info(static_cast<ElementType>(99)).type == undefined);
@@ -84,7 +84,7 @@ TEST_CASE("layouts list axes innermost first") {
     }
 }
 
-TEST_CASE("a tensor type tells its size, its memory order and its text") {
+TEST_CASE("size, memory order and text of a tensor type") {
     const Dim batch = Dim::symbol("batch");
     TensorType type(float32, {batch, 3, 8, 4});
     CHECK(type.text() == "float32 [batch, 3, 8, 4]");
@@ -99,7 +99,7 @@ TEST_CASE("a tensor type tells its size, its memory order and its text") {
     CHECK(TensorType(boolean, {}).bytes() == Dim(1));
 }
 
-TEST_CASE("memory order is the same where axes longer than 1 follow each other alike") {
+TEST_CASE("memory order is the same if axes longer than 1 have the same order") {
     const TensorType image(float32, {1, 3, 8, 4}), one_channel(float32, {2, 1, 8, 4});
     const TensorType image_last = with_layout(image, channels_last(4));
     const struct {

@@ -10,7 +10,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The known elements of a value: `[2, batch * 3]`, or nothing.
+/// The known elements of a value: `[2, batch * 3]`, or empty.
 std::string known_text(const Value* value) {
     if (!value->known) return "unknown";
     std::string text;
@@ -21,7 +21,7 @@ std::string known_text(const Value* value) {
 
 }  // namespace
 
-TEST_CASE("types follow from node to node, with open dims as expressions") {
+TEST_CASE("types are inferred node by node, with expressions of open dims") {
     const auto graph = parse_graph(R"(
         x = input float32[batch,3,8]
         w = constant float32[8,5]
@@ -62,7 +62,7 @@ TEST_CASE("elements of small tensors are tracked") {
     }
 }
 
-TEST_CASE("elements of small tensors are tracked through what combines them") {
+TEST_CASE("elements of small tensors are tracked through nodes that combine them") {
     const auto graph = parse_graph(R"(
         x = input float32[batch,12]
         zero = constant int64[] 0
@@ -159,7 +159,7 @@ TEST_CASE("elements of small tensors are tracked through floats") {
     }
 }
 
-TEST_CASE("of a vector that a run computes in part the other elements stay known") {
+TEST_CASE("the other elements of a vector that is partly computed at run time stay known") {
     const auto graph = parse_graph(R"(
         x = input float32[batch,4,length]
         end = input int64[1]
@@ -178,7 +178,7 @@ TEST_CASE("of a vector that a run computes in part the other elements stay known
     for (const char* joined : {"ends", "pads"}) CHECK(graph->find(joined)->bindings.empty());
 }
 
-TEST_CASE("extents that are joined again stay what they are") {
+TEST_CASE("extents that are split and joined again stay the same") {
     const auto graph = parse_graph(R"(
         a = input float32[open]
         b = input float32[other]
@@ -203,7 +203,7 @@ TEST_CASE("extents that are joined again stay what they are") {
         CHECK(graph->find(joined)->type->shape == graph->find("xy")->type->shape);
 }
 
-TEST_CASE("known floats are those that a tensor of their type holds") {
+TEST_CASE("known floats are rounded to the element type") {
     using enum ElementType;
     const struct {
         ElementType type;
@@ -225,7 +225,7 @@ TEST_CASE("known floats are those that a tensor of their type holds") {
     }
 }
 
-TEST_CASE("open dims are as large as windows need") {
+TEST_CASE("open dims are at least as large as windows need") {
     const auto graph = parse_graph(R"(
         x = input float32[n,1,height,width,depth]
         w = constant float32[4,1,3,3,3]
@@ -235,7 +235,7 @@ TEST_CASE("open dims are as large as windows need") {
     CHECK(least_dims(*graph) == std::map<std::string, int64_t>{{"x:3", 11}, {"x:4", 4}});
 }
 
-TEST_CASE("open dims are as large as windows of integers need") {
+TEST_CASE("open dims are at least as large as windows of integers need") {
     const auto graph = parse_graph(R"(
         x = input uint8[n,1,height,width]
         w = constant uint8[4,1,3,5]
@@ -255,7 +255,7 @@ TEST_CASE("tensors of more than 64 elements are not tracked") {
     CHECK_FALSE(graph->find("b")->known.has_value());
 }
 
-TEST_CASE("what the model declares is checked") {
+TEST_CASE("types that the model declares are checked") {
     const auto infer_with = [](ElementType element, std::vector<Dim> shape) {
         const auto graph = parse_graph("x = input float32[batch,3]\n y = Neg(x)\n output y");
         graph->find("y")->type.reset();
@@ -269,7 +269,7 @@ TEST_CASE("what the model declares is checked") {
     CHECK(infer_with(float32, {5, 3}).empty());  // batch may be 5
     CHECK(infer_with(float32, {5, 4}) ==
           "node 'y' (Neg): output 'y' is float32 [batch, 3], but the model declares float32 5x4");
-    // Open shapes are often wrong, as those of exporters of scikit-learn are.
+    // Open shapes are often wrong, such as those that exporters of scikit-learn write.
     CHECK(infer_with(float32, {open, 4}).empty());
     CHECK(infer_with(float32, {open}).empty());
     CHECK(infer_with(float32, {3}) ==
@@ -278,7 +278,7 @@ TEST_CASE("what the model declares is checked") {
                       "node 'y' (Neg): output 'y' is float32 [batch, 3], but the model declares int32 [?, ?]");
 }
 
-TEST_CASE("the rank of what is declared to be a single element counts for nothing") {
+TEST_CASE("the declared rank of a single element does not matter") {
     const auto infer_with = [](std::vector<Dim> shape) {
         const auto graph = parse_graph("x = input bool[]\n y = Not(x)\n output y");
         graph->find("y")->type.reset();
@@ -291,7 +291,7 @@ TEST_CASE("the rank of what is declared to be a single element counts for nothin
     CHECK(infer_with({2}) == "node 'y' (Not): output 'y' is bool scalar, but the model declares bool 2");
 }
 
-TEST_CASE("all nodes that cannot be honoured are told at once, and none that only follows from them") {
+TEST_CASE("all unsupported nodes are reported together, without those that only depend on them") {
     CHECK_THROWS_WITH(parse_graph(R"(
         x = input float32[2,3]
         y = input float32[4,5]
@@ -304,8 +304,8 @@ TEST_CASE("all nodes that cannot be honoured are told at once, and none that onl
                       "  node 'c' (MatMul): A has 3 columns, B has 4 rows");
 }
 
-TEST_CASE("sizes that a run computes are no -1 where they have become extents") {
-    // As exporters write an Expand, for which -1 stands for the size that there is.
+TEST_CASE("sizes that are computed at run time are not -1 once they have become extents") {
+    // Exporters write this before an Expand, to which -1 would mean the existing size.
     const auto graph = parse_graph(R"(
         sizes = input int64[2]
         less = constant int64[2] -1 -1
@@ -326,7 +326,7 @@ TEST_CASE("a type that kernels cannot hold") {
 }
 
 TEST_CASE("an output that no node makes") {
-    CHECK_THROWS_WITH(parse_graph("x = input float32[2]\n output y"), "output 'y' is made by no node");
+    CHECK_THROWS_WITH(parse_graph("x = input float32[2]\n output y"), "no node makes output 'y'");
 }
 
 TEST_CASE("tensors with more elements than kernels can count") {

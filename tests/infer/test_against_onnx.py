@@ -12,7 +12,7 @@ from paths import COMPILER, REAL_MODELS, ROOT
 sys.path.insert(0, str(ROOT / "tests" / "conformance"))
 import suite  # noqa: E402
 
-# ONNX's names of element types, as ours.
+# Our names of ONNX's element types.
 ELEMENTS = {
     onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.DOUBLE: "float64", onnx.TensorProto.FLOAT16: "float16", onnx.TensorProto.BFLOAT16: "bfloat16",
     onnx.TensorProto.BOOL: "bool", onnx.TensorProto.FLOAT4E2M1: "float4e2m1", **{getattr(onnx.TensorProto, f"{kind}{bits}"): f"{kind}{bits}".lower() for kind in ("INT", "UINT") for bits in (2, 4, 8, 16, 32, 64)},
@@ -21,10 +21,10 @@ ELEMENTS = {
 
 
 def onnx_types(path: pathlib.Path) -> dict[str, tuple[str, list]]:
-    """Element type and shape (None: not known) of every value that ONNX's inference knows."""
+    """Element type and shape (None: unknown) of every value that ONNX's inference finds."""
     model = onnx.load(path)
     declared = {output.name: onnx.ValueInfoProto.FromString(output.SerializeToString()) for output in model.graph.output}
-    # What a file says of outputs of open shapes may be wrong, and nobody else minds: it counts where inference finds nothing.
+    # What a file declares about outputs with open dims may be wrong without consequences elsewhere, so it only counts if inference finds nothing.
     for output in model.graph.output:
         dims = output.type.tensor_type.shape.dim if output.type.HasField("tensor_type") else []
         if any(not dim.HasField("dim_value") for dim in dims):
@@ -44,7 +44,7 @@ def onnx_types(path: pathlib.Path) -> dict[str, tuple[str, list]]:
 
 
 def our_types(paths: list[pathlib.Path], dims: list[str] = []) -> list[dict | None]:
-    """What `inspect` says of each model, by value; nothing of those that it does not support."""
+    """The output of `inspect` for each model that it supports."""
     result = subprocess.run([COMPILER, "inspect", "--json", *dims, *paths], capture_output=True, text=True)
     assert result.returncode in (0, 1), result.stderr
     text = result.stdout
@@ -53,7 +53,7 @@ def our_types(paths: list[pathlib.Path], dims: list[str] = []) -> list[dict | No
 
 
 def disagreements(ours: dict, theirs: dict[str, tuple[str, list]]) -> tuple[list[str], int]:
-    """What differs, and the number of values that both know."""
+    """The differences, and the number of values that both have types for."""
     different, compared = [], 0
     for node in ours["nodes"]:
         for value in node["outputs"]:
@@ -69,7 +69,7 @@ def disagreements(ours: dict, theirs: dict[str, tuple[str, list]]) -> tuple[list
 
 
 def test_backend_suite(tmp_path):
-    # Links, because `inspect` tells models apart by their files' names.
+    # Links with different names, as `inspect` reports the file's name only.
     paths = []
     for name, folder in suite.cases().items():
         link = tmp_path / f"{name}.onnx"
@@ -82,22 +82,16 @@ def test_backend_suite(tmp_path):
             different += found
             compared += count
     assert different == []
-    assert compared > 2000  # else the comparison has lost its object
+    assert compared > 2000  # else there was nothing to compare
 
 
-@pytest.mark.parametrize("folder", sorted(REAL_MODELS.iterdir() if REAL_MODELS.exists() else [], key=lambda path: path.name), ids=lambda path: path.name)
-def test_models(folder):
-    path = folder / "model.onnx"
-    if not path.exists():
-        pytest.skip("not a model's folder")
+ABSENT = pytest.param(None, id="none", marks=pytest.mark.skip(reason=f"no models in {REAL_MODELS}"))
+
+
+@pytest.mark.parametrize("path", sorted(REAL_MODELS.glob("*/model.onnx")) or [ABSENT], ids=lambda path: path.parent.name)
+def test_models(path):
     types = our_types([path])
     if not types:
-        pytest.skip("not supported yet, or with dims that must be given")
+        pytest.skip("not supported, or with dims that must be given")
     different, compared = disagreements(types[0], onnx_types(path))
     assert different == [] and compared > 0
-
-
-if not REAL_MODELS.exists():
-
-    def test_models_are_there():
-        pytest.skip(f"{REAL_MODELS} is absent")

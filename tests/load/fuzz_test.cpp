@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Bytes of a model with a few of them changed, removed, doubled or taken from elsewhere.
+/// A model's bytes, a few of which are changed, removed, duplicated or copied from elsewhere.
 std::string mutated(std::string bytes, std::mt19937& random) {
     const auto below = [&](size_t end) { return end == 0 ? 0 : random() % end; };
     const size_t changes = 1 + below(6);
@@ -38,7 +38,7 @@ std::string mutated(std::string bytes, std::mt19937& random) {
     return bytes;
 }
 
-/// Whether a model is either inspected or refused with a message; anything else is thrown further.
+/// Whether a model is either inspected or rejected with a message; any other exception is passed on.
 bool is_refused(const fs::path& model) {
     try {
         inspect(model, {});
@@ -62,7 +62,7 @@ std::vector<std::string> seeds() {
 
 }  // namespace
 
-TEST_CASE("every model that is mutated is compiled or refused with a message") {
+TEST_CASE("every mutated model is inspected or rejected with a message") {
     const char* seconds = std::getenv("ONNX2HALIDE_FUZZ_SECONDS");
     const char* seed = std::getenv("ONNX2HALIDE_FUZZ_SEED");
     const auto end = Clock::now() + std::chrono::seconds(seconds ? std::stoi(seconds) : 15);

@@ -1,4 +1,4 @@
-"""Operators of domains that a model does not import, which onnxruntime takes and some exporters write."""
+"""Operators of domains that a model does not import, which onnxruntime accepts and some exporters write."""
 
 import numpy as np
 import onnx2halide

@@ -1,4 +1,4 @@
-"""Operators that are expanded when a model is loaded: what is refused, and what the nodes of a body are called."""
+"""Operators that are expanded when a model is loaded: what is not supported, and the names of a body's nodes."""
 
 import numpy as np
 import onnx2halide
@@ -21,7 +21,7 @@ REFUSED = {
     "direction": (layer(direction="up"), "node 'layer' (LSTM): attribute direction is 'up', expected forward, reverse or bidirectional"),
     "layout": (layer(layout=2), "node 'layer' (LSTM): attribute layout is 2, expected 0 or 1"),
     "clip": (layer("GRU", clip=-1.0), "node 'layer' (GRU): attribute clip is -1, expected a positive number"),
-    "activation": (layer("RNN", activations=["Gauss"]), "node 'layer' (RNN): attribute activations has 'Gauss', which is no activation function"),
+    "activation": (layer("RNN", activations=["Gauss"]), "node 'layer' (RNN): attribute activations has 'Gauss', which is not an activation function"),
     "too few activations": (layer(activations=["Tanh", "Tanh"]), "node 'layer' (LSTM): attribute activations has 2 values, expected 3"),
     "no alpha": (layer("RNN", activations=["ScaledTanh"]), "node 'layer' (RNN): attribute activation_alpha has 0 values, and ScaledTanh has no default"),
     "no beta": (
@@ -90,7 +90,7 @@ def test_names_of_a_body(onnx2halide, tmp_path):
 
 
 def test_node_of_a_branch():
-    """The body reads a value of the graph around, and its own names differ in each branch."""
+    """The body reads a value of the outer graph, and its own names differ between the branches."""
     branches = {}
     for name in ("then_branch", "else_branch"):
         nodes = [node("Neg", "x", f"{name}_in"), node("FastGelu", f"{name}_in bias", f"{name}_out", name="act", domain="com.microsoft")]

@@ -1,4 +1,4 @@
-"""Weights in other files, in models that ONNX's checker would not pass as they are."""
+"""Weights in external files, in models that ONNX's checker would reject as they are."""
 
 import numpy as np
 import onnx
@@ -10,7 +10,7 @@ from onnx2halide.references import OnnxRuntime
 
 
 def test_model_that_the_checker_would_refuse(tmp_path):
-    """Of an operator that only onnxruntime has in ONNX's domain, nodes that are out of order, and an output without a type."""
+    """An operator that only onnxruntime has in ONNX's domain, nodes that are out of order, and an output without a type."""
     rng = np.random.default_rng(0)
     nodes = [node("MatMul", "z w", "y"), node("SimplifiedLayerNormalization", "x scale", "z", axis=-1)]
     weights = {"w": rng.normal(size=(16, 5)).astype(np.float32), "scale": rng.normal(size=16).astype(np.float32)}

@@ -10,7 +10,7 @@ DOMAIN = "local"
 
 
 def test_functions_of_other_opsets():
-    """One function calls another, and has a graph inside."""
+    """One function calls another, and has a subgraph."""
     inner = [node("Softmax", "a", "s", axis=1), node("Relu", "s", "r")]
     branch = helper.make_graph([node("Neg", "a", "t")], "other", [], [helper.make_tensor_value_info("t", FLOAT, None)])
     other = helper.make_graph([node("Identity", "a", "e")], "same", [], [helper.make_tensor_value_info("e", FLOAT, None)])
@@ -41,8 +41,8 @@ def test_functions_of_other_opsets():
 
 
 def test_functions_of_opsets_in_which_operators_were_others():
-    """Squeeze has its axes as an attribute before 13, ReduceMax before 18; inside of a branch as well.
-    onnxruntime takes the model's opset for the function's."""
+    """Squeeze has its axes as an attribute before 13, ReduceMax before 18; the same inside of a branch.
+    onnxruntime uses the model's opset for the function."""
     branch = helper.make_graph([node("Squeeze", "m", "t", axes=[1])], "then", [], [helper.make_tensor_value_info("t", FLOAT, None)])
     other = helper.make_graph([node("ReduceMin", "a", "e", axes=[1, 2], keepdims=0)], "else", [], [helper.make_tensor_value_info("e", FLOAT, None)])
     old = [
@@ -69,7 +69,7 @@ def test_functions_of_opsets_in_which_operators_were_others():
 
 
 def test_function_operators_in_branches():
-    """Attention is one. Both branches name their values alike, and one has a branch inside that reads from all around."""
+    """Attention is one. Both branches use the same names, and one has an inner branch that captures from both outer graphs."""
     inner = """If (deep) <
         then_branch = deepest () => (float[1,2,a,4] best) { keys = Abs (keys_of_branch) best = Attention (x, keys, same) },
         else_branch = other () => (float[1,2,a,4] rest) { rest = Neg (x) }>"""

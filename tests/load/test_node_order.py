@@ -1,4 +1,4 @@
-"""Models whose nodes stand in no order in which they could run, which onnxruntime takes and some tools write."""
+"""Models whose nodes are not in topological order, which onnxruntime accepts and some tools write."""
 
 import numpy as np
 import onnx2halide
@@ -7,7 +7,7 @@ from make_models import FLOAT, model, node
 from onnx import helper, parser
 from onnx2halide.references import OnnxRuntime
 
-# Branches, too, read what comes behind their node.
+# Branches read results of later nodes, too.
 TEXT = """<ir_version: 10, opset_import: ["" : 22]>
 g (float[n,3] x, bool choice) => (float[n,3] y) {
     y = Mul (chosen, sum)
@@ -31,7 +31,7 @@ def test_nodes_in_any_order(choice):
 
 
 def test_long_chain_backwards():
-    """As long as a large model."""
+    """A chain as long as a large model."""
     length = 3000
     nodes = [node("Identity", f"v{i}", f"v{i + 1}") for i in range(length)]
     nodes[7] = node("Neg", "v7", "v8")

@@ -1,4 +1,4 @@
-"""Outputs of which a model does not say what they are, against onnxruntime."""
+"""Outputs whose types a model does not declare, against onnxruntime."""
 
 import numpy as np
 import onnx2halide

@@ -1,4 +1,4 @@
-"""Weights that a model keeps as sparse tensors, against dense ones."""
+"""Weights that a model stores as sparse tensors, against dense ones."""
 
 import numpy as np
 import onnx2halide

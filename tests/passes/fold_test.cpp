@@ -18,7 +18,7 @@ std::vector<std::string> names_of(const Values& values) {
 
 }  // namespace
 
-TEST_CASE("what depends on constants only becomes a program of its own") {
+TEST_CASE("nodes that depend on constants only become a program of their own") {
     const auto graph = parse_graph(R"(
         x = input float32[10,10]
         w = constant float32[10,10]
@@ -53,7 +53,7 @@ TEST_CASE("a graph without constant nodes has no fold program") {
     CHECK(graph_text(*graph) == "y = Add(x, w)\noutput y\n");
 }
 
-TEST_CASE("random numbers are no constants") {
+TEST_CASE("random numbers are not constants") {
     const auto graph = parse_graph("w = constant float32[2,2]\n y = Neg(w)\n output y");
     find_node(*graph, "y")->op_type = "RandomNormalLike";
     CHECK_FALSE(is_compile_time_constant(graph->find("y")));

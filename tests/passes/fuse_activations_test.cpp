@@ -7,7 +7,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The graph that the pass makes of nodes that end in `y`, and how its last one approximates.
+/// The graph after the pass for nodes that end in `y`, with the attribute `approximate` of the last.
 std::string fused(const std::string& nodes, const std::string& type = "float32") {
     std::string text = R"(
         x = input T[2,5]
@@ -42,7 +42,7 @@ TEST_CASE("a Gelu that is written out is one node") {
     CHECK(fused("d = Mul(inverse_root, x)\ne = Erf(d)\ns = Add(one, e)\np = Mul(x, s)\ny = Mul(p, half)") == gelu);
 }
 
-TEST_CASE("so is one by the hyperbolic tangent") {
+TEST_CASE("so is one with the hyperbolic tangent") {
     const std::string end = "t = Tanh(a)\ns = Add(t, one)\np = Mul(x, half)\ny = Mul(p, s)";
     CHECK(fused("c = Pow(x, three)\nm = Mul(c, share)\nb = Add(x, m)\na = Mul(b, scale)\n" + end) == by_tanh);
     CHECK(fused("q = Mul(x, x)\nc = Mul(q, x)\nm = Mul(share, c)\nb = Add(m, x)\na = Mul(scale, b)\n" + end) ==
@@ -59,13 +59,13 @@ TEST_CASE("so are Mish and HardSwish") {
           "y_2 = HardSwish(x)\noutput y_2\n");
 }
 
-TEST_CASE("what is something else stays") {
+TEST_CASE("other expressions stay") {
     const std::string erf = "d = Div(x, root)\ne = Erf(d)\ns = Add(e, one)\n";
     for (const std::string& nodes : std::vector<std::string>{
-             erf + "p = Mul(z, s)\ny = Mul(p, half)",                                          // of another value
+             erf + "p = Mul(z, s)\ny = Mul(p, half)",                                          // z, not x
              erf + "y = Mul(x, s)",                                                            // twice as much
-             "d = Div(x, two)\ne = Erf(d)\ns = Add(e, one)\np = Mul(x, s)\ny = Mul(p, half)",  // of another width
-             erf + "q = Mul(x, x)\np = Mul(q, s)\ny = Mul(p, half)",                           // once more times x
+             "d = Div(x, two)\ne = Erf(d)\ns = Add(e, one)\np = Mul(x, s)\ny = Mul(p, half)",  // erf(x / 2)
+             erf + "q = Mul(x, x)\np = Mul(q, s)\ny = Mul(p, half)",                           // one more factor x
              ("a = Add(x, three)\nc = Clip(a, zero, three)\nm = Mul(x, c)\ny = Div(m, six)"),
              ("s = Softplus(z)\nt = Tanh(s)\ny = Mul(x, t)"),
          }) {
@@ -74,7 +74,7 @@ TEST_CASE("what is something else stays") {
         CHECK((result.find("Gelu") == std::string::npos && result.find("Mish") == std::string::npos &&
                result.find("HardSwish") == std::string::npos));
     }
-    // In double the number is not the one that Gelu has.
+    // In double precision the number differs from Gelu's.
     CHECK(fused(erf + "p = Mul(x, s)\ny = Mul(p, half)", "float64").find("Gelu") == std::string::npos);
     CHECK(fused(erf + "p = Mul(x, s)\nq = Mul(p, half)\ny = Add(q, s)").find("Gelu") == std::string::npos);
 }

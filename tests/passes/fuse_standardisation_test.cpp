@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The Standardise that the pass makes of nodes that end in `y`: `x axes 2 centred`; empty where it makes none.
+/// The Standardise that replaces nodes that end in `y`: `x axes 2 centred`; empty if there is none.
 std::string standardised(const std::string& nodes) {
     const auto graph = parse_graph(R"(
         x = input float32[2,5,8]
@@ -56,7 +56,7 @@ TEST_CASE("a layer normalisation that is written out is one node") {
                        "e = Add(v, epsilon)\nr = Sqrt(e)\ny = Div(d, r)") == "x axes 1,2 centred");
 }
 
-TEST_CASE("so is one whose factor is multiplied with the rows and with their mean") {
+TEST_CASE("so is one whose factor multiplies the rows and their mean") {
     const std::string factor = centred + "s = Mul(d, d)\nv = ReduceMean(s, last)\ne = Add(v, epsilon)\nq = Sqrt(e)\n"
                                          "r = Reciprocal(q)\nf = Mul(r, scale)\n";
     CHECK(standardised(factor + "a = Mul(x, f)\nb = Mul(m, f)\nc = Sub(shift, b)\ny = Add(a, c)") ==
@@ -74,14 +74,14 @@ TEST_CASE("so is an RMS normalisation") {
     CHECK(standardised(square + "r = Reciprocal(q)\ny = Mul(x, r)") == "x axes 2");
 }
 
-TEST_CASE("what is none, or is read elsewhere, stays") {
+TEST_CASE("other expressions, and parts with other readers, stay") {
     const std::string root = "e = Add(v, epsilon)\nr = Sqrt(e)\n";
     // The mean square of something else.
     CHECK(standardised(centred + "s = Mul(x, x)\nv = ReduceMean(s, last)\n" + root + "y = Div(d, r)") == "");
-    // Multiplied with a root, divided by an inverse one.
+    // Multiplied by a root, or divided by an inverse one.
     CHECK(standardised("s = Mul(x, x)\nv = ReduceMean(s, last)\n" + root + "y = Mul(x, r)") == "");
     CHECK(standardised("s = Mul(x, x)\nv = ReduceMean(s, last)\n" + root + "i = Reciprocal(r)\ny = Div(x, i)") == "");
-    // An integer that is no half.
+    // The exponent is an integer, not a half.
     CHECK(standardised(
               "s = Mul(x, x)\nv = ReduceMean(s, last)\ne = Add(v, epsilon)\nr = Pow(e, none)\ny = Div(x, r)") == "");
     // The mean square is an output.

@@ -7,7 +7,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What a node reads and how it pads, after fuse_pad: `x pads 1,1,1,1`
+/// The input and pads of a node after fuse_pad: `x pads 1,1,1,1`
 std::string after_fuse_pad(const char* text, const char* node_name = "y") {
     const auto graph = parse_graph(text);
     fuse_pad(*graph);
@@ -34,7 +34,7 @@ std::string convolution_of(const std::string& pad) {
 
 }  // namespace
 
-TEST_CASE("a Pad before a Conv becomes its pads where it fills with zeros around the image") {
+TEST_CASE("a Pad before a Conv becomes its pads if it adds zeros around the image") {
     const std::pair<const char*, const char*> rows[] = {
         {"p = Pad(x, pads)", "x pads 2 3 4 5"},
         {"p = Pad(x, pads, one)", "p pads 1 1 1 1"},
@@ -51,7 +51,7 @@ TEST_CASE("a Pad before a Conv becomes its pads where it fills with zeros around
     }
 }
 
-TEST_CASE("a Pad before a pool becomes its pads where the pool counts the filling alike") {
+TEST_CASE("a Pad before a pool becomes its pads if the pool treats padding in the same way") {
     const std::string pads = R"(
         x = input float32[1,2,9,9]
         pads = constant int64[8] 0 0 1 1 0 0 1 1
@@ -73,7 +73,7 @@ TEST_CASE("a Pad before a pool becomes its pads where the pool counts the fillin
     }
 }
 
-TEST_CASE("BatchNormalization goes into the weights of the Conv before it") {
+TEST_CASE("a BatchNormalization is folded into the weights of the Conv before it") {
     const char* with_bias = R"(
         x = input float32[1,2,8,8]
         w = constant float32[4,2,3,3]
@@ -102,7 +102,7 @@ output y
     CHECK(type_text(*graph->find("y_weights")->type) == "float32[4,2,3,3]");
 }
 
-/// A BatchNormalization y of c and constants, the nodes around it, and what the pass makes of them.
+/// The result of the pass for a BatchNormalization y of c and constants, and the nodes around it.
 std::string after_fuse_channel_scales(const std::string& before, const std::string& behind) {
     const auto graph = parse_graph(R"(
         x = input float32[1,4,8,8]
@@ -127,7 +127,7 @@ std::string after_fuse_channel_scales(const std::string& before, const std::stri
 
 constexpr const char* norm_of_c = "\n y = BatchNormalization(c, s, s, s, s) epsilon=1.0";
 
-TEST_CASE("BatchNormalization that cannot be multiplied into weights becomes one factor and offset a channel") {
+TEST_CASE("a BatchNormalization that cannot be folded into weights becomes one factor and one offset per channel") {
     const struct {
         const char *why, *conv, *rest;
     } rows[] = {
@@ -146,12 +146,12 @@ TEST_CASE("BatchNormalization that cannot be multiplied into weights becomes one
     }
 }
 
-TEST_CASE("BatchNormalization takes what scales and shifts its channels") {
+TEST_CASE("a BatchNormalization absorbs nodes after it that scale and shift its channels") {
     const std::pair<const char*, bool> rows[] = {
         {"z = Mul(y, k)\n output z", true},     {"z = Add(k, y)\n output z", true},
-        {"z = Mul(y, k)\n output z, y", false},  // others want what is between
+        {"z = Mul(y, k)\n output z, y", false},  // other nodes read the value in between
         {"z = Mul(y, wide)\n output z", false},  // along the images' rows
-        {"z = Mul(y, m)\n output z", false},     // no constants
+        {"z = Mul(y, m)\n output z", false},     // not constant
         {"z = Mul(y, y)\n output z", false},
     };
     for (const auto& [behind, is_taken] : rows) {
@@ -162,7 +162,7 @@ TEST_CASE("BatchNormalization takes what scales and shifts its channels") {
     }
 }
 
-TEST_CASE("What scales and shifts channels goes into a convolution's weights and bias") {
+TEST_CASE("nodes that scale and shift channels are folded into a convolution's weights and bias") {
     const std::pair<const char*, const char*> rows[] = {
         {"c = Conv(x, w)\n y = Mul(c, k)", "y = Conv(x, y_weights)"},
         {"c = Conv(x, w)\n y = Mul(one, c)", "y = Conv(x, y_weights)"},
@@ -188,7 +188,8 @@ TEST_CASE("What scales and shifts channels goes into a convolution's weights and
     }
 }
 
-TEST_CASE("BatchNormalization stays where its numbers are none of the compiler's") {
+TEST_CASE(
+    "a BatchNormalization stays in training mode, with parameters that are not constant, and with narrow floats") {
     const char* rows[] = {
         "y = BatchNormalization(x, p, s, s, s) epsilon=1.0",
         "y, m, n = BatchNormalization(x, s, s, s, s) epsilon=1.0 training_mode=1",

@@ -10,8 +10,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The nodes after pack_weights and assign_layouts without those that pack, and the results that do not lie in ONNX's
-/// order.
+/// The nodes after pack_weights and assign_layouts, without those that pack, and the results that are not row-major.
 std::string laid_out(const char* text) {
     const auto graph = parse_graph(text);
     const Target target = Target::parse("x86-64-linux-avx2-fma");
@@ -31,7 +30,7 @@ std::string laid_out(const char* text) {
 
 }  // namespace
 
-TEST_CASE("channels lie innermost around convolutions, and in ONNX's order for the caller") {
+TEST_CASE("layouts are channels last around convolutions, and row-major for the caller") {
     const struct {
         const char *why, *graph, *expected;
     } rows[] = {

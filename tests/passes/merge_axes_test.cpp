@@ -12,7 +12,7 @@ namespace {
 
 const Target avx2 = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
 
-/// What the pass makes of a graph whose weights are packed and whose layouts are set.
+/// The result of the pass for a graph whose weights are packed and whose layouts are set.
 std::unique_ptr<Graph> merged(const std::string& text) {
     auto graph = parse_graph(text);
     pack_weights(*graph, avx2, {});
@@ -23,7 +23,7 @@ std::unique_ptr<Graph> merged(const std::string& text) {
     return graph;
 }
 
-/// The shape that a convolution of 64 to 64 channels computes over an image, and that of the graph's output.
+/// The shape that the kernel of a convolution with 64 channels computes, and that of the graph's output.
 std::string shapes(const std::string& image, const std::string& weights = "64,64,1,1",
                    const std::string& attributes = "") {
     const auto graph = merged(fmt::format(R"(
@@ -38,7 +38,7 @@ std::string shapes(const std::string& image, const std::string& weights = "64,64
 
 }  // namespace
 
-TEST_CASE("images become one row where tiles fill that better") {
+TEST_CASE("images become one row if tiles fill that better") {
     CHECK(shapes("13,13") == "1x64x1x169 1x64x13x13");
     CHECK(shapes("3,5,7", "64,64,1,1,1") == "1x64x1x1x105 1x64x3x5x7");
     CHECK(shapes("13,w") == "[1, 64, 1, (w * 13)] [1, 64, 13, w]");
@@ -54,7 +54,7 @@ TEST_CASE("a batch of images becomes one of rows") {
     CHECK(shape_text(graph->outputs[0]->type->shape) == "[n, 64, 13, 13]");
 }
 
-TEST_CASE("images keep their rows where they are as good or needed") {
+TEST_CASE("images keep their rows if these fill tiles as well or are needed") {
     CHECK(shapes("12,12") == "1x64x12x12 1x64x12x12");  // tiles fill rows
     CHECK(shapes("1,169") == "1x64x1x169 1x64x1x169");
     CHECK(shapes("13,13", "64,64,3,3", "pads=1,1,1,1") == "1x64x13x13 1x64x13x13");
@@ -63,7 +63,7 @@ TEST_CASE("images keep their rows where they are as good or needed") {
     CHECK(shapes("13,13", "64,1,1,1", "group=64") == "1x64x13x13 1x64x13x13");
 }
 
-TEST_CASE("what follows a convolution in its kernel takes the image for one row, too") {
+TEST_CASE("the nodes after a convolution in its kernel treat the image as one row, too") {
     const auto graph = merged(R"(
         x = input float32[1,64,13,13]
         w = constant float32[64,64,1,1]
@@ -76,7 +76,7 @@ TEST_CASE("what follows a convolution in its kernel takes the image for one row,
         output e)");
     for (const char* name : {"a", "b", "c", "d", "e"})
         CHECK(shape_text(find_node(*graph, name)->outputs[0]->type->shape) == "1x64x1x169");
-    // The second convolution and the sum behind it read what the first kernel made: no view lies between them.
+    // The second convolution and the sum after it read the result of the first kernel without a view in between.
     CHECK(find_node(*graph, "d")->inputs[0] == find_node(*graph, "c")->outputs[0]);
     CHECK(find_node(*graph, "e")->inputs[1] == find_node(*graph, "c")->outputs[0]);
     CHECK(shape_text(graph->outputs[0]->type->shape) == "1x64x13x13");
@@ -93,7 +93,7 @@ TEST_CASE("a kernel whose other nodes need rows keeps them") {
     CHECK(shape_text(find_node(*graph, "a")->outputs[0]->type->shape) == "1x64x13x13");
 }
 
-TEST_CASE("rows of a batch become those of one matrix where B is the same for all") {
+TEST_CASE("rows of a batch become those of one matrix if B is the same for all") {
     const auto result = [](const std::string& a, const std::string& b) {
         const auto graph = merged(fmt::format(R"(
             a = input float32[{}]
@@ -111,14 +111,14 @@ TEST_CASE("rows of a batch become those of one matrix where B is the same for al
     CHECK(result("batch,time,16", weights) == "[1, (batch * time), 48] [batch, time, 48]");
     CHECK(result("2,batch,5,16", "input float32[16,48]") == "[1, 1, (batch * 10), 48] [2, batch, 5, 48]");
     CHECK(result("3,5,16", weights) == "1x15x48 3x5x48");
-    // There is but one axis, or enough rows in one.
+    // There is only one axis, or one has enough rows.
     CHECK(result("1,time,16", weights) == "[1, time, 48] [1, time, 48]");
     CHECK(result("batch,197,16", weights) == "[batch, 197, 48] [batch, 197, 48]");
     // Each matrix of the batch has its own B.
     CHECK(result("batch,time,16", "input float32[batch,16,48]") == "[batch, time, 48] [batch, time, 48]");
 }
 
-TEST_CASE("a batch stays where what follows a product tells its axes apart") {
+TEST_CASE("a batch stays if nodes after a product treat its axes differently") {
     const auto graph = merged(R"(
         a = input float32[batch,time,16]
         b = constant float32[16,48]
@@ -129,7 +129,7 @@ TEST_CASE("a batch stays where what follows a product tells its axes apart") {
     CHECK(shape_text(find_node(*graph, "d")->outputs[0]->type->shape) == "[batch, time, 48]");
 }
 
-TEST_CASE("a batch stays where parameters go along another axis than the last") {
+TEST_CASE("a batch stays if parameters belong to another axis than the last") {
     const auto result = [](const std::string& node) {
         const auto graph = merged(fmt::format(R"(
             a = input float32[3,5,16]
@@ -147,7 +147,7 @@ TEST_CASE("a batch stays where parameters go along another axis than the last") 
     CHECK(result("QuantizeLinear(c, one) axis=1") == "1x15x48");
 }
 
-TEST_CASE("what is the same along all columns has its axes merged, too") {
+TEST_CASE("operands with one element per row have their axes merged, too") {
     const auto graph = merged(R"(
         a = input float32[batch,time,16]
         b = constant float32[16,48]
@@ -178,21 +178,21 @@ TEST_CASE("open axes that number rows become one") {
     CHECK(result("2,batch,time,16", "Softmax(n)") == "[1, 1, (batch * time * 2), 16] [2, batch, time, 16]");
     CHECK(result("batch,2,time", "LpNormalization(n)") == "[1, (batch * 2), time] [batch, 2, time]");
     CHECK(result("batch,time,4", "Softmax(n)") == "[1, (batch * time), 4] [batch, time, 4]");
-    // Behind rows, or of each row.
+    // After rows, or within each row.
     CHECK(result("batch,5,h,w", "Softmax(n) axis=1") == "[batch, 5, 1, (h * w)] [batch, 5, h, w]");
     CHECK(result("batch,5,h,w", "InstanceNormalization(n, channel, channel)") ==
           "[batch, 5, 1, (h * w)] [batch, 5, h, w]");
     CHECK(result("batch,5,h,w", "MeanVarianceNormalization(n)") == "[batch, 5, 1, (h * w)] [batch, 5, h, w]");
-    // There is but one axis, or numbers.
+    // There is only one axis, or extents are constant.
     CHECK(result("1,time,16", "LayerNormalization(n, one, one)") == "[1, time, 16] [1, time, 16]");
     CHECK(result("3,5,16", "LayerNormalization(n, one, one)") == "3x5x16 3x5x16");
-    // Rows are told apart, or do not follow each other.
+    // Operands differ between rows, or rows are not adjacent.
     CHECK(result("batch,5,16", "LayerNormalization(n, each, each)") == "[batch, 5, 16] [batch, 5, 16]");
     CHECK(result("batch,5,16", "InstanceNormalization(n, channel, channel)") == "[batch, 5, 16] [batch, 5, 16]");
     CHECK(result("batch,time,16", "Softmax(n) axis=1") == "[batch, time, 16] [batch, time, 16]");
 }
 
-TEST_CASE("open axes along which pointwise nodes go alike become one") {
+TEST_CASE("open axes that all operands of pointwise nodes share become one") {
     const auto result = [](const std::string& x, const std::string& y) {
         const auto graph = merged(fmt::format(R"(
             x = input float32[{}]
@@ -207,13 +207,13 @@ TEST_CASE("open axes along which pointwise nodes go alike become one") {
     CHECK(result("n,3,h,w", "n,3,h,w") == "[1, 1, 1, (h * n * w * 3)] [1, 1, 1, (h * n * w * 3)]");
     CHECK(result("n,3,h,w", "n,3,1,1") == "[n, 3, 1, (h * w)] [n, 3, 1, 1]");
     CHECK(result("n,3,h,w", "3,1,1") == "[n, 3, 1, (h * w)] 3x1x1");
-    // They go along different axes, vectors fill rows, or all extents are known.
+    // Operands have different axes, vectors fill rows, or all extents are constant.
     CHECK(result("n,h,w", "n,h,1") == "[n, h, w] [n, h, 1]");
     CHECK(result("n,h,16", "n,h,16") == "[n, h, 16] [n, h, 16]");
     CHECK(result("2,3,5", "2,3,5") == "2x3x5 2x3x5");
 }
 
-TEST_CASE("a reduction takes open axes whose elements follow each other for one") {
+TEST_CASE("a reduction merges open axes whose elements are adjacent") {
     const auto read = [](const std::string& image, const std::string& axes) {
         const auto graph = merged(fmt::format(R"(
             x = input float32[{}]

@@ -28,7 +28,7 @@ TEST_CASE("nodes that compute the same become one, and so do those that read the
         output y)") == "a = Mul(x, half)\nc = Neg(a)\ny = Add(c, c)\noutput y\n");
 }
 
-TEST_CASE("nodes that differ in an input, a constant, an attribute or what they give stay") {
+TEST_CASE("nodes that differ in an input, a constant, an attribute or their outputs stay") {
     for (const char* text : {
              "x = input float32[2,3]\na = Neg(x)\nb = Abs(x)\ny = Add(a, b)\noutput y\n",
              "x = input float32[2,3]\nz = input float32[2,3]\na = Neg(x)\nb = Neg(z)\ny = Add(a, b)\noutput y\n",
@@ -45,7 +45,7 @@ TEST_CASE("nodes that differ in an input, a constant, an attribute or what they 
     }
 }
 
-TEST_CASE("values of the same known elements are the same") {
+TEST_CASE("values with the same known elements are the same") {
     CHECK(merged(R"(
         x = input float32[n,3]
         z = input float32[n,3]

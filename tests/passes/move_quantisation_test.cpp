@@ -8,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The nodes that are left and the types of their first results: `MaxPool uint8, DequantizeLinear float32`
+/// The remaining nodes and the types of their first results: `MaxPool uint8, DequantizeLinear float32`
 std::string moved(const std::string& nodes) {
     const auto graph = parse_graph(fmt::format(R"(
         x = input uint8[1,4,6,6]
@@ -35,7 +35,7 @@ std::string moved(const std::string& nodes) {
 
 }  // namespace
 
-TEST_CASE("what moves elements moves integers") {
+TEST_CASE("nodes that move elements move integers") {
     const struct {
         const char *why, *nodes, *expected;
     } rows[] = {
@@ -44,17 +44,17 @@ TEST_CASE("what moves elements moves integers") {
          "MaxPool uint8, DequantizeLinear float32, Relu float32"},
         {"before a QuantizeLinear", "m = MaxPool-12(r) kernel_shape=2,2\nq = QuantizeLinear-13(m, s, z)",
          "QuantizeLinear uint8, MaxPool uint8"},
-        {"between those of one scale, which leave nothing to do",
+        {"between two of the same scale, which vanish",
          "a = DequantizeLinear-13(x, s, z)\nm = Transpose-13(a) perm=0,2,3,1\nq = QuantizeLinear-13(m, same, z)",
          "Transpose uint8"},
-        {"one behind the other",
+        {"one after the other",
          "a = Transpose-13(r) perm=0,2,3,1\nm = Transpose-13(a) perm=0,3,1,2\nq = QuantizeLinear-13(m, s, z)",
          "QuantizeLinear uint8, Transpose uint8, Transpose uint8"},
         {"operands of several scales are quantised by one, before they are joined",
          "a = DequantizeLinear-13(x, s, z)\nb = DequantizeLinear-13(y, other, z)\nm = Concat-13(a, b) axis=1\n"
          "q = QuantizeLinear-13(m, s, z)",
          "DequantizeLinear float32, QuantizeLinear uint8, Concat uint8"},
-        {"not where others read the real numbers",
+        {"not if others read the real numbers",
          "m = Transpose-13(r) perm=0,2,3,1\nb = QuantizeLinear-13(m, s, z)\nc = DequantizeLinear-13(b, s, z)\n"
          "q = Add-14(c, m)",
          "Transpose float32, QuantizeLinear uint8, DequantizeLinear float32, Add float32"},

@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What a convolution of 48 to 32 channels becomes: its operator, and the shape of its packed weights.
+/// The operator that a convolution of 48 to 32 channels becomes, and the shape of its packed weights.
 std::string packed(const std::string& kernel, const std::string& attributes = "",
                    ConvAlgorithm algorithm = ConvAlgorithm::winograd, int64_t group = 1,
                    const std::string& spatial = "28,28") {
@@ -26,7 +26,7 @@ std::string packed(const std::string& kernel, const std::string& attributes = ""
 
 }  // namespace
 
-TEST_CASE("what Winograd's algorithm can compute it does where it is asked for") {
+TEST_CASE("Winograd's algorithm is used wherever possible if it is asked for") {
     CHECK(packed("3,3") == "WinogradConv 2x6x6x48x16");
     CHECK(packed("2,2") == "WinogradConv 2x4x4x48x16");
     CHECK(packed("5,5", "pads=2,2,2,2") == "WinogradConv 2x8x6x48x16");
@@ -46,7 +46,7 @@ TEST_CASE("a convolution of constants, which the fold program computes once, is 
     CHECK(graph_text(*graph) == "y = Conv(x, w)\noutput y\n");
 }
 
-TEST_CASE("signals have rows of tiles, and volumes add up the taps of their first axes like channels") {
+TEST_CASE("signals have rows of tiles, and volumes sum the taps of their first axes like channels") {
     const auto of = [](const char* spatial, const char* kernel, const char* attributes = "") {
         return packed(kernel, attributes, ConvAlgorithm::winograd, 1, spatial);
     };
@@ -56,7 +56,7 @@ TEST_CASE("signals have rows of tiles, and volumes add up the taps of their firs
     CHECK(of("3,8,28,28", "2,4,1,5") == "WinogradConv 2x1x8x2x4x48x16");
 }
 
-TEST_CASE("kernels of many taps along an axis, and those of strides, are sums of smaller ones") {
+TEST_CASE("kernels with many taps along an axis or with strides are sums of smaller ones") {
     CHECK(packed("6,6") == "WinogradConv 2x8x6x2x48x16");
     CHECK(packed("3,7") == "WinogradConv 2x6x8x2x48x16");
     CHECK(packed("11", "", ConvAlgorithm::winograd, 1, "300") == "WinogradConv 2x8x1x3x48x16");
@@ -65,14 +65,14 @@ TEST_CASE("kernels of many taps along an axis, and those of strides, are sums of
     CHECK(packed("3,3,3", "strides=1,2,2", ConvAlgorithm::winograd, 1, "8,28,28") == "WinogradConv 2x1x8x3x3x2x48x16");
 }
 
-TEST_CASE("tiles of dilated kernels lie between each other") {
+TEST_CASE("tiles of dilated kernels interleave") {
     CHECK(packed("3,3", "dilations=2,2") == "WinogradConv 2x6x6x48x16");
     CHECK(packed("3,3", "dilations=2,2 pads=2,2,2,2", {}) == "WinogradConv 2x6x4x48x16");
-    // Tiles of two outputs or more, of which an image of 28 has no two.
+    // An image of 28 has no two tiles of two outputs or more.
     CHECK(packed("3,3", "dilations=27,27 pads=27,27,27,27", {}).starts_with("PackedConv"));
 }
 
-TEST_CASE("other convolutions stay direct whatever is asked for") {
+TEST_CASE("other convolutions are direct even if it is asked for") {
     CHECK(packed("1,1").starts_with("PackedConv"));
     CHECK(packed("2,2", "strides=2,2").starts_with("PackedConv"));
     CHECK(packed("3,3", "strides=2,1 dilations=2,1").starts_with("PackedConv"));
@@ -81,7 +81,7 @@ TEST_CASE("other convolutions stay direct whatever is asked for") {
     CHECK(packed("3,3", "", ConvAlgorithm::winograd, 4).starts_with("PackedConv"));
 }
 
-TEST_CASE("where it is not asked for, Winograd's algorithm is taken where it is estimated to be faster") {
+TEST_CASE("by default Winograd's algorithm is used if it is estimated to be faster") {
     for (const char* kernel : {"2,2", "3,3", "4,4", "5,5"}) {
         INFO(kernel);
         CHECK(packed(kernel, "", {}).starts_with("WinogradConv"));
@@ -94,7 +94,7 @@ TEST_CASE("where it is not asked for, Winograd's algorithm is taken where it is 
     CHECK(packed("3,3", "", ConvAlgorithm::automatic, 1, "3,3").starts_with("PackedConv"));
 }
 
-TEST_CASE("small images whose size is open have a kernel of their own where that is faster") {
+TEST_CASE("small images of open size have a kernel of their own if that is faster") {
     const auto of_image = [](const char* spatial, int dilation, ConvPolicy policy = {}) {
         const auto graph = parse_graph(fmt::format(R"(
             x = input float32[1,64,{0}]
@@ -116,7 +116,7 @@ TEST_CASE("small images whose size is open have a kernel of their own where that
     CHECK(of_image("height,width", 12, {ConvAlgorithm::direct}) == "PackedConv");
 }
 
-TEST_CASE("what a run compares for an open image are its tiles") {
+TEST_CASE("for an open image the numbers of tiles are compared at run time") {
     const auto graph = parse_graph(R"(
         x = input float32[1,64,height,width]
         w = constant float32[64,64,3,3]
@@ -132,12 +132,12 @@ TEST_CASE("what a run compares for an open image are its tiles") {
     CHECK(is_faster(1, 1));
     CHECK(is_faster(12, 12));
     CHECK_FALSE(is_faster(48, 48));
-    // One more row is as many tiles as 48.
+    // One more row needs as many tiles as 48.
     CHECK(is_faster(2, 48));
     CHECK_FALSE(is_faster(480, 47));
 }
 
-TEST_CASE("small images have tiles of few places or none") {
+TEST_CASE("small images have small tiles or none") {
     const auto of_image = [](int size, const char* target) {
         const auto graph = parse_graph(fmt::format(R"(
             x = input float32[1,256,{0},{0}]
@@ -154,7 +154,7 @@ TEST_CASE("small images have tiles of few places or none") {
     CHECK(of_image(28, "x86-64-linux-opencl") == "16x3x3x256x16");
 }
 
-TEST_CASE("transformed weights pay sooner where they need not come from memory") {
+TEST_CASE("transformed weights pay off earlier if they need not come from memory") {
     const auto with_rate = [](double weight_rate) {
         const auto graph = parse_graph(R"(
             x = input float32[1,32,14,14]

@@ -20,7 +20,7 @@ std::unique_ptr<Graph> placed(const std::string& text) {
     return graph;
 }
 
-/// `y + 32, pitch 48`: where a value lies in another's memory, in elements; nothing where it has its own.
+/// `y + 32, pitch 48`: the position of a value in another's memory, in elements; empty if it has its own.
 std::string place(const Graph& graph, const char* name) {
     const Value* value = graph.find(name);
     if (!value->part) return "";
@@ -38,7 +38,7 @@ std::vector<std::string> steps(Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("operands of a Concat are made in their places in its result") {
+TEST_CASE("operands of a Concat are written directly into its result") {
     const auto graph = placed(R"(
         x = input float32[2,16]
         z = input float32[2,32]
@@ -62,7 +62,7 @@ TEST_CASE("parts along an outermost axis are dense") {
     CHECK(place(*graph, "b") == "y + 12");
 }
 
-TEST_CASE("what is joined twice lies in the last result") {
+TEST_CASE("a value that is joined twice is a part of the last result") {
     const auto graph = placed(R"(
         x = input float32[2,16]
         a = Relu(x)
@@ -79,7 +79,7 @@ TEST_CASE("what is joined twice lies in the last result") {
     CHECK(steps(*graph) == std::vector<std::string>{"a", "b", "c", "z"});
 }
 
-TEST_CASE("a Concat copies what has another place") {
+TEST_CASE("a Concat copies operands that have other memory") {
     const auto graph = placed(R"(
         x = input float32[2,16]
         k = constant float32[2,16]
@@ -90,14 +90,14 @@ TEST_CASE("a Concat copies what has another place") {
         output y, c)");
     CHECK(place(*graph, "x") == "");  // the caller's
     CHECK(place(*graph, "a") == "y + 16, pitch 96");
-    CHECK(place(*graph, "b") == "");  // there are two of it
+    CHECK(place(*graph, "b") == "");  // it is joined twice
     CHECK(place(*graph, "k") == "");
     CHECK(place(*graph, "c") == "");  // the caller's, too
     CHECK(find_node(*graph, "y")->integers("in_place") == std::vector<int64_t>{1});
     CHECK(steps(*graph) == std::vector<std::string>{"a", "b", "c", "y"});
 }
 
-TEST_CASE("parts keep vectors whole, and runs along the innermost axis") {
+TEST_CASE("rows of parts are whole vectors along the innermost axis") {
     const auto graph = placed(R"(
         x = input float32[2,8]
         z = input float32[2,3,16]
@@ -111,7 +111,7 @@ TEST_CASE("parts keep vectors whole, and runs along the innermost axis") {
     for (const char* name : {"a", "b", "c", "d"}) CHECK(place(*graph, name) == "");
 }
 
-TEST_CASE("a part is seen through views of the same runs only") {
+TEST_CASE("views of a part must have the same rows") {
     const auto graph = placed(R"(
         x = input float32[1,6,32]
         s = constant int64[3] 2 3 32
@@ -131,7 +131,7 @@ TEST_CASE("a part is seen through views of the same runs only") {
     CHECK(place(*graph, "v") == "y + 0, pitch 64");
     CHECK(place(*graph, "b") == "y + 32, pitch 64");
     CHECK(place(*graph, "c") == "z + 0, pitch 64");
-    CHECK(place(*graph, "d") == "");  // whose view has other runs
+    CHECK(place(*graph, "d") == "");  // its view has other rows
 }
 
 TEST_CASE("a dense part is dense in every view") {
@@ -151,7 +151,7 @@ TEST_CASE("a dense part is dense in every view") {
     CHECK(graph->find("b")->part->pitch == 32);
 }
 
-TEST_CASE("a tensor of a size that only a run knows has no parts") {
+TEST_CASE("a tensor whose size is known at run time only has no parts") {
     const auto graph = placed(R"(
         x = input float32[2,32]
         m = input bool[2]
@@ -204,7 +204,7 @@ TEST_CASE("rows of an open number have parts") {
     CHECK(place(*graph, "d") == "z + (n * 16)");
 }
 
-TEST_CASE("what is taken out of a tensor is a part of it") {
+TEST_CASE("outputs of Split and Slice are parts of the input") {
     const auto graph = placed(R"(
         x = input float32[2,48]
         s = constant int64[2] 16 32
@@ -225,7 +225,7 @@ TEST_CASE("what is taken out of a tensor is a part of it") {
     CHECK(steps(*graph) == std::vector<std::string>{"r", "u", "v", "t", "z"});
 }
 
-TEST_CASE("one of several along an outermost axis is dense, and the caller's memory has parts, too") {
+TEST_CASE("parts along an outermost axis are dense, and the caller's memory has parts, too") {
     const auto graph = placed(R"(
         x = input float32[3,2,5,8]
         i = constant int64[] 2
@@ -237,7 +237,7 @@ TEST_CASE("one of several along an outermost axis is dense, and the caller's mem
     CHECK(steps(*graph) == std::vector<std::string>{"u", "v"});
 }
 
-TEST_CASE("what is taken out in steps, or goes to the caller, is copied") {
+TEST_CASE("slices with steps, and those that are outputs, are copied") {
     const auto graph = placed(R"(
         x = input float32[4,32]
         b = constant int64[2] 0 0
@@ -274,7 +274,7 @@ TEST_CASE("nothing overwrites a tensor whose parts are read later") {
     CHECK(storage("r")->last_step == 2);  // of b
 }
 
-TEST_CASE("a part's memory is no other's while its whole lives") {
+TEST_CASE("a part's memory is not reused during the lifetime of the whole") {
     const auto graph = placed(R"(
         x = input float32[2,16]
         a = Relu(x)

@@ -15,7 +15,7 @@ std::string pruned(const char* text) {
 
 }  // namespace
 
-TEST_CASE("nodes that nobody reads are removed, and what only they read") {
+TEST_CASE("unused nodes are removed, and those that only they read") {
     CHECK(pruned(R"(
         x = input float32[2,3]
         a = Neg(x)
@@ -43,7 +43,7 @@ TEST_CASE("shape arithmetic of known sizes vanishes") {
     CHECK(graph->find("t")->constant->shape == std::vector<int64_t>{2});
 }
 
-TEST_CASE("shape arithmetic of an open dim stays where it is read") {
+TEST_CASE("shape arithmetic of an open dim stays if it is read") {
     CHECK(pruned(R"(
         x = input float32[batch,3]
         s = Shape(x)

@@ -8,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The nodes after the pass, and the shape of what the last product or pointwise node makes.
+/// The nodes after the pass, and the shapes of their results.
 std::string sunk(const char* text) {
     const auto graph = parse_graph(text);
     const Target target = Target::parse("x86-64-linux-avx2-fma");
@@ -25,7 +25,7 @@ std::string sunk(const char* text) {
 
 }  // namespace
 
-TEST_CASE("what follows a product seen in another shape is computed in the product's") {
+TEST_CASE("nodes after a view of a product are computed in the product's shape") {
     const struct {
         const char *why, *graph, *expected;
     } rows[] = {

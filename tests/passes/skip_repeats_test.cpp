@@ -16,7 +16,7 @@ std::string skipped(const char* text) {
 
 }  // namespace
 
-TEST_CASE("what broadcasts reads the factor that an Expand repeats") {
+TEST_CASE("a node that broadcasts reads the operand that an Expand repeats") {
     CHECK(skipped("x = input float32[2,3,4,n]\nf = input float32[2,3,1,1]\ns = Shape(x)\ne = Expand(f, s)\ny = Mul(x, "
                   "e)\noutput y\n") == "y = Mul(x, f)\noutput y\n");
     CHECK(skipped("x = input float32[2,3,4]\nf = input float32[1]\ns = constant int64[3] 2 3 4\ne = Expand(f, s)\nt = "
@@ -26,19 +26,19 @@ TEST_CASE("what broadcasts reads the factor that an Expand repeats") {
                 "Add(x, e)\noutput y\n") == "y = Add(x, f)\noutput y\n");
 }
 
-TEST_CASE("what gives the result its shape stays, and so does what others read") {
+TEST_CASE("an Expand stays if the result's shape depends on it or its reader does not broadcast") {
     for (const char* text : {
-             // The result has an extent of the Expand alone.
+             // Only the Expand has the result's extent.
              "x = input float32[1,4]\nf = input float32[1,1]\ns = constant int64[2] 3 4\ne = Expand(f, s)\ny = Mul(x, "
              "e)\noutput y\n",
-             // Extents that only the Expand says to be equal.
+             // Only the Expand requires the extents to be equal.
              "x = input float32[4]\nz = input float32[n]\nf = input float32[1]\ns = Shape(z)\ne = Expand(f, s)\ny = "
              "Mul(x, "
              "e)\noutput y\n",
-             // Operands of one shape.
+             // An old version of Add that requires operands of one shape.
              "x = input float32[6,4]\nf = input float32[6,1]\nr = constant int64[2] 1 4\ne = Tile(f, r)\ny = Add-6(x, "
              "e)\noutput y\n",
-             // Rows that Tile puts behind each other.
+             // Tile repeats several rows.
              "x = input float32[6,4]\nf = input float32[3,4]\nr = constant int64[2] 2 1\ne = Tile(f, r)\ny = Mul(x, "
              "e)\noutput y\n",
              "x = input float32[4,4]\nf = input float32[4,1]\ns = constant int64[2] 4 4\ne = Expand(f, s)\ny = "

@@ -8,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The nodes after split_phases but for those that make weights, and the shape of each.
+/// The nodes after split_phases, except those that make weights, and the shapes of their results.
 std::string split(std::string_view text, ConvAlgorithm algorithm = ConvAlgorithm::automatic) {
     const auto graph = parse_graph(text);
     split_phases(*graph, Target::parse("x86-64-linux-avx2-fma"), {algorithm});
@@ -42,7 +42,7 @@ TEST_CASE("a transposed convolution becomes convolutions over its input's grid")
                        "PhasesToSpace float32[1,3,10,12]\n");
 }
 
-TEST_CASE("phases have convolutions of their own where that is faster") {
+TEST_CASE("phases have convolutions of their own if that is faster") {
     // One tap, two, two and four.
     CHECK(split(R"(
         x = input float32[1,64,5,6]
@@ -73,7 +73,7 @@ TEST_CASE("phases have convolutions of their own where that is faster") {
     CHECK(split(of_channels(6), ConvAlgorithm::direct).find("weights float32[6,128,2,2]") != std::string::npos);
 }
 
-TEST_CASE("a transposed convolution of weights that come at run time, or with dilations, stays") {
+TEST_CASE("a transposed convolution with weights that are not constant, or with dilations, stays") {
     CHECK(split(R"(
         x = input float32[1,4,5,6]
         w = input float32[4,3,2,2]

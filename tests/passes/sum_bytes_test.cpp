@@ -90,7 +90,7 @@ TEST_CASE("other products stay as they are") {
     CHECK(factors("r = Sub-14(a, rows16)\n y = MatMul(r, b)") == words);
 }
 
-TEST_CASE("what the zero point of a product adds to its sums is subtracted") {
+TEST_CASE("the contribution of a product's zero point is subtracted from its sums") {
     const auto graph = rewritten("y = MatMul(c, b)");
     const Node* last = graph->outputs[0]->producer;
     CHECK(last->op_type == "Sub");
@@ -99,7 +99,7 @@ TEST_CASE("what the zero point of a product adds to its sums is subtracted") {
     CHECK(rewritten("y = MatMul(a, b)")->outputs[0]->producer->op_type == "MatMul");
 }
 
-TEST_CASE("bytes with a sign are raised once for all products, and by nothing that the model does with them") {
+TEST_CASE("signed bytes are raised once for all products, by nodes that are not the model's") {
     const auto graph = rewritten(R"(wide = Cast-13(signed) to=5
         twice = Add-14(wide, z16)
         moved = Cast-13(twice) to=2
@@ -116,7 +116,7 @@ TEST_CASE("bytes with a sign are raised once for all products, and by nothing th
     CHECK(operands[0] != graph->find("moved"));
 }
 
-TEST_CASE("beyond the edges of a convolution's bytes lies their zero point") {
+TEST_CASE("a convolution of bytes pads with their zero point") {
     const auto graph = rewritten("y = Conv(ic, d, bias) pads=1,1,1,1");
     const Node* conv = find_node(*graph, "y");
     CHECK(conv->inputs.at(3)->name == "z");

@@ -8,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The types of what the node y, and those that it reads, multiply: `int16 int16`
+/// The operand types of the product that computes y: `int16 int16`
 std::string factors(const std::string& product, const char* target = "x86-64-linux-avx2-fma",
                     const std::string& more = "") {
     const auto graph = parse_graph(fmt::format(R"(
@@ -61,17 +61,17 @@ TEST_CASE("products of dequantised operands sum integers") {
     CHECK(factors("d = DequantizeLinear-21(k, channels) axis=0\n y = Conv(i, d, b) pads=1,1,1,1") == integers);
 }
 
-TEST_CASE("products stay real where sums of integers are others or slower") {
+TEST_CASE("products stay in floats if sums of integers would differ or be slower") {
     const std::string product = "d = DequantizeLinear-21(w, s)\n y = MatMul(a, d)";
     CHECK(factors(product, "arm-64-linux") == reals);
     CHECK(factors(product, "x86-64-linux-opencl") == reals);
-    // Scales of rows are not those of columns.
+    // The scales belong to rows, not columns.
     CHECK(factors("d = DequantizeLinear-21(w, rows) axis=0\n y = MatMul(a, d)") == reals);
     CHECK(factors("d = DequantizeLinear-21(w, s)\n y = Gemm(a, d) alpha=0.5") == reals);
     CHECK(factors("d = DequantizeLinear-21(k2, s)\n y = Conv(i, d) group=2") == reals);
-    // One term in each channel: there are no pairs.
+    // There is one term per channel, so no pairs.
     CHECK(factors("d = DequantizeLinear-21(k1, s)\n y = Conv(f, d)") == reals);
-    // Winograd's algorithm makes up for the pairs where two instructions add them.
+    // Winograd's algorithm is faster than pairs that take two instructions.
     const std::string convolution = "d = DequantizeLinear-21(k64, s)\n y = Conv(l, d)";
     CHECK(factors(convolution) == reals);
     CHECK(factors(convolution + " strides=3,3") == integers);

@@ -1,4 +1,4 @@
-"""Small graphs whose nodes are right alone, against onnxruntime: what passes, kernels and memory make of them together."""
+"""Small graphs that test the interaction of passes, kernels and memory planning, against onnxruntime."""
 
 from dataclasses import dataclass, field
 

@@ -25,7 +25,7 @@ std::string trimmed(const std::string& attributes, const std::string& shape = "5
 
 }  // namespace
 
-TEST_CASE("taps that no output finds in the image are cut off") {
+TEST_CASE("taps that read padding only are removed") {
     CHECK(trimmed("pads=5,7,5,7 dilations=5,7") == "float32[2,2,1,1] pads 0 0 0 0");
     CHECK(trimmed("pads=5,6,5,6 dilations=5,6") == "float32[2,2,1,3] pads 0 6 0 6");
     CHECK(trimmed("pads=9,1,9,1 dilations=9,1") == "float32[2,2,1,3] pads 0 1 0 1");
@@ -33,13 +33,13 @@ TEST_CASE("taps that no output finds in the image are cut off") {
     CHECK(trimmed("auto_pad=SAME_UPPER dilations=5,1") == "float32[2,2,1,3] pads 0 1 0 1");
 }
 
-TEST_CASE("taps that some output finds in the image stay") {
+TEST_CASE("taps that read the image for some output stay") {
     CHECK(trimmed("pads=1,1,1,1") == "float32[2,2,3,3] pads 1 1 1 1");
     CHECK(trimmed("pads=4,6,4,6 dilations=4,6") == "float32[2,2,3,3] pads 4 6 4 6");
     CHECK(trimmed("pads=9,9,9,9 dilations=9,9", "h,7") == "float32[2,2,3,3] pads 9 9 9 9");
-    // No output finds any.
+    // All taps read padding only.
     CHECK(trimmed("pads=3,0,0,0 strides=3,1", "2,7") == "float32[2,2,3,3] pads 3 0 0 0");
-    // Pads that are less than the taps before them.
+    // Pads would become negative.
     CHECK(trimmed("pads=7,1,12,1 dilations=9,1", "2,7") == "float32[2,2,3,3] pads 7 1 12 1");
 }
 

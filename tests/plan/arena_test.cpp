@@ -16,7 +16,7 @@ int64_t place(Lifetimes& tensors) { return onnx2halide_place_arena(tensors.data(
 
 int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// The largest sum of the tensors that live at one step: no arena can be smaller.
+/// The largest sum of the sizes of tensors that are live at one step: no arena can be smaller.
 int64_t largest_live_sum(const Lifetimes& tensors) {
     int64_t largest = 0;
     for (const auto& at : tensors) {
@@ -43,7 +43,7 @@ void check_placed(const Lifetimes& tensors, int64_t size) {
     }
 }
 
-/// A network's tensors while it is written down step by step: each lives from the step that makes it to the last that
+/// Builds the lifetimes of a network's tensors step by step: each is live from the step that makes it to the last that
 /// reads it.
 class Network {
 public:
@@ -60,7 +60,7 @@ private:
     int step_ = 0;
 };
 
-/// Convolutions one after the other, at half the area and twice the channels now and then.
+/// A chain of convolutions, some of which halve the area and double the channels.
 Lifetimes chain() {
     Network net;
     int64_t bytes = 64 * 224 * 224 * 4;
@@ -99,7 +99,7 @@ Lifetimes inception() {
     return net.tensors();
 }
 
-/// Every layer reads all the others of its block.
+/// Every layer reads all earlier ones of its block.
 Lifetimes dense_blocks() {
     Network net;
     int64_t area = 56 * 56 * 4;
@@ -162,7 +162,7 @@ TEST_CASE("an arena of few tensors") {
         {{{0, 0, 0, 0}}, {0}, 0},
         {{{0, 1, 64, 0}, {2, 3, 64, 0}}, {0, 0}, 64},    // one after the other
         {{{0, 1, 64, 0}, {1, 2, 64, 0}}, {0, 64}, 128},  // a step reads the one and writes the other
-        {{{0, 2, 64, 0}, {1, 3, 128, 0}, {3, 4, 64, 0}}, {128, 0, 128}, 192},  // the largest lies first
+        {{{0, 2, 64, 0}, {1, 3, 128, 0}, {3, 4, 64, 0}}, {128, 0, 128}, 192},  // the largest comes first
         {{{0, 9, 64, 0}, {0, 1, 256, 0}, {2, 3, 128, 0}}, {256, 0, 0}, 320},
     };
     for (const auto& row : rows) {
@@ -174,7 +174,7 @@ TEST_CASE("an arena of few tensors") {
     }
 }
 
-TEST_CASE("tensors that live at the same time never meet in the arena") {
+TEST_CASE("tensors that are live at the same time never overlap in the arena") {
     std::mt19937 random(1);
     for (int round = 0; round < 200; ++round) {
         Lifetimes tensors(1 + random() % 60);
@@ -189,7 +189,7 @@ TEST_CASE("tensors that live at the same time never meet in the arena") {
     }
 }
 
-TEST_CASE("a network's arena is at most 1.3 times its largest sum of living tensors") {
+TEST_CASE("a network's arena is at most 1.3 times the largest sum of its live tensors") {
     const std::pair<const char*, Lifetimes> networks[] = {
         {"chain", chain()},        {"residual", residual()}, {"inception", inception()},
         {"dense", dense_blocks()}, {"skips", skips()},       {"transformer", transformer()},

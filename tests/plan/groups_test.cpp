@@ -11,7 +11,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// One group a line: its nodes, the anchor in brackets; views belong to none.
+/// The groups, one per line: their nodes, with the anchor in brackets. Views belong to none.
 std::string groups_text(const Graph& graph, Grouping grouping = Grouping::fused) {
     std::string text;
     for (const Group& group : cut_groups(graph, grouping)) {
@@ -175,7 +175,7 @@ TEST_CASE("layouts that differ are not fused across") {
     CHECK(groups_text(*graph) == "[a]\n[b]\n");
 }
 
-TEST_CASE("what leaves a group is what others read") {
+TEST_CASE("values that other groups read escape") {
     const auto graph = parse_graph(R"(
         x = input float32[2,4]
         a, b = Split(x) axis=1 num_outputs=2

@@ -13,7 +13,7 @@ namespace {
 
 Program planned(Graph& graph) { return make_program(graph, parse_targets("x86-64-linux-sse41"), {.name = "test"}); }
 
-/// One tensor a line: where its memory is, whose it is, and when the arena's are alive.
+/// The tensors, one per line: kind and owner of the memory and, in the arena, the lifetime.
 std::string memory_text(const Program& program) {
     std::string text;
     for (const Value* tensor : program.tensors) {
@@ -26,6 +26,8 @@ std::string memory_text(const Program& program) {
         case Place::arena:
             text += fmt::format("{}: arena at {}, steps {} to {}{}\n", tensor->name, storage.offset, storage.first_step,
                                 storage.last_step, owner);
+            break;
+        default: FAIL("unexpected memory of " << tensor->name);
         }
     }
     return text + fmt::format("arena {}, weights {}\n", program.arena_bytes, program.weight_bytes);
@@ -33,7 +35,7 @@ std::string memory_text(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("every tensor has a place") {
+TEST_CASE("every tensor has a storage") {
     const struct {
         const char *why, *graph, *memory;
     } rows[] = {
@@ -85,7 +87,7 @@ TEST_CASE("every tensor has a place") {
          "d: output 0\n"
          "y: output 1\n"
          "arena 2048, weights 0\n"},
-        {"but not what others still read", R"(
+        {"but not if others still read it", R"(
             x = input float32[16,16]
             a = Transpose(x)
             b = Exp(a)
@@ -114,7 +116,7 @@ TEST_CASE("every tensor has a place") {
          "r: arena at 0, steps 0 to 3 of a\n"
          "y: output 1\n"
          "arena 2048, weights 0\n"},
-        {"nor what the caller gave", R"(
+        {"nor in the caller's memory", R"(
             x = input float32[16,16]
             b = Exp(x)
             y = Transpose(b)
@@ -157,7 +159,7 @@ TEST_CASE("every tensor has a place") {
     }
 }
 
-TEST_CASE("memory of an open dim is counted in its symbol and placed at run time") {
+TEST_CASE("sizes with open dims are expressions, and their memory is placed at run time") {
     const auto graph = parse_graph(R"(
         x = input float32[batch,16]
         a = Transpose(x)
@@ -170,7 +172,7 @@ TEST_CASE("memory of an open dim is counted in its symbol and placed at run time
     CHECK(program.arena == std::vector<size_t>{program.storage_of.at(graph->find("a"))});
 }
 
-TEST_CASE("equal kernels are made once, and steps that nobody needs not at all") {
+TEST_CASE("equal kernels are made once, and dead steps not at all") {
     const auto graph = parse_graph(R"(
         x = input float32[16,16]
         a = Transpose(x)
@@ -185,7 +187,7 @@ TEST_CASE("equal kernels are made once, and steps that nobody needs not at all")
     CHECK(program.main.steps.size() == 3);
 }
 
-TEST_CASE("kernels that differ in scales alone are one, which reads them") {
+TEST_CASE("kernels that differ in scales only are one, which reads them") {
     const auto graph = parse_graph(R"(
         x = input float32[16,16]
         w = constant float32[16,16]
@@ -246,7 +248,7 @@ TEST_CASE("symbols that only occur as a product are one argument of a kernel") {
           std::vector<std::string>{"batch", "time"});
 }
 
-TEST_CASE("tensors without elements are made by no step") {
+TEST_CASE("no step computes tensors without elements") {
     const auto graph = parse_graph(R"(
         x = input float32[0,4]
         z = input float32[2,4]

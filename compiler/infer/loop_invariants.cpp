@@ -1,4 +1,4 @@
-#include "compiler/infer/steady_states.h"
+#include "compiler/infer/loop_invariants.h"
 
 #include "ops/control_flow.h"
 
@@ -6,7 +6,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// What a value is a copy of.
+/// The value that a chain of Identity nodes starts from.
 const Value* source_of(const Value* value) {
     while (value && value->producer && value->producer->domain.empty() && value->producer->op_type == "Identity")
         value = value->producer->inputs[0];
@@ -39,18 +39,18 @@ void capture(Graph& graph, Node& node, size_t state) {
 
 }  // namespace
 
-void capture_steady_states(Graph& graph, Node& node) {
-    // A value that passes through a loop of the body as it is may be steady outside, too.
+void capture_loop_invariants(Graph& graph, Node& node) {
+    // A value that an inner loop passes on may be invariant in the outer one, too.
     for (Graph* inner : node.subgraphs()) {
         for (const auto& each : inner->nodes()) {
-            if (is_control_flow(*each)) capture_steady_states(*inner, *each);
+            if (is_control_flow(*each)) capture_loop_invariants(*inner, *each);
         }
     }
     if (!is_repetition(node) || (node.op_type == "Scan" && node.version == 8)) return;
     const Repetition repetition(node);
     for (size_t i = repetition.states.size(); i-- > 0;) {
-        const bool is_steady = source_of(repetition.state_outputs[i]) == repetition.state_inputs[i];
-        if (repetition.states[i] && is_steady) capture(graph, node, i);
+        const bool is_invariant = source_of(repetition.state_outputs[i]) == repetition.state_inputs[i];
+        if (repetition.states[i] && is_invariant) capture(graph, node, i);
     }
 }
 
