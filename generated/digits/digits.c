@@ -14,10 +14,10 @@ extern const unsigned char onnx2halide_digits_weights[];
 /* The kernels. The first argument is the session; the result is 0 or Halide's error. */
 int conv1_relu1_kernel(void* session, halide_buffer_t* image, halide_buffer_t* norm1_weights_packed, halide_buffer_t* norm1_offset, halide_buffer_t* relu1);
 int conv2_relu2_kernel(void* session, halide_buffer_t* relu1, halide_buffer_t* conv2_W_packed, halide_buffer_t* conv2_B, halide_buffer_t* relu2);
-int pool_kernel(void* session, halide_buffer_t* relu2, halide_buffer_t* pool_2);
-int pool_row_major_kernel(void* session, halide_buffer_t* pool, halide_buffer_t* pool_row_major_2);
-int dense_2_kernel(void* session, halide_buffer_t* flat, halide_buffer_t* dense_W_packed, halide_buffer_t* dense_B, halide_buffer_t* dense_3);
-int probabilities_kernel(void* session, halide_buffer_t* dense_2, halide_buffer_t* probabilities_2);
+int pool_MaxPool_kernel(void* session, halide_buffer_t* relu2, halide_buffer_t* pool);
+int pool_row_major_Relayout_kernel(void* session, halide_buffer_t* pool, halide_buffer_t* pool_row_major);
+int dense_PackedMatMul_kernel(void* session, halide_buffer_t* flat, halide_buffer_t* dense_W_packed, halide_buffer_t* dense_B, halide_buffer_t* dense);
+int probabilities_Softmax_kernel(void* session, halide_buffer_t* dense, halide_buffer_t* probabilities);
 
 /* The targets of the kernels, best first; create takes the first that this machine supports. */
 static const onnx2halide_target targets[] = {
@@ -38,7 +38,7 @@ enum {
     tensor_flat,
     tensor_dense_W_packed,
     tensor_dense_B,
-    tensor_dense_2,
+    tensor_dense,
     tensor_probabilities,
     TENSORS
 };
@@ -79,7 +79,7 @@ static int place(onnx2halide_session* session) {
     TENSOR(flat, session->arena + 0, float, 32, EXTENTS(512, 1));
     TENSOR(dense_W_packed, session->weights + 74496, float, 32, EXTENTS(16, 512, 1));
     TENSOR(dense_B, session->weights + 107264, float, 32, EXTENTS(10));
-    TENSOR(dense_2, session->arena + 2048, float, 32, EXTENTS(10, 1));
+    TENSOR(dense, session->arena + 2048, float, 32, EXTENTS(10, 1));
     TENSOR(probabilities, NULL, float, 32, EXTENTS(10, 1));
     return 0;
 }
@@ -97,13 +97,13 @@ static int steps(onnx2halide_session* session) {
     /* WinogradConv conv2, Relu relu2 */
     STEP(conv2_relu2, T(relu1), T(conv2_W_packed), T(conv2_B), T(relu2));
     /* MaxPool pool */
-    STEP(pool, T(relu2), T(pool));
+    STEP(pool_MaxPool, T(relu2), T(pool));
     /* Relayout pool_row_major */
-    STEP(pool_row_major, T(pool), T(pool_row_major));
+    STEP(pool_row_major_Relayout, T(pool), T(pool_row_major));
     /* PackedMatMul dense */
-    STEP(dense_2, T(flat), T(dense_W_packed), T(dense_B), T(dense_2));
+    STEP(dense_PackedMatMul, T(flat), T(dense_W_packed), T(dense_B), T(dense));
     /* Softmax probabilities */
-    STEP(probabilities, T(dense_2), T(probabilities));
+    STEP(probabilities_Softmax, T(dense), T(probabilities));
     return 0;
 }
 

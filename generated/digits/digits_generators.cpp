@@ -16,12 +16,12 @@ public:
     Output<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
 
     void generate() {
-        dense(image, {8, 8, 1, 1});
-        dense(norm1_weights_packed, {16, 1, 3, 3, 1});
-        dense(norm1_offset, {16});
-        dense(relu1, {16, 8, 8, 1});
+        onnx::dense(image, {8, 8, 1, 1});
+        onnx::dense(norm1_weights_packed, {16, 1, 3, 3, 1});
+        onnx::dense(norm1_offset, {16});
+        onnx::dense(relu1, {16, 8, 8, 1});
 
-        // Node 0  norm1 = PackedConv(image, norm1_weights_packed, norm1_offset)   kernel 3x3, pads 1
+        // Node 0 (conv1)  norm1 = PackedConv(image, norm1_weights_packed, norm1_offset)   kernel 3x3, pads 1
         norm1_input(x, y, c, n) = BoundaryConditions::constant_exterior(image, Expr(0.0f), {{0, 8}, {Expr(), Expr()}, {Expr(), Expr()}, {Expr(), Expr()}})(x, y, c, n);
         k = RDom(0, 3, 0, 3);
         kx = k.x, ky = k.y;
@@ -35,10 +35,10 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            estimate(image, {8, 8, 1, 1});
-            estimate(norm1_weights_packed, {16, 1, 3, 3, 1});
-            estimate(norm1_offset, {16});
-            estimate(relu1, {16, 8, 8, 1});
+            onnx::estimate(image, {8, 8, 1, 1});
+            onnx::estimate(norm1_weights_packed, {16, 1, 3, 3, 1});
+            onnx::estimate(norm1_offset, {16});
+            onnx::estimate(relu1, {16, 8, 8, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
@@ -83,24 +83,24 @@ public:
     Output<Buffer<float, 4>> relu2{"relu2"};  // 32, 8, 8, 1
 
     void generate() {
-        dense(relu1, {16, 8, 8, 1});
-        dense(conv2_W_packed, {16, 16, 6, 6, 2});
-        dense(conv2_B, {32});
-        dense(relu2, {32, 8, 8, 1});
+        onnx::dense(relu1, {16, 8, 8, 1});
+        onnx::dense(conv2_W_packed, {16, 16, 6, 6, 2});
+        onnx::dense(conv2_B, {32});
+        onnx::dense(relu2, {32, 8, 8, 1});
 
         // Node 3  conv2 = WinogradConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, pads 1, places 6
         conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, 0.0f, {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
 
         // Tile t has 4 x 4 outputs, and 6 x 6 inputs; there are 2 in a row.
-        conv2_across(c, t, i, y, n) = winograd::input<6>(i, [&](int tap) { return conv2_input(c, t % 2 * 4 + tap - 1, t / 2 * 4 + y - 1, n); });
-        conv2_tiles(c, t, i, j, n) = winograd::input<6>(j, [&](int tap) { return conv2_across(c, t, i, tap, n); });
+        conv2_across(c, t, i, y, n) = onnx::winograd::input<6>(i, [&](int tap) { return conv2_input(c, t % 2 * 4 + tap - 1, t / 2 * 4 + y - 1, n); });
+        conv2_tiles(c, t, i, j, n) = onnx::winograd::input<6>(j, [&](int tap) { return conv2_across(c, t, i, tap, n); });
         k = RDom(0, 16);
         ci = k.x;
         conv2_sum(c, t, i, j, n) = 0.0f;
         conv2_sum(c, t, i, j, n) += conv2_W_packed(c % 16, ci, i, j, c / 16) * conv2_tiles(ci, t, i, j, n);
         conv2_product(c, t, i, j, n) = conv2_sum(c, t, i, j, n);
-        conv2_rows(c, t, x, j, n) = winograd::output<4, 6>(x, [&](int tap) { return conv2_product(c, t, tap, j, n); });
-        conv2_tile(c, t, x, y, n) = winograd::output<4, 6>(y, [&](int tap) { return conv2_rows(c, t, x, tap, n); });
+        conv2_rows(c, t, x, j, n) = onnx::winograd::output<4, 6>(x, [&](int tap) { return conv2_product(c, t, tap, j, n); });
+        conv2_tile(c, t, x, y, n) = onnx::winograd::output<4, 6>(y, [&](int tap) { return conv2_rows(c, t, x, tap, n); });
         conv2(c, x, y, n) = conv2_tile(c, x / 4 + y / 4 * 2, x % 4, y % 4, n) + conv2_B(c);
 
         // Node 4  relu2 = Relu(conv2)
@@ -109,10 +109,10 @@ public:
 
     void schedule() {
         if (using_autoscheduler()) {
-            estimate(relu1, {16, 8, 8, 1});
-            estimate(conv2_W_packed, {16, 16, 6, 6, 2});
-            estimate(conv2_B, {32});
-            estimate(relu2, {32, 8, 8, 1});
+            onnx::estimate(relu1, {16, 8, 8, 1});
+            onnx::estimate(conv2_W_packed, {16, 16, 6, 6, 2});
+            onnx::estimate(conv2_B, {32});
+            onnx::estimate(relu2, {32, 8, 8, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
@@ -182,33 +182,33 @@ private:
 HALIDE_REGISTER_GENERATOR(conv2_relu2, conv2_relu2)
 
 // pool: float32 1x32x4x4   2 kFLOP
-class pool : public Halide::Generator<pool> {
+class pool_MaxPool : public Halide::Generator<pool_MaxPool> {
 public:
     Input<Buffer<float, 4>> relu2{"relu2"};  // 32, 8, 8, 1
-    Output<Buffer<float, 4>> pool_2{"pool_2"};  // 32, 4, 4, 1
+    Output<Buffer<float, 4>> pool{"pool"};  // 32, 4, 4, 1
 
     void generate() {
-        dense(relu2, {32, 8, 8, 1});
-        dense(pool_2, {32, 4, 4, 1});
+        onnx::dense(relu2, {32, 8, 8, 1});
+        onnx::dense(pool, {32, 4, 4, 1});
 
         // Node 5  pool = MaxPool(relu2)   kernel 2x2, strides 2
         k = RDom(0, 2, 0, 2);
         kx = k.x, ky = k.y;
         pool_of_taps(c, x, y, n) = relu2(c, x * 2, y * 2, n);
         pool_of_taps(c, x, y, n) = max(pool_of_taps(c, x, y, n), relu2(c, x * 2 + kx, y * 2 + ky, n));
-        pool_2(c, x, y, n) = pool_of_taps(c, x, y, n);
+        pool(c, x, y, n) = pool_of_taps(c, x, y, n);
     }
 
     void schedule() {
         if (using_autoscheduler()) {
-            estimate(relu2, {32, 8, 8, 1});
-            estimate(pool_2, {32, 4, 4, 1});
+            onnx::estimate(relu2, {32, 8, 8, 1});
+            onnx::estimate(pool, {32, 4, 4, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
-        pool_2.split(c, co, c, lanes, TailStrategy::ShiftInwards)
+        pool.split(c, co, c, lanes, TailStrategy::ShiftInwards)
             .vectorize(c, lanes);
-        pool_of_taps.compute_at(pool_2, co)
+        pool_of_taps.compute_at(pool, co)
             .vectorize(c, lanes);
         pool_of_taps.update().reorder(c, kx, ky)
             .vectorize(c, lanes)
@@ -222,33 +222,33 @@ private:
     RDom k;
     Func pool_of_taps{"pool_of_taps"};
 };
-HALIDE_REGISTER_GENERATOR(pool, pool)
+HALIDE_REGISTER_GENERATOR(pool_MaxPool, pool_MaxPool)
 
 // pool_row_major: float32 1x32x4x4
-class pool_row_major : public Halide::Generator<pool_row_major> {
+class pool_row_major_Relayout : public Halide::Generator<pool_row_major_Relayout> {
 public:
     GeneratorParam<int> x_side{"x_side", 4};
     GeneratorParam<int> c_side{"c_side", 8};
 
     Input<Buffer<float, 4>> pool{"pool"};  // 32, 4, 4, 1
-    Output<Buffer<float, 4>> pool_row_major_2{"pool_row_major_2"};  // 4, 4, 32, 1
+    Output<Buffer<float, 4>> pool_row_major{"pool_row_major"};  // 4, 4, 32, 1
 
     void generate() {
-        dense(pool, {32, 4, 4, 1});
-        dense(pool_row_major_2, {4, 4, 32, 1});
+        onnx::dense(pool, {32, 4, 4, 1});
+        onnx::dense(pool_row_major, {4, 4, 32, 1});
 
         // Node 18  pool_row_major = Relayout(pool)   layout 3, 2, 1, 0
-        pool_row_major_2(x, y, c, n) = pool(c, x, y, 0);
+        pool_row_major(x, y, c, n) = pool(c, x, y, 0);
     }
 
     void schedule() {
         if (using_autoscheduler()) {
-            estimate(pool, {32, 4, 4, 1});
-            estimate(pool_row_major_2, {4, 4, 32, 1});
+            onnx::estimate(pool, {32, 4, 4, 1});
+            onnx::estimate(pool_row_major, {4, 4, 32, 1});
             return;
         }
         // Tiles are transposed in registers: memory is read along c and written along x.
-        pool_row_major_2.tile(x, c, x_tile, c_tile, x_in, c_in, x_side, c_side, TailStrategy::GuardWithIf)
+        pool_row_major.tile(x, c, x_tile, c_tile, x_in, c_in, x_side, c_side, TailStrategy::GuardWithIf)
             .reorder(c_in, x_in, x_tile, c_tile, y)
             .vectorize(c_in)
             .unroll(x_in);
@@ -257,10 +257,10 @@ public:
 private:
     Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, x_in{"x_in"}, c_in{"c_in"}, x_tile{"x_tile"}, c_tile{"c_tile"};
 };
-HALIDE_REGISTER_GENERATOR(pool_row_major, pool_row_major)
+HALIDE_REGISTER_GENERATOR(pool_row_major_Relayout, pool_row_major_Relayout)
 
 // dense: float32 1x10   10 kFLOP
-class dense_2 : public Halide::Generator<dense_2> {
+class dense_PackedMatMul : public Halide::Generator<dense_PackedMatMul> {
 public:
     GeneratorParam<int> vectors{"vectors", 2};
     GeneratorParam<int> rows{"rows", 1};
@@ -268,38 +268,38 @@ public:
     Input<Buffer<float, 2>> flat{"flat"};  // 512, 1
     Input<Buffer<float, 3>> dense_W_packed{"dense_W_packed"};  // 16, 512, 1
     Input<Buffer<float, 1>> dense_B{"dense_B"};  // 10
-    Output<Buffer<float, 2>> dense_3{"dense_3"};  // 10, 1
+    Output<Buffer<float, 2>> dense{"dense"};  // 10, 1
 
     void generate() {
-        dense(flat, {512, 1});
-        dense(dense_W_packed, {16, 512, 1});
-        dense(dense_B, {10});
-        dense(dense_3, {10, 1});
+        onnx::dense(flat, {512, 1});
+        onnx::dense(dense_W_packed, {16, 512, 1});
+        onnx::dense(dense_B, {10});
+        onnx::dense(dense, {10, 1});
 
         // Node 7  dense = PackedMatMul(flat, dense_W_packed, dense_B)   transB 1
         k = RDom(0, 512);
         dense_sum(x, y) = Expr(0.0f);
         dense_sum(x, y) += flat(k.x, y) * dense_W_packed(x % 16, k.x, 0);
-        dense_3(x, y) = dense_sum(x, y) + dense_B(x);
+        dense(x, y) = dense_sum(x, y) + dense_B(x);
     }
 
     void schedule() {
         if (using_autoscheduler()) {
-            estimate(flat, {512, 1});
-            estimate(dense_W_packed, {16, 512, 1});
-            estimate(dense_B, {10});
-            estimate(dense_3, {10, 1});
+            onnx::estimate(flat, {512, 1});
+            onnx::estimate(dense_W_packed, {16, 512, 1});
+            onnx::estimate(dense_B, {10});
+            onnx::estimate(dense, {10, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
         // rows * vectors sums, the vectors of B and elements of A fit in the registers.
-        dense_3.split(x, x_tile, x, lanes * vectors, TailStrategy::GuardWithIf)
+        dense.split(x, x_tile, x, lanes * vectors, TailStrategy::GuardWithIf)
             .split(y, y_tile, y, rows, TailStrategy::GuardWithIf)
             .reorder(x, y, y_tile, x_tile)
             .vectorize(x, lanes)
             .unroll(x)
             .unroll(y);
-        dense_sum.compute_at(dense_3, y_tile)
+        dense_sum.compute_at(dense, y_tile)
             .vectorize(x, lanes)
             .unroll(x)
             .unroll(y);
@@ -314,33 +314,33 @@ private:
     RDom k;
     Func dense_sum{"dense_sum"};
 };
-HALIDE_REGISTER_GENERATOR(dense_2, dense_2)
+HALIDE_REGISTER_GENERATOR(dense_PackedMatMul, dense_PackedMatMul)
 
 // probabilities: float32 1x10
-class probabilities : public Halide::Generator<probabilities> {
+class probabilities_Softmax : public Halide::Generator<probabilities_Softmax> {
 public:
-    Input<Buffer<float, 2>> dense_2{"dense_2"};  // 10, 1
-    Output<Buffer<float, 2>> probabilities_2{"probabilities_2"};  // 10, 1
+    Input<Buffer<float, 2>> dense{"dense"};  // 10, 1
+    Output<Buffer<float, 2>> probabilities{"probabilities"};  // 10, 1
 
     void generate() {
-        dense(dense_2, {10, 1});
-        dense(probabilities_2, {10, 1});
+        onnx::dense(dense, {10, 1});
+        onnx::dense(probabilities, {10, 1});
 
         // Node 8  probabilities = Softmax(dense)   axis 1
         k = RDom(0, 10);
         probabilities_max(y) = Expr(-std::numeric_limits<float>::infinity());
-        probabilities_max(y) = max(probabilities_max(y), dense_2(k.x, y));
-        probabilities_exp(x, y) = onnx::bounded_exp(dense_2(x, y) - probabilities_max(y));
+        probabilities_max(y) = max(probabilities_max(y), dense(k.x, y));
+        probabilities_exp(x, y) = onnx::bounded_exp(dense(x, y) - probabilities_max(y));
         probabilities_sum(y) = Expr(0.0f);
         probabilities_sum(y) += probabilities_exp(k.x, y);
         probabilities_factor(y) = 1 / probabilities_sum(y);
-        probabilities_2(x, y) = probabilities_exp(x, y) * probabilities_factor(y);
+        probabilities(x, y) = probabilities_exp(x, y) * probabilities_factor(y);
     }
 
     void schedule() {
         if (using_autoscheduler()) {
-            estimate(dense_2, {10, 1});
-            estimate(probabilities_2, {10, 1});
+            onnx::estimate(dense, {10, 1});
+            onnx::estimate(probabilities, {10, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
@@ -348,16 +348,16 @@ public:
 
         // Rows of 10 take the fewest cycles in vectors of 4, whose lanes are combined last.
         probabilities_max.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
-        reduce_vectors(probabilities_max, element, 4, y);
+        onnx::reduce_vectors(probabilities_max, element, 4, y);
         probabilities_exp.compute_root();
         probabilities_exp.vectorize(x, lanes, TailStrategy::GuardWithIf);
         probabilities_sum.compute_root();
 
         // Rows of 10 take the fewest cycles in vectors of 4, whose lanes are combined last.
         probabilities_sum.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
-        reduce_vectors(probabilities_sum, element, 4, y);
+        onnx::reduce_vectors(probabilities_sum, element, 4, y);
         probabilities_factor.compute_root();
-        probabilities_2.vectorize(x, lanes, TailStrategy::GuardWithIf);
+        probabilities.vectorize(x, lanes, TailStrategy::GuardWithIf);
     }
 
 private:
@@ -366,4 +366,4 @@ private:
     RDom k;
     Func probabilities_max{"probabilities_max"}, probabilities_exp{"probabilities_exp"}, probabilities_sum{"probabilities_sum"}, probabilities_factor{"probabilities_factor"};
 };
-HALIDE_REGISTER_GENERATOR(probabilities, probabilities)
+HALIDE_REGISTER_GENERATOR(probabilities_Softmax, probabilities_Softmax)
