@@ -27,7 +27,7 @@ public:
         return {type};
     }
 
-    bool reads_as_it_lies(size_t, const Target&) const override { return true; }
+    bool reads_any_layout(size_t, const Target&) const override { return true; }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(4);

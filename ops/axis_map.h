@@ -12,7 +12,7 @@ class MovementNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
     Dim flops() const override { return 0; }
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
     /// The inputs whose elements are moved.
     virtual std::vector<size_t> moved() const { return {0}; }
 
@@ -69,7 +69,7 @@ public:
     std::optional<Layout> memory_order() const override;
     std::optional<Span> span_in_input(size_t i) const override;
     std::vector<int64_t> inputs_in_place() const override { return node_.integers("in_place", {}); }
-    bool is_done() const override { return node_.has("in_place"); }
+    bool is_elided() const override { return node_.has("in_place"); }
 
 protected:
     /// Where the elements of output i come from.

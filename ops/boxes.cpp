@@ -15,9 +15,9 @@ namespace {
 class BoxNode : public HostNode {
 public:
     using HostNode::HostNode;
-    bool takes_boxes() const override { return true; }
+    bool takes_non_tensors() const override { return true; }
     bool takes_strings() const override { return true; }
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
 
 protected:
     const BoxType& sequence(size_t i) const {

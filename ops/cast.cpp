@@ -71,7 +71,7 @@ public:
             throw CompileError("type {} is not supported", info(to).name);
     }
 
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
     bool takes_strings() const override { return false; }
 
 protected:
@@ -187,7 +187,7 @@ std::vector<Value*> expand_string_cast(CompositeBuilder& builder) {
 class StringCast : public Composite {
 public:
     explicit StringCast(const Node& node) : Composite(node, expand_string_cast) {}
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
 };
 
 std::unique_ptr<NodeGenerator> make_cast(const Node& node) {

@@ -68,7 +68,7 @@ public:
         return checks;
     }
 
-    bool reads_as_it_lies(size_t, const Target&) const override { return true; }
+    bool reads_any_layout(size_t, const Target&) const override { return true; }
 
     std::optional<Span> span_in_output(size_t i) const override {
         const TensorType &whole = out(0), &own = in(i);
@@ -88,7 +88,7 @@ public:
 
     std::vector<int64_t> inputs_in_place() const override { return node_.integers("in_place", {}); }
 
-    bool is_done() const override { return pieces().empty(); }
+    bool is_elided() const override { return pieces().empty(); }
 
     bool is_view() const override { return node_.inputs.size() == 1 && in(0).layout == out(0).layout; }
 

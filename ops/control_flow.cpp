@@ -29,7 +29,7 @@ public:
     std::vector<Check> checks() const override {
         std::vector<Check> checks;
         const Repetition scan(node_);
-        const Dim turns = scan_turns(scan);
+        const Dim turns = scan_trip_count(scan);
         for (size_t i = 0; i < scan.scans.size(); ++i) {
             const Dim& slices = scan.scans[i]->checked_type().shape[0];
             if (prove_equal(slices, turns) != Proof::yes)
@@ -95,7 +95,7 @@ Repetition::Repetition(const Node& node) : body(&node.graph("body")), is_loop(no
     captured = part(body->inputs, own, capture_count);
 }
 
-Dim scan_turns(const Repetition& scan) {
+Dim scan_trip_count(const Repetition& scan) {
     if (scan.scans.empty()) throw CompileError("has no scan inputs, expected one");
     std::optional<Dim> turns;
     for (const Value* input : scan.scans) {

@@ -31,7 +31,7 @@ struct Repetition {
 };
 
 /// The trip count of a Scan: the number of its inputs' slices.
-Dim scan_turns(const Repetition& scan);
+Dim scan_trip_count(const Repetition& scan);
 
 /// Whether a node runs subgraphs: If, Loop, Scan.
 bool is_control_flow(const Node& node);

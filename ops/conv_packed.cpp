@@ -66,7 +66,7 @@ std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) co
     return enough ? channel.number : fmt::format("min({}, {})", channel.number, source.dim(channels() - 1));
 }
 
-bool PackedConv::reads_as_it_lies(size_t i, const Target&) const {
+bool PackedConv::reads_any_layout(size_t i, const Target&) const {
     constexpr int64_t few_channels = 4;
     return i == 0 && !has_own_inputs() && steps() == 1 && reads_planes() &&
            prove_less_equal(in(0).shape[1], few_channels) == Proof::yes;

@@ -16,7 +16,7 @@ public:
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
     /// Images with few channels are read from planes as well as from interleaved channels.
-    bool reads_as_it_lies(size_t i, const Target&) const override;
+    bool reads_any_layout(size_t i, const Target&) const override;
     /// The axes of an image that tiles fit better as a single row.
     std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
 

@@ -11,8 +11,8 @@ public:
 
     std::vector<TensorType> infer() const override { return {in(0)}; }
     bool is_pointwise() const override { return true; }
-    bool takes_tiny() const override { return true; }
-    bool takes_boxes() const override { return true; }
+    bool takes_packed_types() const override { return true; }
+    bool takes_non_tensors() const override { return true; }
     Dim flops() const override { return 0; }
 
     void algorithm(KernelSource& source) const override {

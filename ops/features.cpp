@@ -28,7 +28,7 @@ class FeatureNode : public NodeGenerator {
 public:
     using NodeGenerator::NodeGenerator;
     bool is_pointwise() const override { return true; }
-    bool depends_on_place() const override { return true; }
+    bool depends_on_index() const override { return true; }
 
 protected:
     void check(const std::string& attribute, size_t count) const {

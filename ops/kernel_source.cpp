@@ -45,7 +45,7 @@ bool mentions(const std::string& expression, const std::string& name) {
 }  // namespace
 
 bool is_literal(const Value* value) {
-    return value->known && value->known->size() == 1 && value->bindings.empty() && !value->is_read;
+    return value->known && value->known->size() == 1 && value->bindings.empty() && !value->is_passed_to_kernels;
 }
 
 KernelSource::KernelSource(const Target& target, const std::string& class_name, std::vector<const Value*> defined,

@@ -33,7 +33,7 @@ const BoxType& checked_map(const TensorType& type) {
 class ZipMap : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
-    bool takes_boxes() const override { return true; }
+    bool takes_non_tensors() const override { return true; }
 
     std::vector<TensorType> infer() const override {
         StringTable strings;
@@ -54,7 +54,7 @@ public:
 class MapRows : public HostNode {
 public:
     using HostNode::HostNode;
-    bool takes_boxes() const override { return true; }
+    bool takes_non_tensors() const override { return true; }
     bool takes_strings() const override { return true; }
 
     std::vector<TensorType> infer() const override { return {sequence_of_maps(in(1).element, in(0).element)}; }
@@ -65,7 +65,7 @@ public:
 class DictVectorizer : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
-    bool takes_boxes() const override { return true; }
+    bool takes_non_tensors() const override { return true; }
     bool takes_strings() const override { return true; }
 
     std::vector<TensorType> infer() const override {
@@ -84,7 +84,7 @@ public:
 class RowOfMap : public HostNode {
 public:
     using HostNode::HostNode;
-    bool takes_boxes() const override { return true; }
+    bool takes_non_tensors() const override { return true; }
     bool takes_strings() const override { return true; }
 
     std::vector<TensorType> infer() const override {
@@ -98,7 +98,7 @@ public:
 class CastMap : public HostNode {
 public:
     explicit CastMap(const Node& node) : HostNode(node), columns_(read_columns()) {}
-    bool takes_boxes() const override { return true; }
+    bool takes_non_tensors() const override { return true; }
     bool takes_strings() const override { return true; }
 
     std::vector<TensorType> infer() const override {

@@ -46,9 +46,9 @@ std::vector<Check> MatMul::checks() const {
     return checks;
 }
 
-bool MatMul::reads_as_it_lies(size_t i, const Target& target) const {
+bool MatMul::reads_any_layout(size_t i, const Target& target) const {
     const bool takes_columns = !target.is_gpu() || has_few_rows();
-    return MatrixProduct::reads_as_it_lies(i, target) || (i == 1 && b_is_transposed() && takes_columns);
+    return MatrixProduct::reads_any_layout(i, target) || (i == 1 && b_is_transposed() && takes_columns);
 }
 
 std::optional<size_t> MatMul::column_axis() const {

@@ -15,7 +15,7 @@ public:
     std::vector<TensorType> infer() const override;
     std::vector<Check> checks() const override;
     /// B's columns may be contiguous as well, if sums are computed one by one or a CPU packs it.
-    bool reads_as_it_lies(size_t i, const Target& target) const override;
+    bool reads_any_layout(size_t i, const Target& target) const override;
 
 protected:
     Dim depth() const override { return in(0).shape.back(); }

@@ -45,7 +45,7 @@ bool MatrixProduct::has_few_rows() const {
     return rows && *rows <= few_rows;
 }
 
-bool MatrixProduct::reads_as_it_lies(size_t i, const Target&) const {
+bool MatrixProduct::reads_any_layout(size_t i, const Target&) const {
     return i < 2 && in(i).rank() > 0 && in(i).layout.front() == static_cast<int>(in(i).rank()) - 1;
 }
 

@@ -21,7 +21,7 @@ public:
     void schedule_as(KernelSource& source, const Loops& results) const;
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
     /// Rows of A and B may have any strides, as long as each row is contiguous.
-    bool reads_as_it_lies(size_t i, const Target& target) const override;
+    bool reads_any_layout(size_t i, const Target& target) const override;
     bool writes(const Layout& layout, const Target& target) const override;
     Dim flops() const override { return out(0).elements() * depth() * 2; }
 

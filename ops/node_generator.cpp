@@ -117,7 +117,7 @@ namespace {
 
 std::string symbol_name(const Value& value, std::string_view role, size_t i) {
     const std::string name = fmt::format("{}_{}_{}", identifier(value.name), role, i);
-    return value.namesake == 0 ? name : fmt::format("{}_of_{}", name, value.namesake + 1);
+    return value.duplicate_index == 0 ? name : fmt::format("{}_of_{}", name, value.duplicate_index + 1);
 }
 
 }  // namespace

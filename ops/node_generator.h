@@ -93,13 +93,13 @@ public:
 
     /// Whether the node accepts minifloats and packed integers as inputs and outputs. Most operators do not define
     /// them.
-    virtual bool takes_tiny() const { return false; }
+    virtual bool takes_packed_types() const { return false; }
 
     /// Whether the node accepts strings, which it may copy or compare. Kernels see them as numbers.
-    virtual bool takes_strings() const { return takes_tiny(); }
+    virtual bool takes_strings() const { return takes_packed_types(); }
 
     /// Whether the node accepts values other than tensors (sequences, optionals and maps).
-    virtual bool takes_boxes() const { return false; }
+    virtual bool takes_non_tensors() const { return false; }
 
     // Text. Asked of kernels' nodes, after layouts are set.
 
@@ -127,7 +127,7 @@ public:
 
     /// For a pointwise node, whether results also depend on the index itself, for instance because an attribute has one
     /// number per feature. The axes of such a node are never merged.
-    virtual bool depends_on_place() const { return false; }
+    virtual bool depends_on_index() const { return false; }
 
     /// For a pointwise node, the axis of output 0 to which the first axis of input i corresponds. By default, the last
     /// axes are aligned, as in numpy.
@@ -145,7 +145,7 @@ public:
     /// Whether an input is a scalar, such as a scale, that differs from layer to layer. If kernels differ only in such
     /// scalars, one kernel reads them, though they are constants. Other scalars stay literals, on which formulas may
     /// depend, such as that of a power.
-    virtual bool is_parameter(size_t) const { return false; }
+    virtual bool is_layer_scalar(size_t) const { return false; }
 
     /// The axes of output 0 that are faster when they are merged into one, and input 0's with them; nullopt if there
     /// are none. Asked after layouts are set.
@@ -156,7 +156,7 @@ public:
     virtual LayoutNeed layout_need() const { return LayoutNeed::any; }
 
     /// Whether input `i` is read at no extra cost in the layout that it has, whatever `layout_need` is.
-    virtual bool reads_as_it_lies(size_t, const Target&) const { return false; }
+    virtual bool reads_any_layout(size_t, const Target&) const { return false; }
 
     /// Whether writing output 0 in this layout costs about the same as in another, which saves its reader a conversion.
     /// Asked after the inputs' layouts are set.
@@ -183,7 +183,7 @@ public:
     /// Inputs that alias outputs (see Part), so that the node does not copy them.
     virtual std::vector<int64_t> inputs_in_place() const { return {}; }
     /// Whether no copies are left, so that the node needs no kernel.
-    virtual bool is_done() const { return false; }
+    virtual bool is_elided() const { return false; }
 
     // Host.
 

@@ -32,7 +32,7 @@ public:
     using NodeGenerator::NodeGenerator;
 
     std::vector<TensorType> infer() const override { return {input(0)->port_type()}; }
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
     Dim flops() const override { return 0; }
 
     void algorithm(KernelSource& source) const override {
@@ -53,7 +53,7 @@ public:
     using NodeGenerator::NodeGenerator;
 
     std::vector<TensorType> infer() const override { return {in(0).packed()}; }
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
     Dim flops() const override { return 0; }
 
     void algorithm(KernelSource& source) const override {

@@ -41,9 +41,9 @@ public:
         return checks;
     }
 
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
     bool takes_strings() const override { return false; }
-    bool is_parameter(size_t i) const override { return i > 0; }
+    bool is_layer_scalar(size_t i) const override { return i > 0; }
 
 protected:
     virtual void check_types() const = 0;

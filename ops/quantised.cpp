@@ -229,7 +229,7 @@ private:
 class GatherBlockQuantized : public Composite {
 public:
     explicit GatherBlockQuantized(const Node& node) : Composite(node, expand) {}
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
     bool takes_strings() const override { return false; }
 
 private:

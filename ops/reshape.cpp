@@ -202,7 +202,7 @@ public:
     std::vector<TensorType> infer() const override {
         return {in(0).box ? in(0) : TensorType(in(0).element, in(0).shape)};
     }
-    bool takes_boxes() const override { return true; }
+    bool takes_non_tensors() const override { return true; }
 
 protected:
     AxisMap map(size_t) const override { return plain_map(in(0).rank()); }
@@ -230,7 +230,7 @@ public:
         }
         return checks;
     }
-    bool takes_boxes() const override { return false; }
+    bool takes_non_tensors() const override { return false; }
 };
 
 /// Expand: numpy's broadcasting, both ways.

@@ -44,7 +44,7 @@ public:
         return {TensorType(in(0).element, in(0).shape)};
     }
 
-    bool takes_tiny() const override { return reduction_.name == "none"; }
+    bool takes_packed_types() const override { return reduction_.name == "none"; }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(out(0).rank());

@@ -26,7 +26,7 @@ public:
 class ShapeNode : public GivenNode {
 public:
     using GivenNode::GivenNode;
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
     std::vector<std::optional<KnownElements>> known() const override { return {KnownElements{dims(), {}}}; }
     void algorithm(KernelSource&) const override { throw std::logic_error("shapes are known"); }
 
@@ -114,7 +114,7 @@ public:
     }
 
     std::vector<TensorType> infer() const override { return {TensorType(element_.element, shape_operand(0))}; }
-    bool takes_tiny() const override { return true; }
+    bool takes_packed_types() const override { return true; }
 
     std::vector<std::optional<KnownElements>> known() const override {
         const auto one = known_elements(element_);

@@ -69,13 +69,13 @@ void transform(Graph& graph, const std::vector<Target>& targets, const CompileOp
             fuse_pad(each);
             move_quantisation(each);
             split_quantised_phases(each, target, conv_policy);
-            sum_integers(each, target, conv_policy);
-            trim_kernels(each);
+            use_integer_products(each, target, conv_policy);
+            trim_conv_taps(each);
             fuse_channel_scales(each);
             fuse_standardisation(each);
             fuse_activations(each);
             split_phases(each, target, conv_policy);
-            sum_bytes(each, target);
+            use_byte_products(each, target);
             pack_weights(each, target, conv_policy);
             scale_products(each);
             if (!target.is_gpu()) fuse_attention(each);

@@ -82,7 +82,7 @@ void HostSteps::write_branch(const Step& step, std::string& text) {
 }
 
 /// Points slices at those of this iteration, and sets the body's iteration number and condition.
-std::string HostSteps::start_of_turn(const Step& step) {
+std::string HostSteps::start_of_iteration(const Step& step) {
     const Repetition repetition(step.node());
     std::string text;
     if (repetition.turn) {
@@ -98,7 +98,7 @@ std::string HostSteps::start_of_turn(const Step& step) {
     }
     const auto point = [&](const Value* slice, bool is_backwards) {
         const Storage& storage = program_.storage(slice);
-        if (storage.place != Place::slice) return;
+        if (storage.storage_class != StorageClass::slice) return;
         for (const Value* tensor : program_.tensors) {
             if (program_.storage_of.at(tensor) != program_.storage_of.at(slice)) continue;
             // Another tensor whose shape is not known yet is set up later, from the slice.
@@ -128,9 +128,9 @@ void HostSteps::append_slices(const Step& step, std::string& text) {
         const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
         if (!result) continue;
         // On a device a slice has memory of its own.
-        if (program_.storage(slice).place == Place::slice && !program_.is_gpu()) continue;
+        if (program_.storage(slice).storage_class == StorageClass::slice && !program_.is_gpu()) continue;
         prepare_input(slice, text);
-        if (program_.storage(result).place == Place::heap) {
+        if (program_.storage(result).storage_class == StorageClass::heap) {
             text += crossing("TO_HOST", {slice});
             text += fmt::format("    APPEND({}, {}, {}, {}, turn);\n", quoted_label(step.node()), name(result),
                                 program_.storage(result).index, name(slice));
@@ -180,7 +180,7 @@ HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
     const Value* condition = repetition.condition_output;
     const bool has_condition = condition && has_tensor(condition) && !is_known_true(condition);
     const std::set<const Value*> outer = std::exchange(ready_, {});
-    std::string text = start_of_turn(step);
+    std::string text = start_of_iteration(step);
     for (const Value* input : body.graph->inputs) {
         if (has_tensor(input)) read_bindings(input, text);
     }
@@ -241,11 +241,11 @@ void HostSteps::write_empty_slices(const Step& step, std::string& text) {
     for (const Value* result : Repetition(step.node()).slice_results) {
         if (!result) continue;
         for (const Dim& dim : result->checked_type().shape) {
-            if (!program_.is_known_early(dim) && dim.text().starts_with(own_symbols(step.node())))
+            if (!program_.is_known_before_run(dim) && dim.text().starts_with(own_symbols(step.node())))
                 text += fmt::format("    D({}) = 0;\n", dim.text());
         }
         prepare_output(result, text);
-        if (program_.storage(result).place != Place::heap) text += crossing("START", {result});
+        if (program_.storage(result).storage_class != StorageClass::heap) text += crossing("START", {result});
     }
 }
 
@@ -288,8 +288,9 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
     text += "    }\n";
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         const Value* result = repetition.slice_results[i];
-        if (result && program_.storage(result).place == Place::heap) text += crossing("MADE_ON_HOST", {result});
-        if (result && repetition.slice_backwards[i] && program_.storage(result).place == Place::heap)
+        if (result && program_.storage(result).storage_class == StorageClass::heap)
+            text += crossing("MADE_ON_HOST", {result});
+        if (result && repetition.slice_backwards[i] && program_.storage(result).storage_class == StorageClass::heap)
             text += fmt::format("    REVERSE({});\n", name(result));
         ready_.erase(result);
     }

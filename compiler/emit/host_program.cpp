@@ -275,7 +275,7 @@ private:
             for (const Value* value : *values) {
                 for (const Dim& dim : value->port_type().shape)
                     text += fmt::format("    dims[{}] = {};\n", place++,
-                                        program_.is_known_early(dim) ? session_text(dim) : "-1");
+                                        program_.is_known_before_run(dim) ? session_text(dim) : "-1");
             }
         }
         return text;
@@ -284,8 +284,8 @@ private:
     /// The address of a tensor when its session is set up, as C text.
     std::string address(const Value* tensor) const {
         const Storage& storage = program_.storage(tensor);
-        if (storage.place == Place::weight) return fmt::format("session->weights + {}", storage.offset);
-        if (storage.place != Place::arena) return "NULL";
+        if (storage.storage_class == StorageClass::weight) return fmt::format("session->weights + {}", storage.offset);
+        if (storage.storage_class != StorageClass::arena) return "NULL";
         if (!is_placed_at_run_time())
             return fmt::format("session->arena + {}", storage.offset + *offset_in_whole(tensor).constant());
         const auto index = std::find(program_.arena.begin(), program_.arena.end(), program_.storage_of.at(tensor)) -
@@ -342,11 +342,11 @@ private:
         for (const Value* tensor : program_.tensors) {
             const Storage& storage = program_.storage(tensor);
             const std::string name = tensor_names_.at(tensor), offset = offset_text(tensor);
-            if (storage.place == Place::input) {
+            if (storage.storage_class == StorageClass::input) {
                 text += fmt::format("    T({})->host = (uint8_t*)(uintptr_t)session->input_data[{}]{};\n", name,
                                     storage.index, offset);
                 if (program_.is_gpu()) text += fmt::format("    MADE_ON_HOST(T({}));\n", name);
-            } else if (storage.place == Place::output) {
+            } else if (storage.storage_class == StorageClass::output) {
                 text += fmt::format("    T({})->host = {}session->output_data[{}]{};\n", name,
                                     offset.empty() ? "" : "(uint8_t*)", storage.index, offset);
             }

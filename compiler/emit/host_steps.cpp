@@ -58,7 +58,8 @@ std::string HostSteps::text() {
 }
 
 bool HostSteps::is_late(const Value* tensor) const {
-    return program_.storage(tensor).place == Place::heap || !program_.is_known_early(tensor->checked_type());
+    return program_.storage(tensor).storage_class == StorageClass::heap ||
+           !program_.is_known_before_run(tensor->checked_type());
 }
 
 void HostSteps::add_function(const Block& block, const std::string& after, const std::string& comment) {
@@ -269,7 +270,7 @@ void HostSteps::write_host_call(const Step& step, std::string& text) {
         const Value* output = i < step.outputs.size() ? step.outputs[i] : nullptr;
         if (!output) {
             arguments.emplace_back("NO_RESULT");
-        } else if (program_.storage(output).place == Place::heap) {
+        } else if (program_.storage(output).storage_class == StorageClass::heap) {
             arguments.push_back(fmt::format("HEAP_RESULT({}, {})", name(output), program_.storage(output).index));
             ready_.insert(output);
         } else {
@@ -288,9 +289,9 @@ void HostSteps::prepare_input(const Value* tensor, std::string& text) {
     if (!is_late(tensor)) return;
     const Storage& storage = program_.storage(tensor);
     std::string address;
-    switch (storage.place) {
-    case Place::heap: address = fmt::format("session->heap[{}].data", storage.index); break;
-    case Place::weight: address = fmt::format("session->weights + {}", storage.offset); break;
+    switch (storage.storage_class) {
+    case StorageClass::heap: address = fmt::format("session->heap[{}].data", storage.index); break;
+    case StorageClass::weight: address = fmt::format("session->weights + {}", storage.offset); break;
     default: address = fmt::format("T({})->host", name(storage.root)); break;
     }
     text += fmt::format("    VIEW_OF({}, {}, {});\n", name(tensor), address, extents_text(tensor->checked_type()));
@@ -299,7 +300,7 @@ void HostSteps::prepare_input(const Value* tensor, std::string& text) {
 void HostSteps::prepare_output(const Value* tensor, std::string& text) {
     if (!is_late(tensor) || !ready_.insert(tensor).second) return;
     const Storage& storage = program_.storage(tensor);
-    if (storage.place == Place::heap) {
+    if (storage.storage_class == StorageClass::heap) {
         text += fmt::format("    ON_HEAP({}, {}, {});\n", name(tensor), storage.index,
                             extents_text(tensor->checked_type()));
     } else {

@@ -60,7 +60,7 @@ private:
     void write_empty_slices(const Step& step, std::string& text);
     std::string turns_text(const Repetition& repetition, std::string& text);
     TurnFunction add_turn_function(const Step& step);
-    std::string start_of_turn(const Step& step);
+    std::string start_of_iteration(const Step& step);
     std::string end_of_turn(const Step& step);
     void append_slices(const Step& step, std::string& text);
     void hand_over_states(const Repetition& repetition, std::string& text);

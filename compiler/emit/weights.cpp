@@ -11,7 +11,7 @@ namespace onnx2halide {
 std::string emit_weights(const Program& program) {
     std::string bytes(program.weight_bytes, '\0');
     for (const Storage& storage : program.storages) {
-        if (storage.place != Place::weight) continue;
+        if (storage.storage_class != StorageClass::weight) continue;
         const auto& data = *storage.root->constant->data;
         std::memcpy(bytes.data() + storage.offset, data.data(), data.size());
     }

@@ -94,8 +94,8 @@ struct Value {
     std::optional<KnownElements> known;   // see KnownElements
     std::optional<KnownElements> ratios;  // instead of `known`, for inference only: kernels compute the elements
     bool can_be_folded = false;           // depends on constants only; inference computes it if it needs the elements
-    size_t namesake = 0;                  // its index among the model's values whose names make the same identifier
-    bool is_read = false;                 // known, but read by kernels, so that one kernel serves several such numbers
+    size_t duplicate_index = 0;           // its index among the model's values whose names make the same identifier
+    bool is_passed_to_kernels = false;    // known, but read by kernels, so that one kernel serves several such numbers
     std::optional<Part> part;             // of a value that is written directly into another
     std::vector<Binding> bindings;        // symbols that are bound to this value
     Node* producer = nullptr;             // null for inputs and constants

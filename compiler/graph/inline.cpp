@@ -25,7 +25,7 @@ public:
         copy->constant = original->constant;
         copy->known = original->known;
         copy->ratios = original->ratios;
-        copy->namesake = original->namesake;
+        copy->duplicate_index = original->duplicate_index;
         copy->bindings = original->bindings;
         return copy;
     }

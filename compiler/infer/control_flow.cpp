@@ -333,14 +333,14 @@ bool infer_repetition(Graph& graph, Node& node) {
     capture_loop_invariants(graph, node);
     if (node.op_type == "Scan") normalise_scan_axes(graph, node);
     const bool is_scan = node.op_type == "Scan";
-    if (is_scan && scan_turns(Repetition(node)).is(1) && node.integers("scan_output_axes", {}).empty())
+    if (is_scan && scan_trip_count(Repetition(node)).is(1) && node.integers("scan_output_axes", {}).empty())
         return inline_iteration(graph, node, Repetition(node));
     const std::vector<TensorType> types = infer_body(node);
     const Repetition repetition(node);
     for (size_t i = 0; i < types.size(); ++i) {
         if (repetition.state_results[i]) repetition.state_results[i]->type = types[i];
     }
-    const auto turns = is_scan ? scan_turns(repetition) : loop_iterations(repetition);
+    const auto turns = is_scan ? scan_trip_count(repetition) : loop_iterations(repetition);
     std::set<std::string> outer = symbols_of(node.inputs);
     for (size_t i = 0; i < repetition.slices.size(); ++i) {
         if (!repetition.slice_results[i]) continue;

@@ -60,9 +60,9 @@ void check_takes(const NodeGenerator& generator, const std::vector<Value*>& valu
         const TensorType& type = values[i]->checked_type();
         const bool is_tiny = is_minifloat(type.element) || is_packed(type.element),
                    is_string = type.element == ElementType::string;
-        if ((is_tiny && !generator.takes_tiny()) || (is_string && !generator.takes_strings()))
+        if ((is_tiny && !generator.takes_packed_types()) || (is_string && !generator.takes_strings()))
             throw CompileError("{} {} has type {}, which is not supported", what, i, info(type.element).name);
-        if (type.box && !generator.takes_boxes())
+        if (type.box && !generator.takes_non_tensors())
             throw CompileError("{} {} is a {}, expected a tensor", what, i, type.text());
     }
 }

@@ -90,7 +90,7 @@ private:
         if (copy->type->element == ElementType::string) copy->type->element = ElementType::int64;
         copy->known = value->known;
         copy->bindings = value->bindings;
-        copy->namesake = value->namesake;
+        copy->duplicate_index = value->duplicate_index;
         if (value->known) {
             copy->constant = value->constant ? value->constant : constant_of_known(*value);
         } else if (value->constant) {

@@ -35,12 +35,12 @@ private:
         switch (generator->layout_need()) {
         case LayoutNeed::row_major:
             for (size_t i = 0; i < node.inputs.size(); ++i) {
-                if (node.inputs[i] && !generator->reads_as_it_lies(i, target_))
+                if (node.inputs[i] && !generator->reads_any_layout(i, target_))
                     convert(node, i, row_major(rank(node.inputs[i])));
             }
             return;
         case LayoutNeed::channels_last:
-            if (!generator->reads_as_it_lies(0, target_)) convert(node, 0, channels_last(rank(node.inputs[0])));
+            if (!generator->reads_any_layout(0, target_)) convert(node, 0, channels_last(rank(node.inputs[0])));
             return set_outputs(node, channels_last(rank(node.inputs[0])));
         case LayoutNeed::any: return follow_inputs(node);
         }
@@ -132,7 +132,7 @@ private:
         const auto generator = make_generator(node);
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             const Value* input = node.inputs[i];
-            if (!input || (!is_common(input->type->layout) && generator->reads_as_it_lies(i, target_))) continue;
+            if (!input || (!is_common(input->type->layout) && generator->reads_any_layout(i, target_))) continue;
             // Small operands, such as a bias per channel, can be read in any layout at no cost.
             if (is_whole(node, input) || (is_operand(node, input) && !is_neutral(*input->type))) {
                 convert(node, i, wanted);

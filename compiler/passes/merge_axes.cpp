@@ -92,7 +92,7 @@ private:
     static bool follows(const Node& node, const TensorType& whole, const Run& run) {
         const TensorType& result = node.outputs.at(0)->checked_type();
         const auto generator = make_generator(node);
-        if (!generator->is_pointwise() || generator->depends_on_place() || node.outputs.size() != 1 ||
+        if (!generator->is_pointwise() || generator->depends_on_index() || node.outputs.size() != 1 ||
             result.shape != whole.shape || result.layout != whole.layout)
             return false;
         for (size_t i = 0; i < node.inputs.size(); ++i) {

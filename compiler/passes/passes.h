@@ -46,16 +46,16 @@ void move_quantisation(Graph& graph);
 
 /// Rewrites convolutions and products of dequantised 8-bit operands, the right one constant, to sum integers and scale
 /// the sums, if that is faster on the target.
-void sum_integers(Graph& graph, const Target& target, const ConvPolicy& policy = {});
+void use_integer_products(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
 /// Rewrites products of 8-bit integers that are centred in 16 bits to multiply the bytes themselves, if the right
 /// operand is constant and the target sums four products of bytes at once. The contribution of zero points is
 /// subtracted from the sums.
-void sum_bytes(Graph& graph, const Target& target);
+void use_byte_products(Graph& graph, const Target& target);
 
 /// Removes the taps of a Conv that read padding only for every output, as in kernels that are dilated beyond the size
 /// of a small image.
-void trim_kernels(Graph& graph);
+void trim_conv_taps(Graph& graph);
 
 /// Folds nodes that scale and shift channels by constants, such as an inference-mode BatchNormalization, into the
 /// constant weights and bias of the convolution before them. Without one, a BatchNormalization and the nodes of this
@@ -73,7 +73,7 @@ void fuse_activations(Graph& graph);
 /// phase of the output (the remainders of coordinates modulo the strides), and a PhasesToSpace, which interleaves the
 /// phases. Phases that read fewer elements than others have weights of zero or, if that is faster, a Conv of their own.
 void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
-/// The same for quantised weights only. It runs before sum_integers, which then finds convolutions.
+/// The same for quantised weights only. It runs before use_integer_products, which then finds convolutions.
 void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
 /// Moves a constant factor of a MatMul's operand to its result, where the product's kernel applies it.

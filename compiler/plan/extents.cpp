@@ -48,7 +48,7 @@ Value* SymbolicCopy::copy(const Value* value) {
     own->name = value->name;
     own->type = value->type;
     own->known = value->known;
-    own->is_read = value->is_read;
+    own->is_passed_to_kernels = value->is_passed_to_kernels;
     own->constant = value->constant;
     own->bindings = value->bindings;
     own->part = value->part;

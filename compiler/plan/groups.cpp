@@ -33,7 +33,7 @@ public:
 private:
     void add(const Node& node, bool fuse) {
         const auto generator = make_generator(node);
-        if (generator->is_view() || generator->is_done()) return;
+        if (generator->is_view() || generator->is_elided()) return;
         const bool can_grow = node.outputs.size() == 1 && generator->is_kernel();
         OpenGroup open{{{}, &node}, can_grow ? node.outputs[0] : nullptr, generator->is_pointwise()};
         open.group.nodes.push_back(&node);
@@ -141,8 +141,9 @@ std::vector<const Value*> escaping_values(const Graph& graph, const Group& group
     for (const Node* node : group.nodes) {
         for (const Value* output : node->outputs) {
             if (!output) continue;
-            const bool is_read = !std::all_of(output->consumers.begin(), output->consumers.end(), is_inside);
-            if (output == kept || is_read || graph.is_output(output) ||
+            const bool is_passed_to_kernels =
+                !std::all_of(output->consumers.begin(), output->consumers.end(), is_inside);
+            if (output == kept || is_passed_to_kernels || graph.is_output(output) ||
                 (output->consumers.empty() && node == group.nodes.back()))
                 result.push_back(output);
         }

@@ -23,15 +23,15 @@ public:
         const Graph& graph = *program_.graph;
         note_wholes(program_.main);
         for (const Value* output : graph.outputs) last_uses_[viewed(output)] = INT_MAX;
-        for (size_t i = 0; i < graph.inputs.size(); ++i) new_storage(graph.inputs[i], Place::input, i);
+        for (size_t i = 0; i < graph.inputs.size(); ++i) new_storage(graph.inputs[i], StorageClass::input, i);
         plan_block(program_.main);
         for (size_t i = 0; i < graph.outputs.size(); ++i) {
             Storage& storage = storage_of(graph.outputs[i]);
-            if (storage.place != Place::arena)
+            if (storage.storage_class != StorageClass::arena)
                 throw std::logic_error("output '" + graph.outputs[i]->name + "' has no storage of its own");
             // The caller's memory must be known before the first step.
-            if (!program_.is_known_early(graph.outputs[i]->checked_type())) continue;
-            storage.place = Place::output;
+            if (!program_.is_known_before_run(graph.outputs[i]->checked_type())) continue;
+            storage.storage_class = StorageClass::output;
             storage.index = i;
         }
         place_weights();
@@ -102,7 +102,7 @@ private:
             } else if (const Value* dying = i == 0 ? reusable_input(step) : nullptr) {
                 share(output, dying);
             } else {
-                new_storage(output, Place::arena, 0, step.first, step.first);
+                new_storage(output, StorageClass::arena, 0, step.first, step.first);
             }
         }
     }
@@ -110,7 +110,7 @@ private:
     /// Makes a part share the storage of its whole, whose lifetime starts with its first part.
     void lay_in_whole(const Value* part, int step) {
         const Value* whole = part->part->whole;
-        if (!program_.storage_of.contains(whole)) new_storage(whole, Place::arena, 0, step, step);
+        if (!program_.storage_of.contains(whole)) new_storage(whole, StorageClass::arena, 0, step, step);
         extend(whole, step);
         share(part, whole);
     }
@@ -119,7 +119,7 @@ private:
     void plan_branch(const Step& step) {
         extend(step.inputs.at(0), step.first);
         for (const Value* output : step.outputs) {
-            if (output) new_storage(output, Place::arena, 0, step.first, step.last);
+            if (output) new_storage(output, StorageClass::arena, 0, step.first, step.last);
         }
         for (const Block& block : step.blocks) {
             plan_block(block);
@@ -133,22 +133,23 @@ private:
     void plan_repetition(const Step& step) {
         const Repetition repetition(step.node());
         for (const Value* own : {repetition.turn, repetition.condition_input}) {
-            if (own) new_storage(own, Place::arena, 0, step.first, step.last);
+            if (own) new_storage(own, StorageClass::arena, 0, step.first, step.last);
         }
         // A count that inference knows is not read from the tensor.
         if (repetition.count && !repetition.count->known) extend(repetition.count, step.first);
         if (repetition.condition) extend(repetition.condition, step.first);
         for (size_t i = 0; i < repetition.states.size(); ++i) {
             extend(repetition.states[i], step.first);
-            new_storage(repetition.state_inputs[i], Place::arena, 0, step.first, step.last);
+            new_storage(repetition.state_inputs[i], StorageClass::arena, 0, step.first, step.last);
             if (repetition.state_results[i]) share(repetition.state_results[i], repetition.state_inputs[i]);
         }
         for (size_t i = 0; i < repetition.scans.size(); ++i) {
             extend(repetition.scans[i], step.last);
-            new_storage(repetition.scan_inputs[i], Place::slice, 0, step.first, step.last).whole = repetition.scans[i];
+            new_storage(repetition.scan_inputs[i], StorageClass::slice, 0, step.first, step.last).whole =
+                repetition.scans[i];
         }
         for (const Value* result : repetition.slice_results) {
-            if (result) new_storage(result, Place::arena, 0, step.first, step.last);
+            if (result) new_storage(result, StorageClass::arena, 0, step.first, step.last);
         }
         plan_block(step.blocks[0]);
         for (const Value* output : step.blocks[0].graph->outputs) extend(output, step.last);
@@ -158,10 +159,12 @@ private:
     /// Makes the iterations write a slice directly into the stacked result, if the size of that is known early.
     void place_slice(const Repetition& repetition, size_t i) {
         const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
-        if (!result || !program_.is_known_early(result->checked_type())) return;
+        if (!result || !program_.is_known_before_run(result->checked_type())) return;
         Storage& storage = storage_of(slice);
-        if (storage.place != Place::arena || next_.contains(storage.root) || wholes_.contains(storage.root)) return;
-        storage.place = Place::slice;
+        if (storage.storage_class != StorageClass::arena || next_.contains(storage.root) ||
+            wholes_.contains(storage.root))
+            return;
+        storage.storage_class = StorageClass::slice;
         storage.whole = result;
     }
 
@@ -176,7 +179,7 @@ private:
         for (auto& [other, index] : program_.storage_of) {
             if (index == from) index = to;
         }
-        program_.storages[from].place = Place::none;
+        program_.storages[from].storage_class = StorageClass::none;
     }
 
     /// An input whose memory the step's output can reuse: the step is its last use, and reads each element only to
@@ -193,12 +196,14 @@ private:
             if (!lie_alike(from, to) || info(from.element).bytes != info(to.element).bytes) continue;
             const Storage& storage = program_.storage(input);
             // A size that is known at run time only may not fit into the storage of a result of known size.
-            if (program_.is_known_early(to) && !program_.is_known_early(storage.root->checked_type())) continue;
+            if (program_.is_known_before_run(to) && !program_.is_known_before_run(storage.root->checked_type()))
+                continue;
             if (has_parts_.contains(program_.storage_of.at(input)) || is_read_elsewhere(step, input)) continue;
             // Only the value that the next iteration takes may overwrite a loop-carried value.
             const auto next = next_.find(storage.root);
             if (next != next_.end() && next->second != output) continue;
-            if (storage.place == Place::arena && last_uses_.at(viewed(input)) <= step.first) return input;
+            if (storage.storage_class == StorageClass::arena && last_uses_.at(viewed(input)) <= step.first)
+                return input;
         }
         return nullptr;
     }
@@ -235,7 +240,7 @@ private:
         if (found != program_.storage_of.end()) return program_.storages[found->second];
         const Value* root = viewed(value);
         if (root == value) {
-            if (value->constant) return new_storage(value, Place::weight, 0);
+            if (value->constant) return new_storage(value, StorageClass::weight, 0);
             // A value that is a part of another, such as an output of Split, may have no step of its own.
             if (value->part && program_.storage_of.contains(value->part->whole)) {
                 share(value, value->part->whole);
@@ -244,16 +249,16 @@ private:
             // No step computes a value without elements.
             if (!value->checked_type().elements().is(0))
                 throw std::logic_error("value '" + value->name + "' is read before it is made");
-            return new_storage(value, Place::arena, 0);
+            return new_storage(value, StorageClass::arena, 0);
         }
         storage_of(root);
         share(value, root);
         return program_.storages[program_.storage_of.at(root)];
     }
 
-    Storage& new_storage(const Value* value, Place place, size_t index, int first = 0, int last = 0) {
+    Storage& new_storage(const Value* value, StorageClass storage_class, size_t index, int first = 0, int last = 0) {
         program_.storage_of[value] = program_.storages.size();
-        program_.storages.push_back({place, value, index, nullptr, value->checked_type().bytes(), first, last, 0});
+        program_.storages.push_back({storage_class, value, index, nullptr, value->checked_type().bytes(), first, last, 0});
         program_.tensors.push_back(value);
         note_parts(value);
         return program_.storages.back();
@@ -265,7 +270,7 @@ private:
 
     void place_weights() {
         for (Storage& storage : program_.storages) {
-            if (storage.place != Place::weight) continue;
+            if (storage.storage_class != StorageClass::weight) continue;
             storage.offset = program_.weight_bytes;
             program_.weight_bytes +=
                 (*storage.bytes.constant() + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
@@ -277,9 +282,9 @@ private:
         bool is_known = true;
         for (size_t i = 0; i < program_.storages.size(); ++i) {
             Storage& storage = program_.storages[i];
-            if (storage.place != Place::arena) continue;
-            if (!program_.is_known_early(storage.bytes)) {
-                storage.place = Place::heap;
+            if (storage.storage_class != StorageClass::arena) continue;
+            if (!program_.is_known_before_run(storage.bytes)) {
+                storage.storage_class = StorageClass::heap;
                 storage.index = program_.heap.size();
                 program_.heap.push_back(i);
                 continue;

@@ -278,13 +278,14 @@ private:
     std::map<std::vector<std::string>, size_t> kernel_of_;  // by canonical texts
 };
 
-/// Adds the constant scalars that are parameters of a graph's nodes (see NodeGenerator::is_parameter).
+/// Adds the constant scalars that are parameters of a graph's nodes (see NodeGenerator::is_layer_scalar).
 void add_parameters(const Graph& graph, std::set<Value*>& numbers) {
     for (const auto& node : graph.nodes()) {
         const auto generator = make_generator(*node);
         for (size_t i = 0; i < node->inputs.size(); ++i) {
             Value* input = node->inputs[i];
-            if (input && input->is_constant() && is_literal(input) && generator->is_parameter(i)) numbers.insert(input);
+            if (input && input->is_constant() && is_literal(input) && generator->is_layer_scalar(i))
+                numbers.insert(input);
         }
     }
 }
@@ -318,7 +319,7 @@ void read_differing_scalars(Graph& graph, const std::vector<Target>& targets, co
     std::set<Value*> numbers;
     for_each_graph(graph, [&](Graph& each) { add_parameters(each, numbers); });
     if (numbers.empty()) return;
-    for (Value* number : numbers) number->is_read = true;
+    for (Value* number : numbers) number->is_passed_to_kernels = true;
     Planner trial(graph, targets, options);
     PassedValues passed;
     for_each_step(trial.plan_steps(), [&](const Step& step) {
@@ -327,7 +328,7 @@ void read_differing_scalars(Graph& graph, const std::vector<Target>& targets, co
         }
     });
     const std::set<const Value*> differing = differing_scalars(passed, {numbers.begin(), numbers.end()});
-    for (Value* number : numbers) number->is_read = differing.contains(number);
+    for (Value* number : numbers) number->is_passed_to_kernels = differing.contains(number);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ struct PlanOptions {
 };
 
 /// Cuts the graph into kernels, orders the steps and assigns storage to every tensor. Every value must have a type. The
-/// graph must outlive the program; its scalars that kernels read get `is_read`. Throws CompileError if the graph should
-/// be one kernel but cannot be.
+/// graph must outlive the program; its scalars that kernels read get `is_passed_to_kernels`. Throws CompileError if the
+/// graph should be one kernel but cannot be.
 Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options);
 
 }  // namespace onnx2halide

@@ -20,14 +20,14 @@ bool Program::has_typed_run() const {
            std::all_of(graph->outputs.begin(), graph->outputs.end(), is_plain);
 }
 
-bool Program::is_known_early(const Dim& dim) const {
+bool Program::is_known_before_run(const Dim& dim) const {
     const std::set<std::string> used = dim.symbols();
     return std::all_of(used.begin(), used.end(),
                        [&](const std::string& symbol) { return graph->symbols.contains(symbol); });
 }
 
-bool Program::is_known_early(const TensorType& type) const {
-    return std::all_of(type.shape.begin(), type.shape.end(), [&](const Dim& dim) { return is_known_early(dim); });
+bool Program::is_known_before_run(const TensorType& type) const {
+    return std::all_of(type.shape.begin(), type.shape.end(), [&](const Dim& dim) { return is_known_before_run(dim); });
 }
 
 }  // namespace onnx2halide

@@ -69,7 +69,7 @@ struct Block {
 void for_each_step(const Block& block, const std::function<void(const Step&)>& visit);
 
 /// The kind of memory that a tensor lives in.
-enum class Place {
+enum class StorageClass {
     input,   // the caller's memory, read only
     output,  // the caller's memory
     weight,  // of the archive or the weights file
@@ -81,7 +81,7 @@ enum class Place {
 
 /// A range of memory that a tensor shares with its views and with results computed in place.
 struct Storage {
-    Place place = Place::arena;
+    StorageClass storage_class = StorageClass::arena;
     const Value* root = nullptr;   // the value that names it
     size_t index = 0;              // among inputs or outputs, or in Program::heap
     const Value* whole = nullptr;  // the tensor that a slice belongs to
@@ -115,8 +115,8 @@ struct Program {
     /// Whether the program is static and all inputs and outputs are tensors of numbers.
     bool has_typed_run() const;
     /// Whether a dim, or all dims of a shape, are known before the first step.
-    bool is_known_early(const Dim& dim) const;
-    bool is_known_early(const TensorType& type) const;
+    bool is_known_before_run(const Dim& dim) const;
+    bool is_known_before_run(const TensorType& type) const;
     /// The classes of all kernels, target by target.
     std::vector<const KernelSource*> classes() const {
         std::vector<const KernelSource*> classes;

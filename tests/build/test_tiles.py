@@ -12,18 +12,20 @@ REGISTERS = 32  # of AVX-512, of 16 floats each
 
 
 @pytest.mark.parametrize(
-    "image, kernel, tiles",
+    "channels, image, kernel, tiles",
     [
-        ((2000,), (1,), {"pixels", "columns"}),  # strips of pixels
-        ((2000,), (3,), {"pixels", "columns"}),
-        ((100, 40), (1, 1), {"pixels", "rows"}),  # strips of rows
-        ((200, 4), (1, 1), {"pixels", "tile_rows", "rows"}),  # tiles of several rows
+        (64, (2000,), (1,), {"pixels", "columns"}),  # strips of pixels
+        (64, (2000,), (3,), {"pixels", "columns"}),
+        (64, (100, 40), (1, 1), {"pixels", "rows"}),  # strips of rows
+        (64, (200, 4), (1, 1), {"pixels", "tile_rows", "rows"}),  # tiles of several rows
+        (736, (361,), (1,), {"pixels", "columns"}),  # strips and tiles of channels are tasks
+        (448, (16, 4), (1, 1), {"pixels", "tile_rows", "rows"}),
     ],
 )
-def test_sums_of_convolutions_fit_in_registers(onnx2halide, tmp_path, image, kernel, tiles):
-    weights = np.random.default_rng(0).normal(size=(64, 64, *kernel)).astype(np.float32)
+def test_sums_of_convolutions_fit_in_registers(onnx2halide, tmp_path, channels, image, kernel, tiles):
+    weights = np.random.default_rng(0).normal(size=(channels, channels, *kernel)).astype(np.float32)
     pads = [size // 2 for size in kernel] * 2
-    shape = [1, 64, *image]
+    shape = [1, channels, *image]
     proto = model([node("Conv", "x w", "y", pads=pads)], [("x", FLOAT, shape)], [("y", FLOAT, shape)], {"w": weights})
     (tmp_path / "conv.onnx").write_bytes(proto.SerializeToString())
     target = "x86-64-linux-avx512_skylake-avx512-avx2-avx-sse41-fma-f16c"

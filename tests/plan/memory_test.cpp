@@ -19,11 +19,13 @@ std::string memory_text(const Program& program) {
     for (const Value* tensor : program.tensors) {
         const Storage& storage = program.storage(tensor);
         const std::string owner = storage.root == tensor ? "" : " of " + storage.root->name;
-        switch (storage.place) {
-        case Place::input: text += fmt::format("{}: input {}{}\n", tensor->name, storage.index, owner); break;
-        case Place::output: text += fmt::format("{}: output {}{}\n", tensor->name, storage.index, owner); break;
-        case Place::weight: text += fmt::format("{}: weight at {}{}\n", tensor->name, storage.offset, owner); break;
-        case Place::arena:
+        switch (storage.storage_class) {
+        case StorageClass::input: text += fmt::format("{}: input {}{}\n", tensor->name, storage.index, owner); break;
+        case StorageClass::output: text += fmt::format("{}: output {}{}\n", tensor->name, storage.index, owner); break;
+        case StorageClass::weight:
+            text += fmt::format("{}: weight at {}{}\n", tensor->name, storage.offset, owner);
+            break;
+        case StorageClass::arena:
             text += fmt::format("{}: arena at {}, steps {} to {}{}\n", tensor->name, storage.offset, storage.first_step,
                                 storage.last_step, owner);
             break;

@@ -171,7 +171,7 @@ private:
 
 }  // namespace
 
-void sum_integers(Graph& graph, const Target& target, const ConvPolicy& policy) {
+void use_integer_products(Graph& graph, const Target& target, const ConvPolicy& policy) {
     std::vector<Product> found;
     for (const auto& node : graph.nodes()) {
         if (const auto each = product(*node, target, policy)) found.push_back(*each);

@@ -51,7 +51,7 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
         output y)",
                                          product)
                                  .c_str());
-    sum_bytes(*graph, Target::parse(target));
+    use_byte_products(*graph, Target::parse(target));
     return graph;
 }
 

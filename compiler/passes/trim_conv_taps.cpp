@@ -72,7 +72,7 @@ bool can_trim(const Node& node) {
 
 }  // namespace
 
-void trim_kernels(Graph& graph) {
+void trim_conv_taps(Graph& graph) {
     std::vector<Node*> found;
     for (const auto& node : graph.nodes()) {
         if (can_trim(*node)) found.push_back(node.get());

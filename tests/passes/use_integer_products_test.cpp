@@ -37,7 +37,7 @@ std::string factors(const std::string& product, const char* target = "x86-64-lin
         output y)",
                                                more, product)
                                        .c_str());
-    sum_integers(*graph, Target::parse(target));
+    use_integer_products(*graph, Target::parse(target));
     std::string found;
     for (const auto& node : graph->nodes()) {
         if (node->op_type != "MatMul" && node->op_type != "Gemm" && node->op_type != "Conv") continue;

@@ -192,7 +192,7 @@ private:
 
 }  // namespace
 
-void sum_bytes(Graph& graph, const Target& target) {
+void use_byte_products(Graph& graph, const Target& target) {
     if (target.quad_rate == 0) return;
     std::vector<ByteProduct> found;
     for (const auto& node : graph.nodes()) {

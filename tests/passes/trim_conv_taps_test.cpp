@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The shape of the weights and the pads after trim_kernels: `float32[2,2,1,3] pads 0 1 0 1`
+/// The shape of the weights and the pads after trim_conv_taps: `float32[2,2,1,3] pads 0 1 0 1`
 std::string trimmed(const std::string& attributes, const std::string& shape = "5,7") {
     const auto graph = parse_graph(fmt::format(R"(
         x = input float32[1,2,{}]
@@ -18,7 +18,7 @@ std::string trimmed(const std::string& attributes, const std::string& shape = "5
         output y)",
                                                shape, attributes)
                                        .c_str());
-    trim_kernels(*graph);
+    trim_conv_taps(*graph);
     const Node* conv = find_node(*graph, "y");
     return fmt::format("{} pads {}", type_text(*conv->inputs[1]->type), fmt::join(conv->integers("pads", {}), " "));
 }
