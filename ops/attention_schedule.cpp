@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/cycles.h"
 #include "ops/loop_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
@@ -52,9 +53,10 @@ public:
     }
 
 private:
-    /// Images of a batch that keep the threads of most machines busy. If there are fewer, blocks of rows are tasks,
-    /// once the keys and values of all images have been packed.
+    /// Images of a batch that keep the threads of most machines busy. If there are fewer, blocks of rows are tasks: of
+    /// all images, once the keys and values of these have been packed, unless they need much memory.
     static constexpr int enough_images = 8;
+    static constexpr int64_t most_shared_bytes = 2 * level2_bytes;
 
     void schedule_results() {
         const std::string &x = product_.column, &y = product_.row;
@@ -98,18 +100,28 @@ private:
         Directives directives;
         const auto images = product(batch.extents).constant();
         batch_ = batch.vars;
-        if (is_worth_tasks(product_) && images && *images < enough_images) {
-            has_shared_panels_ = true;
-            block_ = fuse_all(source_, joined({block_}, batch.vars), "task", directives);
+        if (!batch.vars.empty()) image_ = batch.vars.front();
+        if (!is_worth_tasks(product_)) return directives;
+        if (images && *images < enough_images) {
+            has_shared_panels_ = *images > 1 && !has_versions_ && panel_bytes() <= most_shared_bytes / *images;
+            if (has_shared_panels_) {
+                block_ = fuse_all(source_, joined({block_}, batch.vars), "task", directives);
+                image_.clear();
+            }
             directives.push_back(fmt::format("parallel({})", block_));
-        } else if (!batch.vars.empty()) {
-            image_ = batch.vars.front();
-            if (!is_worth_tasks(product_)) return directives;
+        } else {
             image_ = fuse_all(source_, batch.vars, "image", directives);
             directives.push_back(fmt::format("parallel({})", image_));
             if (!images) directives.push_back(fmt::format("parallel({})", block_));
         }
         return directives;
+    }
+
+    /// Bytes of the packed keys and values of one image; unbounded if only a run knows them.
+    int64_t panel_bytes() const {
+        Dim elements = product_.depth * product_.columns;
+        if (attention_.scores) elements += attention_.scores->depth * attention_.scores->columns;
+        return (elements * info(product_.element).bytes).constant().value_or(Dim::unbounded);
     }
 
     /// The stage that computes the scores of a block, the loop along a row, and the loop over its tiles.

@@ -28,9 +28,9 @@ public:
         if (tile_.rounds_channels_up())
             directives.push_back(fmt::format("bound_extent({}, {})", tile_.channels(), tile_.tile_channels()));
         if (tile_.shifts_pixels_twice())
-            directives.push_back(fmt::format("bound_extent({}, {})", tile_.columns(), tile_.pixels()));
+            directives.push_back(fmt::format("bound_extent({}, {})", tile_.columns(), pixels()));
         if (tile_.shifts_rows_twice())
-            directives.push_back(fmt::format("bound_extent({}, {})", tile_.rows(), tile_.tile_rows()));
+            directives.push_back(fmt::format("bound_extent({}, {})", tile_.rows(), tile_rows()));
         directives = joined(joined(directives, tile_.vectors_of_pixels()), tile_.vectorised());
         source_.schedule(conv_.sum, directives);
         if (!conv_.reduction.empty()) write_update();
@@ -44,6 +44,10 @@ private:
 
     /// The sums of a tile after they have left the registers.
     std::string copy() const { return conv_.sum + ".in()"; }
+
+    /// The extents of a tile whose sums are in registers, as C++ expressions.
+    std::string pixels() const { return smaller(tile_.pixels(), tile_.walked_pixels()); }
+    std::string tile_rows() const { return smaller(tile_.tile_rows(), tile_.walked_rows()); }
 
     std::string place_of_sums() const {
         if (tile_.gathers_group()) return compute_at(copy(), source_.var("part"));
@@ -93,8 +97,8 @@ private:
             directives.push_back(shifted_split(var, order.back(), size));
         };
         if (tile_.walks_channels()) split_tile(tile_.channels(), tile_.tile_channels());
-        split_tile(tile_.columns(), smaller(tile_.pixels(), tile_.walked_pixels()));
-        if (!tile_.tile_rows().empty()) split_tile(tile_.rows(), smaller(tile_.tile_rows(), tile_.walked_rows()));
+        split_tile(tile_.columns(), pixels());
+        if (!tile_.tile_rows().empty()) split_tile(tile_.rows(), tile_rows());
         return joined(joined(directives, tile_.vectors_of_pixels()), {reorder(order)});
     }
 

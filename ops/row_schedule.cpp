@@ -146,7 +146,7 @@ VectorLoops vector_loops(KernelSource& source, const RowLoops& rows, const std::
     Directives directives = step.directives;
     directives.push_back(fmt::format("split({}, {}, {}, {}{})", step.var, loops.turn, loops.element, width,
                                      floor_mod(step.extent, width).is(0) ? "" : ", TailStrategy::GuardWithIf"));
-    source.schedule(fmt::format("// Rows of {} take the fewest cycles in vectors of {}, whose lanes are combined last.",
+    source.schedule(fmt::format("// Rows of {} are reduced in vectors of {}, whose lanes are combined last.",
                                 step.extent.text(), width));
     source.schedule(update, directives);
     return loops;

@@ -233,7 +233,8 @@ static void drop_executable(onnx2halide_recording* recording) {
     }
 }
 
-/* Repeats a run that fails without the graph. If that succeeds, the graph was at fault. */
+/* Repeats without a graph a run that fails, or whose recording is not worth replaying. If that succeeds, later runs
+ * record nothing. */
 static int run_in_context(onnx2halide_session* session) {
     if (run_graph(session) == 0) return 0;
     session->error[0] = '\0';

@@ -56,10 +56,9 @@ typedef struct onnx2halide_model {
     int heap_count;   /* number of memory slots for tensors whose size is determined by a step */
     const onnx2halide_port *inputs, *outputs;
     const onnx2halide_open_dim* open_dims;
-    const onnx2halide_string*
-        strings;          /* the constants, with which the table of strings begins; the first one is empty */
-    int64_t string_count; /* 0 without tensors of strings */
-    int has_boxes;        /* whether there are values other than tensors */
+    const onnx2halide_string* strings; /* constants, the first in the table of strings; the first one is empty */
+    int64_t string_count;              /* 0 without tensors of strings */
+    int has_boxes;                     /* whether there are values other than tensors */
     size_t arena_bytes, scratch_bytes; /* arena_bytes is 0 with open dims */
     const unsigned char* weights;      /* NULL: they are in a file */
     size_t weight_bytes;
@@ -115,8 +114,8 @@ struct onnx2halide_session {
     unsigned char* arena; /* tensors, then one scratch region per thread */
     size_t arena_bytes, tensor_bytes;
     int owns_arena;
-    unsigned char*
-        scratch; /* regions of scratch_bytes, one per thread, in the arena or, once more was needed, in own_scratch */
+    /* Regions of scratch_bytes, one per thread, in the arena or, once more was needed, in own_scratch. */
+    unsigned char* scratch;
     size_t scratch_bytes, scratch_wanted;
     unsigned char* own_scratch;
     const unsigned char* weights;

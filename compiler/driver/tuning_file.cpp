@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
@@ -75,7 +76,13 @@ private:
 
 std::string tuning_key(const Target& target, const std::string& canonical) {
     constexpr size_t digits = 16;
-    return sha256(target.text + "\n" + canonical).substr(0, digits);
+    std::string code = target.text + "\n";
+    std::istringstream lines(canonical);
+    for (std::string line; std::getline(lines, line);) {
+        const bool is_comment = line.find("//") != std::string::npos && line.find("//") == line.find_first_not_of(' ');
+        if (!is_comment) code += line + "\n";
+    }
+    return sha256(code).substr(0, digits);
 }
 
 void apply_tuning(const std::filesystem::path& file, Program& program) {

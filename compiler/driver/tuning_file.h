@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 /// The key of a kernel in tuning files. It depends on what the kernel computes, on its schedule and on the target, so
 /// it is the same in every model that has such a kernel, and changes when the compiler schedules it differently.
-/// `canonical` is an element of Kernel::canonical.
+/// `canonical` is an element of Kernel::canonical, whose lines of comments do not count.
 std::string tuning_key(const Target& target, const std::string& canonical);
 
 /// Sets the parameters of kernels that a tuning file lists. Such a file is JSON, as `onnx2halide tune` writes it, of

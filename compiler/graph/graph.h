@@ -119,7 +119,8 @@ struct Node {
     std::string domain;   // "" is ONNX's own
     std::string op_type;  // Conv
     int version = 1;      // since_version of the operator in the model's opset
-    int index = 0;        // in the model's list of nodes; the compiler's own nodes come after it
+    int index =
+        0;  // in the model's list of nodes; for the compiler's own nodes, that of the node they serve, or a later one
     std::map<std::string, Attribute> attributes;  // including the schema's defaults
     std::vector<Value*> inputs;                   // null where an optional one is omitted
     std::vector<Value*> outputs;                  // null where an optional one is omitted

@@ -59,8 +59,8 @@ public:
     void capture(const std::vector<std::string>& names) {
         std::vector<Value*> inputs(graph_->inputs.begin(), graph_->inputs.end() - captures_.size());
         for (const std::string& name : names) {
-            const bool is_passed_to_kernels = std::find(captures_.begin(), captures_.end(), name) != captures_.end();
-            inputs.push_back(is_passed_to_kernels ? graph_->value(name) : graph_->new_value(name));
+            const bool is_known = std::find(captures_.begin(), captures_.end(), name) != captures_.end();
+            inputs.push_back(is_known ? graph_->value(name) : graph_->new_value(name));
         }
         graph_->inputs = std::move(inputs);
         captures_ = names;

@@ -25,8 +25,8 @@ public:
             define(*input.mutable_name(), scope);
         }
         const auto define_constant = [&](std::string& name) {
-            inputs.contains(name) ? look_up(name, scope)
-                                  : define(name, scope);  // old models list constants as inputs, too
+            // Old models list constants as inputs, too.
+            inputs.contains(name) ? look_up(name, scope) : define(name, scope);
         };
         for (auto& constant : *graph.mutable_initializer()) define_constant(*constant.mutable_name());
         for (auto& constant : *graph.mutable_sparse_initializer())

@@ -21,7 +21,7 @@ std::optional<Constant> constant_view(const Node& node) {
     return view;
 }
 
-bool is_passed_to_kernels(const Graph& graph, const Node& node) {
+bool is_read(const Graph& graph, const Node& node) {
     if (node.outputs.empty()) return true;  // a check
     for (const Value* output : node.outputs) {
         if (output && (!output->consumers.empty() || graph.is_output(output))) return true;
@@ -41,7 +41,7 @@ void prune(Graph& graph) {
     for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
         const bool is_constant = (*node)->outputs.size() == 1 && (*node)->outputs[0] && (*node)->outputs[0]->constant;
-        if (is_constant || !is_passed_to_kernels(graph, **node)) graph.remove(*node);
+        if (is_constant || !is_read(graph, **node)) graph.remove(*node);
     }
 }
 

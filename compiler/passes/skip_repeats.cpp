@@ -43,8 +43,7 @@ bool may_read(const Node& node, size_t i, Value* repeated) {
         const auto after = make_generator(changed);
         return after->infer().at(0).shape == result &&
                after->first_axis(i) + repeated->checked_type().rank() == result.size();
-    } catch (
-        const CompileError&) {  // such as for a scale of one element where there must be one per element of an axis
+    } catch (const CompileError&) {  // such as for a scale of one element instead of one per element of an axis
         return false;
     }
 }

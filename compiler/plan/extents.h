@@ -14,8 +14,7 @@ class SymbolicCopy {
 public:
     enum class Extents {
         /// Every constant extent above 1 of the group's inputs and outputs becomes a symbol of its own, so that one
-        /// kernel
-        /// serves all sizes. Extents 0 and 1 stay, because broadcasting and empty tensors depend on them.
+        /// kernel serves all sizes. Extents 0 and 1 stay, because broadcasting and empty tensors depend on them.
         all,
         /// Every atom that is not an open dim, such as max(batch, 4) or a count that is known at run time only, becomes
         /// a symbol, the same one wherever it occurs. So does a product of symbols that only occur together. The host

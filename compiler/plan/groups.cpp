@@ -141,9 +141,8 @@ std::vector<const Value*> escaping_values(const Graph& graph, const Group& group
     for (const Node* node : group.nodes) {
         for (const Value* output : node->outputs) {
             if (!output) continue;
-            const bool is_passed_to_kernels =
-                !std::all_of(output->consumers.begin(), output->consumers.end(), is_inside);
-            if (output == kept || is_passed_to_kernels || graph.is_output(output) ||
+            const bool is_read_outside = !std::all_of(output->consumers.begin(), output->consumers.end(), is_inside);
+            if (output == kept || is_read_outside || graph.is_output(output) ||
                 (output->consumers.empty() && node == group.nodes.back()))
                 result.push_back(output);
         }

@@ -258,7 +258,8 @@ private:
 
     Storage& new_storage(const Value* value, StorageClass storage_class, size_t index, int first = 0, int last = 0) {
         program_.storage_of[value] = program_.storages.size();
-        program_.storages.push_back({storage_class, value, index, nullptr, value->checked_type().bytes(), first, last, 0});
+        program_.storages.push_back(
+            {storage_class, value, index, nullptr, value->checked_type().bytes(), first, last, 0});
         program_.tensors.push_back(value);
         note_parts(value);
         return program_.storages.back();

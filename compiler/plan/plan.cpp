@@ -23,14 +23,14 @@ namespace {
 std::string kernel_name(const Group& group) {
     if (!group.anchor) return "whole";
     const std::string first = identifier(group.anchor->name), last = identifier(group.nodes.back()->name);
-    std::string name = first == last ? first : first + "_" + last;
+    constexpr size_t longest = 80;
+    const std::string name = (first == last ? first : first + "_" + last).substr(0, longest);
     const auto has_name = [&](const Node* node) {
         return std::any_of(node->outputs.begin(), node->outputs.end(),
                            [&](const Value* output) { return output && identifier(output->name) == name; });
     };
-    if (std::any_of(group.nodes.begin(), group.nodes.end(), has_name))
-        name += "_" + identifier(group.nodes.back()->op_type);
-    return name.size() <= 80 ? name : name.substr(0, 80);
+    const bool is_taken = std::any_of(group.nodes.begin(), group.nodes.end(), has_name);
+    return is_taken ? name + "_" + identifier(group.nodes.back()->op_type) : name;
 }
 
 class Planner {

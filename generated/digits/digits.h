@@ -103,11 +103,10 @@ typedef struct onnx2halide_port {
  * defaults. */
 typedef struct onnx2halide_options {
     size_t size;
-    int threads;       /* up to 256; 0: one per core */
-    void* arena;       /* 64-byte aligned memory of arena_size bytes, or NULL: the session allocates it */
-    size_t arena_size; /* at least NAME_ARENA_SIZE + (threads - 1) * NAME_SCRATCH_SIZE */
-    const char*
-        weights; /* path of NAME.weights for a model compiled with --weights file; NULL: in the working folder */
+    int threads;         /* up to 256; 0: one per core */
+    void* arena;         /* 64-byte aligned memory of arena_size bytes, or NULL: the session allocates it */
+    size_t arena_size;   /* at least NAME_ARENA_SIZE + (threads - 1) * NAME_SCRATCH_SIZE */
+    const char* weights; /* path of NAME.weights, for --weights file; NULL: in the working folder */
     /* Called after each kernel of a run unless NULL. While it returns a value other than 0, the kernel is run again.
      * Kernels that work in place then overwrite their own input, so that only the times are meaningful. */
     int (*trace)(void* trace_context, const char* kernel);

@@ -346,14 +346,14 @@ public:
         const int lanes = natural_vector_size<float>();
         probabilities_max.compute_root();
 
-        // Rows of 10 take the fewest cycles in vectors of 4, whose lanes are combined last.
+        // Rows of 10 are reduced in vectors of 4, whose lanes are combined last.
         probabilities_max.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
         onnx::reduce_vectors(probabilities_max, element, 4, y);
         probabilities_exp.compute_root();
         probabilities_exp.vectorize(x, lanes, TailStrategy::GuardWithIf);
         probabilities_sum.compute_root();
 
-        // Rows of 10 take the fewest cycles in vectors of 4, whose lanes are combined last.
+        // Rows of 10 are reduced in vectors of 4, whose lanes are combined last.
         probabilities_sum.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
         onnx::reduce_vectors(probabilities_sum, element, 4, y);
         probabilities_factor.compute_root();
