@@ -99,12 +99,11 @@ private:
     Directives tasks(const Loops& batch) {
         Directives directives;
         const auto images = product(batch.extents).constant();
-        batch_ = batch.vars;
         if (!batch.vars.empty()) image_ = batch.vars.front();
         if (!is_worth_tasks(product_)) return directives;
         if (images && *images < enough_images) {
-            has_shared_panels_ = *images > 1 && !has_versions_ && panel_bytes() <= most_shared_bytes / *images;
-            if (has_shared_panels_) {
+            if (!has_versions_ && panel_bytes() <= most_shared_bytes / *images) {
+                shared_images_ = batch.vars;
                 block_ = fuse_all(source_, joined({block_}, batch.vars), "task", directives);
                 image_.clear();
             }
@@ -164,13 +163,11 @@ private:
     /// Schedules the packing of keys or values: those of one image or, as tasks of their own, of all images.
     void place_panels(const MatmulLoops& matmul) {
         Directives place = {image_.empty() ? "compute_root()" : compute_at(product_.output.func, image_)};
-        if (has_shared_panels_) {
-            const auto has_loop = [&](const std::string& var) {
-                return std::find(batch_.begin(), batch_.end(), var) != batch_.end();
-            };
-            const auto image = std::find_if(matmul.panel_batch.rbegin(), matmul.panel_batch.rend(), has_loop);
-            if (image != matmul.panel_batch.rend()) place.push_back(fmt::format("parallel({})", *image));
-        }
+        const auto is_shared = [&](const std::string& var) {
+            return std::find(shared_images_.begin(), shared_images_.end(), var) != shared_images_.end();
+        };
+        const auto image = std::find_if(matmul.panel_batch.rbegin(), matmul.panel_batch.rend(), is_shared);
+        if (image != matmul.panel_batch.rend()) place.push_back(fmt::format("parallel({})", *image));
         schedule_panels(source_, matmul, place, columns_vector(matmul));
     }
 
@@ -203,8 +200,7 @@ private:
     std::string x_tile_, y_tile_, rows_;
     std::string block_;  // the loop over blocks
     std::string image_;  // the loop over images, the innermost of a batch; empty if there is none, or panels are shared
-    Coordinates batch_;  // all loops over images
-    bool has_shared_panels_ = false;  // whether keys and values of all images are packed first
+    Coordinates shared_images_;  // all loops over images, if the keys and values of all are packed first; else empty
 };
 
 }  // namespace
