@@ -20,6 +20,7 @@ struct DirectConv {
     bool pads_runs = false;              // whether its innermost loop extends past the input
     bool has_long_epilogue = false;      // whether the epilogue needs many registers
     DistantOperand distant;              // the input, if it is read in place pixel by pixel and worth prefetching
+    std::string weights;                 // if those of a tile of channels follow each other; else empty
     ConvLoops loops;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/conv_weights.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -65,8 +67,9 @@ private:
             directives.insert(directives.begin(), "atomic()");
             directives.push_back(fmt::format("vectorize({})", conv_.at_once));
         }
-        if (!conv_.distant.name.empty()) source_.schedule("// The inputs of the next tile are prefetched meanwhile.");
-        source_.schedule(conv_.sum + ".update()", joined(directives, unrolled_reduction()));
+        const Directives ahead = prefetches();
+        if (!ahead.empty()) source_.schedule("// What the next tile reads is prefetched meanwhile.");
+        source_.schedule(conv_.sum + ".update()", joined(joined(directives, unrolled_reduction()), ahead));
     }
 
     void write_copy() {
@@ -124,14 +127,41 @@ private:
         if (!conv_.loops.shares_inputs)
             return unroll_all(unrolls_taps(conv_.loops) ? reduction : Directives{reduction[0]});
         const int64_t turns = conv_.loops.inner_products;
-        if (!conv_.distant.name.empty())
-            return read_ahead(conv_.distant, reduction[0], turns_of_line(turns, info(conv_.loops.element).bytes),
-                              most_pixels());
         if (turns <= unroll_limit) return turns == 1 ? Directives{} : Directives{unroll(reduction[0])};
-        for (int64_t factor = unroll_limit; factor > 1; factor /= 2) {
-            if (turns % factor == 0) return {fmt::format("unroll({}, {})", reduction[0], factor)};
+        const int64_t factor = unrolled_turns();
+        return factor == 1 ? Directives{} : Directives{fmt::format("unroll({}, {})", reduction[0], factor)};
+    }
+
+    /// The iterations of the innermost reduction loop that are unrolled into one.
+    int64_t unrolled_turns() const {
+        int64_t factor = unroll_limit;
+        while (conv_.loops.inner_products % factor != 0) factor /= 2;
+        return factor;
+    }
+
+    /// Prefetches what the next tile reads.
+    Directives prefetches() const {
+        const ConvLoops& loops = conv_.loops;
+        // A loop that is unrolled as a whole has no iterations in which to prefetch.
+        if (loops.inner_products <= unroll_limit) return {};
+        const int64_t turns = unrolled_turns();
+        const auto ahead = [&](const std::string& buffer, const std::string& tile, int64_t elements) {
+            return prefetch(buffer, conv_.reduction[0], fmt::format("{} * {}", tile, elements / turns));
+        };
+        Directives directives;
+        if (!conv_.distant.name.empty())
+            directives.push_back(ahead(conv_.distant.name, most_pixels(), conv_.distant.distance));
+        if (reads_weights_ahead()) {
+            const std::string blocks = fmt::format("{} / {}", tile_.tile_channels(), weight_block);
+            directives.push_back(ahead(conv_.weights, blocks, loops.products));
         }
-        return {};
+        return directives;
+    }
+
+    /// Whether weights are read once, tile of channels by tile of channels.
+    bool reads_weights_ahead() const {
+        return !conv_.weights.empty() && tile_.walk().channels_outermost &&
+               hides_next_weights(conv_.loops.width * conv_.loops.height);
     }
 
     /// The pixels of the largest tile, along both axes: `14 * 2`

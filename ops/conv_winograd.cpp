@@ -329,7 +329,7 @@ void WinogradConv::schedule(KernelSource& source) const {
     if (!loops) throw CompileError("is not a convolution for Winograd's algorithm");
     std::vector<std::string> terms;
     for (const Term& term : this->terms(source)) terms.push_back(source.rvar(term.role));
-    schedule_winograd(source, loops->with_places(places_of_tile(kernel_)), terms,
+    schedule_winograd(source, loops->with_places(places_of_tile(kernel_)), terms, source.name(input(1)),
                       [&](const char* role) { return source.kept(output(0), role); });
 }
 

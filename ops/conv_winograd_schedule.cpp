@@ -9,6 +9,7 @@
 #include "ops/directives.h"
 #include "ops/loop_schedule.h"
 #include "ops/node_generator.h"
+#include "ops/read_ahead.h"
 
 namespace onnx2halide {
 
@@ -19,10 +20,10 @@ constexpr size_t rows = 0, columns = 1;  // of PerAxis
 class WinogradWriter {
 public:
     WinogradWriter(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
-                   const std::function<std::string(const char*)>& func)
+                   const std::string& weights, const std::function<std::string(const char*)>& func)
         : source_(source), loops_(loops),
           usual_(loops.at_most(loops.width == 1 ? most_usual * most_usual : most_usual)),
-          walk_(choose_winograd_walk(usual_, source.target())), terms_(terms), func_(func),
+          walk_(choose_winograd_walk(usual_, source.target())), terms_(terms), weights_(weights), func_(func),
           output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
           lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
         const bool is_signal = output_.vars.size() == 3;
@@ -65,6 +66,7 @@ private:
     WinogradLoops usual_;
     WinogradWalk walk_;
     const std::vector<std::string>& terms_;
+    const std::string& weights_;
     const std::function<std::string(const char*)>& func_;  // by role
     Loops output_;
     std::string c_, t_, lanes_, vectors_, tiles_;
@@ -228,7 +230,14 @@ private:
         }
         source_.schedule(sum, {compute_at(values, to), vectorise(), unrolled_channels, unrolled_tiles});
         directives = {reorder_all({{c_, t_}, terms_, places_}), vectorise(), unrolled_channels, unrolled_tiles};
-        if (loops_.inputs % 4 == 0) directives.push_back(fmt::format("unroll({}, 4)", terms_.front()));
+        constexpr int64_t unrolled = 4;
+        if (loops_.inputs % unrolled == 0) {
+            directives.push_back(fmt::format("unroll({}, {})", terms_.front(), unrolled));
+            if (loops_.inputs > unrolled && hides_next_weights(usual_.block_rows() * usual_.tiles_in_block_row())) {
+                source_.schedule("// The weights of the next place are prefetched meanwhile.");
+                directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unrolled)));
+            }
+        }
         source_.schedule(sum + ".update()", directives);
     }
 
@@ -321,8 +330,8 @@ private:
 }  // namespace
 
 void schedule_winograd(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
-                       const std::function<std::string(const char*)>& func) {
-    WinogradWriter(source, loops, terms, func).write();
+                       const std::string& weights, const std::function<std::string(const char*)>& func) {
+    WinogradWriter(source, loops, terms, weights, func).write();
 }
 
 }  // namespace onnx2halide

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/cycles.h"
 #include "ops/loop_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
@@ -324,6 +325,28 @@ Directives place_of_panels(KernelSource& source, const MatmulLoops& matmul, cons
     return bounded(matmul, {compute_at(matmul.output.func, tiling.outer())}, source.var("block"), blocks);
 }
 
+/// Directives that prefetch what the next tile reads, a few unrolled steps at a time; empty if there is nothing to
+/// prefetch.
+Directives prefetches(const MatmulLoops& matmul, const Tiling& tiling) {
+    constexpr int64_t unroll_limit = 4;
+    const auto depth = matmul.depth.constant();
+    if (!depth || *depth <= unroll_limit) return {};
+    int64_t turns = unroll_limit;
+    while (*depth % turns != 0) turns /= 2;
+    const auto ahead = [&](const std::string& buffer, const std::string& tile, int64_t elements) {
+        return prefetch(buffer, matmul.step, fmt::format("{} * {}", tile, elements / turns));
+    };
+    Directives directives;
+    if (!matmul.distant_a.name.empty())
+        directives.push_back(ahead(matmul.distant_a.name, tiling.height, matmul.distant_a.distance));
+    if (!matmul.weights.empty() && !tiling.by_rows && hides_next_weights(estimate(matmul.rows))) {
+        const std::string blocks = fmt::format("{} / {}", tiling.width, column_block(matmul.element));
+        directives.push_back(ahead(matmul.weights, blocks, *depth));
+    }
+    if (!directives.empty()) directives.insert(directives.begin(), fmt::format("unroll({}, {})", matmul.step, turns));
+    return directives;
+}
+
 }  // namespace
 
 void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
@@ -339,14 +362,10 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
         source.schedule(matmul.output.func, loops);
     }
     if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
-    Directives steps;
-    if (!matmul.distant_a.name.empty()) {
-        source.schedule("// The rows of A for the next tile are prefetched meanwhile.");
-        steps = read_ahead(matmul.distant_a, matmul.step,
-                           turns_of_line(*matmul.depth.constant(), info(matmul.element).bytes), tiling.height);
-    }
     const std::string place = compute_at(matmul.output.func, tiling.inner());
-    schedule_sums(source, matmul, place, tiling.width, in_registers(matmul.column, matmul.row, tiling.vector), steps);
+    const Directives ahead = prefetches(matmul, tiling);
+    if (!ahead.empty()) source.schedule("// What the next tile reads is prefetched meanwhile.");
+    schedule_sums(source, matmul, place, tiling.width, in_registers(matmul.column, matmul.row, tiling.vector), ahead);
     schedule_single_row(source, matmul, place);
 }
 

@@ -22,6 +22,7 @@ struct MatmulLoops {
     int dot_width = 0;              // lanes of these vectors
     Loops wide;                     // of widened A; no vars if there is none
     DistantOperand distant_a;       // A, if its rows are read in place and worth prefetching
+    std::string weights;            // packed B, if it is constant; else empty
     ElementType element;            // the type of the arithmetic
     std::string column, row;        // loops of the output; empty if it has none
     Dim columns, rows, depth;

@@ -18,13 +18,13 @@ struct DistantOperand {
 /// than cache lines, but not pages, along which hardware prefetchers see what comes next.
 bool is_distant(int64_t bytes, int64_t run_bytes);
 
-/// The iterations of the loop over a run, of so many elements, that read one cache line; fewer if these do not divide
-/// the run.
-int64_t turns_of_line(int64_t run, int element_bytes);
+/// Whether to prefetch the weights of the next tile of channels or columns during the sums for so many items (pixels or
+/// rows): these would otherwise wait for weights that come from memory or a far cache, one tile's after another's. Few
+/// items are bound by memory anyway, and hardware prefetchers follow their reads.
+bool hides_next_weights(int64_t items);
 
-/// Directives for the sums of a tile with so many items ("14"), whose innermost loop runs over the runs: unroll the
-/// iterations that read a cache line, and prefetch the corresponding line of the next tile. Hardware prefetchers do not
-/// predict the interleaved reads of so many items, and if all lines were requested at once, most would have to wait.
-Directives read_ahead(const DistantOperand& operand, const std::string& loop, int64_t turns, const std::string& items);
+/// The directive that prefetches what a loop reads of a buffer so many iterations ("14 * 8") later. The address follows
+/// from this iteration's, even past the end, where the prefetch has no effect.
+std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& iterations);
 
 }  // namespace onnx2halide

@@ -31,6 +31,7 @@
 
 #include "compiler/build/narrow_floats.h"
 #include "compiler/build/register_generator.h"
+#include "compiler/build/spread_prefetches.h"
 
 namespace {
 
@@ -189,10 +190,13 @@ void set_params(AbstractGenerator& generator, const Words& words, const std::str
     }
 }
 
-/// As AbstractGenerator::build_module, for a GPU, whose pipeline gets a lowering pass of ours.
-Module build_gpu_module(AbstractGenerator& generator, const Target& target, const std::string& function) {
+/// As AbstractGenerator::build_module, with lowering passes of ours.
+Module build_lowered_module(AbstractGenerator& generator, const Target& target, const std::string& function) {
     Pipeline pipeline = generator.build_pipeline();
-    onnx2halide::hold_narrow_floats_as_bits(pipeline, target);
+    if (target.has_gpu_feature())
+        onnx2halide::hold_narrow_floats_as_bits(pipeline, target);
+    else
+        onnx2halide::spread_prefetches(pipeline);
     std::vector<Argument> arguments;
     for (const auto& info : generator.arginfos()) {
         if (info.dir != ArgInfoDirection::Input) continue;
@@ -212,7 +216,7 @@ Module build_module(const Run& run, const Target& target, const Words& job, cons
         generator->set_generatorparam_value("autoscheduler", run.scheduler[0]);
         set_params(*generator, run.scheduler, "autoscheduler.");
     }
-    if (target.has_gpu_feature()) return build_gpu_module(*generator, target, function);
+    if (run.scheduler.empty() || target.has_gpu_feature()) return build_lowered_module(*generator, target, function);
     return generator->build_module(function);
 }
 

@@ -1,0 +1,245 @@
+#include "compiler/build/spread_prefetches.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace onnx2halide {
+
+namespace {
+
+using namespace Halide;
+using namespace Halide::Internal;
+
+using Lets = std::map<std::string, Expr>;
+
+constexpr int64_t line_bytes = 64;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Finds out whether an expression depends on a variable only through its quotient by a constant.
+class Quotient : public IRVisitor {
+public:
+    /// The constant; 0 if the variable is used otherwise, or not at all.
+    static int64_t of(const std::string& variable, const Expr& e) {
+        Quotient visitor(variable);
+        e.accept(&visitor);
+        return visitor.is_used_otherwise_ ? 0 : visitor.divisor_;
+    }
+
+private:
+    using IRVisitor::visit;
+
+    explicit Quotient(const std::string& variable) : variable_(variable) {}
+
+    void visit(const Div* op) override {
+        const Variable* variable = op->a.as<Variable>();
+        const auto divisor = as_const_int(op->b);
+        if (!variable || variable->name != variable_ || !divisor || (divisor_ != 0 && divisor_ != *divisor))
+            return IRVisitor::visit(op);
+        divisor_ = *divisor;
+    }
+
+    void visit(const Variable* op) override { is_used_otherwise_ |= op->name == variable_; }
+
+    std::string variable_;
+    int64_t divisor_ = 0;
+    bool is_used_otherwise_ = false;
+};
+
+/// The cache lines that an iteration of a loop reads of a buffer: `streams` runs of `run` adjacent lines, which start
+/// `stride` elements apart.
+struct Lines {
+    int64_t streams = 1, stride = 0, run = 1;
+};
+
+/// Finds the cache lines that a loop's body reads of a buffer.
+class LinesFinder : public IRVisitor {
+public:
+    /// `element` is an index into the buffer, from which those of all loads must differ by constants; otherwise nullopt
+    /// is returned, as it is if the lines do not form equal runs.
+    static std::optional<Lines> find(const Expr& element, const std::string& buffer, int64_t elements_of_line,
+                                     const Lets& lets, const Stmt& body) {
+        LinesFinder finder(element, buffer, lets);
+        body.accept(&finder);
+        if (!finder.are_known_ || finder.ahead_.empty()) return {};
+        const int64_t first = *finder.ahead_.rbegin();
+        std::set<int64_t> lines;
+        for (const int64_t ahead : finder.ahead_) lines.insert((first - ahead) / elements_of_line);
+        return runs({lines.begin(), lines.end()}, elements_of_line);
+    }
+
+private:
+    using IRVisitor::visit;
+
+    LinesFinder(const Expr& element, const std::string& buffer, const Lets& lets)
+        : element_(element), buffer_(buffer), lets_(lets) {}
+
+    /// From the lines' numbers in rising order, the first of which is 0.
+    static std::optional<Lines> runs(const std::vector<int64_t>& numbers, int64_t elements_of_line) {
+        const auto count = static_cast<int64_t>(numbers.size());
+        Lines lines;
+        while (lines.run < count && numbers[lines.run] == lines.run) ++lines.run;
+        lines.streams = count / lines.run;
+        const int64_t stride = lines.run < count ? numbers[lines.run] : 0;
+        if (count % lines.run != 0) return {};
+        for (int64_t i = 0; i < count; ++i) {
+            if (numbers[i] != i / lines.run * stride + i % lines.run) return {};
+        }
+        lines.stride = stride * elements_of_line;
+        return lines;
+    }
+
+    void visit(const LetStmt* op) override {
+        lets_[op->name] = substitute(lets_, op->value);
+        op->body.accept(this);
+    }
+
+    void visit(const Load* op) override {
+        IRVisitor::visit(op);
+        if (op->name != buffer_) return;
+        const Ramp* ramp = op->index.as<Ramp>();
+        const Expr first = ramp ? ramp->base : op->index;
+        if (first.type().is_scalar()) {
+            const auto ahead = as_const_int(simplify(element_ - substitute(lets_, first)));
+            if (ahead) ahead_.insert(*ahead);
+            are_known_ &= ahead.has_value();
+        } else {
+            are_known_ = false;
+        }
+    }
+
+    Expr element_;
+    std::string buffer_;
+    Lets lets_;
+    bool are_known_ = true;
+    std::set<int64_t> ahead_;
+};
+
+class SpreadPrefetches : public IRMutator {
+    using IRMutator::visit;
+
+    /// The iterations of several loops: their number, and which of them this is.
+    struct Turns {
+        int64_t count = 1;
+        Expr current = 0;
+
+        void add(const Expr& turn, int64_t turns) {
+            current = current + turn * static_cast<int>(count);
+            count *= turns;
+        }
+    };
+
+    std::vector<const For*> loops_;  // around the current statement, the outermost first
+    Lets lets_;                      // in terms of loops and arguments only
+
+    /// Halide's own loops over prefetches within an iteration are left out: one call stands for all.
+    Stmt visit(const For* op) override {
+        if (starts_with(op->name, "prefetch_")) return mutate(substitute(op->name, op->min, op->body));
+        loops_.push_back(op);
+        const Stmt result = IRMutator::visit(op);
+        loops_.pop_back();
+        return result;
+    }
+
+    Stmt visit(const LetStmt* op) override {
+        lets_[op->name] = substitute(lets_, op->value);
+        const Stmt result = IRMutator::visit(op);
+        lets_.erase(op->name);
+        return result;
+    }
+
+    /// A prefetch that is not understood is dropped: it is a hint, and may cost more than it gains.
+    Stmt visit(const Evaluate* op) override {
+        const Call* call = op->value.as<Call>();
+        if (!call || !call->is_intrinsic(Call::prefetch)) return op;
+        const Stmt lines = loops_.empty() ? Stmt() : lines_of_turn(call);
+        return lines.defined() ? lines : Evaluate::make(0);
+    }
+
+    /// The prefetches of this iteration's share of the lines that the loops of a stage, such as a tile's sums, read.
+    Stmt lines_of_turn(const Call* call) const {
+        const Variable* buffer = call->args[0].as<Variable>();
+        if (!buffer) return {};
+        const int64_t elements_of_line = line_bytes / call->type.bytes();
+        const Expr element = simplify(substitute(lets_, call->args[1]));
+        const auto lines = LinesFinder::find(element, buffer->name, elements_of_line, lets_, loops_.back()->body);
+        if (!lines) return {};
+
+        Expr first = element;
+        Turns steps;
+        size_t outer = loops_.size();
+        while (outer > 0 && stage(loops_[outer - 1]) == stage(loops_.back())) {
+            const For* loop = loops_[--outer];
+            const auto extent = as_const_int(simplify(loop->extent));
+            if (!extent) return {};
+            steps.add(Variable::make(Int(32), loop->name) - loop->min, *extent);
+            first = substitute(loop->name, loop->min, first);
+        }
+        const Turns tiles = repetitions(outer, first);
+
+        // Each tile takes some of the streams or, of one stream, an equal part of all steps' lines.
+        const int64_t wanted = ceil_div(lines->run * lines->streams, tiles.count);
+        int64_t at_once = std::min(wanted, lines->run), streams = ceil_div(wanted, lines->run);
+        while (lines->run % at_once != 0) ++at_once;
+        while (lines->streams % streams != 0) ++streams;
+        const int64_t parts = lines->run / at_once, groups = lines->streams / streams;
+        const Expr turn = min(tiles.current, static_cast<int>(parts * groups - 1)),
+                   stream = turn / static_cast<int>(parts) * static_cast<int>(streams * lines->stride),
+                   step = turn % static_cast<int>(parts) * static_cast<int>(steps.count) + steps.current,
+                   of_step = parts == 1 ? element : first + step * static_cast<int>(at_once * elements_of_line);
+        std::vector<Stmt> prefetches;
+        for (int64_t i = 0; i < streams; ++i) {
+            for (int64_t line = 0; line < at_once; ++line) {
+                const auto offset = static_cast<int>(i * lines->stride + line * elements_of_line);
+                prefetches.push_back(prefetch(call, simplify(of_step + stream + offset)));
+            }
+        }
+        return Block::make(prefetches);
+    }
+
+    /// The iterations of the loops around a stage's, from loops_[outer - 1] outwards, that prefetch the same lines.
+    Turns repetitions(size_t outer, const Expr& first) const {
+        Turns turns;
+        while (outer > 0) {
+            const For* loop = loops_[--outer];
+            const Expr variable = Variable::make(Int(32), loop->name);
+            const auto extent = as_const_int(simplify(loop->extent));
+            if (!expr_uses_var(first, loop->name) && loop->for_type != ForType::Parallel && extent) {
+                turns.add(variable - loop->min, *extent);
+                continue;
+            }
+            // Consecutive iterations of loops that were fused. A thread takes tasks in this order.
+            const int64_t quotient = Quotient::of(loop->name, first);
+            if (quotient > 0) turns.add(variable % static_cast<int>(quotient), quotient);
+            break;
+        }
+        return turns;
+    }
+
+    /// What the names of a stage's loops begin with: `sum.s1.` for `sum.s1.k$x`.
+    static std::string stage(const For* loop) {
+        const size_t number = loop->name.find(".s");
+        return loop->name.substr(0, loop->name.find('.', number + 1) + 1);
+    }
+
+    /// Prefetches into all caches. Halide's own intrinsic is for data that is used once, and on some processors
+    /// bypasses the second-level cache, where a panel stays until it is used. The instruction that an extern function
+    /// of this name becomes is declared in every module, as Halide's runtime uses it.
+    static Stmt prefetch(const Call* call, const Expr& element) {
+        constexpr int is_read = 0, all_caches = 3, is_data = 1;
+        const Expr address =
+            reinterpret(UInt(64), call->args[0]) + cast(UInt(64), cast(Int(64), element) * call->type.bytes());
+        return Evaluate::make(Call::make(Int(32), "llvm.prefetch.p0",
+                                         {reinterpret(Handle(), address), is_read, all_caches, is_data}, Call::Extern));
+    }
+};
+
+}  // namespace
+
+void spread_prefetches(Pipeline& pipeline) { pipeline.add_custom_lowering_pass(new SpreadPrefetches()); }
+
+}  // namespace onnx2halide

@@ -1,0 +1,91 @@
+"""The prefetches of weights in kernels: a tile of channels asks for the next one's cache lines, a part in each tile of
+pixels or rows."""
+
+import itertools
+import re
+from collections import Counter
+
+import make_models
+import numpy as np
+import pytest
+from onnx import numpy_helper
+
+LINE = 16  # float32
+
+
+def convolution(inputs, outputs, size, kernel):
+    return make_models.model(
+        [make_models.node("Conv", "x w", "y", pads=[kernel // 2] * 4)],
+        [("x", make_models.FLOAT, [1, inputs, size, size])],
+        [("y", make_models.FLOAT, [1, outputs, size, size])],
+        {"w": np.ones((outputs, inputs, kernel, kernel), np.float32)},
+    )
+
+
+def product(rows, depth, columns):
+    return make_models.model(
+        [make_models.node("MatMul", "x w", "y")],
+        [("x", make_models.FLOAT, [rows, depth])],
+        [("y", make_models.FLOAT, [rows, columns])],
+        {"w": np.ones((depth, columns), np.float32)},
+    )
+
+
+def prefetched_lines(stmt):
+    """How often each line of the weights, by number, is prefetched in a kernel's statements."""
+    loops = {
+        name: range(int(first), int(first) + int(extent))
+        for name, first, extent in re.findall(r"for \(([\w.$]+), (\d+), (\d+)\)", stmt)
+    }
+    task = re.search(r"__user_context, ([\w.$]+), closure_arg", stmt)
+    extent = re.search(r"halide_do_par_for\(.*, 0, (\d+), ", stmt)
+    loops[task[1]] = range(int(extent[1]))
+    lines = Counter()
+    for index in re.findall(r"llvm\.prefetch\.p0\(.*uint64\(int64\((.*)\)\*\(int64\)4\)\), 0, 3, 1\)", stmt):
+        used = [name for name in loops if name in index]
+        expression = index.replace("/", "//")
+        for number, name in enumerate(used):
+            expression = expression.replace(name, f"v{number}")
+        code = compile(expression, "index", "eval")
+        # Loops that the address does not depend on repeat it.
+        repetitions = np.prod([len(loops[name]) for name in loops if name not in used and is_around(stmt, name)])
+        for values in itertools.product(*(loops[name] for name in used)):
+            scope = {f"v{number}": value for number, value in enumerate(values)}
+            lines[eval(code, {"min": min}, scope) // LINE] += int(repetitions)
+    return lines
+
+
+def is_around(stmt, loop):
+    """Whether a loop is around the prefetches, rather than before or after them."""
+    begin = stmt.find(f"for ({loop},")
+    return begin < 0 or "llvm.prefetch" in stmt[begin : stmt.find("\n" + indent(stmt, begin) + "}", begin)]
+
+
+def indent(stmt, position):
+    line = stmt[stmt.rfind("\n", 0, position) + 1 : position]
+    return line[: len(line) - len(line.lstrip())]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        convolution(256, 256, 14, 1),
+        convolution(256, 512, 7, 1),
+        convolution(64, 128, 4, 3),
+        product(126, 256, 1024),
+        product(50, 512, 1024),
+    ],
+    ids=["14x14", "7x7", "3x3", "126 rows", "50 rows"],
+)
+def test_lines_of_the_next_weights(onnx2halide, tmp_path, model):
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    options = ("--target", "x86-64-linux-avx512_skylake-avx2-fma-f16c-sse41", "--convolution", "direct")
+    assert onnx2halide("m.onnx", "-o", "out", *options, "--emit", "stmt").returncode == 0
+    (stmt,) = (path for path in (tmp_path / "out").glob("*.stmt") if "llvm.prefetch" in path.read_text())
+    lines = prefetched_lines(stmt.read_text())
+    weights = numpy_helper.to_array(model.graph.initializer[0])
+    first = min(lines)
+    assert first > 0
+    assert sorted(lines) == list(range(first, first + weights.size // LINE))
+    # If there are more tiles than are needed, some repeat the others' requests.
+    assert sum(lines.values()) < 2 * len(lines)
