@@ -152,8 +152,7 @@ private:
         if (!conv_.distant.name.empty())
             directives.push_back(ahead(conv_.distant.name, most_pixels(), conv_.distant.distance));
         if (reads_weights_ahead()) {
-            const std::string blocks = fmt::format("{} / {}", tile_.tile_channels(), weight_block);
-            directives.push_back(ahead(conv_.weights, blocks, loops.products));
+            directives.push_back(ahead(conv_.weights, blocks_of(tile_.tile_channels(), weight_block), loops.products));
         }
         return directives;
     }

@@ -340,8 +340,7 @@ Directives prefetches(const MatmulLoops& matmul, const Tiling& tiling) {
     if (!matmul.distant_a.name.empty())
         directives.push_back(ahead(matmul.distant_a.name, tiling.height, matmul.distant_a.distance));
     if (!matmul.weights.empty() && !tiling.by_rows && hides_next_weights(estimate(matmul.rows))) {
-        const std::string blocks = fmt::format("{} / {}", tiling.width, column_block(matmul.element));
-        directives.push_back(ahead(matmul.weights, blocks, *depth));
+        directives.push_back(ahead(matmul.weights, blocks_of(tiling.width, column_block(matmul.element)), *depth));
     }
     if (!directives.empty()) directives.insert(directives.begin(), fmt::format("unroll({}, {})", matmul.step, turns));
     return directives;

@@ -20,4 +20,8 @@ std::string prefetch(const std::string& buffer, const std::string& loop, const s
     return fmt::format("prefetch({0}, {1}, {1}, {2}, PrefetchBoundStrategy::NonFaulting)", buffer, loop, iterations);
 }
 
+std::string blocks_of(const std::string& channels, int64_t block) {
+    return fmt::format("({} + {}) / {}", channels, block - 1, block);
+}
+
 }  // namespace onnx2halide

@@ -27,4 +27,7 @@ bool hides_next_weights(int64_t items);
 /// from this iteration's, even past the end, where the prefetch has no effect.
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& iterations);
 
+/// The blocks in which weights are stored that a tile of so many channels ("lanes * vectors") covers, as text.
+std::string blocks_of(const std::string& channels, int64_t block);
+
 }  // namespace onnx2halide

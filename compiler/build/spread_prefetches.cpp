@@ -59,8 +59,8 @@ struct Lines {
 /// Finds the cache lines that a loop's body reads of a buffer.
 class LinesFinder : public IRVisitor {
 public:
-    /// `element` is an index into the buffer, from which those of all loads must differ by constants; otherwise nullopt
-    /// is returned, as it is if the lines do not form equal runs.
+    /// Returns nullopt if the lines do not form equal runs, or a load's index does not differ by a constant from
+    /// `element`, another index into the buffer.
     static std::optional<Lines> find(const Expr& element, const std::string& buffer, int64_t elements_of_line,
                                      const Lets& lets, const Stmt& body) {
         LinesFinder finder(element, buffer, lets);
@@ -166,24 +166,27 @@ class SpreadPrefetches : public IRMutator {
         if (!buffer) return {};
         const int64_t elements_of_line = line_bytes / call->type.bytes();
         const Expr element = simplify(substitute(lets_, call->args[1]));
-        const auto lines = LinesFinder::find(element, buffer->name, elements_of_line, lets_, loops_.back()->body);
+        auto lines = LinesFinder::find(element, buffer->name, elements_of_line, lets_, loops_.back()->body);
+        if (!lines) lines = lines_of_step(element, elements_of_line);
         if (!lines) return {};
 
         Expr first = element;
         Turns steps;
+        bool are_counted = true;
         size_t outer = loops_.size();
         while (outer > 0 && stage(loops_[outer - 1]) == stage(loops_.back())) {
             const For* loop = loops_[--outer];
             const auto extent = as_const_int(simplify(loop->extent));
-            if (!extent) return {};
-            steps.add(Variable::make(Int(32), loop->name) - loop->min, *extent);
+            are_counted &= extent.has_value();
+            steps.add(Variable::make(Int(32), loop->name) - loop->min, extent.value_or(1));
             first = substitute(loop->name, loop->min, first);
         }
         const Turns tiles = repetitions(outer, first);
 
-        // Each tile takes some of the streams or, of one stream, an equal part of all steps' lines.
+        // Each tile takes some of the streams or, if its steps are counted, an equal part of all steps' lines of one.
         const int64_t wanted = ceil_div(lines->run * lines->streams, tiles.count);
-        int64_t at_once = std::min(wanted, lines->run), streams = ceil_div(wanted, lines->run);
+        int64_t at_once = are_counted ? std::min(wanted, lines->run) : lines->run,
+                streams = ceil_div(wanted, lines->run);
         while (lines->run % at_once != 0) ++at_once;
         while (lines->streams % streams != 0) ++streams;
         const int64_t parts = lines->run / at_once, groups = lines->streams / streams;
@@ -199,6 +202,16 @@ class SpreadPrefetches : public IRMutator {
             }
         }
         return Block::make(prefetches);
+    }
+
+    /// The lines between an element and that of the innermost loop's next iteration, of which a loop's reads are some
+    /// if its tile begins anywhere in a block of weights.
+    std::optional<Lines> lines_of_step(const Expr& element, int64_t elements_of_line) const {
+        const std::string& loop = loops_.back()->name;
+        const Expr next = substitute(loop, Variable::make(Int(32), loop) + 1, element);
+        const auto step = as_const_int(simplify(next - element));
+        if (!step || *step < elements_of_line) return {};
+        return Lines{1, 0, *step / elements_of_line};
     }
 
     /// The iterations of the loops around a stage's, from loops_[outer - 1] outwards, that prefetch the same lines.
