@@ -259,15 +259,44 @@ namespace {
 /// How a product is divided into tiles, whose sums stay in registers.
 struct Tiling {
     MatmulTile tile;
-    Dim columns, rows;                  // of tiles
-    bool by_rows = false;               // whether the loop over rows of tiles is outermost
-    bool has_versions = false;          // for a number of rows known only at run time
+    Dim columns, rows;          // of tiles
+    int strip = 0;              // tiles of a strip of rows, with which a column of tiles is divided; 0: it is not
+    bool by_rows = false;       // whether the loop over rows of tiles is outermost
+    bool has_versions = false;  // for a number of rows known only at run time
     std::string column_loop, row_loop;  // over tiles
     std::string vector, width, height;  // of a tile, in the schedule's text: elements of a vector, columns, rows
 
     const std::string& inner() const { return by_rows ? column_loop : row_loop; }
     const std::string& outer() const { return by_rows ? row_loop : column_loop; }
 };
+
+/// The tiles of a strip of rows such that few columns of tiles make tasks for many threads; 0 if columns are not
+/// divided. Only for known sizes, and packed B: other operands are packed per column of tiles.
+int choose_strip(const MatmulLoops& matmul, const Tiling& tiling) {
+    const auto rows = tiling.rows.constant(), columns = tiling.columns.constant(), depth = matmul.depth.constant();
+    if (matmul.weights.empty() || !rows || !columns || !depth || !product(batch_loops(matmul).extents).is(1) ||
+        !is_worth_tasks(matmul))
+        return 0;
+    // For each column A is read again, for each row of tiles B.
+    const int64_t bytes = info(matmul.element).bytes, a_bytes = *matmul.rows.constant() * *depth * bytes,
+                  b_bytes = *matmul.columns.constant() * *depth * bytes;
+    if (a_bytes > level2_bytes && b_bytes <= level2_bytes) return 0;
+    constexpr double multiply_adds = 2;
+    const double tile_cycles = static_cast<double>(*depth) * tiling.tile.rows * tiling.tile.vectors / multiply_adds,
+                 cycles = tile_cycles * static_cast<double>(*rows * *columns);
+    int best = 0;
+    double best_use = 0;
+    for (int64_t strips = 1; strips <= *rows; ++strips) {
+        const int64_t strip = ceil_div(*rows, strips), tasks = ceil_div(*rows, strip) * *columns;
+        const double task = static_cast<double>(strip) * tile_cycles + task_overhead,
+                     use = use_of_threads(
+                         cycles, [&](int threads) { return static_cast<double>(ceil_div(tasks, threads)) * task; });
+        if (use <= best_use * 1.001) continue;
+        best_use = use;
+        best = strips == 1 ? 0 : static_cast<int>(strip);
+    }
+    return best;
+}
 
 Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     Tiling tiling;
@@ -277,8 +306,9 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     tiling.rows = ceil_div(matmul.rows, tile.rows);
     // With columns outermost, B is read only once, but few columns do not make tasks for every thread.
     const Dim columns_of_batch = tiling.columns * product(batch_loops(matmul).extents);
-    tiling.by_rows = prove_less_equal(enough_tasks, columns_of_batch) == Proof::no &&
-                     prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
+    const bool are_few = prove_less_equal(enough_tasks, columns_of_batch) == Proof::no;
+    tiling.strip = are_few ? choose_strip(matmul, tiling) : 0;
+    tiling.by_rows = are_few && tiling.strip == 0 && prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
     tiling.has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
 
     tiling.column_loop = source.var(matmul.column + "_tile");
@@ -291,6 +321,19 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     return tiling;
 }
 
+/// The same, if columns of tiles are divided into strips: consecutive tasks use the same weights.
+Directives strip_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
+    const std::string &x = matmul.column, &y = matmul.row, strip = source.var("strip"), task = source.var("task");
+    const Directives nest = {
+        guarded_split(x, tiling.column_loop, tiling.width),
+        shifted_split(y, tiling.row_loop, held(tiling.height, *matmul.rows.constant())),
+        guarded_split(tiling.row_loop, strip, source.param("strip_rows", tiling.strip)),
+        reorder(joined({x, y, tiling.row_loop, strip, tiling.column_loop}, batch_loops(matmul).vars))};
+    return joined(
+        joined(nest, in_registers(x, y, tiling.vector)),
+        {fmt::format("fuse({}, {}, {})", strip, tiling.column_loop, task), fmt::format("parallel({})", task)});
+}
+
 /// Directives for the loops over tiles and within one, including which are parallel.
 Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
     const std::string &x = matmul.column, &y = matmul.row;
@@ -300,6 +343,7 @@ Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Til
     const std::string split_rows = tiling.has_versions ? shifted_split(y, tiling.row_loop, KernelSource::tile_size)
                                    : is_open           ? whole_split(y, tiling.row_loop, tiling.height, tile.rows)
                                                        : guarded_split(y, tiling.row_loop, tiling.height);
+    if (tiling.strip > 0) return strip_loops(source, matmul, tiling);
     const Directives nest = {guarded_split(x, tiling.column_loop, tiling.width), split_rows,
                              reorder(joined({x, y, tiling.inner(), tiling.outer()}, batch_loops(matmul).vars))};
 
