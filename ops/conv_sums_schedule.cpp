@@ -157,10 +157,10 @@ private:
         return directives;
     }
 
-    /// Whether weights are read once, tile of channels by tile of channels.
     bool reads_weights_ahead() const {
-        return !conv_.weights.empty() && tile_.walk().channels_outermost &&
-               hides_next_weights(conv_.loops.width * conv_.loops.height);
+        const ConvLoops& loops = conv_.loops;
+        return !conv_.weights.empty() &&
+               hides_next_weights(loops.width * loops.height, loops.weight_elements * info(loops.element).bytes);
     }
 
     /// The pixels of the largest tile, along both axes: `14 * 2`

@@ -233,7 +233,10 @@ private:
         constexpr int64_t unrolled = 4;
         if (loops_.inputs % unrolled == 0) {
             directives.push_back(fmt::format("unroll({}, {})", terms_.front(), unrolled));
-            if (loops_.inputs > unrolled && hides_next_weights(usual_.block_rows() * usual_.tiles_in_block_row())) {
+            const int64_t places = walk_.places[rows] * walk_.places[columns],
+                          weight_bytes = loops_.terms() * loops_.channels * places * 4;
+            if (loops_.inputs > unrolled &&
+                hides_next_weights(usual_.block_rows() * usual_.tiles_in_block_row(), weight_bytes)) {
                 source_.schedule("// The weights of the next place are prefetched meanwhile.");
                 directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unrolled)));
             }

@@ -383,7 +383,8 @@ Directives prefetches(const MatmulLoops& matmul, const Tiling& tiling) {
     Directives directives;
     if (!matmul.distant_a.name.empty())
         directives.push_back(ahead(matmul.distant_a.name, tiling.height, matmul.distant_a.distance));
-    if (!matmul.weights.empty() && !tiling.by_rows && hides_next_weights(estimate(matmul.rows))) {
+    const int64_t weight_bytes = *depth * estimate(matmul.columns) * info(matmul.element).bytes;
+    if (!matmul.weights.empty() && !tiling.by_rows && hides_next_weights(estimate(matmul.rows), weight_bytes)) {
         directives.push_back(ahead(matmul.weights, blocks_of(tiling.width, column_block(matmul.element)), *depth));
     }
     if (!directives.empty()) directives.insert(directives.begin(), fmt::format("unroll({}, {})", matmul.step, turns));

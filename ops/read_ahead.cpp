@@ -11,9 +11,9 @@ bool is_distant(int64_t bytes, int64_t run_bytes) {
     return bytes > level2_bytes && run_bytes >= cache_line_bytes && run_bytes <= page_bytes;
 }
 
-bool hides_next_weights(int64_t items) {
+bool hides_next_weights(int64_t items, int64_t weight_bytes) {
     constexpr int64_t few_items = 4;
-    return items > few_items;
+    return items > few_items && weight_bytes > 2 * level1_bytes;
 }
 
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& iterations) {

@@ -20,8 +20,9 @@ bool is_distant(int64_t bytes, int64_t run_bytes);
 
 /// Whether to prefetch the weights of the next tile of channels or columns during the sums for so many items (pixels or
 /// rows): these would otherwise wait for weights that come from memory or a far cache, one tile's after another's. Few
-/// items are bound by memory anyway, and hardware prefetchers follow their reads.
-bool hides_next_weights(int64_t items);
+/// items are bound by memory anyway, and hardware prefetchers follow their reads; few weights, of so many bytes, are
+/// soon in a near cache.
+bool hides_next_weights(int64_t items, int64_t weight_bytes);
 
 /// The directive that prefetches what a loop reads of a buffer so many iterations ("14 * 8") later. The address follows
 /// from this iteration's, even past the end, where the prefetch has no effect.

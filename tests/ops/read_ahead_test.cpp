@@ -12,8 +12,9 @@ TEST_CASE("operands in a far cache are prefetched, in runs longer than cache lin
 }
 
 TEST_CASE("the next weights are prefetched during the sums for many items") {
-    CHECK(hides_next_weights(49));
-    CHECK_FALSE(hides_next_weights(1));
+    CHECK(hides_next_weights(49, 1 << 20));
+    CHECK_FALSE(hides_next_weights(1, 1 << 20));
+    CHECK_FALSE(hides_next_weights(49, 1 << 15));
 }
 
 TEST_CASE("a prefetch is of the same loop, some iterations later") {
