@@ -262,7 +262,7 @@ void PackedConv::schedule(KernelSource& source) const {
     }
     conv.loops = loops(source.target());
     conv.distant = distant_input(source, conv.loops);
-    if (form_ == WeightForm::dense && steps() == 1) conv.weights = source.name(input(1));
+    if (form_ == WeightForm::dense) conv.weights = source.name(input(1));
     conv.has_long_epilogue = has_expensive_nodes(source);
     const auto dots = dots_tile(conv.loops, source.target());
     if (dots) return schedule_conv_dots(source, conv, *dots);

@@ -159,7 +159,11 @@ private:
 
     bool reads_weights_ahead() const {
         const ConvLoops& loops = conv_.loops;
-        return !conv_.weights.empty() &&
+        // Beside a prefetch, Halide does not see that the weights of a tile of quads that is shifted inwards are
+        // adjacent, and gathers them one by one.
+        const bool shifts_quads =
+            !conv_.at_once.empty() && loops.channels % (tile_.tile().lanes * tile_.tile().vectors) != 0;
+        return !conv_.weights.empty() && !shifts_quads &&
                hides_next_weights(loops.width * loops.height, loops.weight_elements * info(loops.element).bytes);
     }
 

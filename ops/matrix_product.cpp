@@ -305,7 +305,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
         for (const int axis : in(0).layout) matmul.wide.vars.push_back(at[axis]);
     }
     if (form == Form::tiled) matmul.distant_a = distant_a(source);
-    if (form == Form::tiled && b_is_packed() && steps() == 1) matmul.weights = source.name(input(1));
+    if (form == Form::tiled && b_is_packed()) matmul.weights = source.name(input(1));
     matmul.element = sum_type();
     if (column_axis()) matmul.column = vars[*column_axis()];
     if (row_axis()) matmul.row = vars[*row_axis()];
