@@ -139,10 +139,10 @@ def classes(folder) -> list[str]:
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("void odd::schedule() {\n}\n", "mine.cpp: there is no kernel 'odd', expected one of a, b"),
-        ("void a::schedule() {\n}\nint i;\n", "mine.cpp:3: 'int i;', expected void KERNEL::schedule() {"),
-        ("void a::schedule() {\n}\nvoid a::schedule() {\n}\n", "mine.cpp:3: kernel 'a' is scheduled twice"),
-        ("void a::schedule() {\n    }\n", "mine.cpp: the last function is not closed by a line with only }"),
+        ("void odd::schedule() {\n}\n", "mine.cpp: there is no kernel 'odd', expected one of a_Neg, b_Softmax"),
+        ("void a_Neg::schedule() {\n}\nint i;\n", "mine.cpp:3: 'int i;', expected void KERNEL::schedule() {"),
+        ("void a_Neg::schedule() {\n}\nvoid a_Neg::schedule() {\n}\n", "mine.cpp:3: kernel 'a_Neg' is scheduled twice"),
+        ("void a_Neg::schedule() {\n    }\n", "mine.cpp: the last function is not closed by a line with only }"),
     ],
 )
 def test_file_that_is_no_schedule(onnx2halide, tmp_path, text, message):
