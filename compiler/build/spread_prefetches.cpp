@@ -1,10 +1,10 @@
 #include "compiler/build/spread_prefetches.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace onnx2halide {
@@ -14,11 +14,20 @@ namespace {
 using namespace Halide;
 using namespace Halide::Internal;
 
-using Lets = std::map<std::string, Expr>;
+/// The lets around a statement, the outermost first.
+using Lets = std::vector<std::pair<std::string, Expr>>;
 
 constexpr int64_t line_bytes = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// An expression in terms of loops and arguments only.
+Expr without_lets(Expr e, const Lets& lets) {
+    for (auto let = lets.rbegin(); let != lets.rend(); ++let) {
+        if (expr_uses_var(e, let->first)) e = substitute(let->first, let->second, e);
+    }
+    return e;
+}
 
 /// Finds out whether an expression depends on a variable only through its quotient by a constant.
 class Quotient : public IRVisitor {
@@ -94,8 +103,10 @@ private:
     }
 
     void visit(const LetStmt* op) override {
-        lets_[op->name] = substitute(lets_, op->value);
+        op->value.accept(this);
+        lets_.emplace_back(op->name, op->value);
         op->body.accept(this);
+        lets_.pop_back();
     }
 
     void visit(const Load* op) override {
@@ -104,7 +115,7 @@ private:
         const Ramp* ramp = op->index.as<Ramp>();
         const Expr first = ramp ? ramp->base : op->index;
         if (first.type().is_scalar()) {
-            const auto ahead = as_const_int(simplify(element_ - substitute(lets_, first)));
+            const auto ahead = as_const_int(simplify(element_ - without_lets(first, lets_)));
             if (ahead) ahead_.insert(*ahead);
             are_known_ &= ahead.has_value();
         } else {
@@ -119,26 +130,58 @@ private:
     std::set<int64_t> ahead_;
 };
 
+/// Whether statements store elements; Halide's loops over prefetches do not.
+class StoresElements : public IRVisitor {
+public:
+    static bool in(const Stmt& body) {
+        StoresElements visitor;
+        body.accept(&visitor);
+        return visitor.found_;
+    }
+
+private:
+    using IRVisitor::visit;
+
+    void visit(const Store*) override { found_ = true; }
+
+    bool found_ = false;
+};
+
+/// The iterations of several loops: their number, and which of them this is.
+struct Turns {
+    int64_t count = 1;
+    Expr current = 0;
+
+    void add(const Expr& turn, int64_t turns) {
+        current = current + turn * static_cast<int>(count);
+        count *= turns;
+    }
+};
+
+/// The lines that one of several tiles prefetches in each step: those of some streams or, of one stream, a part of its
+/// run. Shares are equal.
+struct Share {
+    int64_t streams, lines;
+
+    Share(const Lines& all, int64_t tiles, bool may_divide_runs) {
+        const int64_t wanted = ceil_div(all.run * all.streams, tiles);
+        streams = ceil_div(wanted, all.run);
+        lines = may_divide_runs ? std::min(wanted, all.run) : all.run;
+        while (all.streams % streams != 0) ++streams;
+        while (all.run % lines != 0) ++lines;
+    }
+};
+
 class SpreadPrefetches : public IRMutator {
     using IRMutator::visit;
 
-    /// The iterations of several loops: their number, and which of them this is.
-    struct Turns {
-        int64_t count = 1;
-        Expr current = 0;
-
-        void add(const Expr& turn, int64_t turns) {
-            current = current + turn * static_cast<int>(count);
-            count *= turns;
-        }
-    };
-
     std::vector<const For*> loops_;  // around the current statement, the outermost first
-    Lets lets_;                      // in terms of loops and arguments only
+    Lets lets_;
 
     /// Halide's own loops over prefetches within an iteration are left out: one call stands for all.
     Stmt visit(const For* op) override {
-        if (starts_with(op->name, "prefetch_")) return mutate(substitute(op->name, op->min, op->body));
+        if (starts_with(op->name, "prefetch_") && !StoresElements::in(op->body))
+            return mutate(substitute(op->name, op->min, op->body));
         loops_.push_back(op);
         const Stmt result = IRMutator::visit(op);
         loops_.pop_back();
@@ -146,9 +189,9 @@ class SpreadPrefetches : public IRMutator {
     }
 
     Stmt visit(const LetStmt* op) override {
-        lets_[op->name] = substitute(lets_, op->value);
+        lets_.emplace_back(op->name, op->value);
         const Stmt result = IRMutator::visit(op);
-        lets_.erase(op->name);
+        lets_.pop_back();
         return result;
     }
 
@@ -165,7 +208,7 @@ class SpreadPrefetches : public IRMutator {
         const Variable* buffer = call->args[0].as<Variable>();
         if (!buffer) return {};
         const int64_t elements_of_line = line_bytes / call->type.bytes();
-        const Expr element = simplify(substitute(lets_, call->args[1]));
+        const Expr element = simplify(without_lets(call->args[1], lets_));
         auto lines = LinesFinder::find(element, buffer->name, elements_of_line, lets_, loops_.back()->body);
         if (!lines) lines = lines_of_step(element, elements_of_line);
         if (!lines) return {};
@@ -176,32 +219,34 @@ class SpreadPrefetches : public IRMutator {
         size_t outer = loops_.size();
         while (outer > 0 && stage(loops_[outer - 1]) == stage(loops_.back())) {
             const For* loop = loops_[--outer];
-            const auto extent = as_const_int(simplify(loop->extent));
+            const auto extent = known_extent(loop);
             are_counted &= extent.has_value();
             steps.add(Variable::make(Int(32), loop->name) - loop->min, extent.value_or(1));
             first = substitute(loop->name, loop->min, first);
         }
         const Turns tiles = repetitions(outer, first);
-
-        // Each tile takes some of the streams or, if its steps are counted, an equal part of all steps' lines of one.
-        const int64_t wanted = ceil_div(lines->run * lines->streams, tiles.count);
-        int64_t at_once = are_counted ? std::min(wanted, lines->run) : lines->run,
-                streams = ceil_div(wanted, lines->run);
-        while (lines->run % at_once != 0) ++at_once;
-        while (lines->streams % streams != 0) ++streams;
-        const int64_t parts = lines->run / at_once, groups = lines->streams / streams;
-        const Expr turn = min(tiles.current, static_cast<int>(parts * groups - 1)),
-                   stream = turn / static_cast<int>(parts) * static_cast<int>(streams * lines->stride),
-                   step = turn % static_cast<int>(parts) * static_cast<int>(steps.count) + steps.current,
-                   of_step = parts == 1 ? element : first + step * static_cast<int>(at_once * elements_of_line);
+        const Share share(*lines, tiles.count, are_counted);
+        const auto parts = static_cast<int>(lines->run / share.lines),
+                   groups = static_cast<int>(lines->streams / share.streams);
+        // Further tiles repeat the last share.
+        const Expr tile = min(tiles.current, parts * groups - 1),
+                   stream = tile / parts * static_cast<int>(share.streams * lines->stride),
+                   step = tile % parts * static_cast<int>(steps.count) + steps.current,
+                   of_step = parts == 1 ? element : first + step * static_cast<int>(share.lines * elements_of_line);
         std::vector<Stmt> prefetches;
-        for (int64_t i = 0; i < streams; ++i) {
-            for (int64_t line = 0; line < at_once; ++line) {
+        for (int64_t i = 0; i < share.streams; ++i) {
+            for (int64_t line = 0; line < share.lines; ++line) {
                 const auto offset = static_cast<int>(i * lines->stride + line * elements_of_line);
                 prefetches.push_back(prefetch(call, simplify(of_step + stream + offset)));
             }
         }
         return Block::make(prefetches);
+    }
+
+    /// A loop's extent, if it is a positive constant.
+    static std::optional<int64_t> known_extent(const For* loop) {
+        const auto extent = as_const_int(simplify(loop->extent));
+        return extent && *extent > 0 ? std::optional<int64_t>(*extent) : std::nullopt;
     }
 
     /// The lines between an element and that of the innermost loop's next iteration, of which a loop's reads are some
@@ -220,7 +265,7 @@ class SpreadPrefetches : public IRMutator {
         while (outer > 0) {
             const For* loop = loops_[--outer];
             const Expr variable = Variable::make(Int(32), loop->name);
-            const auto extent = as_const_int(simplify(loop->extent));
+            const auto extent = known_extent(loop);
             if (!expr_uses_var(first, loop->name) && loop->for_type != ForType::Parallel && extent) {
                 turns.add(variable - loop->min, *extent);
                 continue;
