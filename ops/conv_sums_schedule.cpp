@@ -8,9 +8,6 @@ namespace onnx2halide {
 
 namespace {
 
-/// Unrolled iterations of the innermost reduction loop: enough to hide the loop's overhead.
-constexpr int64_t unroll_limit = 4;
-
 /// One directive per loop: `unroll(c)`
 Directives unroll_all(const std::vector<std::string>& loops) {
     Directives directives;
@@ -128,25 +125,18 @@ private:
             return unroll_all(unrolls_taps(conv_.loops) ? reduction : Directives{reduction[0]});
         const int64_t turns = conv_.loops.inner_products;
         if (turns <= unroll_limit) return turns == 1 ? Directives{} : Directives{unroll(reduction[0])};
-        const int64_t factor = unrolled_turns();
+        const int64_t factor = unrolled_turns(turns);
         return factor == 1 ? Directives{} : Directives{fmt::format("unroll({}, {})", reduction[0], factor)};
-    }
-
-    /// The iterations of the innermost reduction loop that are unrolled into one.
-    int64_t unrolled_turns() const {
-        int64_t factor = unroll_limit;
-        while (conv_.loops.inner_products % factor != 0) factor /= 2;
-        return factor;
     }
 
     /// Prefetches what the next tile reads.
     Directives prefetches() const {
         const ConvLoops& loops = conv_.loops;
         // A loop that is unrolled as a whole has no iterations in which to prefetch.
-        if (loops.inner_products <= unroll_limit) return {};
-        const int64_t turns = unrolled_turns();
+        if (loops.inner_products <= unroll_limit || unrolls_neighbours()) return {};
+        const int64_t turns = unrolled_turns(loops.inner_products);
         const auto ahead = [&](const std::string& buffer, const std::string& tile, int64_t elements) {
-            return prefetch(buffer, conv_.reduction[0], fmt::format("{} * {}", tile, elements / turns));
+            return prefetch(buffer, conv_.reduction[0], fmt::format("{} * {} / {}", tile, elements, turns));
         };
         Directives directives;
         if (!conv_.distant.name.empty())
@@ -164,7 +154,8 @@ private:
         const bool shifts_quads =
             !conv_.at_once.empty() && loops.channels % (tile_.tile().lanes * tile_.tile().vectors) != 0;
         return !conv_.weights.empty() && !shifts_quads &&
-               hides_next_weights(loops.width * loops.height, loops.weight_elements * info(loops.element).bytes);
+               hides_next_weights(loops.width * loops.height,
+                                  loops.products * loops.channels * info(loops.element).bytes);
     }
 
     /// The pixels of the largest tile, along both axes: `14 * 2`

@@ -270,19 +270,25 @@ struct Tiling {
     const std::string& outer() const { return by_rows ? row_loop : column_loop; }
 };
 
+/// The iterations of the loop over a reduction's steps, if their number is known.
+std::optional<int64_t> steps_of(const MatmulLoops& matmul) {
+    const auto depth = matmul.depth.constant();
+    return depth ? std::optional<int64_t>(*depth / matmul.steps_at_once) : std::nullopt;
+}
+
 /// The tiles of a strip of rows such that few columns of tiles make tasks for many threads; 0 if columns are not
 /// divided. Only for known sizes, and packed B: other operands are packed per column of tiles.
 int choose_strip(const MatmulLoops& matmul, const Tiling& tiling) {
-    const auto rows = tiling.rows.constant(), columns = tiling.columns.constant(), depth = matmul.depth.constant();
-    if (matmul.weights.empty() || !rows || !columns || !depth || !product(batch_loops(matmul).extents).is(1) ||
+    const auto rows = tiling.rows.constant(), columns = tiling.columns.constant(), steps = steps_of(matmul);
+    if (matmul.weights.empty() || !rows || !columns || !steps || !product(batch_loops(matmul).extents).is(1) ||
         !is_worth_tasks(matmul))
         return 0;
-    // For each column A is read again, for each row of tiles B.
-    const int64_t bytes = info(matmul.element).bytes, a_bytes = *matmul.rows.constant() * *depth * bytes,
-                  b_bytes = *matmul.columns.constant() * *depth * bytes;
+    // Strips read A once per column of tiles; rows outermost read B once per row of tiles.
+    const int64_t bytes = info(matmul.element).bytes, a_bytes = *matmul.rows.constant() * *steps * bytes,
+                  b_bytes = *matmul.columns.constant() * *steps * bytes;
     if (a_bytes > level2_bytes && b_bytes <= level2_bytes) return 0;
     constexpr double multiply_adds = 2;
-    const double tile_cycles = static_cast<double>(*depth) * tiling.tile.rows * tiling.tile.vectors / multiply_adds,
+    const double tile_cycles = static_cast<double>(*steps) * tiling.tile.rows * tiling.tile.vectors / multiply_adds,
                  cycles = tile_cycles * static_cast<double>(*rows * *columns);
     int best = 0;
     double best_use = 0;
@@ -321,7 +327,7 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     return tiling;
 }
 
-/// The same, if columns of tiles are divided into strips: consecutive tasks use the same weights.
+/// Directives for the loops over tiles in strips of rows, and within one: consecutive tasks use the same weights.
 Directives strip_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
     const std::string &x = matmul.column, &y = matmul.row, strip = source.var("strip"), task = source.var("task");
     const Directives nest = {
@@ -371,23 +377,24 @@ Directives place_of_panels(KernelSource& source, const MatmulLoops& matmul, cons
 
 /// Directives that prefetch what the next tile reads, a few unrolled steps at a time; empty if there is nothing to
 /// prefetch.
-Directives prefetches(const MatmulLoops& matmul, const Tiling& tiling) {
-    constexpr int64_t unroll_limit = 4;
-    const auto depth = matmul.depth.constant();
-    if (!depth || *depth <= unroll_limit) return {};
-    int64_t turns = unroll_limit;
-    while (*depth % turns != 0) turns /= 2;
+Directives prefetches(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
+    const auto steps = steps_of(matmul);
+    if (!steps || *steps <= unroll_limit) return {};
+    const int64_t turns = unrolled_turns(*steps);
     const auto ahead = [&](const std::string& buffer, const std::string& tile, int64_t elements) {
-        return prefetch(buffer, matmul.step, fmt::format("{} * {}", tile, elements / turns));
+        return prefetch(buffer, matmul.step, fmt::format("{} * {} / {}", tile, elements, turns));
     };
     Directives directives;
     if (!matmul.distant_a.name.empty())
         directives.push_back(ahead(matmul.distant_a.name, tiling.height, matmul.distant_a.distance));
-    const int64_t weight_bytes = *depth * estimate(matmul.columns) * info(matmul.element).bytes;
+    const int64_t weight_bytes = *steps * estimate(matmul.columns) * info(matmul.element).bytes;
     if (!matmul.weights.empty() && !tiling.by_rows && hides_next_weights(estimate(matmul.rows), weight_bytes)) {
-        directives.push_back(ahead(matmul.weights, blocks_of(tiling.width, column_block(matmul.element)), *depth));
+        // Not the width of a version of the tile, which has a name only where the output is scheduled.
+        const std::string width = fmt::format("{} * {}", tiling.vector, source.param("vectors", tiling.tile.vectors));
+        directives.push_back(ahead(matmul.weights, blocks_of(width, column_block(matmul.element)), *steps));
     }
-    if (!directives.empty()) directives.insert(directives.begin(), fmt::format("unroll({}, {})", matmul.step, turns));
+    if (!directives.empty() && turns > 1)
+        directives.insert(directives.begin(), fmt::format("unroll({}, {})", matmul.step, turns));
     return directives;
 }
 
@@ -407,7 +414,7 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     }
     if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
     const std::string place = compute_at(matmul.output.func, tiling.inner());
-    const Directives ahead = prefetches(matmul, tiling);
+    const Directives ahead = prefetches(source, matmul, tiling);
     if (!ahead.empty()) source.schedule("// What the next tile reads is prefetched meanwhile.");
     schedule_sums(source, matmul, place, tiling.width, in_registers(matmul.column, matmul.row, tiling.vector), ahead);
     schedule_single_row(source, matmul, place);

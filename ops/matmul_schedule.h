@@ -26,6 +26,7 @@ struct MatmulLoops {
     ElementType element;            // the type of the arithmetic
     std::string column, row;        // loops of the output; empty if it has none
     Dim columns, rows, depth;
+    int64_t steps_at_once = 1;
     int lanes = 1;  // of a vector of columns
 };
 

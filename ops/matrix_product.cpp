@@ -312,6 +312,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     matmul.columns = columns();
     matmul.rows = rows();
     matmul.depth = depth();
+    matmul.steps_at_once = steps();
     matmul.lanes = column_lanes(source.target());
     return matmul;
 }

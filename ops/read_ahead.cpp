@@ -20,6 +20,12 @@ std::string prefetch(const std::string& buffer, const std::string& loop, const s
     return fmt::format("prefetch({0}, {1}, {1}, {2}, PrefetchBoundStrategy::NonFaulting)", buffer, loop, iterations);
 }
 
+int64_t unrolled_turns(int64_t length) {
+    int64_t turns = unroll_limit;
+    while (length % turns != 0) turns /= 2;
+    return turns;
+}
+
 std::string blocks_of(const std::string& channels, int64_t block) {
     return fmt::format("({} + {}) / {}", channels, block - 1, block);
 }

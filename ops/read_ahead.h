@@ -7,6 +7,10 @@
 
 namespace onnx2halide {
 
+/// Unrolled iterations of a loop of sums: enough to hide the loop's overhead, and few enough that the sums stay in
+/// registers beside a prefetch.
+constexpr int64_t unroll_limit = 4;
+
 /// An operand of sums that does not fit in the second-level cache and is read in place. Each item of a tile, a pixel or
 /// a row, has a run of contiguous elements for its products; the runs of neighbours follow each other.
 struct DistantOperand {
@@ -25,8 +29,11 @@ bool is_distant(int64_t bytes, int64_t run_bytes);
 bool hides_next_weights(int64_t items, int64_t weight_bytes);
 
 /// The directive that prefetches what a loop reads of a buffer so many iterations ("14 * 8") later. The address follows
-/// from this iteration's, even past the end, where the prefetch has no effect.
+/// from this iteration's, even past the end, where other weights follow or the prefetch has no effect.
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& iterations);
+
+/// The iterations of a loop of sums, of a positive length, that are unrolled into one: up to 4.
+int64_t unrolled_turns(int64_t length);
 
 /// The blocks in which weights are stored that a tile of so many channels ("lanes * vectors") covers, as text.
 std::string blocks_of(const std::string& channels, int64_t block);

@@ -18,6 +18,8 @@ using namespace Halide::Internal;
 using Lets = std::vector<std::pair<std::string, Expr>>;
 
 constexpr int64_t line_bytes = 64;
+/// More prefetches than this in one iteration would wait for each other.
+constexpr int64_t most_at_once = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -226,6 +228,7 @@ class SpreadPrefetches : public IRMutator {
         }
         const Turns tiles = repetitions(outer, first);
         const Share share(*lines, tiles.count, are_counted);
+        if (share.streams * share.lines > most_at_once) return {};
         const auto parts = static_cast<int>(lines->run / share.lines),
                    groups = static_cast<int>(lines->streams / share.streams);
         // Further tiles repeat the last share.

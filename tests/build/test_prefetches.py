@@ -89,7 +89,21 @@ def test_lines_of_the_next_weights(onnx2halide, tmp_path, model, target, repetit
     (stmt,) = (path for path in (tmp_path / "out").glob("*.stmt") if "llvm.prefetch" in path.read_text())
     lines = prefetched_lines(stmt.read_text())
     weights = numpy_helper.to_array(model.graph.initializer[0])
-    first = min(lines)
-    assert first > 0
+    # The first lines prefetched are those after the first tile.
+    emitted = (tmp_path / "out" / "m_generators.cpp").read_text()
+    vectors = int(re.search(r'"vectors", (\d+)', emitted)[1])
+    columns = weights.shape[0] if weights.ndim == 4 else weights.shape[1]
+    first = -(-vectors * (16 if target == AVX512 else 8) // LINE) * weights.size // columns
+    assert min(lines) == first
     assert sorted(lines) == list(range(first, first + weights.size // LINE))
     assert sum(lines.values()) < repetitions * len(lines)
+
+
+@pytest.mark.parametrize("columns", [96, 1000])
+def test_open_rows(onnx2halide, tmp_path, columns):
+    """Of versions of tiles, those for few rows are wider."""
+    (tmp_path / "m.onnx").write_bytes(product("rows", 512, columns).SerializeToString())
+    options = ("--target", f"x86-64-linux-{AVX512}", "--emit", "stmt")
+    assert onnx2halide("m.onnx", "-o", "out", *options).returncode == 0
+    (stmt,) = (tmp_path / "out").glob("*.stmt")
+    assert ("llvm.prefetch" in stmt.read_text()) == (columns == 1000)

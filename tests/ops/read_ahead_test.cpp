@@ -17,6 +17,12 @@ TEST_CASE("the next weights are prefetched during the sums for many items") {
     CHECK_FALSE(hides_next_weights(49, 1 << 15));
 }
 
+TEST_CASE("few iterations are unrolled, which divide the loop") {
+    CHECK(unrolled_turns(144) == 4);
+    CHECK(unrolled_turns(18) == 2);
+    CHECK(unrolled_turns(37) == 1);
+}
+
 TEST_CASE("a prefetch is of the same loop, some iterations later") {
     CHECK(prefetch("image", "ci", "pixels * 144 / 4") ==
           "prefetch(image, ci, ci, pixels * 144 / 4, PrefetchBoundStrategy::NonFaulting)");
