@@ -135,18 +135,18 @@ private:
         // A loop that is unrolled as a whole has no iterations in which to prefetch.
         if (loops.inner_products <= unroll_limit || unrolls_neighbours()) return {};
         const int64_t turns = unrolled_turns(loops.inner_products);
-        const auto ahead = [&](const std::string& buffer, const std::string& tile, int64_t elements) {
-            return prefetch(buffer, conv_.reduction[0], fmt::format("{} * {} / {}", tile, elements, turns));
-        };
+        const std::string& loop = conv_.reduction[0];
         Directives directives;
         if (!conv_.distant.name.empty())
-            directives.push_back(ahead(conv_.distant.name, most_pixels(), conv_.distant.distance));
+            directives.push_back(prefetch(conv_.distant.name, loop, most_pixels(), conv_.distant.distance, turns));
         if (reads_weights_ahead()) {
-            directives.push_back(ahead(conv_.weights, blocks_of(tile_.tile_channels(), weight_block), loops.products));
+            const std::string blocks = blocks_of(tile_.tile_channels(), weight_block);
+            directives.push_back(prefetch(conv_.weights, loop, blocks, loops.products, turns));
         }
         return directives;
     }
 
+    /// Whether the weights of the next tile of channels are prefetched.
     bool reads_weights_ahead() const {
         const ConvLoops& loops = conv_.loops;
         // Beside a prefetch, Halide does not see that the weights of a tile of quads that is shifted inwards are

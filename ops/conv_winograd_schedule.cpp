@@ -230,15 +230,14 @@ private:
         }
         source_.schedule(sum, {compute_at(values, to), vectorise(), unrolled_channels, unrolled_tiles});
         directives = {reorder_all({{c_, t_}, terms_, places_}), vectorise(), unrolled_channels, unrolled_tiles};
-        constexpr int64_t unrolled = 4;
-        if (loops_.inputs % unrolled == 0) {
-            directives.push_back(fmt::format("unroll({}, {})", terms_.front(), unrolled));
+        if (loops_.inputs % unroll_limit == 0) {
+            directives.push_back(fmt::format("unroll({}, {})", terms_.front(), unroll_limit));
             const int64_t places = walk_.places[rows] * walk_.places[columns],
                           weight_bytes = loops_.terms() * loops_.channels * places * 4;
-            if (loops_.inputs > unrolled &&
+            if (loops_.inputs > unroll_limit &&
                 hides_next_weights(usual_.block_rows() * usual_.tiles_in_block_row(), weight_bytes)) {
                 source_.schedule("// The weights of the next place are prefetched meanwhile.");
-                directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unrolled)));
+                directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unroll_limit)));
             }
         }
         source_.schedule(sum + ".update()", directives);

@@ -57,6 +57,23 @@ void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Dire
 /// Whether dividing the work among threads pays off.
 bool is_worth_tasks(const MatmulLoops& matmul);
 
+/// Tasks that keep the threads of most machines busy.
+constexpr int64_t enough_tasks = 16;
+
+/// Directives that divide a loop into tasks, where each iteration takes so many operations: several iterations if these
+/// are few. Iterations that are whole tiles need no special case for a guarded last one.
+Directives share_out(KernelSource& source, const std::string& loop, const Dim& flops, bool are_whole);
+
+/// Directives for parallel tasks: the batch, or the `count` iterations of the loop over `tiles` inside of it, whichever
+/// are more. They are not fused, as Halide peels the tail only off a loop that it can see. Threads divide one loop at a
+/// time, so both are parallel only if an open batch may be one. Several iterations form a task if one, of `flops`, is
+/// too small.
+Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count,
+                 const Dim& flops, bool are_whole);
+
+/// Bounds a loop of the tile, as only tiles of constant width stay in registers, or on the stack.
+Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop, const std::string& turns);
+
 /// One column: vectors run along the reduction.
 void schedule_dots(KernelSource& source, const MatmulLoops& matmul);
 

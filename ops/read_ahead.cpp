@@ -20,6 +20,11 @@ std::string prefetch(const std::string& buffer, const std::string& loop, const s
     return fmt::format("prefetch({0}, {1}, {1}, {2}, PrefetchBoundStrategy::NonFaulting)", buffer, loop, iterations);
 }
 
+std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& items, int64_t elements,
+                     int64_t turns) {
+    return prefetch(buffer, loop, fmt::format("{} * {} / {}", items, elements, turns));
+}
+
 int64_t unrolled_turns(int64_t length) {
     int64_t turns = unroll_limit;
     while (length % turns != 0) turns /= 2;

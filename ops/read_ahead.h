@@ -32,6 +32,11 @@ bool hides_next_weights(int64_t items, int64_t weight_bytes);
 /// from this iteration's, even past the end, where other weights follow or the prefetch has no effect.
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& iterations);
 
+/// The same, so many items or blocks ("14") later, each of which takes so many elements of the loop before `turns` of
+/// its iterations were unrolled into one.
+std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& items, int64_t elements,
+                     int64_t turns);
+
 /// The iterations of a loop of sums, of a positive length, that are unrolled into one: up to 4.
 int64_t unrolled_turns(int64_t length);
 
