@@ -159,7 +159,8 @@ Directives prefetches(KernelSource& source, const MatmulLoops& matmul, const Til
     const int64_t turns = unrolled_turns(*steps);
     Directives directives;
     if (!matmul.distant_a.name.empty())
-        directives.push_back(prefetch(matmul.distant_a.name, matmul.step, tiling.height, matmul.distant_a.distance, turns));
+        directives.push_back(
+            prefetch(matmul.distant_a.name, matmul.step, tiling.height, matmul.distant_a.distance, turns));
     const int64_t weight_bytes = *steps * estimate(matmul.columns) * info(matmul.element).bytes;
     if (!matmul.weights.empty() && !tiling.by_rows && hides_next_weights(estimate(matmul.rows), weight_bytes)) {
         // Not the width of a version of the tile, which has a name only where the output is scheduled.
