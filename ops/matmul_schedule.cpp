@@ -35,16 +35,18 @@ int dots_at_once(const KernelSource& source, const MatmulLoops& matmul, const Lo
 void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, const Loops& tiles, int64_t terms) {
     constexpr int64_t few_turns = 8;
     const int lanes = source.target().lanes(matmul.element);
+    const std::string width = source.param("lanes", lanes);
     const std::string turn = source.rvar("turn"), element = source.rvar("element");
-    Directives vectors = {fmt::format("split({}, {}, {}, int(lanes))", matmul.step, turn, element)};
+    Directives vectors = {fmt::format("split({}, {}, {}, int({}))", matmul.step, turn, element, width)};
     // A vector of B is used for all rows.
     const Loops output = turning_loops(matmul.output);
     const bool has_rows = output.vars.size() > 1 && output.vars[1] == matmul.row;
     if (has_rows) vectors.push_back(reorder({element, matmul.row, turn, output.vars[0]}));
     if (terms % lanes == 0 && terms / lanes <= few_turns) vectors.push_back(unroll(turn));
     source.schedule(matmul.sum + ".update()", vectors);
-    source.schedule(fmt::format("onnx::reduce_rows({}, {}, lanes, {}, {}, {}{});", matmul.sum, element, output.vars[0],
-                                tiles.func, tiles.vars[0], has_rows ? fmt::format(", {{{}}}", matmul.row) : ""));
+    source.schedule(fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {}{});", matmul.sum, element, width,
+                                output.vars[0], tiles.func, tiles.vars[0],
+                                has_rows ? fmt::format(", {{{}}}", matmul.row) : ""));
 }
 
 /// If steps are adjacent in B, a few are read as a vector from each column of a block, and transposed in registers.

@@ -231,6 +231,7 @@ constexpr std::string_view reserved_words[] = {
     "uint64_t",
     "size_t",
     "std",
+    "tap",
     "tile",
     "row_versions",
     "get_target",

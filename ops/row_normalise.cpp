@@ -223,7 +223,7 @@ protected:
         for (const int axis : in(0).layout) {
             if (axis != 0) place[axis] = KernelSource::axis(rdom, next++);
         }
-        place[1] = fmt::format("group * {} + {}", source.dim(channels()), place[1]);
+        place[1] = fmt::format("{} * {} + {}", source.var("group"), source.dim(channels()), place[1]);
         return place;
     }
 
