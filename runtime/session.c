@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,9 @@ static size_t aligned(size_t bytes) {
 }
 
 static int default_threads(void) {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t allowed; /* too small on machines with more than 1024 cores: then the call fails */
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) cores = CPU_COUNT(&allowed);
     return cores < 1 ? 1 : cores > 64 ? 64 : (int)cores;
 }
 
@@ -85,38 +88,40 @@ static int map_weights(onnx2halide_session* session, const char* path) {
     return code;
 }
 
-/* Allocates the emitted struct, and after it in the same block all arrays of the session. */
+/* The next `bytes` of a block, of which `*used` are taken; NULL if there is no block yet and only sizes are added up.
+ */
+static void* carve(unsigned char* block, size_t* used, size_t bytes) {
+    void* part = block ? block + *used : NULL;
+    *used += aligned(bytes);
+    return part;
+}
+
+/* Lets the session point to its arrays, which follow the emitted struct in the same block. Returns the block's size. */
+static size_t place_arrays(onnx2halide_session* session, const onnx2halide_model* model, unsigned char* block) {
+    const size_t inputs = model->input_count, outputs = model->output_count;
+    size_t used = 0;
+    carve(block, &used, model->session_bytes);
+    session->tensors = carve(block, &used, model->tensor_count * sizeof *session->tensors);
+    session->dims = carve(block, &used, model->dim_count * sizeof *session->dims);
+    session->input_data = carve(block, &used, inputs * sizeof *session->input_data);
+    session->output_data = carve(block, &used, outputs * sizeof *session->output_data);
+    session->output_storage = carve(block, &used, outputs * sizeof *session->output_storage);
+    session->output_storage_bytes = carve(block, &used, outputs * sizeof *session->output_storage_bytes);
+    session->port_dims = carve(block, &used, (inputs + outputs) * ONNX2HALIDE_MAX_RANK * sizeof *session->port_dims);
+    session->symbols = carve(block, &used, model->symbol_count * sizeof *session->symbols);
+    session->placed_open = carve(block, &used, model->open_count * sizeof *session->placed_open);
+    session->heap = carve(block, &used, model->heap_count * sizeof *session->heap);
+    session->device_memory = carve(block, &used, model->device_memory_count * sizeof *session->device_memory);
+    return used;
+}
+
+/* Allocates the emitted struct and all arrays of the session, filled with zeros. */
 static onnx2halide_session* allocate_session(const onnx2halide_model* model, int threads) {
-    const size_t ports = model->input_count + model->output_count;
-    const size_t bytes = aligned(model->session_bytes) + aligned(model->tensor_count * sizeof(halide_buffer_t)) +
-                         aligned(model->dim_count * sizeof(halide_dimension_t)) + aligned(ports * sizeof(void*)) +
-                         aligned(model->output_count * (sizeof(void*) + sizeof(size_t))) +
-                         aligned(sizeof(int64_t) * 16 * ports) +
-                         aligned((model->symbol_count + model->open_count) * sizeof(int64_t)) +
-                         aligned(model->heap_count * sizeof(onnx2halide_heap)) +
-                         aligned(model->device_memory_count * sizeof(onnx2halide_device_memory));
-    unsigned char* memory = calloc(1, bytes);
-    if (!memory) return NULL;
-    onnx2halide_session* session = (onnx2halide_session*)memory;
-    memory += aligned(model->session_bytes);
-    session->tensors = (halide_buffer_t*)memory;
-    memory += aligned(model->tensor_count * sizeof(halide_buffer_t));
-    session->dims = (halide_dimension_t*)memory;
-    memory += aligned(model->dim_count * sizeof(halide_dimension_t));
-    session->input_data = (const void**)memory;
-    session->output_data = (void**)(memory + model->input_count * sizeof(void*));
-    memory += aligned(ports * sizeof(void*));
-    session->output_storage = (void**)memory;
-    session->output_storage_bytes = (size_t*)(memory + model->output_count * sizeof(void*));
-    memory += aligned(model->output_count * (sizeof(void*) + sizeof(size_t)));
-    session->port_dims = (int64_t*)memory;
-    memory += aligned(sizeof(int64_t) * 16 * ports);
-    session->symbols = (int64_t*)memory;
-    session->placed_open = session->symbols + model->symbol_count;
-    memory += aligned((model->symbol_count + model->open_count) * sizeof(int64_t));
-    session->heap = (onnx2halide_heap*)memory;
-    memory += aligned(model->heap_count * sizeof(onnx2halide_heap));
-    session->device_memory = (onnx2halide_device_memory*)memory;
+    onnx2halide_session sizes;
+    unsigned char* block = calloc(1, place_arrays(&sizes, model, NULL));
+    if (!block) return NULL;
+    onnx2halide_session* session = (onnx2halide_session*)block;
+    place_arrays(session, model, block);
     session->model = model;
     session->threads = threads;
     session->scratch_bytes = model->scratch_bytes;

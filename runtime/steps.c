@@ -68,7 +68,7 @@ int onnx2halide_on_heap(onnx2halide_session* session, int index, const char* nam
 
 int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result result, int rank, const int64_t* dims,
                             void** data) {
-    int64_t extents[16];
+    int64_t extents[ONNX2HALIDE_MAX_RANK];
     for (int i = 0; i < rank; ++i) extents[i] = dims[rank - 1 - i];
     int code = 0;
     if (result.slot >= 0) code = onnx2halide_on_heap(session, result.tensor, "a result", result.slot, rank, extents);
@@ -79,7 +79,7 @@ int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result res
 int onnx2halide_append(onnx2halide_session* session, const char* node, int index, int slot,
                        const halide_buffer_t* slice, int64_t turn) {
     halide_buffer_t* result = &session->tensors[index];
-    int64_t extents[16];
+    int64_t extents[ONNX2HALIDE_MAX_RANK];
     const int rank = slice->dimensions;
     for (int i = 0; i < rank; ++i) {
         extents[i] = slice->dim[i].extent;

@@ -32,6 +32,9 @@ bool can_be_counted(const TensorType& type) {
     }
 }
 
+/// Of a tensor: what the runtime's arrays of extents have room for (ONNX2HALIDE_MAX_RANK).
+constexpr size_t max_rank = 16;
+
 /// Checks the items of a box, which are exchanged with the caller as kernels hold them in memory.
 void check_box(const Value& value) {
     const TensorType* inner = &*value.type;
@@ -46,6 +49,8 @@ void check_type(const Value& value) {
     if (element.halide_name.empty())
         throw CompileError("value '{}' has type {}, which is not supported", value.name, element.name);
     if (value.type->box) return check_box(value);
+    if (value.type->rank() > max_rank)
+        throw CompileError("value '{}' has {} axes, expected at most {}", value.name, value.type->rank(), max_rank);
     if (!can_be_counted(*value.type)) {
         throw CompileError("value '{}' has shape {}, expected at most {} elements", value.name,
                            shape_text(value.type->shape), Dim::unbounded);

@@ -141,6 +141,7 @@ MODELS = {
             Same (a) => (r) { r = Neg (a) }"""),
         "the model's functions cannot be inlined: Number of actual parameters cannot exceed number of formal parameters",
     ),
+    "too many axes": (chain("Neg", shape=(1,) * 17), "value 'x' has 17 axes, expected at most 16"),
     "too large to index": (chain("Neg", shape=(1 << 16, 1 << 16)), "value 'x' has shape 65536x65536, expected at most 2147483647 elements"),
     "too large for 64 bits": (
         chain("Neg", shape=(1 << 40, 1 << 40)),

@@ -46,6 +46,11 @@ CASES = [
         {"x": (2, 4, 3, 5), "f": (2, 4, 1, 1)},
         {"slope": (4, 1, 1), "repeats": np.array([1, 3, 5])},
     ),
+    Graph(
+        "as many axes as a tensor may have",
+        f"(float[{', '.join(['1'] * 15)}, 3] x) => (float[{', '.join(['1'] * 15)}, 3] y) {{ y = Neg(x) }}",
+        {"x": (1,) * 15 + (3,)},
+    ),
     Graph("a kernel that is called like the runtime", "(float[3] x) => (float[3] runtime) { runtime = Relu(x) }", {"x": (3,)}),
     Graph(
         "a matrix less its transpose, which is a view",
