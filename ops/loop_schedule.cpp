@@ -149,11 +149,11 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
         loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
         inside.pop_back();
     }
-    const auto elements = product(inside).constant();
-    const bool is_small = elements && *elements<elements_of_a_task&& * elements> 0;
+    const int64_t elements = product(inside).constant().value_or(elements_of_a_task);
+    const bool is_small = 0 < elements && elements < elements_of_a_task;
     if (is_small && !is_of_reduction(loop)) {
         const std::string task = source.var("task");
-        const int64_t count = ceil_div(elements_of_a_task, *elements);
+        const int64_t count = ceil_div(elements_of_a_task, elements);
         directives.push_back(guarded_split(loop, task, source.param(loop + "_of_task", static_cast<int>(count))));
         loop = task;
     }

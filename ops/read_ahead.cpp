@@ -7,7 +7,6 @@
 namespace onnx2halide {
 
 bool is_distant(int64_t bytes, int64_t run_bytes) {
-    constexpr int64_t page_bytes = 4096;
     return bytes > level2_bytes && run_bytes >= cache_line_bytes && run_bytes <= page_bytes;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/cycles.h"
 #include "ops/directives.h"
 #include "ops/loop_schedule.h"
 
@@ -23,7 +24,7 @@ int64_t tile_extent(const Dim& extent) { return std::min(extent.constant().value
 
 /// Whether rows so many bytes apart map to the same set of a first-level cache, which has as many sets as a page has
 /// lines: with more such rows than ways, lines are evicted before the next tile reads their other half.
-bool is_aliased(int64_t bytes) { return bytes > 0 && bytes % 4096 == 0; }
+bool is_aliased(int64_t bytes) { return bytes > 0 && bytes % page_bytes == 0; }
 
 /// The sides of a transposed tile, along the output and along the input.
 struct Sides {
@@ -31,7 +32,8 @@ struct Sides {
 };
 
 Sides sides_of(const Loops& copy, size_t read, std::optional<int64_t> pitch) {
-    const int64_t bytes = info(copy.element).bytes, line = std::clamp<int64_t>(64 / bytes, tile_side, longest_side);
+    const int64_t bytes = info(copy.element).bytes,
+                  line = std::clamp<int64_t>(cache_line_bytes / bytes, tile_side, longest_side);
     const auto rows = product({copy.extents.begin(), copy.extents.begin() + static_cast<ptrdiff_t>(read)}).constant();
     const bool reads_aliased = pitch && is_aliased(*pitch * bytes), writes_aliased = rows && is_aliased(*rows * bytes);
     // Of aliased rows, few are accessed at a time, but whole lines of each.

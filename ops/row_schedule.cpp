@@ -359,8 +359,8 @@ void schedule_row_by_row(KernelSource& source, const RowLoops& rows) {
     const int lanes = source.target().lanes(rows.numbers.element);
     const bool is_innermost = all.vars[0] == inside.vars[0];
     const bool fills_vectors = filled(inside.extents[0], lanes) >= filled(outside.extents[0], lanes);
-    is_innermost&& fills_vectors ? schedule_along(source, rows, inside, outside)
-                                 : schedule_across(source, rows, inside, outside);
+    const bool is_along = is_innermost && fills_vectors;
+    (is_along ? schedule_along : schedule_across)(source, rows, inside, outside);
 }
 
 void schedule_stage_by_stage(KernelSource& source, const RowLoops& rows) {
