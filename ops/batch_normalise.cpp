@@ -43,6 +43,7 @@ public:
     }
 
     bool is_pointwise() const override { return true; }
+    bool has_own_axis() const override { return true; }
     size_t first_axis(size_t i) const override { return i > 0 && in(0).rank() > 1 ? 1 : 0; }
     Dim flops() const override { return out(0).elements() * 2; }
 

@@ -290,6 +290,7 @@ public:
 
 protected:
     std::vector<Dim> shape() const override { return node_.version < 7 ? in(0).shape : Elementwise::shape(); }
+    bool has_own_axis() const override { return node_.version < 7; }
 
     size_t first_axis(size_t operand) const override {
         if (node_.version >= 7) return Elementwise::first_axis(operand);

@@ -133,6 +133,10 @@ public:
     /// axes are aligned, as in numpy.
     virtual size_t first_axis(size_t i) const;
 
+    /// For a pointwise node, whether an operand belongs to a certain axis of the result, such as the channels',
+    /// whatever the number of axes after it.
+    virtual bool has_own_axis() const { return node_.attributes.contains("axis"); }
+
     /// Whether an element takes many instructions and registers, such as an exponential.
     virtual bool is_expensive() const { return false; }
 

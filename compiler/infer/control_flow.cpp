@@ -84,15 +84,37 @@ bool inline_branch(Graph& graph, Node& node, bool condition) {
     return true;
 }
 
-/// The type of a value that is one of two: dims that differ become symbols.
+/// The symbols that nodes of a graph set, also in their subgraphs.
+std::set<std::string> symbols_set_in(const Graph& graph) {
+    std::set<std::string> symbols;
+    for (const auto& node : graph.nodes()) {
+        for (const Value* output : node->outputs) {
+            for (const Binding& binding : output ? output->bindings : std::vector<Binding>())
+                symbols.insert(binding.symbol);
+        }
+        for (const auto& [name, attribute] : node->attributes) {
+            if (const auto* inner = std::get_if<std::shared_ptr<Graph>>(&attribute))
+                symbols.merge(symbols_set_in(**inner));
+        }
+    }
+    return symbols;
+}
+
+/// The type of a value that is one of two: dims that differ become symbols, as do those that a branch determines.
+/// Branches may call different numbers by the same name, since values of both may have it.
 TensorType merged(const Node& node, size_t output, const TensorType& a, const TensorType& b) {
     if (const auto box = joined(a, b)) return *box;
     if (a.box || a.element != b.element || a.rank() != b.rank())
         throw CompileError("output {} is {} in then_branch and {} in else_branch, expected the same type and rank",
                            output, a.text(), b.text());
+    std::set<std::string> inner = symbols_set_in(node.graph("then_branch"));
+    inner.merge(symbols_set_in(node.graph("else_branch")));
     TensorType result = a;
     for (size_t axis = 0; axis < a.rank(); ++axis) {
-        if (a.shape[axis] == b.shape[axis]) continue;
+        const std::set<std::string> used = a.shape[axis].symbols();
+        const bool is_outer =
+            std::ranges::none_of(used, [&](const std::string& symbol) { return inner.contains(symbol); });
+        if (is_outer && a.shape[axis] == b.shape[axis]) continue;
         const auto low = std::min(a.shape[axis].lower_bound().value_or(0), b.shape[axis].lower_bound().value_or(0));
         const auto high = std::max(a.shape[axis].upper_bound().value_or(Dim::unbounded),
                                    b.shape[axis].upper_bound().value_or(Dim::unbounded));

@@ -49,7 +49,8 @@ private:
     /// Gives a node's output the layout in which it is a view of the input, if there is one. A Transpose then moves no
     /// elements, nor does a Reshape of pixels to a sequence.
     static bool becomes_view(Node& node) {
-        if (!node.has_output(0)) return false;
+        // Symbols that are bound to an output are read when its node has run, as a view's does not.
+        if (!node.has_output(0) || !node.outputs[0]->bindings.empty()) return false;
         std::vector<Layout> layouts = {row_major(rank(node.outputs[0])), channels_last(rank(node.outputs[0]))};
         if (const auto order = make_generator(node)->memory_order()) layouts.push_back(*order);
         for (const Layout& layout : layouts) {

@@ -17,7 +17,8 @@ bool are_equal(const Value* a, const Value* b) {
 }
 
 /// Whether a node quantises to or dequantises from 8-bit integers with a single, known, positive scale, which preserves
-/// the order of numbers. Not all nodes that move or compare elements support narrower types.
+/// the order of numbers, and a known zero point, so that it can move to where its input is made. Not all nodes that
+/// move or compare elements support narrower types.
 bool keeps_order(const Node* node, std::string_view type) {
     if (!node || !is_operator(*node, type)) return false;
     const Value* integers = type == "QuantizeLinear" ? node->outputs[0] : node->inputs[0];
@@ -25,7 +26,7 @@ bool keeps_order(const Node* node, std::string_view type) {
     if (element != ElementType::uint8 && element != ElementType::int8) return false;
     const auto& scale = node->inputs[1]->constant;
     if (!scale || scale->elements() != 1 || !(scale->reals()[0] > 0)) return false;
-    return !node->has_input(2) || node->inputs[2]->checked_type().elements().is(1);
+    return !node->has_input(2) || (node->inputs[2]->is_constant() && node->inputs[2]->constant->elements() == 1);
 }
 
 /// Whether two of these nodes have the same integers, scale and zero point.

@@ -54,10 +54,22 @@ private:
         return type.element != ElementType::string && !type.box && is_early(type.elements());
     }
 
+    bool has_early_shape(const Value& value) const {
+        const std::vector<Dim>& shape = value.checked_type().shape;
+        return std::all_of(shape.begin(), shape.end(), [this](const Dim& extent) { return is_early(extent); });
+    }
+
+    /// Whether a value, which is no view, or a view of it is an output of a subgraph, which lies in the memory of the
+    /// node's result.
+    bool leaves_subgraph(const Value& value) const {
+        return is_inside_ && std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
+                                         [&](Value* output) { return &memory_of(*output) == &value; });
+    }
+
     /// Whether a value has memory of its own that a kernel or the caller has written. The inputs and outputs of
     /// subgraphs are in the memory of other values.
     bool has_memory(const Value& value) const {
-        if (is_inside_ && (!value.producer || graph_.is_output(&value))) return false;
+        if ((is_inside_ && !value.producer) || leaves_subgraph(value)) return false;
         const bool is_input = std::find(graph_.inputs.begin(), graph_.inputs.end(), &value) != graph_.inputs.end();
         return !value.port && (value.producer ? make_generator(*value.producer)->is_kernel() : is_input);
     }
@@ -93,7 +105,7 @@ private:
         const Value* result = node.outputs.empty() ? nullptr : node.outputs[0];
         // Symbols that are bound to a result are read when its node has run.
         if (!result || !has_early_size(*result) || !result->bindings.empty()) return;
-        if (is_inside_ && graph_.is_output(result)) return;
+        if (leaves_subgraph(*result)) return;
         const auto generator = make_generator(node);
         std::vector<int64_t> in_place;
         for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -152,6 +164,8 @@ private:
     bool can_be(const Value& value, const Part& part, const Value& named) const {
         if (value.part || value.port || !value.bindings.empty() || value.is_constant() || graph_.is_output(&value))
             return false;
+        // The host program finds a part's place before the first step.
+        if (!has_early_shape(value)) return false;
         const auto run = run_of(value);
         return run && (part.pitch == run_of(named) ||
                        (run == run_of(named) && *run * info(value.checked_type().element).bytes >= least_run_bytes));

@@ -28,7 +28,7 @@ private:
         if (node.outputs.size() != 1 || !node.outputs[0]) return;
         if (dynamic_cast<const MatrixProduct*>(generator.get())) products_.insert(node.outputs[0]);
         if (dynamic_cast<const ReshapeNode*>(generator.get())) return undo_view(node);
-        if (!generator->is_pointwise() || node.attributes.contains("axis")) return;
+        if (!generator->is_pointwise() || generator->has_own_axis()) return;
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             Value* input = node.inputs[i];
             if (!input || input->checked_type().shape != node.outputs[0]->checked_type().shape) continue;

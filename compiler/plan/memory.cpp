@@ -161,9 +161,8 @@ private:
         const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
         if (!result || !program_.is_known_before_run(result->checked_type())) return;
         Storage& storage = storage_of(slice);
-        if (storage.storage_class != StorageClass::arena || next_.contains(storage.root) ||
-            wholes_.contains(storage.root))
-            return;
+        const bool has_parts = has_parts_.contains(program_.storage_of.at(slice));
+        if (storage.storage_class != StorageClass::arena || next_.contains(storage.root) || has_parts) return;
         storage.storage_class = StorageClass::slice;
         storage.whole = result;
     }
