@@ -118,7 +118,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
         ->option_text("FILE");
     command->add_option("--trials", options.trials)->group("");  // for `tune`
     command->add_option("--cc", options.cc, "C compiler of the host program; default: gcc")->option_text("COMMAND");
-    command->add_flag("--overwrite", options.overwrite, "overwrite edited sources, too");
+    command->add_flag("--overwrite", options.overwrite, "overwrite edited sources, and files of other origin, too");
     add_until_option(*command, options.until);
     command->add_flag("--all-values", options.all_values, "make every value of the graph an output");
     command->add_flag("--sources-only", options.sources_only,

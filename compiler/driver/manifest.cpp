@@ -61,17 +61,26 @@ Manifest source_hashes(const fs::path& folder, const std::string& name) {
     return hashes;
 }
 
-std::vector<std::string> files_to_lose(const fs::path& folder, const std::string& name) {
+std::vector<std::string> files_to_lose(const fs::path& folder, const std::string& name,
+                                       const std::vector<std::string>& built) {
     const fs::path manifest_file = name + ".json";
     const Manifest manifest = read_manifest(folder / manifest_file);
     const Manifest hashes = manifest.value("sources", Manifest::object());
     std::vector<std::string> files;
+    bool has_emitted = false;
     for (const std::string& file : source_names(name)) {
         if (!fs::exists(folder / file)) continue;
         const std::string text = read_text(folder / file);
         // There is no hash if a compiler was killed while it moved its files; then the banner must do.
         const bool is_emitted = hashes.contains(file) ? sha256(text) == hashes.at(file) : has_banner(text);
         if (!is_emitted) files.push_back(file);
+        has_emitted |= is_emitted;
+    }
+    const std::set<std::string> own = listed_files(manifest);
+    for (const std::string& suffix : built) {
+        // What is built has no banner; without a manifest it is taken to be of the sources beside it.
+        const bool is_own = manifest.empty() ? has_emitted : own.contains(name + suffix);
+        if (!is_own && fs::exists(folder / (name + suffix))) files.push_back(name + suffix);
     }
     if (manifest.empty() && fs::exists(folder / manifest_file)) files.push_back(manifest_file);
     return files;

@@ -23,9 +23,11 @@ bool is_manifest(const Manifest& json);
 /// The SHA-256 of each source that a person may edit, by file name.
 Manifest source_hashes(const std::filesystem::path& folder, const std::string& name);
 
-/// The files that emitting the model `name` into a folder would overwrite although they are not as they were emitted:
-/// edited sources, and files of other origin.
-std::vector<std::string> files_to_lose(const std::filesystem::path& folder, const std::string& name);
+/// The files that compiling the model `name` into a folder would overwrite although they are not as they were emitted:
+/// edited sources, and files of other origin. `built` are the suffixes of what it makes besides sources: {".weights",
+/// ".a", …}
+std::vector<std::string> files_to_lose(const std::filesystem::path& folder, const std::string& name,
+                                       const std::vector<std::string>& built);
 
 /// Moves the files in `staged` to `folder`. First it lists them in the manifest, with `others`, which are in `folder`
 /// already, and writes that beside them. Removes files that the old manifest in `folder` lists and the new one does

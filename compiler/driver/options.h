@@ -46,7 +46,7 @@ struct CompileOptions {
     std::map<std::string, DimRange> dims;   // --dim: see LoadOptions
     std::string until;                      // --until: see LoadOptions
     std::vector<std::string> emit;          // --emit: shared_library, stmt_html, assembly, ...
-    bool overwrite = false;                 // --overwrite: sources that a person has edited
+    bool overwrite = false;                 // --overwrite: edited sources, and files of other origin
     Pipeline pipeline = Pipeline::kernels;  // --pipeline
     ScheduleChoice schedule;                // --schedule
     std::filesystem::path tuning_file;      // --tuning: see apply_tuning; empty: none

@@ -90,6 +90,24 @@ def test_files_of_other_origin_are_kept(onnx2halide, tmp_path, folder):
     refused(onnx2halide, folder, "tiny.c, tiny.json")
 
 
+def test_what_is_built_replaces_no_files_of_other_origin(onnx2halide, tmp_path, folder):
+    """Such as the model's own external data."""
+    before = contents(folder)
+    for file in folder.iterdir():
+        file.unlink()
+    others = [f"tiny{suffix}" for suffix in (".weights", ".a", ".pc")]
+    for file in others:
+        (folder / file).write_text("mine")
+    refused(onnx2halide, folder, ", ".join(others))
+    assert onnx2halide("tiny.onnx", "-o", "out", "--overwrite").returncode == 0
+    assert contents(folder) == before
+
+    (folder / "tiny.so").write_text("mine")
+    assert onnx2halide("tiny.onnx", "-o", "out").returncode == 0
+    done = onnx2halide("tiny.onnx", "-o", "out", "--emit", "shared_library")
+    assert (done.returncode, "tiny.so" in done.stderr, (folder / "tiny.so").read_text()) == (1, True, "mine")
+
+
 def test_emitted_files_without_a_manifest_are_overwritten(onnx2halide, folder):
     """A compiler that was killed while it moved its files leaves such a folder."""
     before = contents(folder)
