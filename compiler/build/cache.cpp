@@ -40,6 +40,20 @@ uintmax_t size_limit() {
     return bytes;
 }
 
+constexpr size_t hash_length = 64;  // of a SHA-256 in hexadecimal
+
+bool is_hexadecimal(std::string_view text) {
+    return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Whether a file is an entry of a cache, of this class or of the Python package: `ab/HASH`, `ab/HASH.NAME.so`, or part
+/// of one, `ab/.HASH.PID.0`. A folder that a person names as the cache may hold other files.
+bool is_entry(const fs::path& path) {
+    const std::string name = path.filename();
+    const std::string hash = name.substr(name.starts_with('.') ? 1 : 0, hash_length);
+    return hash.size() == hash_length && is_hexadecimal(hash) && path.parent_path().filename() == hash.substr(0, 2);
+}
+
 }  // namespace
 
 ObjectCache::ObjectCache() : folder_(cache_folder()), size_limit_(size_limit()) {}
@@ -51,8 +65,17 @@ std::string ObjectCache::key(const std::string& kind, const std::string& text) {
 
 bool ObjectCache::fetch(const std::string& key, const fs::path& to) const {
     std::error_code error;
-    fs::copy_file(path_of(key), to, fs::copy_options::overwrite_existing, error);
-    if (error) return false;
+    if (!fs::exists(path_of(key), error)) return false;
+    try {
+        const std::string stored = read_text(path_of(key));
+        const std::string_view content =
+            std::string_view(stored).substr(0, std::max(stored.size(), hash_length) - hash_length);
+        // A machine that lost power may have kept a file's name and size, but not its content.
+        if (stored.substr(content.size()) != sha256(std::string(content))) return false;
+        write_file(to, content);
+    } catch (const FileError&) {
+        return false;
+    }
     fs::last_write_time(path_of(key), fs::file_time_type::clock::now(), error);
     return true;
 }
@@ -61,7 +84,8 @@ void ObjectCache::store(const std::string& key, const fs::path& from) const {
     // A cache that cannot be written is not the model's fault: the next compilation builds the object again.
     try {
         fs::create_directories(path_of(key).parent_path());
-        write_file(path_of(key), read_text(from));
+        const std::string content = read_text(from);
+        write_file(path_of(key), content + sha256(content));
     } catch (const std::exception&) {
     }
 }
@@ -78,7 +102,7 @@ void ObjectCache::trim() const {
     for (auto entry = fs::recursive_directory_iterator(folder_, error);
          !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
         std::error_code vanished;
-        if (!entry->is_regular_file(vanished)) continue;
+        if (!entry->is_regular_file(vanished) || !is_entry(entry->path())) continue;
         const Entry found{entry->last_write_time(vanished), entry->file_size(vanished), entry->path()};
         if (vanished) continue;  // another compiler is trimming, too
         total += found.size;

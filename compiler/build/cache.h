@@ -18,12 +18,12 @@ public:
     /// The key of an object of this kind, made of this text by this version of the compiler and of Halide.
     static std::string key(const std::string& kind, const std::string& text);
 
-    /// Copies the object to `to` and marks it as used. Returns false if there is none.
+    /// Copies the object to `to` and marks it as used. Returns false if there is none, or if it is damaged.
     bool fetch(const std::string& key, const std::filesystem::path& to) const;
     /// Stores a copy of a file. Does nothing if the cache cannot be written.
     void store(const std::string& key, const std::filesystem::path& from) const;
-    /// Removes the least recently used objects until the folder holds at most $ONNX2HALIDE_CACHE_SIZE bytes (default:
-    /// 2 GiB).
+    /// Removes the least recently used entries, which include the Python package's, until they take at most
+    /// $ONNX2HALIDE_CACHE_SIZE bytes (default: 2 GiB). Leaves other files in the folder alone.
     void trim() const;
 
 private:

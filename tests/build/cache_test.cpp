@@ -82,7 +82,7 @@ TEST_CASE_METHOD(Fixture, "a file that a killed compiler left half written is fe
     fs::create_directories(place);
     write_file(place / ("." + key + ".1234.0"), "obj");
     CHECK(fetch(key) == "none");
-    const Environment limit("ONNX2HALIDE_CACHE_SIZE", "6");
+    const Environment limit("ONNX2HALIDE_CACHE_SIZE", "70");
     ObjectCache().trim();
     CHECK(files().size() == 1);  // such files count and go too
 }
@@ -97,11 +97,35 @@ TEST_CASE_METHOD(Fixture, "the cache is trimmed to its bound, what was not used 
         hours_ago(10 - i, key_of(i));
     }
     fetch(key_of(1));  // used now
-    const Environment limit("ONNX2HALIDE_CACHE_SIZE", "250");
+    const Environment limit("ONNX2HALIDE_CACHE_SIZE", "400");
     ObjectCache().trim();
     CHECK(files() == std::set<std::string>{key_of(1), key_of(4)});
     ObjectCache().trim();
     CHECK(files().size() == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "other files in the cache's folder are left alone") {
+    store(key_of(1), "object");
+    const std::string hash(64, 'a');
+    const std::set<std::string> others = {"thesis.tex", hash, "0123456789abcdef"};
+    for (const std::string& name : others) write_file(folder.path() / "cache" / name, "mine");
+    const Environment limit("ONNX2HALIDE_CACHE_SIZE", "0");
+    ObjectCache().trim();
+    CHECK(files() == others);
+}
+
+TEST_CASE_METHOD(Fixture, "a damaged object is not fetched, and replaced") {
+    const std::string key = key_of(1);
+    const fs::path place = folder.path() / "cache" / key.substr(0, 2) / key;
+    store(key, "object");
+    const std::string whole = read_text(place);
+    for (const std::string& damaged :
+         {std::string(), whole.substr(0, 5), whole.substr(1), std::string(whole.size(), '\0')}) {
+        write_file(place, damaged);
+        CHECK(fetch(key) == "none");
+    }
+    store(key, "object");
+    CHECK(fetch(key) == "object");
 }
 
 TEST_CASE("a bound that is no number") {
