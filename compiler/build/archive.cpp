@@ -53,7 +53,7 @@ std::string run_c_compiler(const CSource& source, const std::vector<std::string>
     const ProcessResult result = run_process(
         with_arguments(source.cc,
                        {source.file.extension() == ".cc" ? "-std=c++17" : "-std=c11", source.optimisation, "-fPIC",
-                        "-I" + source.include.string(), "-I" + runtime_folder.string(),
+                        "-iquote" + source.include.string(), "-I" + runtime_folder.string(),
                         "-I" ONNX2HALIDE_HALIDE_DIR "/include", "-include", "stddef.h", source.file.string()},
                        source.flags, arguments));
     if (result.status != 0)

@@ -20,6 +20,7 @@
 #include "compiler/driver/tuning_file.h"
 #include "compiler/infer/infer.h"
 #include "compiler/plan/plan.h"
+#include "onnx2halide_paths.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
@@ -43,14 +44,36 @@ private:
     std::string with_path(std::string_view text) const { return fmt::format("{}: {}", result.model.string(), text); }
 };
 
+/// The headers of C, and those of POSIX and of the C library that programs and other headers include as <NAME.h>.
+constexpr std::string_view system_headers[] = {
+    "aio",      "alloca",  "assert",    "byteswap", "complex", "cpio",    "ctype",    "dirent",      "dlfcn",
+    "elf",      "endian",  "err",       "errno",    "error",   "fcntl",   "features", "fenv",        "float",
+    "fmtmsg",   "fnmatch", "ftw",       "getopt",   "glob",    "grp",     "iconv",    "inttypes",    "iso646",
+    "langinfo", "libgen",  "limits",    "link",     "locale",  "malloc",  "math",     "memory",      "monetary",
+    "mqueue",   "ndbm",    "netdb",     "nl_types", "poll",    "pthread", "pwd",      "regex",       "resolv",
+    "sched",    "search",  "semaphore", "setjmp",   "signal",  "spawn",   "stdalign", "stdarg",      "stdatomic",
+    "stdbit",   "stdbool", "stdckdint", "stddef",   "stdint",  "stdio",   "stdlib",   "stdnoreturn", "string",
+    "strings",  "syslog",  "tar",       "termios",  "tgmath",  "threads", "time",     "trace",       "uchar",
+    "ulimit",   "unistd",  "utime",     "utmpx",    "values",  "wait",    "wchar",    "wctype",      "wordexp",
+};
+
+/// Whether a model of this name would hide a header that a program may need beside NAME.h, or would be called as
+/// something else in NAME.c.
+bool is_taken_in_c(const std::string& name) {
+    const bool is_header = std::ranges::find(system_headers, name) != std::end(system_headers) ||
+                           fs::exists(fs::path(ONNX2HALIDE_RUNTIME_DIR) / (name + ".h"));
+    return is_header || name.starts_with("tensor_") || name.starts_with("symbol_") || name.ends_with("_dims") ||
+           name.ends_with("_kernel") || name.ends_with("_turn");
+}
+
 /// The name of the C functions and files: derived from the model's file, or exactly as given. Throws UsageError if that
 /// is not a C identifier, or is reserved.
 std::string name_of(const fs::path& path, const CompileOptions& options) {
     const std::string& given = options.name;
     const std::string wanted = identifier(given.empty() ? path.stem().string() : given);
-    std::string name = Names().unique(wanted);
     // Not `open_2` for `open`: a model beside it may have that name.
-    if (given.empty() && name != wanted) name = "model_" + wanted;
+    const bool is_taken = Names().unique(wanted) != wanted || is_taken_in_c(wanted);
+    const std::string name = is_taken ? "model_" + wanted : wanted;
     if (!given.empty() && name != given)
         throw UsageError("--name: '{}' cannot name C functions, expected one such as '{}'", given, name);
     return name;
@@ -67,8 +90,18 @@ void refuse_same_names(const std::vector<ModelJob>& jobs) {
     }
 }
 
-/// Throws CompileError if the model's files would replace sources that a person has edited, which --overwrite allows,
-/// or the schedules that are about to be read, which nothing allows.
+/// The suffixes of the files that a compilation makes besides sources.
+std::vector<std::string> built_suffixes(const CompileOptions& options) {
+    std::vector<std::string> suffixes = {".weights"};
+    if (!options.sources_only) suffixes.insert(suffixes.end(), {".a", ".pc"});
+    if (has_kind(options.emit, "shared_library")) suffixes.push_back(".so");
+    if (has_kind(options.emit, "schedule")) suffixes.push_back("_schedules.cpp");
+    return suffixes;
+}
+
+/// Throws CompileError if the model's files would replace sources that a person has edited, or files of other origin
+/// such as the model's own NAME.weights, which --overwrite allows, or the schedules that are about to be read, which
+/// nothing allows.
 void refuse_to_lose(const std::string& name, const CompileOptions& options) {
     const fs::path schedules = options.output / (name + "_schedules.cpp");
     const ScheduleFile* given = options.schedule_file();
@@ -76,7 +109,7 @@ void refuse_to_lose(const std::string& name, const CompileOptions& options) {
         throw CompileError("would remove {}, which --schedule reads; copy it, or name another folder with -o",
                            schedules.string());
     if (options.overwrite) return;
-    const std::vector<std::string> files = files_to_lose(options.output, name);
+    const std::vector<std::string> files = files_to_lose(options.output, name, built_suffixes(options));
     if (files.empty()) return;
     throw CompileError(
         "would overwrite what it did not emit in {}: {}; name another folder with -o, or give --overwrite",

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -63,8 +64,14 @@ std::vector<std::string> port_names(const Program& program) {
     Names names;
     names.reserve_prefix(macro_name(program.name) + "_");
     std::vector<std::string> result;
-    for (const Value* input : program.graph->inputs) result.push_back(names.unique(input->name));
-    for (const std::string& output : program.graph->output_names) result.push_back(names.unique(output));
+    std::set<std::string> macros;  // `x` and `X` have the same
+    const auto add = [&](const std::string& port) {
+        std::string name = names.unique(port);
+        while (!macros.insert(macro_name(name)).second) name = names.unique(port);
+        result.push_back(name);
+    };
+    for (const Value* input : program.graph->inputs) add(input->name);
+    for (const std::string& output : program.graph->output_names) add(output);
     return result;
 }
 

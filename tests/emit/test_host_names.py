@@ -1,5 +1,6 @@
 """Names in a model may equal those of C, of the runtime's headers and of the emitted program."""
 
+import re
 import shlex
 
 import numpy as np
@@ -47,6 +48,28 @@ def test_text_stays_in_comments_and_literals(onnx2halide, tmp_path):
     done = onnx2halide(path, "-o", tmp_path / "out", "--emit", "shared_library")
     assert (done.returncode, done.stderr) == (0, "")
     assert np.isfinite(Model(tmp_path / "out" / "odd_name.so").run([np.zeros((2, 4), np.float32)])[0]).all()
+
+
+@pytest.mark.parametrize("stem", ["features", "stdint", "time", "threads", "session", "box_operators", "tensor_x", "x_kernel"])
+def test_models_called_as_headers_and_as_names_of_the_host_program(onnx2halide, tmp_path, stem):
+    """A program that includes the model's header with -I can also include the system's headers."""
+    (tmp_path / f"{stem}.onnx").write_bytes(model([node("Neg", "x", "y", name="x")], [("x", FLOAT, [4])], [("y", FLOAT, [4])]).SerializeToString())
+    done = onnx2halide(f"{stem}.onnx", "-o", "out", "--emit", "shared_library")
+    assert (done.returncode, done.stderr) == (0, "")
+    values = np.arange(4, dtype=np.float32)
+    assert np.array_equal(Model(tmp_path / "out" / f"model_{stem}.so").run([values])[0], -values)
+
+
+def test_ports_that_differ_in_case(onnx2halide, tmp_path):
+    """Their macros differ, too."""
+    nodes = [node("Concat", "x X", "y", axis=0), node("Neg", "y", "Y")]
+    ports = [("x", FLOAT, [4]), ("X", FLOAT, [5])], [("y", FLOAT, [9]), ("Y", FLOAT, [9])]
+    (tmp_path / "net.onnx").write_bytes(model(nodes, *ports).SerializeToString())
+    assert onnx2halide("net.onnx", "-o", "out").returncode == 0
+    header = (tmp_path / "out" / "net.h").read_text()
+    macros = re.findall(r"#define (\w+_ELEMENTS) (\d+)", header)
+    assert macros == [("NET_X_ELEMENTS", "4"), ("NET_X_2_ELEMENTS", "5"), ("NET_Y_ELEMENTS", "9"), ("NET_Y_2_ELEMENTS", "9")]
+    assert "net_run(net* session, const float* x, const float* X_2, float* y, float* Y_2);" in header
 
 
 def test_the_command_can_be_repeated(onnx2halide, tmp_path):

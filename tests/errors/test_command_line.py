@@ -32,7 +32,7 @@ IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
         (["--cc", "/"], 2, "--cc: / cannot be started: Permission denied\n" + HELP),
         (["--cc", ""], 2, "--cc: '', expected a C compiler's command\n" + HELP),
         (["--name", "my model"], 2, "--name: 'my model' cannot name C functions, expected one such as 'my_model'\n" + HELP),
-        (["--name", "float"], 2, "--name: 'float' cannot name C functions, expected one such as 'float_2'\n" + HELP),
+        (["--name", "float"], 2, "--name: 'float' cannot name C functions, expected one such as 'model_float'\n" + HELP),
         (["--emit", "poem"], 2, "--emit: 'poem', expected one of shared_library, stmt, stmt_html, assembly, llvm_assembly, schedule\n" + HELP),
         (
             ["--emit", "stmt,schedule"],
