@@ -24,8 +24,9 @@ struct onnx2halide_team {
     pthread_mutex_t lock; /* guards is_over, and going to sleep */
     pthread_cond_t wake;
     int is_over, sleepers;
-    int workers; /* number of threads that have started, besides the caller's */
-    int places;  /* length of shares */
+    int workers;    /* number of threads that have started, besides the caller's */
+    int places;     /* length of shares */
+    unsigned forks; /* when it started */
     pthread_t* threads;
     int64_t waking_since; /* when workers that still sleep were first woken; 0: none was */
     /* The job. */
@@ -37,6 +38,16 @@ struct onnx2halide_team {
     _Alignas(128) uint64_t state;
     share shares[];
 };
+
+/* How often the process has become a child by fork. A child has only the thread that called fork, so the workers of its
+ * parent's teams are missing, and may have held locks. */
+static unsigned forks;
+
+static void count_fork(void) { ++forks; }
+
+static void note_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+static int has_workers(const onnx2halide_team* team) { return team && team->workers > 0 && team->forks == forks; }
 
 static const uint64_t is_open = 1u << 31, workers_at_it = 0xffff;
 
@@ -207,6 +218,8 @@ static int start_worker(onnx2halide_team* team, int index) {
 /* ---- The team ---- */
 
 onnx2halide_team* onnx2halide_start_team(int threads) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, note_forks);
     const size_t size = sizeof(onnx2halide_team) + (size_t)threads * sizeof(share);
     onnx2halide_team* team = aligned_alloc(_Alignof(share), size);
     pthread_t* workers = calloc((size_t)threads, sizeof *workers);
@@ -215,7 +228,7 @@ onnx2halide_team* onnx2halide_start_team(int threads) {
         free(workers);
         return NULL;
     }
-    *team = (onnx2halide_team){.threads = workers, .places = threads};
+    *team = (onnx2halide_team){.threads = workers, .places = threads, .forks = forks};
     for (int i = 0; i < threads; ++i) team->shares[i] = (share){.cpu = -1};
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
@@ -228,13 +241,15 @@ onnx2halide_team* onnx2halide_start_team(int threads) {
 
 void onnx2halide_stop_team(onnx2halide_team* team) {
     if (!team) return;
-    pthread_mutex_lock(&team->lock);
-    team->is_over = 1;
-    pthread_cond_broadcast(&team->wake);
-    pthread_mutex_unlock(&team->lock);
-    for (int i = 0; i < team->workers; ++i) pthread_join(team->threads[i], NULL);
-    pthread_cond_destroy(&team->wake);
-    pthread_mutex_destroy(&team->lock);
+    if (has_workers(team)) {
+        pthread_mutex_lock(&team->lock);
+        team->is_over = 1;
+        pthread_cond_broadcast(&team->wake);
+        pthread_mutex_unlock(&team->lock);
+        for (int i = 0; i < team->workers; ++i) pthread_join(team->threads[i], NULL);
+        pthread_cond_destroy(&team->wake);
+        pthread_mutex_destroy(&team->lock);
+    }
     free(team->threads);
     free(team);
 }
@@ -262,7 +277,7 @@ static void wake_sleepers(onnx2halide_team* team) {
 
 int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t task, int min, int size,
                           uint8_t* closure) {
-    if (!team || team->workers == 0 || is_at_work || size < 2) return run_alone(context, task, min, size, closure);
+    if (!has_workers(team) || is_at_work || size < 2) return run_alone(context, task, min, size, closure);
     team->task = task;
     team->context = context;
     team->closure = closure;

@@ -25,7 +25,8 @@ void onnx2halide_stop_team(onnx2halide_team* team);
 int onnx2halide_thread_index(void);
 
 /* Runs task(context, i, closure) for each i in [min, min + size). Returns 0, or the code of a task that failed. Without
- * a team (NULL), and within a task, the calling thread runs them all. Must not be called concurrently for one team. */
+ * a team (NULL), within a task, and in a process forked since the team started, the calling thread runs them all. Must
+ * not be called concurrently for one team. */
 int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t task, int min, int size,
                           uint8_t* closure);
 

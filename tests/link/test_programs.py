@@ -120,6 +120,10 @@ def test_sessions_in_threads(compiled, tmp_path, threads):
     run(link("two_threads.c", [compiled("image")], tmp_path / "program", "gnu11"), str(threads))
 
 
+def test_forked_process(compiled, tmp_path):
+    run(link("forked.c", [compiled("image")], tmp_path / "program", "gnu11"))
+
+
 def test_changing_sizes_settle(compiled, tmp_path):
     """Ten thousand runs whose sizes depend on shapes and elements allocate memory only in the first rounds through the sizes."""
     program = link("changing.c", [compiled("changing")], tmp_path / "program", "gnu11", ["-DCOUNT_ALLOCATIONS"])
