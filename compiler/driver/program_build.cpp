@@ -176,7 +176,7 @@ private:
         job.trials = build_.trials;
         job.shared_library = has_kind(build_.kinds, "shared_library");
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
-            job.weights_source = objects() / "weights.s";
+            job.weights_source = objects() / "weights.S";
             write_file(job.weights_source,
                        emit_weights_object(program.name, folder() / (program.name + ".weights"), program.weight_bytes));
         }

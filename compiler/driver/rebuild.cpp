@@ -171,7 +171,7 @@ private:
         [[maybe_unused]] const auto bytes = fs::file_size(published(".weights"), missing);
         if (missing) throw FileError(published(".weights"), "cannot be read", missing.message());
         if (weights.at("bytes") > 0 && !weights.at("in_file")) {
-            job.weights_source = objects_.path() / "weights.s";
+            job.weights_source = objects_.path() / "weights.S";
             write_file(job.weights_source, emit_weights_object(name_, published(".weights"), weights.at("bytes")));
         }
         try {

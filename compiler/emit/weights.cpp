@@ -5,6 +5,7 @@
 #include "compiler/build/sha256.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/template.h"
+#include "ops/names.h"
 
 namespace onnx2halide {
 
@@ -21,12 +22,8 @@ std::string emit_weights(const Program& program) {
 std::string weights_id(const std::string& weights) { return sha256(weights).substr(0, 32); }
 
 std::string emit_weights_object(const std::string& name, const std::filesystem::path& weights, int64_t bytes) {
-    std::string path;
-    for (const char character : std::filesystem::absolute(weights).string()) {
-        if (character == '"' || character == '\\') path += '\\';
-        path += character;
-    }
-    return fill_template("weights.s.in", {{"NAME", name}, {"PATH", path}, {"BYTES", fmt::to_string(bytes)}});
+    const std::string path = string_literal(std::filesystem::absolute(weights).string());
+    return fill_template("weights.S.in", {{"NAME", name}, {"PATH", path}, {"BYTES", fmt::to_string(bytes)}});
 }
 
 }  // namespace onnx2halide
