@@ -1,10 +1,12 @@
 /* Operators on maps. A map's box holds its keys and its values, both as vectors. Keys are int64 or strings, which are
  * int64 numbers, too. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "box_operators.h"
+#include "plain_numbers.h"
 
 /* Creates a map's box and its two items, without their data. */
 static int new_map(onnx2halide_session* session, const int64_t* size, int64_t* box, onnx2halide_item** items) {
@@ -166,6 +168,10 @@ static int cast_sparse(onnx2halide_session* session, const char* node, int32_t f
 int onnx2halide_cast_map(onnx2halide_session* session, const char* node, int32_t from, int32_t to, int64_t columns,
                          const halide_buffer_t* map, onnx2halide_result result) {
     const onnx2halide_item* items = map_in(session, map);
-    return columns < 0 ? cast_dense(session, node, from, to, items, result)
-                       : cast_sparse(session, node, from, to, columns, items, result);
+    onnx2halide_locales locales;
+    RUN(onnx2halide_use_plain_numbers(session, node, &locales));
+    const int code = columns < 0 ? cast_dense(session, node, from, to, items, result)
+                                 : cast_sparse(session, node, from, to, columns, items, result);
+    onnx2halide_restore_locale(&locales);
+    return code;
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <wctype.h>
 
+#include "plain_numbers.h"
+
 static const int64_t* numbers_of(const halide_buffer_t* strings) { return (const int64_t*)strings->host; }
 
 static int no_memory(onnx2halide_session* session, const char* node) {
@@ -302,29 +304,16 @@ static int parse_all(onnx2halide_session* session, const char* node, const halid
     return 0;
 }
 
-/* Switches to the C locale, in which numbers have a decimal point. Returns the locale to restore, or 0 if out of
- * memory. */
-static locale_t use_plain_numbers(locale_t* plain) {
-    *plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return *plain ? uselocale(*plain) : (locale_t)0;
-}
-
-static void go_back(locale_t before, locale_t plain) {
-    uselocale(before);
-    freelocale(plain);
-}
-
 int onnx2halide_print_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                               onnx2halide_result result) {
     int64_t dims[ONNX2HALIDE_MAX_RANK], *to = NULL;
     onnx2halide_get_dims(x, dims);
     RUN(onnx2halide_make_result(session, result, x->dimensions, dims, (void**)&to));
-    locale_t plain;
-    const locale_t before = use_plain_numbers(&plain);
-    if (!before) return no_memory(session, node);
+    onnx2halide_locales locales;
+    RUN(onnx2halide_use_plain_numbers(session, node, &locales));
     const int64_t count = onnx2halide_element_count(x);
     const int code = print_all(session, x, count, to);
-    go_back(before, plain);
+    onnx2halide_restore_locale(&locales);
     return code;
 }
 
@@ -334,10 +323,9 @@ int onnx2halide_parse_numbers(onnx2halide_session* session, const char* node, co
     void* to = NULL;
     onnx2halide_get_dims(x, dims);
     RUN(onnx2halide_make_result(session, result, x->dimensions, dims, &to));
-    locale_t plain;
-    const locale_t before = use_plain_numbers(&plain);
-    if (!before) return no_memory(session, node);
+    onnx2halide_locales locales;
+    RUN(onnx2halide_use_plain_numbers(session, node, &locales));
     const int code = parse_all(session, node, x, session->tensors[result.tensor].type, to);
-    go_back(before, plain);
+    onnx2halide_restore_locale(&locales);
     return code;
 }
