@@ -182,25 +182,16 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     if (is_open) return {static_cast<int>(length), channels_outermost, true};
     if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
 
-    ConvWalk best{static_cast<int>(length), channels_outermost, true};
-    double best_score = 0;
-    for (int64_t strip = length; strip >= step; --strip) {
-        if (strip != length && strip % step != 0) continue;
-        const int64_t strips = ceil_div(length, strip);
-        double task = static_cast<double>(cycles * tiles_across * ceil_div(strip, step)) + task_overhead;
-        if (!channels_outermost) {
-            task *= static_cast<double>(channel_tiles);
-            task += copy_cycles * static_cast<double>(loops.input_row_elements * (strip + loops.halo_rows));
-        }
-        const int64_t tasks = strips * loops.images * (channels_outermost ? channel_tiles : 1);
-        const double score = use_of_threads(
-            all_cycles, [&](int threads) { return static_cast<double>(ceil_div(tasks, threads)) * task; });
-        if (score > best_score * 1.001) {
-            best_score = score;
-            best.strip = static_cast<int>(strip);
-        }
-    }
-    return best;
+    const int64_t tiles_along = ceil_div(length, step);
+    const int64_t strip = best_strip(tiles_along, all_cycles, [&](int64_t tiles_of_strip) {
+        const int64_t tasks = ceil_div(tiles_along, tiles_of_strip) * loops.images;
+        const double task = static_cast<double>(cycles * tiles_across * tiles_of_strip) + task_overhead;
+        if (channels_outermost) return Tasks{tasks * channel_tiles, task};
+        const int64_t rows = std::min(length, tiles_of_strip * step) + loops.halo_rows;
+        return Tasks{tasks, task * static_cast<double>(channel_tiles) +
+                                copy_cycles * static_cast<double>(loops.input_row_elements * rows)};
+    });
+    return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true};
 }
 
 int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile) {

@@ -32,4 +32,21 @@ double use_of_threads(double cycles, const std::function<double(int threads)>& c
     return use;
 }
 
+int64_t best_strip(int64_t tiles, double cycles, const std::function<Tasks(int64_t strip)>& tasks_of) {
+    constexpr double hardly = 1.001;
+    int64_t best = tiles;
+    double best_use = 0;
+    for (int64_t strip = tiles; strip >= 1; --strip) {
+        // As many strips, but a shorter last one, gain nothing.
+        if (strip != ceil_div(tiles, ceil_div(tiles, strip))) continue;
+        const Tasks tasks = tasks_of(strip);
+        const double use = use_of_threads(
+            cycles, [&](int threads) { return static_cast<double>(ceil_div(tasks.count, threads)) * tasks.cycles; });
+        if (use <= best_use * hardly) continue;
+        best_use = use;
+        best = strip;
+    }
+    return best;
+}
+
 }  // namespace onnx2halide

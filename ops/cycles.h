@@ -37,4 +37,14 @@ double step_cycles(const Target& target, int sums, int loads, double multiply_ad
 /// `cycles_on(threads)`.
 double use_of_threads(double cycles, const std::function<double(int threads)>& cycles_on);
 
+/// Equal tasks, and the cycles of each, with its overhead.
+struct Tasks {
+    int64_t count;
+    double cycles;
+};
+
+/// Into strips of how many tiles a row of `tiles` is divided so that threads are used best, if `tasks_of` are the tasks
+/// that strips of that many make, and all take `cycles` on one thread at best. Of strips that are as good, the longest.
+int64_t best_strip(int64_t tiles, double cycles, const std::function<Tasks(int64_t strip)>& tasks_of);
+
 }  // namespace onnx2halide

@@ -66,18 +66,10 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling) {
     constexpr double multiply_adds = 2;
     const double tile_cycles = static_cast<double>(*steps) * tiling.tile.rows * tiling.tile.vectors / multiply_adds,
                  cycles = tile_cycles * static_cast<double>(*rows * *columns);
-    int best = 0;
-    double best_use = 0;
-    for (int64_t strips = 1; strips <= *rows; ++strips) {
-        const int64_t strip = ceil_div(*rows, strips), tasks = ceil_div(*rows, strip) * *columns;
-        const double task = static_cast<double>(strip) * tile_cycles + task_overhead,
-                     use = use_of_threads(
-                         cycles, [&](int threads) { return static_cast<double>(ceil_div(tasks, threads)) * task; });
-        if (use <= best_use * 1.001) continue;
-        best_use = use;
-        best = strips == 1 ? 0 : static_cast<int>(strip);
-    }
-    return best;
+    const int64_t strip = best_strip(*rows, cycles, [&](int64_t tiles) {
+        return Tasks{ceil_div(*rows, tiles) * *columns, static_cast<double>(tiles) * tile_cycles + task_overhead};
+    });
+    return strip == *rows ? 0 : static_cast<int>(strip);
 }
 
 Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
