@@ -13,22 +13,6 @@ namespace onnx2halide {
 
 namespace {
 
-/// The rows of a block, a multiple of a tile's. Larger blocks load keys and values from a farther cache less often, but
-/// the last block, which overlaps its neighbour, computes more rows in vain.
-int choose_block(int64_t rows, int tile) {
-    constexpr int most_rows = 40;
-    int best = 1;
-    const auto cost = [&](int tiles) {
-        const int64_t size = tiles * tile, blocks = (rows + size - 1) / size;
-        // Fetching takes a twentieth of the time of a block of one tile.
-        return static_cast<double>(blocks * size) * (1 + 0.05 / tiles);
-    };
-    for (int tiles = 2; tiles * tile <= std::min<int64_t>(most_rows, rows); ++tiles) {
-        if (cost(tiles) < cost(best)) best = tiles;
-    }
-    return best;
-}
-
 /// A machine with the registers that exp leaves for the sums of products: LLVM keeps exp's constants in the others from
 /// block to block, and would rather spill sums.
 Target without_constants_of_exp(Target target) {
@@ -46,14 +30,14 @@ public:
           has_versions_(!product_.rows.constant()) {}
 
     void write() {
-        source_.schedule("// One block of rows at a time, from scores to results, so that they stay in the caches.");
+        source_.schedule("// A tile's rows go from scores to results at once, and stay in the nearest cache.");
         schedule_results();
         if (attention_.scores) schedule_scores(*attention_.scores);
         schedule_rows();
     }
 
 private:
-    /// Images of a batch that keep the threads of most machines busy. If there are fewer, blocks of rows are tasks: of
+    /// Images of a batch that keep the threads of most machines busy. If there are fewer, tiles of rows are tasks: of
     /// all images, once the keys and values of these have been packed, unless they need much memory.
     static constexpr int enough_images = 8;
     static constexpr int64_t most_shared_bytes = 2 * level2_bytes;
@@ -61,7 +45,7 @@ private:
     void schedule_results() {
         const std::string &x = product_.column, &y = product_.row;
         x_tile_ = source_.var(x + "_tile");
-        y_tile_ = source_.var(y + "_tile");
+        rows_loop_ = source_.var(y + "_tile");
         const MatmulTile tile = choose_matmul_tile(target_, product_.element, product_.rows, product_.columns);
         tile_rows_ = tile.rows;
         rows_ = source_.param("rows", tile.rows);
@@ -71,17 +55,8 @@ private:
                           width = fmt::format("{} * {}", vector, vectors);
         Directives directives = {guarded_split(x, x_tile_, width)};
         const Loops batch = batch_loops(product_);
-        if (has_versions_) {
-            block_ = y_tile_;
-            directives.push_back(shifted_split(y, y_tile_, KernelSource::tile_size));
-            directives.push_back(reorder(joined({x, y, x_tile_, y_tile_}, batch.vars)));
-        } else {
-            block_ = source_.var(y + "_block");
-            const int block_rows = tile.rows * choose_block(*product_.rows.constant(), tile.rows);
-            directives.push_back(shifted_split(y, block_, source_.param("block_rows", block_rows)));
-            directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
-            directives.push_back(reorder(joined({x, y, y_tile_, x_tile_, block_}, batch.vars)));
-        }
+        directives.push_back(shifted_split(y, rows_loop_, has_versions_ ? KernelSource::tile_size : rows_));
+        directives.push_back(reorder(joined({x, y, x_tile_, rows_loop_}, batch.vars)));
         directives = joined(joined(directives, in_registers(product_.column, product_.row, vector)),
                             tasks(turning_loops(batch)));
         if (has_versions_) {
@@ -90,12 +65,12 @@ private:
             source_.schedule(product_.output.func, directives);
         }
         place_panels(product_);
-        const std::string place = compute_at(product_.output.func, has_versions_ ? x_tile_ : y_tile_);
+        const std::string place = compute_at(product_.output.func, x_tile_);
         schedule_sums(source_, product_, place, width, in_registers(product_.column, product_.row, vector));
         schedule_single_row(source_, product_, place);
     }
 
-    /// Directives for parallel tasks; sets the loops over images and blocks.
+    /// Directives for parallel tasks; sets the loops over images and rows.
     Directives tasks(const Loops& batch) {
         Directives directives;
         const auto images = product(batch.extents).constant();
@@ -104,14 +79,14 @@ private:
         if (images && *images < enough_images) {
             if (!has_versions_ && panel_bytes() <= most_shared_bytes / *images) {
                 shared_images_ = batch.vars;
-                block_ = fuse_all(source_, joined({block_}, batch.vars), "task", directives);
+                rows_loop_ = fuse_all(source_, joined({rows_loop_}, batch.vars), "task", directives);
                 image_.clear();
             }
-            directives.push_back(fmt::format("parallel({})", block_));
+            directives.push_back(fmt::format("parallel({})", rows_loop_));
         } else {
             image_ = fuse_all(source_, batch.vars, "image", directives);
             directives.push_back(fmt::format("parallel({})", image_));
-            if (!images) directives.push_back(fmt::format("parallel({})", block_));
+            if (!images) directives.push_back(fmt::format("parallel({})", rows_loop_));
         }
         return directives;
     }
@@ -123,7 +98,7 @@ private:
         return (elements * info(product_.element).bytes).constant().value_or(Dim::unbounded);
     }
 
-    /// The stage that computes the scores of a block, the loop along a row, and the loop over its tiles.
+    /// The stage that computes the scores of a tile, the loop along a row, and the loop over its tiles.
     struct ScoreLoops {
         std::string func, stage, x, x_tile;
     };
@@ -139,24 +114,18 @@ private:
         const int vectors = choose_tile_vectors(target_, scores.element, tile_rows_, scores.columns);
         const std::string vector = columns_vector(scores);
         const std::string width = fmt::format("{} * {}", vector, source_.param("score_vectors", vectors));
-        Directives directives = {guarded_split(loops.x, loops.x_tile, width)};
-        if (has_versions_) {
-            directives.push_back(reorder({loops.x, y, loops.x_tile}));
-        } else {
-            directives.push_back(fmt::format("split({0}, {1}, {0}, {2})", y, y_tile_, rows_));
-            directives.push_back(reorder({loops.x, y, y_tile_, loops.x_tile}));
-        }
+        Directives directives = {guarded_split(loops.x, loops.x_tile, width), reorder({loops.x, y, loops.x_tile})};
         directives = joined(directives, in_registers(loops.x, y, vector));
-        if (attention_.rows.empty()) directives.insert(directives.begin(), at_block());
+        if (attention_.rows.empty()) directives.insert(directives.begin(), at_rows());
         source_.schedule(loops.stage, directives);
         if (!scores.dots.empty()) source_.schedule(fmt::format("{}.specialize({});", loops.stage, scores.is_single));
         place_panels(scores);
-        const std::string place = compute_at(loops.func, has_versions_ ? loops.x_tile : y_tile_);
+        const std::string place = compute_at(loops.func, loops.x_tile);
         schedule_sums(source_, scores, place, width, in_registers(scores.column, scores.row, vector));
         schedule_single_row(source_, scores, place);
     }
 
-    std::string at_block() const { return compute_at(product_.output.func, block_); }
+    std::string at_rows() const { return compute_at(product_.output.func, rows_loop_); }
 
     std::string columns_vector(const MatmulLoops& matmul) { return source_.lanes(matmul.element, matmul.lanes); }
 
@@ -175,20 +144,20 @@ private:
         const std::string whole_vectors = fmt::format("vectorize({}, {}, TailStrategy::RoundUp)", product_.column,
                                                       std::min(attention_.width, lanes_));
         if (!attention_.rows.empty()) {
-            source_.schedule(attention_.rows, {at_block(), whole_vectors});
+            source_.schedule(attention_.rows, {at_rows(), whole_vectors});
             if (!attention_.scores)
                 source_.schedule(attention_.rows + ".update()",
                                  {fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", attention_.key,
                                               source_.lanes(product_.element, lanes_))});
         }
-        source_.schedule(attention_.exp, {at_block(), whole_vectors});
+        source_.schedule(attention_.exp, {at_rows(), whole_vectors});
         // All maxima first, so that the rows' exp need not wait for each one.
         for (const std::string& reduction : {attention_.max, attention_.total}) {
-            source_.schedule(fmt::format("{}.{};", reduction, at_block()));
+            source_.schedule(fmt::format("{}.{};", reduction, at_rows()));
             source_.schedule(fmt::format("onnx::reduce_vectors({}, {}, {}, {});", reduction, attention_.element,
                                          attention_.width, product_.row));
         }
-        source_.schedule(fmt::format("{}.{};", attention_.factor, at_block()));
+        source_.schedule(fmt::format("{}.{};", attention_.factor, at_rows()));
     }
 
     KernelSource& source_;
@@ -197,8 +166,8 @@ private:
     const Target target_;
     int lanes_, tile_rows_ = 0;
     bool has_versions_;  // of tiles, if the number of rows is known only at run time
-    std::string x_tile_, y_tile_, rows_;
-    std::string block_;  // the loop over blocks
+    std::string x_tile_, rows_;
+    std::string rows_loop_;  // the loop over tiles of rows, fused with those over images if panels are shared
     std::string image_;  // the loop over images, the innermost of a batch; empty if there is none, or panels are shared
     Coordinates shared_images_;  // all loops over images, if the keys and values of all are packed first; else empty
 };

@@ -19,7 +19,7 @@ struct AttentionLoops {
     int width;
 };
 
-/// Schedules one block of rows at a time, from scores to results.
+/// Schedules one tile of rows at a time, from scores to results.
 void schedule_attention(KernelSource& source, const AttentionLoops& attention);
 
 }  // namespace onnx2halide
