@@ -2,24 +2,12 @@
 
 #include <optional>
 
+#include "ops/conv_policy.h"
 #include "ops/conv_tile.h"
 #include "ops/cycles.h"
 #include "ops/winograd.h"
 
 namespace onnx2halide {
-
-/// The algorithm of convolutions.
-enum class ConvAlgorithm {
-    automatic,  // the faster one by an estimate
-    direct,     // every tap of every output
-    winograd,   // Winograd's minimal filtering, wherever it applies
-};
-
-/// What determines how convolutions are computed, besides their own attributes and shapes.
-struct ConvPolicy {
-    ConvAlgorithm algorithm = ConvAlgorithm::automatic;
-    double weight_rate = memory_rate;  // bytes per cycle at which weights are loaded from where they are between runs
-};
 
 /// How the tiles are walked.
 struct WinogradWalk {

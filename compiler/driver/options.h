@@ -8,7 +8,7 @@
 
 #include "compiler/build/progress.h"
 #include "compiler/graph/tensor_type.h"
-#include "ops/winograd_walk.h"
+#include "ops/conv_policy.h"
 
 namespace onnx2halide {
 

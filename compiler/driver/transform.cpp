@@ -45,6 +45,42 @@ Target deciding(const std::vector<Target>& targets) {
     return best;
 }
 
+/// The passes that make a graph faster; each finds what those before it have brought together.
+void rewrite(Graph& graph, const Target& target, const ConvPolicy& policy, bool is_whole) {
+    // Pads belong to convolutions before anything asks what these read.
+    fuse_pad(graph);
+
+    // Quantised nodes: those that dequantise reach the products, and transposed convolutions become convolutions, so
+    // that use_integer_products finds both. What stays is float from here on.
+    move_quantisation(graph);
+    split_quantised_phases(graph, target, policy);
+    use_integer_products(graph, target, policy);
+
+    // Fewer nodes. Scales that are folded into weights no longer separate a convolution from its activation; the other
+    // two passes recognise nodes as exporters write them, which no later pass preserves.
+    trim_conv_taps(graph);
+    fuse_channel_scales(graph);
+    fuse_standardisation(graph);
+    fuse_activations(graph);
+
+    // Once weights have their final numbers: forms in which they are multiplied fastest. Phases are convolutions, whose
+    // weights are packed; bytes are multiplied as they are, so this is decided before they are packed, too.
+    split_phases(graph, target, policy);
+    use_byte_products(graph, target);
+    pack_weights(graph, target, policy);
+
+    // A factor of a product's operand would separate the products of attention.
+    scale_products(graph);
+    if (!target.is_gpu()) fuse_attention(graph);
+
+    // Layouts need all kernels' nodes. Views exist only from then on.
+    assign_layouts(graph, target);
+    reduce_planes(graph);
+    if (is_whole) return;
+    sink_views(graph);
+    merge_axes(graph, kernels_of(graph), target);
+}
+
 }  // namespace
 
 Grouping grouping_of(const CompileOptions& options) {
@@ -54,36 +90,19 @@ Grouping grouping_of(const CompileOptions& options) {
 
 void transform(Graph& graph, const std::vector<Target>& targets, const CompileOptions& options) {
     const Target target = deciding(targets);
-    const bool is_whole = options.pipeline == Pipeline::whole;
     if (options.all_values) expose_all_values(graph);
+    // Definitions first: all passes see the operators that have kernels.
     for_each_graph(graph, expand_composites);
     for_each_graph(graph, expand_trees);
     for_each_graph(graph, expand_encoders);
     sink_constants(graph);
     const ConvPolicy conv_policy{options.convolution, read_rate(weight_bytes(graph))};
     for_each_graph(graph, [&](Graph& each) {
+        // A repeated operand that is read in its own shape leaves less to compute, and more nodes alike.
         if (!options.is_naive()) skip_repeats(each);
         prune(each);
         merge_duplicates(each);
-        if (!options.is_naive()) {
-            fuse_pad(each);
-            move_quantisation(each);
-            split_quantised_phases(each, target, conv_policy);
-            use_integer_products(each, target, conv_policy);
-            trim_conv_taps(each);
-            fuse_channel_scales(each);
-            fuse_standardisation(each);
-            fuse_activations(each);
-            split_phases(each, target, conv_policy);
-            use_byte_products(each, target);
-            pack_weights(each, target, conv_policy);
-            scale_products(each);
-            if (!target.is_gpu()) fuse_attention(each);
-            assign_layouts(each, target);
-            reduce_planes(each);
-            if (!is_whole) sink_views(each);
-            if (!is_whole) merge_axes(each, kernels_of(each), target);
-        }
+        if (!options.is_naive()) rewrite(each, target, conv_policy, options.pipeline == Pipeline::whole);
         prune(each);
     });
 }

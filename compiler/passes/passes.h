@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "compiler/graph/graph.h"
+#include "ops/conv_policy.h"
 #include "ops/target.h"
-#include "ops/winograd_walk.h"
 
-// One function per pass, which transforms a graph in place. The driver calls them in about this order (see transform in
-// compiler/driver). Every value has a type before and after each pass.
+// One function per pass, which transforms a graph in place. Every value has a type before and after each pass.
+// Their order, and its reasons, are in compiler/driver/transform.cpp.
 namespace onnx2halide {
 
 /// Replaces each composite node by the nodes that define it (see ops/composite.h).

@@ -8,6 +8,7 @@
 #include "ops/conv_transpose.h"
 #include "ops/node_generator.h"
 #include "ops/quantised.h"
+#include "ops/winograd_walk.h"
 
 namespace onnx2halide {
 

@@ -9,6 +9,7 @@
 #include "ops/conv_winograd.h"
 #include "ops/product.h"
 #include "ops/quantised.h"
+#include "ops/winograd_walk.h"
 
 namespace onnx2halide {
 
