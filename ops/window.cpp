@@ -20,7 +20,9 @@ void pad_same(WindowAxis& axis, bool upper) {
 void count_outputs(WindowAxis& axis, Rounding rounding) {
     const Dim padded = axis.input + axis.pad_begin;
     const Dim room = padded + axis.pad_end - axis.span();
-    if (room.upper_bound() && *room.upper_bound() < 0) {
+    // Rounded up, the first window may reach past the padding's end, by less than a stride.
+    const int64_t least = rounding == Rounding::up ? 1 - axis.stride : 0;
+    if (room.upper_bound() && *room.upper_bound() < least) {
         throw CompileError("kernel spans {} elements, the padded input has {}", axis.span(),
                            (room + axis.span()).text());
     }

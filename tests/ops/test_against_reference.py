@@ -159,6 +159,11 @@ def windows():
         yield Case("MaxPool", [x(2, 17, 9, 10)], {"kernel_shape": [3, 2], **attribute}, engine=OnnxRuntime)
         for include in (0, 1):
             yield Case("AveragePool", [x(2, 17, 9, 10)], {"kernel_shape": [3, 2], "count_include_pad": include, **attribute})
+    # Windows that reach past the padding, by less than a stride.
+    for size, attribute in (((2, 2), {"kernel_shape": [3, 3], "strides": [2, 2]}), ((1, 23), {"kernel_shape": [4, 3], "strides": [4, 2], "pads": [1, 0, 1, 0]}), ((5,), {"kernel_shape": [3], "strides": [3], "dilations": [3]})):
+        for op, include in (("MaxPool", {}), ("AveragePool", {"count_include_pad": 0}), ("AveragePool", {"count_include_pad": 1}), ("LpPool", {})):
+            for is_open in (False, True):
+                yield Case(op, [x(1, 17, *size)], {"ceil_mode": 1, **attribute, **include}, engine=OnnxRuntime, is_open=is_open)
     yield Case("GlobalAveragePool", [x(2, 17, 5, 3)])
     for op, attribute in (("GlobalMaxPool", {}), ("GlobalAveragePool", {}), *(("GlobalLpPool", {"p": p}) for p in (1, 2, 3))):
         for is_open in (False, True):  # planes are reduced in place
