@@ -136,6 +136,12 @@ protected:
         return source.read(input(1), place(1, at, k));
     }
 
+    /// Integers wrap around: sums may be wider than the result.
+    std::string result(KernelSource&, const Coordinates&, const std::string& sum) const override {
+        if (sum_type() == compute_element(out(0).element)) return sum;
+        return fmt::format("cast<{}>({})", KernelSource::compute_type(out(0).element), sum);
+    }
+
 private:
     Label step() const { return contraction().summed.at(0); }
 

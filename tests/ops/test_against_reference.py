@@ -250,6 +250,12 @@ def products():
     ):
         yield Case("Einsum", [x(*left), x(*right)], {"equation": equation})
         yield Case("Einsum", [x(*left), constant(*right)], {"equation": equation})
+    for dtype in ("int8", "uint8", "int16", "uint16"):  # whose sums wrap around
+        for rows, depth, columns in ((6, 8, 9), (1, 8, 9), (6, 8, 1), (6, 1, 9)):
+            a, b = x(rows, depth, dtype=dtype, between=(50, 99)), x(depth, columns, dtype=dtype, between=(0, 99))
+            yield Case("Einsum", [a, b], {"equation": "ij,jk->ik"})
+            yield Case("Einsum", [a, b.sample(np.random.default_rng(1))], {"equation": "ij,jk->ik"})
+        yield Case("Einsum", [x(6, 8, dtype=dtype, between=(50, 99)), x(6, 8, dtype=dtype, between=(0, 99))], {"equation": "ij,ij->j"})
     for rows, columns in ((1, 7), (6, 1), (6, 9)):
         yield Case("Einsum", [x(2, rows, 1), x(2, 1, columns)], {"equation": "bij,bjk->bik"})
         yield Case("MatMul", [x(2, rows, 1), constant(1, columns)])
