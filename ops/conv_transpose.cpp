@@ -45,7 +45,8 @@ ConvTranspose::Axis ConvTranspose::axis(size_t i) const {
     if (!output_shape.empty() && output_shape.size() < axes)
         throw CompileError("output_shape has {} values, expected {}", output_shape.size(), axes);
     axis.output = output_shape.empty() ? axis.input * axis.stride : Dim(output_shape[output_shape.size() - axes + i]);
-    const Dim total = full - axis.output, less = floor_div(total, 2);
+    // What is beyond the full output is at the end.
+    const Dim total = max(full - axis.output, Dim(0)), less = floor_div(total, 2);
     axis.pad_begin = auto_pad == "SAME_UPPER" ? less : total - less;
     return axis;
 }

@@ -146,6 +146,11 @@ def windows():
         yield Case("ConvTranspose", [x(2, 4, 5, 6), constant(4, 18, kernel, kernel), constant(18)], attribute)
     # The reference interprets output_shape as the padded shape.
     yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 18, 3, 3)], {"strides": [2, 2], "output_shape": [9, 12]}, engine=OnnxRuntime)
+    # What is beyond the full output is at the end.
+    for attribute in ({"output_shape": [12, 21]}, {"output_shape": [13, 20], "auto_pad": "VALID"}):
+        for channels in (3, 18):
+            for weights in (constant(4, channels, 2, 2), x(4, channels, 2, 2)):
+                yield Case("ConvTranspose", [x(1, 4, 3, 5), weights], {"strides": [4, 4], **attribute}, engine=OnnxRuntime)
     # A convolution for each phase.
     yield Case("ConvTranspose", [x(1, 64, 5, 6), constant(64, 48, 3, 3), constant(48)], {"strides": [2, 2], "pads": [1, 1, 0, 0]})
     yield Case("ConvTranspose", [x(1, 4, 5, 6), x(4, 3, 2, 2)], {"strides": [2, 2]})
