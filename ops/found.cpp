@@ -90,8 +90,13 @@ public:
         types.resize(node_.outputs.size());
         return types;
     }
+    bool takes_strings() const override { return true; }
     HostCall host_call() const override {
-        return {"onnx2halide_unique", {axis_text(), fmt::to_string(node_.integer("sorted", 1))}, 1, 4};
+        const bool are_strings = in(0).element == ElementType::string;
+        return {"onnx2halide_unique",
+                {are_strings ? "1" : "0", axis_text(), fmt::to_string(node_.integer("sorted", 1))},
+                1,
+                4};
     }
 };
 

@@ -98,14 +98,27 @@ static int compare_elements(struct halide_type_t type, const unsigned char* a, c
     return (p > q) - (p < q);
 }
 
-/* Compares two slices by the first elements that differ. */
-static int compare_slices(const halide_buffer_t* x, const onnx2halide_slices* slices, int64_t a, int64_t b) {
+/* Compares two strings by their bytes, given their numbers. */
+static int compare_strings(const onnx2halide_session* strings, const unsigned char* a, const unsigned char* b) {
+    int64_t p, q;
+    memcpy(&p, a, sizeof p);
+    memcpy(&q, b, sizeof q);
+    const onnx2halide_string left = onnx2halide_text_of(strings, p), right = onnx2halide_text_of(strings, q);
+    const size_t both = left.length < right.length ? left.length : right.length;
+    const int order = both > 0 ? memcmp(left.text, right.text, both) : 0;
+    return order != 0 ? order : (left.length > right.length) - (left.length < right.length);
+}
+
+/* Compares two slices by the first elements that differ. `strings` is the session that has their texts if they are
+ * strings, else NULL. */
+static int compare_slices(const onnx2halide_session* strings, const halide_buffer_t* x,
+                          const onnx2halide_slices* slices, int64_t a, int64_t b) {
     const size_t bytes = onnx2halide_element_bytes(x);
     for (int64_t outer = 0; outer < slices->outer; ++outer) {
         const unsigned char* p = x->host + (size_t)((outer * slices->count + a) * slices->inner) * bytes;
         const unsigned char* q = x->host + (size_t)((outer * slices->count + b) * slices->inner) * bytes;
         for (int64_t i = 0; i < slices->inner; ++i, p += bytes, q += bytes) {
-            const int order = compare_elements(x->type, p, q);
+            const int order = strings ? compare_strings(strings, p, q) : compare_elements(x->type, p, q);
             if (order != 0) return order;
         }
     }
@@ -113,7 +126,8 @@ static int compare_slices(const halide_buffer_t* x, const onnx2halide_slices* sl
 }
 
 /* Sorts indices of slices by the slices, and indices of equal slices in ascending order. A bottom-up merge sort. */
-static void sort_slices(const halide_buffer_t* x, const onnx2halide_slices* slices, int64_t* numbers, int64_t* spare) {
+static void sort_slices(const onnx2halide_session* strings, const halide_buffer_t* x, const onnx2halide_slices* slices,
+                        int64_t* numbers, int64_t* spare) {
     const int64_t count = slices->count;
     for (int64_t run = 1; run < count; run *= 2) {
         for (int64_t start = 0; start < count; start += 2 * run) {
@@ -122,7 +136,8 @@ static void sort_slices(const halide_buffer_t* x, const onnx2halide_slices* slic
             int64_t left = start, right = middle;
             for (int64_t i = start; i < end; ++i) {
                 const int takes_left =
-                    right >= end || (left < middle && compare_slices(x, slices, numbers[left], numbers[right]) <= 0);
+                    right >= end ||
+                    (left < middle && compare_slices(strings, x, slices, numbers[left], numbers[right]) <= 0);
                 spare[i] = numbers[takes_left ? left++ : right++];
             }
         }
@@ -139,10 +154,11 @@ static int make_numbers(onnx2halide_session* session, onnx2halide_result result,
     return 0;
 }
 
-int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis, int sorted, const halide_buffer_t* x,
-                       onnx2halide_result values, onnx2halide_result first, onnx2halide_result inverse,
-                       onnx2halide_result counts) {
+int onnx2halide_unique(onnx2halide_session* session, const char* node, int are_strings, int axis, int sorted,
+                       const halide_buffer_t* x, onnx2halide_result values, onnx2halide_result first,
+                       onnx2halide_result inverse, onnx2halide_result counts) {
     (void)node;
+    const onnx2halide_session* strings = are_strings ? session : NULL;
     const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
     const int64_t count = slices.count;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
@@ -152,10 +168,11 @@ int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis,
     int64_t *numbers = memory, *spare = numbers + count, *firsts = spare + count, *repeats = firsts + count,
             *group_of = repeats + count, *place = group_of + count;
     for (int64_t i = 0; i < count; ++i) numbers[i] = i;
-    sort_slices(x, &slices, numbers, spare);
+    sort_slices(strings, x, &slices, numbers, spare);
     int64_t groups = 0;
     for (int64_t i = 0; i < count; ++i) {
-        if (i == 0 || compare_slices(x, &slices, numbers[i - 1], numbers[i]) != 0) firsts[groups++] = numbers[i];
+        if (i == 0 || compare_slices(strings, x, &slices, numbers[i - 1], numbers[i]) != 0)
+            firsts[groups++] = numbers[i];
         group_of[numbers[i]] = groups - 1;
         ++repeats[groups - 1];
     }

@@ -19,9 +19,9 @@ int onnx2halide_compress(onnx2halide_session* session, const char* node, int axi
 
 /* Unique: the distinct slices along `axis` (-1: elements), in ascending order if `sorted`, else in order of occurrence;
  * the index of the first occurrence of each; for each slice of x the index of its value; how often each occurs. */
-int onnx2halide_unique(onnx2halide_session* session, const char* node, int axis, int sorted, const halide_buffer_t* x,
-                       onnx2halide_result values, onnx2halide_result first, onnx2halide_result inverse,
-                       onnx2halide_result counts);
+int onnx2halide_unique(onnx2halide_session* session, const char* node, int are_strings, int axis, int sorted,
+                       const halide_buffer_t* x, onnx2halide_result values, onnx2halide_result first,
+                       onnx2halide_result inverse, onnx2halide_result counts);
 
 /* NonMaxSuppression: from boxes [batches, n, 4] and scores [batches, classes, n] to int64 [count, 3], the batch, class
  * and box of each selection. The limits are scalars: the maximum number of boxes per class (NULL: 0), the largest

@@ -192,6 +192,16 @@ def test_movements(op, attributes, constants, shape):
     check(made, {"x": strings((2, 3), 1)})
 
 
+@pytest.mark.parametrize("attributes", [{}, {"sorted": 0}, {"axis": 0}, {"axis": 1, "sorted": 0}], ids=str)
+def test_distinct(attributes):
+    x = np.array([["b", "a"], ["日", ""], ["b", "a"], ["ab", "a\0b"], ["b", "ä"], ["b" * 30, "a"]], dtype=object)
+    node = helper.make_node("Unique", ["x"], ["y", "first", "places", "counts"], **attributes)
+    outputs = {name: (INT64, [None]) for name in ("first", "places", "counts")}
+    made = model([node], {"x": (STRING, ["n", 2])}, {"y": (STRING, [None] * (2 if "axis" in attributes else 1))} | outputs)
+    for rows in (x, x[:1]):
+        check(made, {"x": rows}, OnnxRuntime)
+
+
 def test_choice_and_constants():
     nodes = [helper.make_node("Constant", [], ["c"], value_strings=["no", "", "no"]), helper.make_node("Where", ["is", "x", "c"], ["y"])]
     made = model(nodes, {"is": (TensorProto.BOOL, [3]), "x": (STRING, [3])}, {"y": (STRING, [3])})
