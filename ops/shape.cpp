@@ -227,6 +227,10 @@ public:
     using GivenNode::GivenNode;
 
     std::vector<TensorType> infer() const override {
+        for (size_t i = 0; i < 2; ++i) {
+            if (!is_float(in(i).element) && !is_integer(in(i).element))
+                throw CompileError("input {} has type {}, expected numbers", i, info(in(i).element).name);
+        }
         std::vector<Dim> shape = in(0).shape;
         shape.insert(shape.begin() + axis(), depth());
         return {TensorType(in(2).element, std::move(shape))};
@@ -244,6 +248,8 @@ public:
             return place == here || place == here - *depth ? 1 : 0;
         })};
     }
+
+    bool takes_strings() const override { return true; }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(in(0).rank() + 1);

@@ -202,6 +202,12 @@ def test_distinct(attributes):
         check(made, {"x": rows}, OnnxRuntime)
 
 
+@pytest.mark.parametrize("axis", [0, -1])
+def test_one_hot(axis):
+    made = model([helper.make_node("OneHot", ["x", "depth", "values"], ["y"], axis=axis)], {"x": (INT64, [5]), "values": (STRING, [2])}, {"y": (STRING, [None, None])}, {"depth": np.array(3)})
+    check(made, {"x": np.array([0, -1, 1, 7, 2]), "values": np.array(["off", "on"], dtype=object)}, OnnxRuntime)
+
+
 def test_choice_and_constants():
     nodes = [helper.make_node("Constant", [], ["c"], value_strings=["no", "", "no"]), helper.make_node("Where", ["is", "x", "c"], ["y"])]
     made = model(nodes, {"is": (TensorProto.BOOL, [3]), "x": (STRING, [3])}, {"y": (STRING, [3])})
@@ -211,6 +217,7 @@ def test_choice_and_constants():
 ERRORS = [
     ("StringConcat", {}, INT64, "node 'y' (StringConcat): input 0 has type int64, expected string"),
     ("Add", {}, STRING, "node 'y' (Add): input 0 has type string, which is not supported"),
+    ("OneHot", {}, STRING, "node 'y' (OneHot): input 0 has type string, expected numbers"),
     ("StringNormalizer", {"case_change_action": "TITLE"}, STRING, "node 'y' (StringNormalizer): case_change_action is 'TITLE', expected NONE, LOWER or UPPER"),
     ("RegexFullMatch", {"pattern": "a(b"}, STRING, "node 'y' (RegexFullMatch): pattern is not an expression of RE2: missing ): a(b"),
     ("RegexFullMatch", {"pattern": r"(a)\1"}, STRING, r"node 'y' (RegexFullMatch): pattern is not an expression of RE2: invalid escape sequence: \1"),
@@ -222,7 +229,8 @@ ERRORS = [
 
 @pytest.mark.parametrize("op, attributes, kind, message", ERRORS, ids=[f"{row[0]} {row[1]}" for row in ERRORS])
 def test_errors(op, attributes, kind, message):
-    node = helper.make_node(op, ["x"] if op in ("StringNormalizer", "RegexFullMatch", "Tokenizer") else ["x", "x"], ["y"], **attributes)
+    inputs = {"StringNormalizer": 1, "RegexFullMatch": 1, "Tokenizer": 1, "OneHot": 3}
+    node = helper.make_node(op, ["x"] * inputs.get(op, 2), ["y"], **attributes)
     with pytest.raises(onnx2halide.CompileError) as error:
         onnx2halide.compile(model([node], {"x": (kind, [3])}, {"y": (kind, [3])}))
     assert str(error.value).partition(": ")[2] == message
