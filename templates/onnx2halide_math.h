@@ -121,10 +121,14 @@ inline Expr exp(Expr x) { return x.type().bits() == 64 ? Halide::exp(x) : onnx::
 // e^x if it does not overflow, else a finite number of that magnitude.
 inline Expr bounded_exp(Expr x) { return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 87.0f); }
 
-// Halide's vectorised log does not handle NaN and infinity.
+// Halide's vectorised log handles neither NaN nor infinity nor subnormal numbers, which are scaled by 2^23.
 inline Expr log(Expr x) {
     if (x.type().bits() == 64) return Halide::log(x);
-    return select(onnx::is_nan(x) || (onnx::is_inf(x) && x > 0), x, Halide::log(x));
+    Expr is_small = x < std::numeric_limits<float>::min();
+    Expr log =
+        onnx::strict_add(Halide::log(select(is_small, x * 8388608.0f, x)), select(is_small, float(-23 * M_LN2), 0.0f));
+    Expr is_infinite = reinterpret<int32_t>(x) > 0x7f7fffff;  // or NaN
+    return select(onnx::is_nan(x) || is_infinite, x, log);
 }
 
 inline Expr erf(Expr x) {

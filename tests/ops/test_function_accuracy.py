@@ -47,6 +47,12 @@ def test_units_of_powers_of_e():
     assert most_units(compiled("Exp"), np.exp, -86.9, 88.7) < 6
 
 
+@pytest.mark.parametrize("lowest, highest", [(1e-44, 1e-40), (1e-41, 2e-38), (1e-38, 0.1), (2, 3e38)])
+def test_units_of_logarithms(lowest, highest):
+    """Including those of subnormal numbers."""
+    assert most_units(compiled("Log"), np.log, lowest, highest) < 2
+
+
 def test_powers_of_e_of_extremes():
     x = np.zeros(COUNT, np.float32)
     x[:8] = [np.nan, np.inf, 3e38, 88.73, -np.inf, -3e38, -104, -88]

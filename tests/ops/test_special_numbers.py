@@ -124,6 +124,21 @@ def test_log_of_open_size():
     np.testing.assert_allclose(onnx2halide.compile(model).run([x])[0], expected, rtol=1e-6)
 
 
+def binary(op: str, dtype: type, size: int | str, **attributes) -> onnx.ModelProto:
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ports = [helper.make_tensor_value_info(name, kind, [size]) for name in "aby"]
+    graph = helper.make_graph([helper.make_node(op, ["a", "b"], ["y"], **attributes)], op, ports[:2], ports[2:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+def test_powers_of_subnormal_numbers(dtype):
+    a, b = np.resize(np.array([1e-40, 1e-44, -1e-42], dtype), 40), np.resize(np.array([0.25, 1 / 3, 0.5, 0], dtype), 40)
+    with np.errstate(all="ignore"):
+        expected = np.power(a, b)
+    np.testing.assert_allclose(onnx2halide.compile(binary("Pow", dtype, 40)).run([a, b])[0], expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("op, numpys", [("ReduceMax", np.max), ("ReduceMin", np.min)])
 @pytest.mark.parametrize("shape, axis", [((5, 333), 1), ((333, 5), 0), ((3, 7), 1), ((6, 64), 1)], ids=str)
 def test_extremes_of_rows_with_special_numbers(op, numpys, shape, axis):
