@@ -15,6 +15,11 @@ namespace {
 
 std::string converted(const std::string& x, std::string_view type) { return fmt::format("cast<{}>({})", type, x); }
 
+/// A float truncated to an integer.
+std::string truncated(const std::string& x, std::string_view type) {
+    return fmt::format("onnx::unmerged(cast<{}>({}))", type, x);
+}
+
 /// Whether kernels compute elements of this type as floats.
 bool is_real(ElementType type) { return is_float(type) || is_minifloat(type); }
 
@@ -23,9 +28,10 @@ bool is_real(ElementType type) { return is_float(type) || is_minifloat(type); }
 std::string cast_element(const std::string& x, ElementType from, ElementType to) {
     const bool is_small = info(to).bytes < 4;
     if (to == ElementType::boolean) return converted(from == to ? x : x + " != 0", "uint8_t");
-    if (is_packed(to)) return low_bits_text(is_real(from) ? converted(x, "int32_t") : x, to);
-    if (is_real(from) && is_integer(to) && is_small) return converted(converted(x, "int32_t"), info(to).halide_name);
-    if (is_real(from) && to == ElementType::uint32) return converted(converted(x, "int64_t"), "uint32_t");
+    if (is_packed(to)) return low_bits_text(is_real(from) ? truncated(x, "int32_t") : x, to);
+    if (is_real(from) && is_integer(to) && is_small) return converted(truncated(x, "int32_t"), info(to).halide_name);
+    if (is_real(from) && to == ElementType::uint32) return converted(truncated(x, "int64_t"), "uint32_t");
+    if (is_real(from) && is_integer(to)) return truncated(x, info(to).halide_name);
     if (!is_real(from) && is_narrow_float(to)) return converted(converted(x, "float"), info(to).halide_name);
     return converted(x, info(to).halide_name);
 }

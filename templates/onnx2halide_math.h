@@ -156,6 +156,14 @@ inline Expr tanh(Expr x) {
     return onnx::clip(y * p / q, -1.0f, 1.0f);
 }
 
+// An integer that a cast may follow. Halide merges casts from a float to an integer and from there to another one,
+// whose range the float may exceed, so that the result is undefined instead of wrapping around. LLVM removes both flips
+// of a bit.
+inline Expr unmerged(Expr x) {
+    Expr bit = Internal::make_const(x.type(), 1);
+    return (x ^ bit) ^ bit;
+}
+
 // Integer division rounds towards zero; in Halide the remainder is never negative.
 inline Expr div(Expr a, Expr b) {
     if (!a.type().is_int()) return a / b;

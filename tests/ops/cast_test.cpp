@@ -13,10 +13,10 @@ TEST_CASE("casts to and from elements narrower than a byte and 8-bit floats") {
         {"float32", "to=24", "b(x) = onnx::float8e8m0.code(a(x));\n"},
         {"float32", "to=24 saturate=0 round_mode=nearest",
          "b(x) = onnx::float8e8m0.code(a(x), false, onnx::Rounding::nearest);\n"},
-        {"float32", "to=22", "b(x) = onnx::low_bits(cast<int8_t>(cast<int32_t>(a(x))), 4);\n"},
+        {"float32", "to=22", "b(x) = onnx::low_bits(cast<int8_t>(onnx::unmerged(cast<int32_t>(a(x)))), 4);\n"},
         {"int64", "to=25", "b(x) = onnx::low_bits(cast<uint8_t>(a(x)), 2);\n"},
         {"float4e2m1", "to=10", "b(x) = cast<float16_t>(onnx::float4e2m1.number(a(x)));\n"},
-        {"float8e5m2", "to=3", "b(x) = cast<int8_t>(cast<int32_t>(onnx::float8e5m2.number(a(x))));\n"},
+        {"float8e5m2", "to=3", "b(x) = cast<int8_t>(onnx::unmerged(cast<int32_t>(onnx::float8e5m2.number(a(x)))));\n"},
         {"int4", "to=1", "b(x) = cast<float>(a(x));\n"},
         {"uint2", "to=25", "b(x) = a(x);\n"},
     };

@@ -139,6 +139,19 @@ def test_powers_of_subnormal_numbers(dtype):
     np.testing.assert_allclose(onnx2halide.compile(binary("Pow", dtype, 40)).run([a, b])[0], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("wide, narrow", [(np.int64, np.uint8), (np.int32, np.uint16), (np.int16, np.uint8), (np.int64, np.int32), (np.int64, np.uint64)], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+def test_casts_that_wrap_around(dtype, wide, narrow):
+    """A float that is in the range of an integer but not in that of the next one."""
+    kinds = [helper.np_dtype_to_tensor_dtype(np.dtype(kind)) for kind in (wide, narrow, dtype)]
+    nodes = [helper.make_node("Cast", [name], [to], to=kind) for name, to, kind in zip("xab", "aby", kinds, strict=True)]
+    ports = [helper.make_tensor_value_info(name, kinds[2], [40]) for name in "xy"]
+    model = helper.make_model(helper.make_graph(nodes, "casts", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    x = np.resize(np.array([-3, -100.5, 5, 300, 7], dtype) * (2**33 if narrow is np.int32 else 1), 40)
+    expected = x.astype(wide).astype(narrow).astype(dtype)
+    np.testing.assert_array_equal(onnx2halide.compile(model).run([x])[0], expected)
+
+
 @pytest.mark.parametrize("op, numpys", [("ReduceMax", np.max), ("ReduceMin", np.min)])
 @pytest.mark.parametrize("shape, axis", [((5, 333), 1), ((333, 5), 0), ((3, 7), 1), ((6, 64), 1)], ids=str)
 def test_extremes_of_rows_with_special_numbers(op, numpys, shape, axis):
