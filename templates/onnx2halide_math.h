@@ -3,6 +3,9 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "Halide.h"
 
@@ -75,6 +78,8 @@ inline Expr strict_add(Expr a, Expr b) { return onnx::strict(Internal::Call::str
 
 inline Expr strict_mul(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_mul, a.type(), a, b); }
 
+inline Expr strict_div(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_div, a.type(), a, b); }
+
 inline Expr strict_less(Expr a, Expr b) { return onnx::strict(Internal::Call::strict_lt, Bool(), a, b); }
 
 // The larger of x and a bound that is not NaN; NaN if x is. With operands in this order the selection is exactly the
@@ -99,6 +104,13 @@ inline Expr abs(Expr x) {
 inline Expr sign(Expr x) {
     Expr sign = cast(x.type(), select(x > 0, 1, x < 0, -1, 0));
     return x.type().is_float() ? select(onnx::is_nan(x), x, sign) : sign;
+}
+
+// A magnitude with the sign of x, which may be a zero.
+inline Expr with_sign_of(Expr x, Expr magnitude) {
+    const Type bits = UInt(x.type().bits());
+    Expr sign = reinterpret(bits, x) & Internal::make_const(bits, uint64_t(1) << (bits.bits() - 1));
+    return reinterpret(x.type(), reinterpret(bits, magnitude) | sign);
 }
 
 // e^x / 2^halvings of a float32 that is clipped to [-87.3, highest], within 6 ulp; 0 below -87. NaN stays NaN.
@@ -164,11 +176,68 @@ inline Expr unmerged(Expr x) {
     return (x ^ bit) ^ bit;
 }
 
+// The bits of an integer as an unsigned one.
+inline Expr unsigned_bits(Expr x) { return cast(UInt(x.type().bits()), onnx::unmerged(x)); }
+
 // Integer division rounds towards zero; in Halide the remainder is never negative.
 inline Expr div(Expr a, Expr b) {
     if (!a.type().is_int()) return a / b;
     Expr quotient = a / b, remainder = a - quotient * b;
     return quotient + cast(a.type(), select(a < 0 && remainder != 0, select(b < 0, -1, 1), 0));
+}
+
+// Values with names, as parts of one expression. Halide visits what an expression uses twice two times, which takes
+// forever if each step of a computation uses the previous one twice.
+class Steps {
+public:
+    Expr add(Expr value) {
+        steps_.emplace_back(Internal::unique_name('s'), value);
+        return Internal::Variable::make(value.type(), steps_.back().first);
+    }
+
+    // The result, which may use all of them.
+    Expr finish(Expr result) const {
+        for (size_t i = steps_.size(); i-- > 0;)
+            result = Internal::Let::make(steps_[i].first, steps_[i].second, result);
+        return result;
+    }
+
+private:
+    std::vector<std::pair<std::string, Expr>> steps_;
+};
+
+// x * y mod m of uint64, for m < 2^53, x <= 2^54, y <= 2^53 and x * y < 2^54 m. The quotient is at most 4 too large or
+// 5 too small, and the remainder that follows from it is exact, though its terms may wrap around.
+inline Expr product_mod(Steps& steps, Expr x, Expr y, Expr m) {
+    const auto real = [](Expr n) { return cast<double>(reinterpret<int64_t>(n)); };
+    Expr quotient = cast<int64_t>(onnx::strict_div(onnx::strict_mul(real(x), real(y)), real(m)));
+    Expr rest = steps.add(reinterpret<int64_t>(x * y - onnx::unsigned_bits(quotient) * m)), n = reinterpret<int64_t>(m);
+    rest = steps.add(select(rest < 0, rest + 4 * n, rest));
+    for (const int factor : {4, 2, 1}) rest = steps.add(select(rest >= factor * n, rest - factor * n, rest));
+    return reinterpret<uint64_t>(rest);
+}
+
+// The magnitude of a mod b for finite doubles, which is exact, unlike a quotient of theirs: for |a| = s 2^d u and
+// |b| = t u, with integers s and t, it is (s 2^d mod t) u.
+inline Expr remainder_of_magnitudes(Expr a, Expr b) {
+    Steps steps;
+    const auto bits = [](uint64_t n) { return Expr(n); };
+    Expr x = steps.add(onnx::magnitude_bits(a)), y = steps.add(onnx::magnitude_bits(b));
+    const auto exponent = [&](Expr number) { return steps.add(Halide::max(number >> 52, bits(1))); };
+    const auto significand = [&](Expr number) {
+        Expr fraction = number & bits((uint64_t(1) << 52) - 1);
+        return steps.add(select(number >> 52 != 0, fraction | bits(uint64_t(1) << 52), fraction));
+    };
+    Expr lowest = exponent(y), modulus = steps.add(Halide::max(significand(y), bits(1)));
+    // 2^distance by squaring, from the highest of 11 bits on, of which the first five are a shift.
+    Expr distance = steps.add(exponent(x) - lowest);
+    Expr power = onnx::product_mod(steps, bits(1) << ((distance >> 6) & bits(31)), bits(1), modulus);
+    for (int bit = 5; bit >= 0; --bit)
+        power = onnx::product_mod(steps, power << ((distance >> bit) & bits(1)), power, modulus);
+    Expr rest = onnx::product_mod(steps, significand(x), power, modulus);
+    Expr unit = reinterpret<double>(select(lowest > 52, (lowest - 52) << 52, bits(1) << ((lowest - 1) & bits(63))));
+    Expr magnitude = onnx::strict_mul(cast<double>(reinterpret<int64_t>(rest)), unit);
+    return steps.finish(select(x < y, reinterpret<double>(x), magnitude));
 }
 
 // The remainder of a division that rounds towards zero has the sign of a.
@@ -177,11 +246,9 @@ inline Expr fmod(Expr a, Expr b) {
         Expr r = a % b;
         return a.type().is_uint() ? r : select(a < 0 && r != 0, select(b < 0, r + b, r - b), r);
     }
-    // The quotient of floats is computed in double, which is precise enough to truncate it correctly.
-    Expr x = cast<double>(a), y = cast<double>(b);
-    Expr remainder = cast(a.type(), strict_float(x - y * trunc(x / y)));
+    Expr rest = cast(a.type(), onnx::remainder_of_magnitudes(cast<double>(a), cast<double>(b)));
     Expr undefined = onnx::is_nan(a) || onnx::is_inf(a) || onnx::is_nan(b) || b == 0;
-    return select(undefined, Internal::make_const(a.type(), std::nan("")), onnx::is_inf(b), a, remainder);
+    return select(undefined, Internal::make_const(a.type(), std::nan("")), onnx::with_sign_of(a, rest));
 }
 
 // The remainder of a division that rounds down has the sign of b.

@@ -68,12 +68,6 @@ inline Expr tan(Expr x, const Target& target) {
     return onnx::unless_infinite(select(q.number % 2 == 0, sine / cosine, -cosine / sine), x);
 }
 
-// A magnitude with the sign of x, which may be a zero.
-inline Expr with_sign_of(Expr x, Expr magnitude) {
-    return reinterpret<float>(reinterpret<uint32_t>(magnitude) |
-                              (reinterpret<uint32_t>(x) & Expr(uint32_t(0x80000000))));
-}
-
 // x (1 + z (a + z (b + …))) with z = x^2: an odd function, which rounds to x near 0.
 inline Expr odd_series(Expr x, Expr z, std::initializer_list<float> terms) {
     Expr sum = 0.0f;

@@ -139,6 +139,24 @@ def test_powers_of_subnormal_numbers(dtype):
     np.testing.assert_allclose(onnx2halide.compile(binary("Pow", dtype, 40)).run([a, b])[0], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+def test_remainders(dtype):
+    """They are exact, whatever the quotient is."""
+    rng, count = np.random.default_rng(0), 5003
+    bits = np.dtype(f"uint{8 * np.dtype(dtype).itemsize}")
+    a, b = (rng.integers(0, np.iinfo(bits).max, count, dtype=bits).view(dtype) for _ in range(2))
+    a[:500], b[:500] = rng.normal(size=500), rng.normal(size=500)
+    a[500:999], b[500:999] = rng.integers(-99, 99, 499), rng.integers(-9, 9, 499)
+    smallest = np.finfo(dtype).smallest_subnormal
+    a[1000:1007] = [np.inf, 1, np.finfo(dtype).max, np.finfo(dtype).max, 77 * smallest, -0.0, -3]
+    b[1000:1007] = [1, -np.inf, smallest, 3 * smallest, 10 * smallest, 1, 0]
+    with np.errstate(all="ignore"):
+        expected = np.fmod(a, b)
+    (found,) = onnx2halide.compile(binary("Mod", dtype, count, fmod=1)).run([a, b])
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found)[expected == 0], np.signbit(expected)[expected == 0])
+
+
 @pytest.mark.parametrize("wide, narrow", [(np.int64, np.uint8), (np.int32, np.uint16), (np.int16, np.uint8), (np.int64, np.int32), (np.int64, np.uint64)], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda dtype: dtype.__name__)
 def test_casts_that_wrap_around(dtype, wide, narrow):
