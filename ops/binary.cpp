@@ -271,7 +271,8 @@ protected:
         if (!x || !y) return std::nullopt;
         const double power = std::pow(*x, *y);
         if (!is_integer) return power;
-        return std::abs(power) < 1e18 ? std::optional<Number>(Dim(static_cast<int64_t>(power))) : std::nullopt;
+        constexpr double exact = 1LL << 53;
+        return std::abs(power) < exact ? std::optional<Number>(Dim(static_cast<int64_t>(power))) : std::nullopt;
     }
 
 private:

@@ -258,10 +258,45 @@ inline Expr mod(Expr a, Expr b) {
     return strict_float(select((r < 0 && b > 0) || (r > 0 && b < 0), r + b, r));
 }
 
-// Halide's vectorised pow handles neither NaN nor infinity. A power of an integer is computed in double, whatever the
-// type of the exponent.
+// A power of an integer with an unsigned exponent, by squaring. It wraps around.
+inline Expr natural_pow(Expr x, Expr n) {
+    const int bits = x.type().bits();
+    int digits = n.type().bits();
+    if (digits >= bits) {
+        // 2^(bits - 2) is a multiple of every odd number's order, and all bits of an even number's powers from there on
+        // are 0, so that one digit stands for all higher ones.
+        digits = bits - 1;
+        Expr highest = Internal::make_const(n.type(), 1) << (bits - 2);
+        n = select(n < highest, n, (n & (highest - 1)) | highest);
+    }
+    Steps steps;
+    Expr power = steps.add(onnx::unsigned_bits(x)), exponent = steps.add(n), result = cast(power.type(), 1);
+    for (int i = 0; i < digits; ++i) {
+        if (i > 0) power = steps.add(power * power);
+        result = steps.add(select(((exponent >> i) & 1) != 0, result * power, result));
+    }
+    return steps.finish(reinterpret(x.type(), result));
+}
+
+// A power of an integer. With an exponent that is a float, it is computed in double unless that is a known natural
+// number.
+inline Expr integer_pow(Expr x, Expr y) {
+    const auto known = Internal::as_const_float(cast<double>(y));
+    if (known && *known >= 0 && *known <= 64 && *known == std::trunc(*known))
+        return reinterpret(x.type(), Halide::pow(onnx::unsigned_bits(x), int(*known)));
+    if (y.type().is_float()) return cast(x.type(), Halide::pow(cast<double>(x), cast<double>(y)));
+    Expr power = onnx::natural_pow(x, onnx::unsigned_bits(y));
+    if (y.type().is_uint()) return power;
+    // 1 / x, rounded towards zero; of 0 what processors make of infinity.
+    const auto number = [&](int n) { return Internal::make_const(x.type(), n); };
+    Expr inverse = select(x == 1, number(1), x == 0, x.type().min(), number(0));
+    if (x.type().is_int()) inverse = select(x == -1, select((y & 1) != 0, number(-1), number(1)), inverse);
+    return select(y < 0, inverse, power);
+}
+
+// Halide's vectorised pow handles neither NaN nor infinity.
 inline Expr pow(Expr x, Expr y) {
-    if (!x.type().is_float()) return cast(x.type(), Halide::pow(cast<double>(x), cast<double>(y)));
+    if (!x.type().is_float()) return onnx::integer_pow(x, y);
     y = cast(x.type(), y);
     const auto n = Internal::as_const_float(y);
     if (n && *n == std::trunc(*n) && std::abs(*n) <= 16) return Halide::pow(x, int(*n));

@@ -36,6 +36,14 @@ def broadcasts():
     yield Case("Div", [x(3, 17, dtype="int32"), x(17, dtype="int32", between=(1, 5))])
     yield Case("Mod", [x(3, 17, dtype="int32", between=(-9, 9)), x(17, dtype="int32", between=(1, 5))])
     yield Case("Pow", [x(3, 17, between=(0.1, 3)), x(17)])
+    for base in ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"):  # whose powers wrap around
+        for exponent in ("uint8", "uint64") if base == "uint64" else ("int8", "uint8", "int64"):
+            yield Case("Pow", [x(3, 17, dtype=base, between=(0, 99)), x(17, dtype=exponent, between=(0, 99))])
+        yield Case("Pow", [x(3, 17, dtype=base, between=(0, 99)), np.array(9, base)])
+    yield Case("Pow", [x(3, 17, dtype="int64", between=(-9, 9)), x(17, dtype="int64", between=(2**40, 2**60))])
+    for exponent in (indices(2), np.float32([2])):  # a square beyond the integers that doubles represent
+        yield Case("Pow", [x(17, dtype="int64", between=(2**30, 2**31)), exponent], engine=OnnxRuntime)
+    yield Case("Pow", [x(90, dtype="int64", between=(-3, 4)), x(90, dtype="int64", between=(-4, 0))], engine=OnnxRuntime)
     yield Case("Where", [x(3, 1, dtype="bool"), x(17), x(2, 1, 1)])
     yield Case("PRelu", [x(2, 3, 5), constant(3, 1)])
     yield Case("PRelu", [x(1, 5), constant(2, 3, 1)], engine=OnnxRuntime)
