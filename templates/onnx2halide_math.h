@@ -300,12 +300,19 @@ inline Expr pow(Expr x, Expr y) {
     y = cast(x.type(), y);
     const auto n = Internal::as_const_float(y);
     if (n && *n == std::trunc(*n) && std::abs(*n) <= 16) return Halide::pow(x, int(*n));
-    if (n && *n == 0.5) return sqrt(x);
+    if (n && *n == 0.5) return select(onnx::is_inf(x), Halide::abs(x), sqrt(x));
     if (x.type().bits() == 64) return Halide::pow(x, y);
-    Expr power = onnx::exp(strict_float(y * onnx::log(Halide::abs(x))));
+    // A power of 1 with an infinite exponent is 1, as with a large one, and not e^(infinity * 0).
+    const float largest = std::numeric_limits<float>::max();
+    if (!n) y = onnx::clip(y, -largest, largest);
+    Expr power = onnx::exp(onnx::strict_mul(y, onnx::log(Halide::abs(x))));
     Expr odd = Halide::abs(y % 2) == 1;
-    return select(y == 0, 1, onnx::is_nan(x) || x >= 0, power, y != floor(y),
-                  Expr(std::numeric_limits<float>::quiet_NaN()), odd, -power, power);
+    // A finite negative number has a real power only if the exponent is an integer.
+    Expr bits = reinterpret<uint32_t>(x);
+    Expr is_negative = bits > Expr(uint32_t(0x80000000)) && bits < Expr(uint32_t(0xff800000));
+    Expr undefined = is_negative && strict_float(y != floor(y));
+    return select(strict_float(y == 0 || x == 1), 1, undefined, Expr(std::numeric_limits<float>::quiet_NaN()),
+                  onnx::with_sign_of(select(odd, x, 0.0f), power));
 }
 
 // The quantile function of the standard normal distribution, by Winitzki's approximation of the inverse of erf.

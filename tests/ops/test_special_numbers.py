@@ -8,7 +8,7 @@ import onnx
 import onnx2halide
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx2halide.references import OnnxReference
+from onnx2halide.references import OnnxReference, OnnxRuntime
 
 NUMBERS = np.float32(
     [np.nan, -np.nan, np.inf, -np.inf, 0, -0.0, 0.25, -0.25, 9.4, -9.4, 20, -20, 87, -87, 88.5, -88.5, 104, -104, 1e30, -1e30, 3e38, -3e38, 1e-30]
@@ -129,6 +129,28 @@ def binary(op: str, dtype: type, size: int | str, **attributes) -> onnx.ModelPro
     ports = [helper.make_tensor_value_info(name, kind, [size]) for name in "aby"]
     graph = helper.make_graph([helper.make_node(op, ["a", "b"], ["y"], **attributes)], op, ports[:2], ports[2:])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+def test_powers(dtype, is_open):
+    numbers = [np.nan, np.inf, -np.inf, 0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 2.5, -2.5, 2**15 + 32, np.finfo(dtype).max / 16, np.finfo(dtype).min / 16, 1e-3]
+    a, b = (grid.ravel() for grid in np.meshgrid(np.array(numbers, dtype), np.array(numbers, dtype)))
+    with np.errstate(all="ignore"):
+        expected = np.power(a, b)
+    (found,) = onnx2halide.compile(binary("Pow", dtype, "n" if is_open else a.size)).run([a, b])
+    np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype is np.float16 else 2e-5)
+    np.testing.assert_array_equal(np.signbit(found)[expected == 0], np.signbit(expected)[expected == 0])
+
+
+@pytest.mark.parametrize("exponent", [0, 0.5, -0.5, 1, -1, 2, 3, -3, 2.5, 17, -17, 1e10])
+def test_powers_with_known_exponents(exponent):
+    model = binary("Pow", np.float32, 40)
+    model.graph.initializer.append(numpy_helper.from_array(np.float32([exponent]), "b"))
+    del model.graph.input[1]
+    a = np.resize(np.float32([np.nan, np.inf, -np.inf, 0, -0.0, 1, -1, 0.5, -0.5, 2, 7, -7, 3e38, -3e38]), 40)
+    expected = OnnxRuntime(model).run({"a": a})["y"]
+    np.testing.assert_allclose(onnx2halide.compile(model).run([a])[0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda dtype: dtype.__name__)
