@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/cli/commands.h"
 #include "compiler/graph/error.h"
 

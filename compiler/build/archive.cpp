@@ -12,7 +12,7 @@
 #include <re2/re2.h>
 
 #include "compiler/build/cache.h"
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/build/process.h"
 #include "compiler/graph/error.h"
 #include "onnx2halide_paths.h"

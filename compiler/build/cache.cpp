@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <HalideRuntime.h>
 
-#include "compiler/build/files.h"
-#include "compiler/build/sha256.h"
+#include "compiler/io/files.h"
+#include "compiler/io/sha256.h"
 #include "compiler/graph/error.h"
 
 namespace onnx2halide {

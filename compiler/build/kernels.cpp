@@ -15,9 +15,9 @@
 #include <Halide.h>
 
 #include "compiler/build/cache.h"
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/build/process.h"
-#include "compiler/build/sha256.h"
+#include "compiler/io/sha256.h"
 #include "compiler/graph/error.h"
 #include "onnx2halide_paths.h"
 

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/cli/commands.h"
 #include "ops/target.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/build/process.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/passes/passes.h"

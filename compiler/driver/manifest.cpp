@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <set>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/build/interrupt.h"
-#include "compiler/build/sha256.h"
+#include "compiler/io/sha256.h"
 
 namespace onnx2halide {
 

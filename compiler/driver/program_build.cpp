@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "compiler/build/archive.h"
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/build/kernels.h"
 #include "compiler/driver/for_each_valid.h"
 #include "compiler/driver/manifest.h"

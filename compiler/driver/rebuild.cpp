@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "compiler/build/archive.h"
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/build/kernels.h"
-#include "compiler/build/sha256.h"
+#include "compiler/io/sha256.h"
 #include "compiler/build/stopwatch.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/graph/error.h"
 #include "ops/names.h"
 

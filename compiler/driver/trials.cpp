@@ -1,6 +1,6 @@
 #include "compiler/driver/trials.h"
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/tuning_file.h"
 

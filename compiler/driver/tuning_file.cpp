@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "compiler/build/files.h"
-#include "compiler/build/sha256.h"
+#include "compiler/io/files.h"
+#include "compiler/io/sha256.h"
 
 namespace onnx2halide {
 

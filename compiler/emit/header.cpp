@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/template.h"
 #include "onnx2halide_paths.h"

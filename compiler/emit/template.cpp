@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "onnx2halide_paths.h"
 
 namespace onnx2halide {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "compiler/build/sha256.h"
+#include "compiler/io/sha256.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/template.h"
 #include "ops/names.h"

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <onnx/checker.h>
 
-#include "compiler/build/sha256.h"
+#include "compiler/io/sha256.h"
 #include "compiler/load/cut.h"
 #include "compiler/load/expand.h"
 #include "compiler/load/functions.h"

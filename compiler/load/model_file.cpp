@@ -3,7 +3,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/graph/error.h"
 
 namespace onnx2halide {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "compiler/build/sha256.h"
+#include "compiler/io/sha256.h"
 #include "compiler/graph/error.h"
 #include "compiler/load/model_file.h"
 #include "compiler/load/schema.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 
 namespace onnx2halide {
 

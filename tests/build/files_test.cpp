@@ -1,4 +1,4 @@
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 
 #include <catch2/catch.hpp>
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <random>
 
-#include "compiler/build/files.h"
+#include "compiler/io/files.h"
 #include "compiler/driver/inspect.h"
 #include "compiler/graph/error.h"
 #include "onnx2halide_paths.h"

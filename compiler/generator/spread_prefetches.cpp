@@ -1,4 +1,4 @@
-#include "compiler/build/spread_prefetches.h"
+#include "compiler/generator/spread_prefetches.h"
 
 #include <algorithm>
 #include <optional>

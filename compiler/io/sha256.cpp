@@ -1,4 +1,4 @@
-#include "compiler/build/sha256.h"
+#include "compiler/io/sha256.h"
 
 #include <array>
 #include <stdexcept>

@@ -29,9 +29,9 @@
 #include <string>
 #include <vector>
 
-#include "compiler/build/narrow_floats.h"
-#include "compiler/build/register_generator.h"
-#include "compiler/build/spread_prefetches.h"
+#include "compiler/generator/narrow_floats.h"
+#include "compiler/generator/register_generator.h"
+#include "compiler/generator/spread_prefetches.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "compiler/build/narrow_floats.h"
+#include "compiler/generator/narrow_floats.h"
 
 #include <set>
 #include <stdexcept>
