@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/io/files.h"
 #include "compiler/cli/commands.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/files.h"
 
 using namespace onnx2halide;
 

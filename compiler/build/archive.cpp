@@ -12,9 +12,9 @@
 #include <re2/re2.h>
 
 #include "compiler/build/cache.h"
-#include "compiler/io/files.h"
 #include "compiler/build/process.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/files.h"
 #include "onnx2halide_paths.h"
 
 namespace onnx2halide {

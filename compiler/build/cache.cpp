@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 #include <HalideRuntime.h>
 
+#include "compiler/graph/error.h"
 #include "compiler/io/files.h"
 #include "compiler/io/sha256.h"
-#include "compiler/graph/error.h"
 
 namespace onnx2halide {
 

@@ -15,10 +15,10 @@
 #include <Halide.h>
 
 #include "compiler/build/cache.h"
-#include "compiler/io/files.h"
 #include "compiler/build/process.h"
-#include "compiler/io/sha256.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/files.h"
+#include "compiler/io/sha256.h"
 #include "onnx2halide_paths.h"
 
 namespace onnx2halide {

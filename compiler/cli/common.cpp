@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/io/files.h"
 #include "compiler/cli/commands.h"
+#include "compiler/io/files.h"
 #include "ops/target.h"
 
 namespace onnx2halide {

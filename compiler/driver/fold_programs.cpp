@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "compiler/io/files.h"
 #include "compiler/build/process.h"
 #include "compiler/driver/program_build.h"
+#include "compiler/io/files.h"
 #include "compiler/passes/passes.h"
 #include "compiler/plan/plan.h"
 #include "runtime/onnx2halide_types.h"

@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 
 #include "compiler/build/archive.h"
-#include "compiler/io/files.h"
 #include "compiler/build/kernels.h"
 #include "compiler/driver/for_each_valid.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/schedule_file.h"
 #include "compiler/driver/trials.h"
 #include "compiler/emit/template.h"
+#include "compiler/io/files.h"
 #include "compiler/plan/work.h"
 #include "ops/names.h"
 

@@ -6,15 +6,15 @@
 #include <fmt/format.h>
 
 #include "compiler/build/archive.h"
-#include "compiler/io/files.h"
 #include "compiler/build/kernels.h"
-#include "compiler/io/sha256.h"
 #include "compiler/build/stopwatch.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/driver/schedule_file.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/files.h"
+#include "compiler/io/sha256.h"
 #include "ops/names.h"
 #include "ops/target.h"
 

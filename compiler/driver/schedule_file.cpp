@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "compiler/io/files.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/files.h"
 #include "ops/names.h"
 
 namespace onnx2halide {

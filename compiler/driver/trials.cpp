@@ -1,8 +1,8 @@
 #include "compiler/driver/trials.h"
 
-#include "compiler/io/files.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/tuning_file.h"
+#include "compiler/io/files.h"
 
 namespace onnx2halide {
 

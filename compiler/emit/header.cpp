@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/io/files.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/template.h"
+#include "compiler/io/files.h"
 #include "onnx2halide_paths.h"
 #include "ops/names.h"
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "compiler/io/sha256.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/template.h"
+#include "compiler/io/sha256.h"
 #include "ops/names.h"
 
 namespace onnx2halide {

@@ -3,8 +3,8 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
-#include "compiler/io/files.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/files.h"
 
 namespace onnx2halide {
 

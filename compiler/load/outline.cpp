@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "compiler/io/sha256.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/sha256.h"
 #include "compiler/load/model_file.h"
 #include "compiler/load/schema.h"
 #include "compiler/load/type_proto.h"

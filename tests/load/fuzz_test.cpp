@@ -5,9 +5,9 @@
 #include <chrono>
 #include <random>
 
-#include "compiler/io/files.h"
 #include "compiler/driver/inspect.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/files.h"
 #include "onnx2halide_paths.h"
 
 namespace onnx2halide {
