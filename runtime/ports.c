@@ -7,8 +7,9 @@ size_t onnx2halide_value_bytes(int32_t type, int64_t elements) {
     static const uint8_t bits[] = {0, 32, 8,  8,  16, 16, 32,  64, 8 * sizeof(onnx2halide_string),
                                    8, 16, 64, 32, 64, 64, 128, 16, 8,
                                    8, 8,  8,  4,  4,  4,  8,   2,  2};
-    const size_t own = type >= 0 && (size_t)type < sizeof bits ? bits[type] : 0;
-    return (own * (size_t)elements + 7) / 8;
+    const uint64_t own = type >= 0 && (size_t)type < sizeof bits ? bits[type] : 0,
+                   bytes = (own * (uint64_t)elements + 7) / 8;
+    return bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX;
 }
 
 int64_t onnx2halide_count(const int64_t* dims, int64_t rank) {

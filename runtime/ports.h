@@ -5,7 +5,7 @@
 
 #include "session.h"
 
-/* The size in bytes of elements in the caller's form. */
+/* The size in bytes of elements in the caller's form; SIZE_MAX if no memory has so many. */
 size_t onnx2halide_value_bytes(int32_t type, int64_t elements);
 /* The number of elements, or -1 if a dim is negative or the number is too large. */
 int64_t onnx2halide_count(const int64_t* dims, int64_t rank);

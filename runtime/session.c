@@ -149,8 +149,11 @@ static size_t scratch_total(const onnx2halide_session* session) {
     return session->model->scratch_bytes * (size_t)session->threads;
 }
 
-int onnx2halide_reserve(onnx2halide_session* session, size_t tensor_bytes) {
-    const size_t needed = aligned(tensor_bytes) + scratch_total(session);
+int onnx2halide_reserve(onnx2halide_session* session, uint64_t tensor_bytes) {
+    if (tensor_bytes > SIZE_MAX / 2)
+        return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for an arena of %llu bytes",
+                                (unsigned long long)tensor_bytes);
+    const size_t needed = aligned((size_t)tensor_bytes) + scratch_total(session);
     if (needed > session->arena_bytes) {
         if (!session->owns_arena && session->arena) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the arena has %zu bytes, expected %zu",
@@ -164,7 +167,7 @@ int onnx2halide_reserve(onnx2halide_session* session, size_t tensor_bytes) {
             return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for an arena of %zu bytes", needed);
         session->arena_bytes = aligned(needed);
     }
-    session->tensor_bytes = tensor_bytes;
+    session->tensor_bytes = (size_t)tensor_bytes;
     place_scratch(session);
     return 0;
 }

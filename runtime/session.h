@@ -166,7 +166,7 @@ void onnx2halide_set_pitch(halide_buffer_t* tensor, int64_t pitch);
 /* Sets the type and rank of a tensor whose shape a step determines. Its state on a device is unchanged. */
 void onnx2halide_late_tensor(onnx2halide_session* session, int tensor, struct halide_type_t type, int rank);
 /* Ensures that the arena has this many bytes for tensors, besides scratch memory. */
-int onnx2halide_reserve(onnx2halide_session* session, size_t tensor_bytes);
+int onnx2halide_reserve(onnx2halide_session* session, uint64_t tensor_bytes);
 
 /* Macros for emitted functions, in which `session` is the session. Tensor `image` has the index tensor_image, so that
  * the names of a model cannot collide with those of C and of this file. */
