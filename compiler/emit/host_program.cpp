@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <re2/re2.h>
 
 #include "compiler/emit/emit.h"
 #include "compiler/emit/host_steps.h"
 #include "compiler/emit/template.h"
 #include "compiler/graph/box_type.h"
+#include "compiler/io/files.h"
+#include "onnx2halide_paths.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
@@ -86,6 +89,7 @@ public:
     }
 
     std::string text() const {
+        const std::string steps = HostSteps(program_, tensor_names_).text();
         return fill_template(
             "model.c.in",
             {
@@ -108,7 +112,7 @@ public:
                 {"PLACE", place()},
                 {"BIND", bind()},
                 {"SYMBOLS", symbol_list()},
-                {"STEPS", HostSteps(program_, tensor_names_).text()},
+                {"STEPS", steps},
                 {"INPUTS", fmt::to_string(graph_.inputs.size())},
                 {"OUTPUTS", fmt::to_string(graph_.outputs.size())},
                 {"DIM_COUNT", fmt::to_string(dim_count())},
@@ -122,6 +126,7 @@ public:
                 {"WEIGHTS_ID", options_.weights_id},
                 {"USES_DEVICE", program_.is_gpu() ? "1" : "0"},
                 {"DEVICE_HEADERS", device_headers()},
+                {"OPERATOR_HEADERS", operator_headers(steps)},
                 {"DEVICE_MEMORY", device_memory_table()},
                 {"DEVICE", device()},
                 {"TYPED_RUN", program_.has_typed_run() ? typed_run() : ""},
@@ -217,6 +222,21 @@ private:
         };
         return is_cuda() && !is_open() && program_.symbols.empty() && program_.heap.empty() &&
                std::all_of(program_.main.steps.begin(), program_.main.steps.end(), is_repeated);
+    }
+
+    /// The headers of the runtime that declare what the steps call.
+    static std::string operator_headers(const std::string& steps) {
+        static const RE2 function(R"(\b(onnx2halide_\w+)\()");
+        std::string text;
+        for (const char* header : {"box_operators.h", "host_operators.h", "ngrams.h", "string_operators.h"}) {
+            const std::string declarations = read_text(fmt::format(ONNX2HALIDE_RUNTIME_DIR "/{}", header));
+            re2::StringPiece rest(declarations);
+            bool is_called = false;
+            for (std::string name; RE2::FindAndConsume(&rest, function, &name);)
+                is_called |= steps.find(name + ",") != std::string::npos;
+            if (is_called) text += fmt::format("#include \"{}\"\n", header);
+        }
+        return text;
     }
 
     std::string device_headers() const {

@@ -146,7 +146,7 @@ void inline_local_functions(onnx::ModelProto& model) {
 
 }  // namespace
 
-void inline_functions(onnx::ModelProto& model) {
+void replace_by_bodies(onnx::ModelProto& model) {
     if (model.functions_size() > 0) inline_local_functions(model);
     expand_operators(model);
     // A body may call further function operators; the standard nests them three deep at most.

@@ -6,6 +6,6 @@ namespace onnx2halide {
 
 /// Replaces by their bodies: calls of the model's own functions, operators in expanded_operators(), and operators that
 /// ONNX defines as functions and that have no NodeGenerator.
-void inline_functions(onnx::ModelProto& model);
+void replace_by_bodies(onnx::ModelProto& model);
 
 }  // namespace onnx2halide

@@ -122,7 +122,7 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
         sort_nodes(*proto.mutable_graph());
         check(proto);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
-        inline_functions(proto);
+        replace_by_bodies(proto);
         return {path.filename().string(), sha256(bytes), build_graph(proto, path.parent_path(), options)};
     } catch (const CompileError& error) {
         throw CompileError("{}: {}", path.string(), error.what());

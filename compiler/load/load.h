@@ -27,7 +27,7 @@ struct Model {
 };
 
 /// Reads a model, checks it with ONNX's checker, inlines its functions and expands operators that have no NodeGenerator
-/// (see inline_functions). Throws a CompileError, whose text starts with the path, if the file is not a model, is
+/// (see replace_by_bodies). Throws a CompileError, whose text starts with the path, if the file is not a model, is
 /// rejected by the checker or lacks external data, or if operators are not supported, all of which it lists.
 Model load_model(const std::filesystem::path& path, const LoadOptions& options);
 

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "compiler/plan/extents.h"
 #include "compiler/plan/groups.h"
 #include "compiler/plan/live.h"
 #include "compiler/plan/memory.h"
+#include "compiler/plan/symbolic_copy.h"
 #include "compiler/plan/write_kernel.h"
 #include "ops/control_flow.h"
 

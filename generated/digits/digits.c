@@ -3,10 +3,7 @@
  * again with: onnx2halide compile scripts/digits/digits.onnx -o generated/digits --target x86-64-linux-avx2-fma-f16c --sources-only
  * after edits: onnx2halide build; session.h is in its runtime/
  */
-#include "box_operators.h"
-#include "host_operators.h"
-#include "ngrams.h"
-#include "string_operators.h"
+#include "steps.h"
 #include "digits.h"
 
 extern const unsigned char onnx2halide_digits_weights[];

@@ -1,4 +1,4 @@
-#include "compiler/plan/extents.h"
+#include "compiler/plan/symbolic_copy.h"
 
 #include <algorithm>
 #include <set>
