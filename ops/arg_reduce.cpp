@@ -164,7 +164,7 @@ private:
     void schedule_lanes(KernelSource& source) const {
         const Loops loops = source.output_loops(), turning = turning_loops(loops);
         const std::string place = compute_at(loops.func, turning.vars.empty() ? "Var::outermost()" : turning.vars[0]),
-                          vector = fmt::format("vectorize({})", source.var("lane"));
+                          vector = vectorize(source.var("lane"));
         source.schedule("// Vectors run along a row, whose best element is found among the best of their lanes.");
         for (const char* role : {parts_role, few_role}) {
             const std::string func = source.kept(output(0), role);

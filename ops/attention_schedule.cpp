@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/cycles.h"
+#include "ops/directives.h"
 #include "ops/loop_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
@@ -82,11 +83,11 @@ private:
                 rows_loop_ = fuse_all(source_, joined({rows_loop_}, batch.vars), "task", directives);
                 image_.clear();
             }
-            directives.push_back(fmt::format("parallel({})", rows_loop_));
+            directives.push_back(parallel(rows_loop_));
         } else {
             image_ = fuse_all(source_, batch.vars, "image", directives);
-            directives.push_back(fmt::format("parallel({})", image_));
-            if (!images) directives.push_back(fmt::format("parallel({})", rows_loop_));
+            directives.push_back(parallel(image_));
+            if (!images) directives.push_back(parallel(rows_loop_));
         }
         return directives;
     }
@@ -136,7 +137,7 @@ private:
             return std::find(shared_images_.begin(), shared_images_.end(), var) != shared_images_.end();
         };
         const auto image = std::find_if(matmul.panel_batch.rbegin(), matmul.panel_batch.rend(), is_shared);
-        if (image != matmul.panel_batch.rend()) place.push_back(fmt::format("parallel({})", *image));
+        if (image != matmul.panel_batch.rend()) place.push_back(parallel(*image));
         schedule_panels(source_, matmul, place, columns_vector(matmul));
     }
 

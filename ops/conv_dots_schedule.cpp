@@ -61,10 +61,10 @@ private:
             tasks.insert(tasks.begin(), strip);
         }
         output.push_back(reorder(joined(order, tasks)));
-        output.push_back(fmt::format("vectorize({})", x_));
+        output.push_back(vectorize(x_));
         if (has_channels()) output.push_back(unroll(c_));
         const std::string task = fuse_all(source_, tasks, "task", output);
-        if (walk.parallel) output.push_back(fmt::format("parallel({})", task));
+        if (walk.parallel) output.push_back(parallel(task));
     }
 
     void write_sums(const std::string& tiles) {

@@ -160,7 +160,7 @@ private:
         }
         append(order, tasks);
         append(order, planes);
-        output_.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
+        output_.push_back(reorder(order));
         append(output_, vectorised());
         parallelise(tasks);
         if (walk_.channels_outermost) task_ = planes.front();
@@ -185,25 +185,25 @@ private:
     void parallelise(const std::vector<std::string>& tasks) {
         if (!conv_.loops.open_height) {
             task_ = fuse_all(source_, tasks, "task", output_);
-            if (walk_.parallel) output_.push_back(fmt::format("parallel({})", task_));
+            if (walk_.parallel) output_.push_back(parallel(task_));
             return;
         }
         task_ = tasks.front();
         const std::vector<std::string> others(tasks.begin() + 1, tasks.end());
-        if (!others.empty()) output_.push_back(fmt::format("parallel({})", fuse_all(source_, others, "task", output_)));
-        output_.push_back(fmt::format("parallel({})", task_));
+        if (!others.empty()) output_.push_back(parallel(fuse_all(source_, others, "task", output_)));
+        output_.push_back(parallel(task_));
         // If an image is one strip, tiles of channels are tasks: only the outermost loop with several iterations is
         // divided among threads.
         const int64_t channels_of_tile = int64_t{tile_.tile().lanes} * tile_.tile().vectors;
         if (!walk_.channels_outermost && !channels_.empty() && conv_.loops.channels > channels_of_tile)
-            output_.push_back(fmt::format("parallel({})", channels_.back()));
+            output_.push_back(parallel(channels_.back()));
     }
 
     void place_input() {
         const Loops& input = conv_.input;
         if (input.vars.empty()) return;
         const auto place = [&](const std::string& loop, const std::string& directive) {
-            source_.schedule(input.func, {fmt::format("compute_at({}, {})", conv_.output.func, loop), directive});
+            source_.schedule(input.func, {compute_at(conv_.output.func, loop), directive});
         };
         const auto vectors = [&](const std::string& width) {
             return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
@@ -216,7 +216,7 @@ private:
                                      walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
         const auto run = input.extents[0].constant();
         int lanes = source_.target().lanes(conv_.loops.element);
-        if (run && *run * 2 <= lanes) return place(task_, fmt::format("unroll({})", input.vars[0]));
+        if (run && *run * 2 <= lanes) return place(task_, unroll(input.vars[0]));
         // A vector that reaches past an edge is read element by element, which dominates in short runs.
         if (run && conv_.pads_runs)
             lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));

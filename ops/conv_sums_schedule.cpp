@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/conv_weights.h"
+#include "ops/directives.h"
 
 namespace onnx2halide {
 
@@ -62,7 +63,7 @@ private:
         directives = joined(directives, has_groups ? tile_.vectorised_groups(in_tile) : tile_.vectorised());
         if (!conv_.at_once.empty()) {
             directives.insert(directives.begin(), "atomic()");
-            directives.push_back(fmt::format("vectorize({})", conv_.at_once));
+            directives.push_back(vectorize(conv_.at_once));
         }
         const Directives ahead = prefetches();
         if (!ahead.empty()) source_.schedule("// What the next tile reads is prefetched meanwhile.");

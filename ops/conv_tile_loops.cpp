@@ -1,4 +1,5 @@
 #include "ops/conv_tile_loops.h"
+#include "ops/directives.h"
 
 #include <fmt/format.h>
 
@@ -89,9 +90,8 @@ std::vector<std::string> ConvTileLoops::in_tile_of_groups() const {
 }
 
 Directives ConvTileLoops::vectorised_groups(const std::vector<std::string>& unrolled) const {
-    Directives directives = {
-        fmt::format("vectorize({})", c_),
-        fmt::format("vectorize({}, std::max(1, {} / {}))", groups(), lanes_, conv_.loops.channels_of_vector_groups)};
+    Directives directives = {vectorize(c_), fmt::format("vectorize({}, std::max(1, {} / {}))", groups(), lanes_,
+                                                        conv_.loops.channels_of_vector_groups)};
     for (const std::string& loop : unrolled) {
         if (loop != c_) directives.push_back(unroll(loop));
     }
@@ -105,7 +105,7 @@ Directives ConvTileLoops::vectors_of_pixels() const {
 
 Directives ConvTileLoops::vectorised(const std::vector<std::string>& unrolled) const {
     Directives directives = {fmt::format("vectorize({}, {})", c_, lanes_)};
-    if (has_vectors_of_pixels()) directives.push_back(fmt::format("vectorize({})", x_));
+    if (has_vectors_of_pixels()) directives.push_back(vectorize(x_));
     for (const std::string& loop : unrolled) {
         if (!has_vectors_of_pixels() || loop != x_) directives.push_back(unroll(loop));
     }

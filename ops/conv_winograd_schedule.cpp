@@ -84,7 +84,7 @@ private:
     int64_t block(const Axis& axis) const { return loops_.kernel[axis.number].outputs_of_block(); }
 
     std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
-    std::string at(const std::string& loop) const { return fmt::format("compute_at({}, {})", output_.func, loop); }
+    std::string at(const std::string& loop) const { return compute_at(output_.func, loop); }
 
     static std::string split(const std::string& var, const std::string& to, const std::string& factor,
                              std::string_view tail) {
@@ -146,22 +146,21 @@ private:
         }
         const std::vector<std::string> in_tile = is_dilated() ? std::vector<std::string>{} : outputs_;
         directives.push_back(reorder_all({{c_}, in_tile, {vector_}, tiles, {channels_}, strips, planes_}));
-        directives.push_back(fmt::format("vectorize({})", c_));
+        directives.push_back(vectorize(c_));
         if (!is_dilated()) directives.push_back(unroll(in_tile.front()));
         if (loops_.is_open()) {
-            directives.push_back(fmt::format("parallel({})", planes_.back()));
+            directives.push_back(parallel(planes_.back()));
             // If an image is one strip, tiles of channels are tasks: only the outermost loop with several iterations is
             // divided among threads.
             if (loops_.channels > walk_.product.lanes * walk_.product.vectors)
-                directives.push_back(fmt::format("parallel({})", channels_));
+                directives.push_back(parallel(channels_));
         }
         if (!walk_.channels_outermost && !loops_.is_open()) {
             std::vector<std::string> tasks = strips;
             tasks.insert(tasks.end(), planes_.begin(), planes_.end());
             task_ = fuse_all(source_, tasks, "task", directives);
         }
-        if (walk_.parallel)
-            directives.push_back(fmt::format("parallel({})", walk_.channels_outermost ? channels_ : task_));
+        if (walk_.parallel) directives.push_back(parallel(walk_.channels_outermost ? channels_ : task_));
         source_.schedule(walk_.channels_outermost
                              ? "// Tiles of channels are the outermost loop, so that weights are read only once."
                              : "// A strip of rows is a task, so that its transformed inputs stay in the cache.");
@@ -311,7 +310,7 @@ private:
         if (loops_.is_open() || (walk_.channels_outermost && walk_.parallel)) {
             const std::string to = source_.var("to");
             directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
-            directives.push_back(fmt::format("parallel({})", to));
+            directives.push_back(parallel(to));
             // Neighbouring tiles that are interleaved share nearly all inputs of a block.
             if (!is_dilated() && !loops_.is_open()) at_inputs = compute_at(tiles, to);
         }

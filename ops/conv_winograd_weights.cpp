@@ -3,6 +3,7 @@
 
 #include "ops/conv_weights.h"
 #include "ops/conv_winograd.h"
+#include "ops/directives.h"
 
 namespace onnx2halide {
 
@@ -87,12 +88,11 @@ void PackWinogradWeights::schedule(KernelSource& source) const {
     std::vector<std::string> order = {i, j, c};
     order.insert(order.end(), loops.vars.begin() + 1, loops.vars.end() - 3);
     order.push_back(loops.vars[last]);
-    source.schedule(loops.func, {fmt::format("reorder({})", fmt::join(order, ", ")), unroll(i, kernel_[columns].places),
-                                 unroll(j, kernel_[rows].places)});
+    source.schedule(loops.func, {reorder(order), unroll(i, kernel_[columns].places), unroll(j, kernel_[rows].places)});
     const std::string ky = source.var("ky");
     source.schedule(source.kept(output(0), across_role),
-                    {fmt::format("compute_at({}, {})", loops.func, c), fmt::format("reorder({}, {})", i, ky),
-                     unroll(i, kernel_[columns].places), unroll(ky, kernel_[rows].taps())});
+                    {compute_at(loops.func, c), reorder({i, ky}), unroll(i, kernel_[columns].places),
+                     unroll(ky, kernel_[rows].taps())});
 }
 
 }  // namespace onnx2halide

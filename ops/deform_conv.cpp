@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/conv.h"
+#include "ops/directives.h"
 #include "ops/families.h"
 #include "ops/loop_schedule.h"
 
@@ -183,14 +184,12 @@ void DeformConv::schedule(KernelSource& source) const {
     order.insert(order.end(), rows.begin(), rows.end());
     std::vector<std::string> directives = {
         fmt::format("split({0}, {1}, {0}, {2}, {3})", x, x_tile, vector, tail_strategy(loops.extents[0], vector, true)),
-        fmt::format("split({0}, {1}, {0}, {2})", c, c_tile, channels_of_tile),
-        fmt::format("reorder({})", fmt::join(order, ", ")), fmt::format("vectorize({})", x),
-        fmt::format("unroll({})", c)};
+        fmt::format("split({0}, {1}, {0}, {2})", c, c_tile, channels_of_tile), reorder(order), vectorize(x), unroll(c)};
     const std::string row = fuse_all(source, rows, "row", directives);
-    directives.push_back(fmt::format("parallel({})", row));
+    directives.push_back(parallel(row));
     source.schedule(loops.func, directives);
 
-    const std::string of_row = fmt::format("compute_at({}, {})", loops.func, row);
+    const std::string of_row = compute_at(loops.func, row);
     const std::string vectors = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", x, vector);
     for (size_t i = 0; i < axes(); ++i) source.schedule(source.kept(output(0), place_role(i)), {of_row, vectors});
     const std::string &samples = source.kept(output(0), samples_role), &sum = source.kept(output(0), sum_role);
@@ -201,11 +200,11 @@ void DeformConv::schedule(KernelSource& source) const {
     directives = {
         fmt::format("reorder({}, {}, {}, {})", x, fmt::join(corners, ", "), source.var("ci"), source.var("tap")),
         vectors};
-    for (const std::string& corner : corners) directives.push_back(fmt::format("unroll({})", corner));
+    for (const std::string& corner : corners) directives.push_back(unroll(corner));
     source.schedule(samples, {of_row, vectors});
     source.schedule(samples + ".update()", directives);
-    const std::string vector_of_tile = fmt::format("vectorize({})", x), unrolled = fmt::format("unroll({})", c);
-    source.schedule(sum, {fmt::format("compute_at({}, {})", loops.func, x_tile), vector_of_tile, unrolled});
+    const std::string vector_of_tile = vectorize(x), unrolled = unroll(c);
+    source.schedule(sum, {compute_at(loops.func, x_tile), vector_of_tile, unrolled});
     source.schedule(sum + ".update()",
                     {fmt::format("reorder({}, {}, {})", x, c, fmt::join(steps, ", ")), vector_of_tile, unrolled});
 }

@@ -20,6 +20,10 @@ std::string reorder(std::vector<std::string> loops) {
 
 std::string unroll(const std::string& loop) { return fmt::format("unroll({})", loop); }
 
+std::string vectorize(const std::string& loop) { return fmt::format("vectorize({})", loop); }
+
+std::string parallel(const std::string& loop) { return fmt::format("parallel({})", loop); }
+
 std::string compute_at(const std::string& func, const std::string& loop) {
     return fmt::format("compute_at({}, {})", func, loop);
 }

@@ -20,6 +20,11 @@ std::string reorder(std::vector<std::string> loops);
 
 std::string unroll(const std::string& loop);
 
+/// A whole loop as one vector.
+std::string vectorize(const std::string& loop);
+
+std::string parallel(const std::string& loop);
+
 std::string compute_at(const std::string& func, const std::string& loop);
 
 /// A parameter that users may set too high, clamped to `most`. (Halide's min of a GeneratorParam returns a dangling

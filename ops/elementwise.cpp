@@ -143,14 +143,14 @@ bool Elementwise::share_out(KernelSource& source, const Loops& loops) {
     if (loops.vars.size() == 1) {
         const int64_t vectors = elements_of_a_task / source.target().lanes(loops.element);
         const std::string turns = source.param("vectors_of_task", static_cast<int>(vectors));
-        source.schedule(loops.func, {guarded_split(loops.vars[0], task, turns), fmt::format("parallel({})", task)});
+        source.schedule(loops.func, {guarded_split(loops.vars[0], task, turns), parallel(task)});
         return true;
     }
     const Dim row = product({loops.extents.begin(), loops.extents.end() - 2}), rows = loops.extents.end()[-2];
     if (loops.vars.size() == 2 || row.constant()) return false;
     // With the two outermost loops fused, a division would find each row's indices, which costs more than a row's work.
     source.schedule(loops.func, {guarded_split(loops.vars.end()[-2], task, turns_of_a_task(source, row, rows)),
-                                 fmt::format("parallel({})", task), fmt::format("parallel({})", loops.vars.back())});
+                                 parallel(task), parallel(loops.vars.back())});
     return true;
 }
 

@@ -213,13 +213,13 @@ std::string FourierNode::schedule_rows(KernelSource& source) const {
         if (var != order[0] && var != order[1]) rows.push_back(var);
     }
     order.insert(order.end(), rows.begin(), rows.end());
-    std::vector<std::string> directives = {fmt::format("reorder({})", fmt::join(order, ", "))};
-    if (!is_real_result()) directives.push_back(fmt::format("unroll({})", order[0]));
+    std::vector<std::string> directives = {reorder(order)};
+    if (!is_real_result()) directives.push_back(unroll(order[0]));
     std::string place = "compute_root()";
     if (!rows.empty()) {
         const std::string row = fuse_all(source, rows, "row", directives);
-        if (is_parallel_work(flops())) directives.push_back(fmt::format("parallel({})", row));
-        place = fmt::format("compute_at({}, {})", loops.func, row);
+        if (is_parallel_work(flops())) directives.push_back(parallel(row));
+        place = compute_at(loops.func, row);
     }
     source.schedule(loops.func, directives);
     return place;
@@ -246,9 +246,9 @@ void FourierNode::schedule(KernelSource& source) const {
     for (const auto& [role, step] : sums) {
         const std::string &func = source.kept(output(0), role), tile = source.var("k1_tile");
         source.schedule(func, {place, vectors});
-        source.schedule(func + ".update()", {guarded_split(k1, tile, std::to_string(lanes)),
-                                             fmt::format("reorder({}, {}, {})", k1, source.kept(output(0), step), tile),
-                                             fmt::format("vectorize({})", k1)});
+        source.schedule(func + ".update()",
+                        {guarded_split(k1, tile, std::to_string(lanes)),
+                         fmt::format("reorder({}, {}, {})", k1, source.kept(output(0), step), tile), vectorize(k1)});
     }
 }
 

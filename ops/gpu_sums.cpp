@@ -133,7 +133,7 @@ private:
         const bool are_bits =
             source_.target().gpu == Target::Gpu::opencl && std::ranges::any_of(source_.inputs(), is_narrow);
         if (tile_.lanes == 1) return {};
-        return {are_bits ? unroll(lane) : fmt::format("vectorize({})", lane)};
+        return {are_bits ? unroll(lane) : vectorize(lane)};
     }
 
     /// The lanes of results.

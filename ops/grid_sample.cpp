@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
 #include "ops/families.h"
 #include "ops/loop_schedule.h"
 
@@ -238,23 +239,20 @@ void GridSample::schedule(KernelSource& source) const {
     source.schedule(loops.func,
                     {fmt::format("split({0}, {1}, {0}, {2}, {3})", vector, tile, source.lanes(out(0).element, lanes),
                                  tail_strategy(loops.extents[0], lanes, true)),
-                     fmt::format("reorder({})", fmt::join(order, ", ")), fmt::format("vectorize({})", vector)});
+                     reorder(order), vectorize(vector)});
     parallelise(source, loops, 2);
     for (const std::string& func : tables(source)) {
-        std::vector<std::string> directives = {
-            fmt::format("compute_at({}, {})", loops.func, is_channel ? loops.vars[1] : tile)};
-        if (!is_channel) directives.push_back(fmt::format("vectorize({})", vector));
+        std::vector<std::string> directives = {compute_at(loops.func, is_channel ? loops.vars[1] : tile)};
+        if (!is_channel) directives.push_back(vectorize(vector));
         source.schedule(func, directives);
     }
     if (mode_ == Mode::nearest) return;
     const std::string& sum = source.kept(output(0), "sum");
     std::vector<std::string> taps;
     for (size_t i = 0; i < axes(); ++i) taps.push_back(KernelSource::axis(source.kept(output(0), "taps"), i));
-    source.schedule(sum, {fmt::format("compute_at({}, {})", loops.func, is_channel ? tile : at[1]),
-                          fmt::format("vectorize({})", vector)});
-    std::vector<std::string> update = {fmt::format("reorder({}, {})", vector, fmt::join(taps, ", ")),
-                                       fmt::format("vectorize({})", vector)};
-    for (const std::string& tap : taps) update.push_back(fmt::format("unroll({})", tap));
+    source.schedule(sum, {compute_at(loops.func, is_channel ? tile : at[1]), vectorize(vector)});
+    std::vector<std::string> update = {reorder(joined({vector}, taps)), vectorize(vector)};
+    for (const std::string& tap : taps) update.push_back(unroll(tap));
     source.schedule(sum + ".update()", update);
 }
 

@@ -51,7 +51,7 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
                           {fmt::format("fuse({0}, {1}, {0})", block, outer_block), fmt::format("gpu_blocks({})", block),
                            fmt::format("gpu_threads({}, {})", thread, outer_thread)});
     }
-    if (lanes > 1) directives.push_back(fmt::format("vectorize({})", lane));
+    if (lanes > 1) directives.push_back(vectorize(lane));
     source.schedule("// A block's threads compute a few contiguous runs of elements.");
     source.schedule(loops.func, directives);
 }
@@ -157,7 +157,7 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& t
         directives.push_back(guarded_split(loop, task, source.param(loop + "_of_task", static_cast<int>(count))));
         loop = task;
     }
-    directives.push_back(fmt::format("parallel({})", loop));
+    directives.push_back(parallel(loop));
     return directives;
 }
 
@@ -232,7 +232,7 @@ bool schedule_short_rows(KernelSource& source, const Loops& loops) {
                      fmt::format("split({0}, {0}, {1}, {2}, {3})", both, run, source.lanes(loops.element, size),
                                  tail_strategy(elements, size, false)),
                      fmt::format("split({0}, {1}, {0}, {2})", run, vector, source.lanes(loops.element, lanes)),
-                     fmt::format("vectorize({})", run), unroll(vector)});
+                     vectorize(run), unroll(vector)});
     parallelise(source, runs);
     return true;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
 #include "ops/loop_schedule.h"
 #include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
@@ -59,8 +60,7 @@ void schedule_transposed_panels(KernelSource& source, const MatmulLoops& matmul,
         source.param("packed_steps", static_cast<int>(std::bit_floor(std::min(most_steps, depth))));
     const std::string step = source.var("depth"), tile = source.var("depth_tile"), lane = source.var("lane");
     const auto read_along_steps = [&](const std::string& columns) {
-        return Directives{guarded_split(step, tile, steps), reorder({step, columns, tile}),
-                          fmt::format("vectorize({})", step)};
+        return Directives{guarded_split(step, tile, steps), reorder({step, columns, tile}), vectorize(step)};
     };
     if (matmul.panel_updates.empty())
         return source.schedule(matmul.panels, joined(place, joined(read_along_steps(lane), {unroll(lane)})));
@@ -76,12 +76,12 @@ Directives share_out(KernelSource& source, const std::string& loop, const Dim& f
     const int64_t least = flops.constant().value_or(flops_of_a_task),
                   turns = flops_of_a_task / std::clamp<int64_t>(least, 1, flops_of_a_task);
     constexpr int64_t worth_a_loop = 4;
-    if (turns <= worth_a_loop) return {fmt::format("parallel({})", loop)};
+    if (turns <= worth_a_loop) return {parallel(loop)};
     const std::string task = source.var("task");
     Directives directives = {guarded_split(loop, task, source.param("turns_of_task", static_cast<int>(turns)))};
     // Otherwise the guard of a task's last iterations would duplicate the whole body.
     if (are_whole) directives.push_back(fmt::format("never_partition({}, {})", loop, task));
-    directives.push_back(fmt::format("parallel({})", task));
+    directives.push_back(parallel(task));
     return directives;
 }
 
@@ -95,7 +95,7 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
     Directives directives;
     if (by_batch && !batch.vars.empty()) {
         const std::string task = fuse_all(source, batch.vars, "image", directives);
-        directives.push_back(fmt::format("parallel({})", task));
+        directives.push_back(parallel(task));
     }
     if (!by_tiles) return directives;
     return joined(directives, share_out(source, tiles, flops, are_whole));
@@ -119,8 +119,7 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
         stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, source.lanes(matmul.element, matmul.lanes)));
     source.schedule(matmul.sum, joined(stage, registers));
     Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);
-    if (!matmul.at_once.empty())
-        update = joined(joined({"atomic()"}, update), {fmt::format("vectorize({})", matmul.at_once)});
+    if (!matmul.at_once.empty()) update = joined(joined({"atomic()"}, update), {vectorize(matmul.at_once)});
     source.schedule(matmul.sum + ".update()", joined(update, steps));
 }
 
@@ -185,8 +184,7 @@ void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
         source.schedule("// So many sums are computed at once that they fill a vector, too.");
         loops.vars[0] = source.var(dot + "_tile");
         loops.extents[0] = ceil_div(loops.extents[0], lanes);
-        source.schedule(loops.func, {shifted_split(dot, loops.vars[0], source.param("lanes", lanes)),
-                                     fmt::format("vectorize({})", dot)});
+        source.schedule(loops.func, {shifted_split(dot, loops.vars[0], source.param("lanes", lanes)), vectorize(dot)});
         if (loops.vars.size() > 1 && loops.vars[1] == matmul.row) {
             loops.vars.erase(loops.vars.begin() + 1);
             loops.extents.erase(loops.extents.begin() + 1);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/cycles.h"
+#include "ops/directives.h"
 #include "ops/loop_schedule.h"
 #include "ops/matmul_schedule.h"
 #include "ops/matmul_tile.h"
@@ -103,9 +104,8 @@ Directives strip_loops(KernelSource& source, const MatmulLoops& matmul, const Ti
         shifted_split(y, tiling.row_loop, held(tiling.height, *matmul.rows.constant())),
         guarded_split(tiling.row_loop, strip, source.param("strip_rows", tiling.strip)),
         reorder(joined({x, y, tiling.row_loop, strip, tiling.column_loop}, batch_loops(matmul).vars))};
-    return joined(
-        joined(nest, in_registers(x, y, tiling.vector)),
-        {fmt::format("fuse({}, {}, {})", strip, tiling.column_loop, task), fmt::format("parallel({})", task)});
+    return joined(joined(nest, in_registers(x, y, tiling.vector)),
+                  {fmt::format("fuse({}, {}, {})", strip, tiling.column_loop, task), parallel(task)});
 }
 
 /// Directives for the loops over tiles and within one, including which are parallel.
@@ -130,7 +130,7 @@ Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Til
     // If an open number of rows is one, there are no tiles of rows to divide: those of columns are tasks then.
     const bool shares_columns =
         tiling.by_rows && is_open && tiling.columns.constant().value_or(2) > 1 && is_task(matmul.depth * (2 * width));
-    if (shares_columns) loops.push_back(fmt::format("parallel({})", tiling.inner()));
+    if (shares_columns) loops.push_back(parallel(tiling.inner()));
     return loops;
 }
 

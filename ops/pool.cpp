@@ -116,24 +116,24 @@ void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction,
     if (lanes == 1) return parallelise(source, loops);
     const int vectors = unrolled ? 1 : static_cast<int>(std::min<int64_t>(global_vectors, channels / lanes));
     std::vector<std::string> vectorised = {fmt::format("vectorize({}, {})", c, source.lanes(element, lanes))};
-    if (vectors > 1) vectorised.push_back(fmt::format("unroll({})", c));
+    if (vectors > 1) vectorised.push_back(unroll(c));
     const auto schedule = [&](const std::string& stage, const std::string& first, bool unrolls_taps) {
         std::vector<std::string> directives = {first};
         directives.insert(directives.end(), vectorised.begin(), vectorised.end());
         if (unrolls_taps) {
-            for (const std::string& tap : reduction) directives.push_back(fmt::format("unroll({})", tap));
+            for (const std::string& tap : reduction) directives.push_back(unroll(tap));
         }
         source.schedule(stage, directives);
     };
     schedule(loops.func, shifted_split(c, tile, source.lanes(element, lanes * vectors)), false);
-    schedule(sum, fmt::format("compute_at({}, {})", loops.func, tile), false);
-    schedule(sum + ".update()", fmt::format("reorder({}, {})", c, fmt::join(reduction, ", ")), unrolled);
+    schedule(sum, compute_at(loops.func, tile), false);
+    schedule(sum + ".update()", reorder(joined({c}, reduction)), unrolled);
     if (!is_parallel_work(flops())) return;
     Loops tiles = loops;
     tiles.vars[0] = tile;
     tiles.extents[0] = ceil_div(channels, lanes * vectors);
     const Loops turning = turning_loops(tiles);
-    const std::string only = fmt::format("parallel({})", tile);
+    const std::string only = parallel(tile);
     source.schedule(loops.func, turning.vars.empty() ? std::vector{only} : parallel_outermost(source, turning));
 }
 

@@ -121,9 +121,9 @@ void WindowPool::schedule_across(KernelSource& source, const std::string& update
         if (taps <= unrolled_taps) unrolled.push_back(unroll(tap));
     }
     order.push_back(columns);
-    source.schedule(update, joined({guarded_split(column, columns, std::to_string(width)), reorder(order),
-                                    fmt::format("vectorize({})", column)},
-                                   unrolled));
+    source.schedule(
+        update,
+        joined({guarded_split(column, columns, std::to_string(width)), reorder(order), vectorize(column)}, unrolled));
 }
 
 }  // namespace onnx2halide

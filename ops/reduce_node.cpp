@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/axis_operand.h"
+#include "ops/directives.h"
 #include "ops/gpu_rows.h"
 #include "ops/loop_schedule.h"
 
@@ -99,7 +100,7 @@ void ReduceNode::schedule(KernelSource& source) const {
         source.schedule(loops.func,
                         {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", turning.vars[0], rows,
                                      source.param("lanes", vector_width(source.target()))),
-                         fmt::format("vectorize({})", turning.vars[0])});
+                         vectorize(turning.vars[0])});
         turning.vars[0] = rows;
     }
     schedule_folds(source, loops);
@@ -228,20 +229,19 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     }
     source.schedule(fmt::format("Func {} = {}.split({}, {}, {}, int({})).rfactor({}, {});", parts, stage, inner, block,
                                 part, lanes, part, lane));
-    source.schedule(parts, {fmt::format("compute_at({}, {})", loops.func, loop), fmt::format("vectorize({})", lane),
-                            "update()", fmt::format("vectorize({})", lane)});
+    source.schedule(parts, {compute_at(loops.func, loop), vectorize(lane), "update()", vectorize(lane)});
     source.keep(output(0), role + "_lanes", parts);
     if (!with.empty()) {
         source.schedule("// Each vector is read only once for both folds.");
         source.schedule(fmt::format("{}.update().compute_with({}.update(), {});", parts,
                                     source.kept(output(0), with + "_lanes"), block));
     }
-    source.schedule(func, {fmt::format("compute_at({}, {})", loops.func, loop)});
+    source.schedule(func, {compute_at(loops.func, loop)});
     // For a run that may fill no vector, Halide would compute the lanes one by one.
     const bool may_be_short = prove_less_equal(width, run) != Proof::yes;
     source.schedule(may_be_short ? fmt::format("{}.update().specialize({} >= int({}))", func, source.dim(run), lanes)
                                  : func + ".update()",
-                    {"atomic()", fmt::format("vectorize({})", part)});
+                    {"atomic()", vectorize(part)});
 }
 
 void ReduceNode::schedule_vectors(KernelSource& source, const Loops& loops) const {

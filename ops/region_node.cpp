@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/directives.h"
 #include "ops/loop_schedule.h"
 
 namespace onnx2halide {
@@ -25,7 +26,7 @@ void RegionNode::schedule_bins(KernelSource& source, const std::vector<std::stri
         source.schedule(fmt::format("{}.compute_root();", source.kept(output(0), role)));
     vectorise(source, loops);
     parallelise(source, loops, 2);
-    std::vector<std::string> pure = {fmt::format("compute_at({}, {})", loops.func, loops.vars[1])};
+    std::vector<std::string> pure = {compute_at(loops.func, loops.vars[1])};
     std::vector<std::string> update = {
         fmt::format("reorder({}, {}, {})", c, KernelSource::axis(elements, 0), KernelSource::axis(elements, 1))};
     const auto channels = loops.extents[0].constant();

@@ -123,7 +123,7 @@ void schedule_transpose(KernelSource& source, const Loops& loops, size_t read, s
     const bool reads_vectors = sides.in >= sides.out;
     const std::vector<std::string> order = tiles.order(reads_vectors);
     const Directives tile = {tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf"), reorder(order),
-                             fmt::format("vectorize({})", order[0]), unroll(order[1])};
+                             vectorize(order[0]), unroll(order[1])};
     source.schedule(purpose(tiles));
     source.schedule(loops.func, joined(tile, tiles.tasks(source)));
 }
@@ -138,7 +138,7 @@ void schedule_open_transpose(KernelSource& source, const Loops& loops, size_t re
         const std::vector<std::string> order = tiles.order(reads_vectors);
         const std::string stage =
             condition.empty() ? loops.func : fmt::format("{}.specialize({})", loops.func, condition);
-        Directives directives = {tile, reorder(order), fmt::format("vectorize({})", order[0])};
+        Directives directives = {tile, reorder(order), vectorize(order[0])};
         if (!reads_vectors) directives.push_back(unroll(order[1]));
         source.schedule(stage, joined(directives, tasks));
     };
@@ -232,7 +232,7 @@ bool schedule_transposed_operands(KernelSource& source) {
     source.schedule(
         fmt::format("// Tiles of operands that are contiguous along {} are transposed in registers.", tiles.in));
     Directives tile = {tiles.split(tiles.out_side, tiles.in_side, "GuardWithIf"), reorder(tiles.order(false)),
-                       fmt::format("vectorize({})", tiles.loops.vars[0])};
+                       vectorize(tiles.loops.vars[0])};
     if (!has_expensive_nodes(source)) tile.push_back(unroll(tiles.loops.vars[1]));
     source.schedule(loops.func, joined(tile, tiles.tasks(source)));
     for (const Value* copy : copies)

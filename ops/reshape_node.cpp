@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/directives.h"
 #include "ops/loop_schedule.h"
 
 namespace onnx2halide {
@@ -162,8 +163,7 @@ void ReshapeNode::schedule(KernelSource& source) const {
     source.schedule(loops.func, {fmt::format("split({}, {}, {}, {})", c, place, from, *stretches),
                                  fmt::format("split({0}, {1}, {0}, {2}, {3})", place, vector, width,
                                              tail_strategy(length, width, false)),
-                                 fmt::format("reorder({})", fmt::join(tiled.vars, ", ")),
-                                 fmt::format("vectorize({})", place), fmt::format("unroll({})", from)});
+                                 reorder(tiled.vars), vectorize(place), unroll(from)});
     parallelise(source, tiled, 2);
 }
 

@@ -208,8 +208,8 @@ std::string slice_by(KernelSource& source, const Loops& loops, size_t count, boo
         if (is_whole) {
             const std::string task = source.var("task");
             const std::string turns = turns_of_a_task(source, product(inside.extents), outer.extents[0]);
-            Directives tasks = {guarded_split(outer.vars[0], task, turns), fmt::format("parallel({})", task)};
-            for (size_t i = 1; i < outer.vars.size(); ++i) tasks.push_back(fmt::format("parallel({})", outer.vars[i]));
+            Directives tasks = {guarded_split(outer.vars[0], task, turns), parallel(task)};
+            for (size_t i = 1; i < outer.vars.size(); ++i) tasks.push_back(parallel(outer.vars[i]));
             source.schedule(loops.func, tasks);
         }
         return outer.vars[0];

@@ -62,9 +62,9 @@ RowTasks tasks_of_rows(KernelSource& source, const RowLoops& rows, const Loops& 
     if (is_parallel_work(product(rows.output.extents))) {
         const std::string task = source.var("task");
         tasks.directives.push_back(guarded_split(tasks.row, task, turns_of_a_task(source, rows.length * width, count)));
-        tasks.directives.push_back(fmt::format("parallel({})", task));
+        tasks.directives.push_back(parallel(task));
         for (size_t i = 1; i < around.vars.size() && !are_known; ++i)
-            tasks.directives.push_back(fmt::format("parallel({})", around.vars[i]));
+            tasks.directives.push_back(parallel(around.vars[i]));
     }
     return tasks;
 }
@@ -242,7 +242,7 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
             // One allocation for the rows of a task.
             if (!rows.length.constant()) directives.push_back("store_in(MemoryType::Stack)");
         } else if (kind == RowStage::Kind::number && are_at_once) {
-            directives.push_back(fmt::format("vectorize({})", row));
+            directives.push_back(vectorize(row));
         }
         source.schedule(func, directives);
         if (kind != RowStage::Kind::reduction) continue;
@@ -295,7 +295,7 @@ void schedule_tiles_across(KernelSource& source, const RowLoops& rows, const Loo
     Directives vectors = {
         fmt::format("vectorize({}, {})", x, has_versions ? KernelSource::tile_size : std::to_string(width))};
     if (tile_rows > width) vectors.push_back(unroll(x));
-    const Directives of_output = tile_rows == width            ? Directives{fmt::format("vectorize({})", x)}
+    const Directives of_output = tile_rows == width            ? Directives{vectorize(x)}
                                  : has_expensive_nodes(source) ? Directives{vectors[0]}
                                                                : vectors;
     schedule(
@@ -331,7 +331,7 @@ void schedule_update(KernelSource& source, const RowLoops& rows, const std::stri
     const bool is_across = !numbers.vars.empty() && !output.vars.empty() && output.vars[0] == numbers.vars[0];
     Directives around;
     if (is_parallel_work(product(rows.output.extents)) && numbers.vars.size() > is_across)
-        around = {fmt::format("parallel({})", numbers.vars.back())};
+        around = {parallel(numbers.vars.back())};
     if (!is_across) return reduce_each_row(source, rows, func, around);
     if (!around.empty()) source.schedule(update, around);
     Directives order = {numbers.vars[0]};

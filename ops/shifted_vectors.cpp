@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/directives.h"
 #include "ops/loop_schedule.h"
 #include "ops/node_generator.h"
 #include "ops/row_schedule.h"
@@ -21,7 +22,7 @@ void vectorise_shifted(KernelSource& source, const Loops& loops, int wide_vector
     const std::string inner = source.var("in_vector");
     const auto vectors = [&](const std::string& size, const std::string& tail) {
         return std::vector<std::string>{fmt::format("split({0}, {0}, {1}, {2}, {3})", loops.vars[0], inner, size, tail),
-                                        fmt::format("vectorize({})", inner)};
+                                        vectorize(inner)};
     };
     if (extent.constant() || prove_less_equal(lanes, extent) == Proof::yes)
         return source.schedule(loops.func, vectors(std::to_string(lanes), tail_strategy(extent, lanes, true)));

@@ -24,7 +24,7 @@ void schedule_reduction(KernelSource& source, const std::string& func, const Loo
                                          turn, turns)});
     source.schedule(fmt::format("Func {} = {}.rfactor({}, {});", sums, update, slab, task));
     source.schedule(sums, joined({"compute_root()"}, vectors));
-    source.schedule(sums + ".update()", joined(joined({reorder(order)}, vectors), {fmt::format("parallel({})", task)}));
+    source.schedule(sums + ".update()", joined(joined({reorder(order)}, vectors), {parallel(task)}));
     source.schedule(update, vectors);
 }
 

@@ -51,7 +51,7 @@ public:
         const int64_t rows_of_task = ceil_div(flops_of_a_task, *flops_of_row().constant());
         if (prove_less_equal(rows, rows_of_task) != Proof::yes) {
             const std::string count = source.param("rows", static_cast<int>(rows_of_task));
-            directives = joined(directives, {guarded_split(row, task, count), fmt::format("parallel({})", task)});
+            directives = joined(directives, {guarded_split(row, task, count), parallel(task)});
         }
         source.schedule(loops.func, directives);
         const std::string in_vectors = fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", column, vector);

@@ -272,10 +272,10 @@ void WalkTrees::schedule_scores(KernelSource& source, const std::string& stage, 
                                 std::vector<std::string> order) const {
     if (walks_scores()) order.insert(order.begin(), source.kept(output(0), score_role));
     if (targets_of_ == Targets::all) order.insert(order.begin(), source.vars(2)[1]);
-    directives.push_back(fmt::format("reorder({})", fmt::join(order, ", ")));
+    directives.push_back(reorder(order));
     // In other cases neighbours are adjacent along targets, or not at all.
     const std::string row = source.vars(2)[0];
-    if (order[0] == row) directives.push_back(fmt::format("vectorize({})", row));
+    if (order[0] == row) directives.push_back(vectorize(row));
     source.schedule(stage, directives);
 }
 
@@ -293,7 +293,7 @@ void WalkTrees::schedule_leaves(KernelSource& source, const std::string& version
     const std::string leaf = source.kept(output(0), leaf_role);
     source.schedule(leaf + version, {vector});
     if (depth_ == 0) return;
-    const std::string steps = fmt::format("reorder({}, {})", walk, source.kept(output(0), step_role));
+    const std::string steps = reorder({walk, source.kept(output(0), step_role)});
     source.schedule(leaf + ".update()" + version, {steps, vector});
 }
 
@@ -314,7 +314,7 @@ void WalkTrees::schedule_trees_at_once(KernelSource& source, const std::string& 
 /// Schedules several rows to walk down each tree side by side.
 void WalkTrees::schedule_rows_at_once(KernelSource& source) const {
     schedule_strips(source, source.param("walks", walks(source.target())));
-    schedule_leaves(source, "", source.vars(2)[0], fmt::format("vectorize({})", source.vars(2)[0]));
+    schedule_leaves(source, "", source.vars(2)[0], vectorize(source.vars(2)[0]));
 }
 
 /// Schedules vectors of rows to compute the value of each node of a tree.
@@ -328,8 +328,7 @@ void WalkTrees::schedule_values(KernelSource& source) const {
     for (const Stage& stage : stages()) {
         if (stage.most == 0) continue;
         source.schedule(fmt::format("{}.update({})", value, update++),
-                        {fmt::format("reorder({}, {})", row, source.kept(output(0), stage.role)),
-                         fmt::format("vectorize({})", row)});
+                        {reorder({row, source.kept(output(0), stage.role)}), vectorize(row)});
     }
 }
 
@@ -359,15 +358,14 @@ void WalkTrees::schedule(KernelSource& source) const {
     constexpr int64_t most_rows = 64;
     const auto rows = static_cast<int>(std::min(most_rows, row_count().constant().value_or(most_rows)));
     Directives directives = {guarded_split(row, task, source.param("rows", rows))};
-    if (is_parallel_work(flops())) directives.push_back(fmt::format("parallel({})", task));
+    if (is_parallel_work(flops())) directives.push_back(parallel(task));
     source.schedule(loops.func, directives);
     const bool is_column = target_count_ == 1;
     // For a single column, vectors run along rows.
     vectorise(source,
               {loops.func, {is_column ? row : loops.vars[0]}, {is_column ? row_count() : target_count_}, element()},
               true);
-    const std::string place = fmt::format("compute_at({}, {})", loops.func, task),
-                      columns = source.kept(output(0), columns_role);
+    const std::string place = compute_at(loops.func, task), columns = source.kept(output(0), columns_role);
     schedule_total(source, place);
     source.schedule(fmt::format("{}.{};", columns, place));
     // The last task may have any number of rows.
