@@ -65,6 +65,7 @@ public:
     /// Vectorises both reads and writes where the innermost axes of input and output differ.
     void schedule(KernelSource& source) const override;
     bool is_pointwise() const override;
+    bool has_own_axis() const override { return true; }
     bool is_view() const override;
     std::optional<Layout> memory_order() const override;
     std::optional<Span> span_in_input(size_t i) const override;

@@ -133,7 +133,7 @@ public:
     /// axes are aligned, as in numpy.
     virtual size_t first_axis(size_t i) const;
 
-    /// For a pointwise node, whether an operand belongs to a certain axis of the result, such as the channels',
+    /// For a pointwise node, whether attributes or operands name a certain axis of the result, such as the channels',
     /// whatever the number of axes after it.
     virtual bool has_own_axis() const { return node_.attributes.contains("axis"); }
 

@@ -21,6 +21,7 @@ public:
     void algorithm(KernelSource& source) const final;
     void schedule(KernelSource& source) const final;
     bool is_pointwise() const override { return !reduction().may_reduce_any(); }
+    bool has_own_axis() const override { return true; }
     std::vector<Check> checks() const override;
 
     /// Whether the axes are known only at run time.

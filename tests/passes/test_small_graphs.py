@@ -47,6 +47,18 @@ CASES = [
         {"slope": (4, 1, 1), "repeats": np.array([1, 3, 5])},
     ),
     Graph(
+        "axes of a product's view that are moved though nothing else is",
+        "(float[3, 1, 8] x) => (float[3, 1, 1, 6] y) { k = MatMul(x, w) v = Reshape(k, s) y = Transpose<perm = [0, 2, 1, 3]>(v) }",
+        {"x": (3, 1, 8)},
+        {"w": (8, 6), "s": np.array([0, 0, 1, -1])},
+    ),
+    Graph(
+        "an axis of a product's view that is reversed though it is one long",
+        "(float[4, 8] x) => (float[4, 1, 6] y) { k = MatMul(x, w) v = Reshape(k, s) y = Slice(v, start, end, one, step) }",
+        {"x": (4, 8)},
+        {"w": (8, 6), "s": np.array([4, 1, 6]), "start": np.array([0]), "end": np.array([-5]), "one": np.array([1]), "step": np.array([-1])},
+    ),
+    Graph(
         "as many axes as a tensor may have",
         f"(float[{', '.join(['1'] * 15)}, 3] x) => (float[{', '.join(['1'] * 15)}, 3] y) {{ y = Neg(x) }}",
         {"x": (1,) * 15 + (3,)},
