@@ -141,6 +141,7 @@ private:
             const std::string& name = proto.output(i);
             node.outputs.push_back(name.empty() ? omitted_output(node, schema, i) : new_output(name));
         }
+        if (node.subgraphs().empty()) fill_outputs(node);
         if (const auto constant = constant_of(node)) {
             node.outputs[0]->constant = constant;
             node.outputs[0]->type = constant->type();
@@ -182,13 +183,25 @@ private:
         return value;
     }
 
+    /// Cuts off optional outputs that are omitted at the end, and makes those before others values that nothing reads.
+    void fill_outputs(Node& node) {
+        while (!node.outputs.empty() && !node.outputs.back()) node.outputs.pop_back();
+        for (size_t i = 0; i < node.outputs.size(); ++i) {
+            if (!node.outputs[i]) node.outputs[i] = unread_output(node, i);
+        }
+    }
+
+    Value* unread_output(const Node& node, size_t i) {
+        return graph_->new_value(fmt::format("{}_unread_{}", node.name, i));
+    }
+
     /// An unused value for an omitted output that the operator always makes, such as a part of a Split; null if the
     /// output is optional.
     Value* omitted_output(const Node& node, const onnx::OpSchema* schema, size_t i) {
         if (!schema || schema->outputs().empty() || !node.subgraphs().empty()) return nullptr;
         const auto& formal = schema->outputs()[std::min(i, schema->outputs().size() - 1)];
         if (formal.GetOption() == onnx::OpSchema::Optional) return nullptr;
-        return graph_->new_value(fmt::format("{}_unread_{}", node.name, i));
+        return unread_output(node, i);
     }
 
     /// Adds the subgraphs of an If, Loop or Scan. The values that they capture become further inputs of the node, in
@@ -199,8 +212,11 @@ private:
         for (const auto& attribute : proto.attribute()) {
             if (attribute.type() != onnx::AttributeProto::GRAPH) continue;
             auto builder = std::make_unique<GraphBuilder>(attribute.g(), source_, this);
-            for (const auto& input : attribute.g().input())
-                builder->graph().inputs.push_back(builder->graph().value(input.name()));
+            for (const auto& input : attribute.g().input()) {
+                Value* value = builder->graph().value(input.name());
+                // Up to IR version 3, initialisers had to be inputs, too.
+                if (!value->constant) builder->graph().inputs.push_back(value);
+            }
             node.attributes[attribute.name()] = builder->build();
             for (const std::string& name : builder->captures()) {
                 if (std::find(captures.begin(), captures.end(), name) == captures.end()) captures.push_back(name);

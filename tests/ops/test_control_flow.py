@@ -3,7 +3,7 @@
 import numpy as np
 import onnx2halide
 import pytest
-from onnx import parser
+from onnx import helper, numpy_helper, parser
 from onnx2halide.compare import difference
 from onnx2halide.references import OnnxRuntime
 
@@ -238,3 +238,17 @@ def test_loops_without_a_count_of_what_is_transposed():
     for shape in ((2, 3, 4), (5, 3, 4)):
         inputs = {"x": random(*shape), "n": np.array(shape[1])}
         np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
+
+
+def test_initialisers_that_are_inputs():
+    """As IR versions up to 3 demand, also of subgraphs."""
+    k = numpy_helper.from_array(np.float32([1, 2, 3]), "k")
+    info = {name: helper.make_tensor_value_info(name, element, shape) for name, element, shape in [("i", 7, []), ("c", 9, []), ("c2", 9, []), ("v", 1, [3]), ("v2", 1, [3]), ("k", 1, [3]), ("o", 1, [3]), ("y", 1, [3]), ("z", 1, [3]), ("n", 7, []), ("x", 1, [3])]}
+    body = helper.make_graph([helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("Add", ["v", "k"], ["v2"])], "b", [info[name] for name in "icvk"], [info["c2"], info["v2"]], [k])
+    branches = {name: helper.make_graph([helper.make_node(op, ["x", "k"], ["o"])], name, [info["k"]], [info["o"]], [k]) for name, op in (("then_branch", "Add"), ("else_branch", "Mul"))}
+    nodes = [helper.make_node("Loop", ["n", "c", "x"], ["y"], body=body), helper.make_node("If", ["c"], ["z"], **branches)]
+    proto = helper.make_model(helper.make_graph(nodes, "g", [info[name] for name in "xnc"], [info["y"], info["z"]]), opset_imports=[helper.make_opsetid("", 8)], ir_version=3)
+    inputs = {"x": np.float32([1, 2, 3]), "n": np.array(3), "c": np.array(True)}
+    got, expected = onnx2halide.compile(proto).run_by_name(inputs), OnnxRuntime(proto).run(inputs)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(got[name], array)
