@@ -11,6 +11,9 @@ void adopt_operators(onnx::ModelProto& model);
 /// import them. Exporters forget this, and onnxruntime allows it.
 void import_domains(onnx::ModelProto& model);
 
+/// Whether a node has a row in expanded_operators().
+bool has_expansion(const onnx::NodeProto& node);
+
 /// Replaces all nodes that have a row in expanded_operators() by their bodies, also in subgraphs. Names in a body get
 /// the node's name as a prefix, as in `lstm1_gates`. Throws CompileError, which names the node, if its row does not
 /// support it.

@@ -10,6 +10,7 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include "compiler/load/expand.h"
+#include "compiler/load/local_functions.h"
 #include "compiler/load/schema.h"
 #include "compiler/load/subgraphs.h"
 #include "compiler/load/unique_names.h"
@@ -25,7 +26,8 @@ void add_expandable_operators(onnx::GraphProto& graph, const OpsetVersions& opse
     for (auto& node : *graph.mutable_node()) {
         visit_subgraphs(node, [&](onnx::GraphProto& inner) { add_expandable_operators(inner, opsets, found); });
         const onnx::OpSchema* schema = find_schema(node, opsets);
-        if (!schema || find_operator(normalised_domain(node.domain()), node.op_type(), schema->since_version()))
+        if (!schema || has_expansion(node) ||
+            find_operator(normalised_domain(node.domain()), node.op_type(), schema->since_version()))
             continue;
         if (schema->HasFunction() || schema->HasContextDependentFunction())
             found.emplace(node.domain(), node.op_type());
@@ -41,13 +43,15 @@ onnx::inliner::FunctionIdVector expandable_operators(onnx::ModelProto& model) {
 /// Declares the types of constants. ONNX's inliner looks up the types of a call's inputs in the value_info of the
 /// model's graph, which lacks them.
 void declare_constants(const onnx::GraphProto& graph, onnx::GraphProto& declared) {
-    for (const auto& constant : graph.initializer()) {
+    const auto declare = [&](const onnx::TensorProto& elements, const auto& dims) {
         auto& info = *declared.add_value_info();
-        info.set_name(constant.name());
+        info.set_name(elements.name());
         auto& type = *info.mutable_type()->mutable_tensor_type();
-        type.set_elem_type(constant.data_type());
-        for (const int64_t dim : constant.dims()) type.mutable_shape()->add_dim()->set_dim_value(dim);
-    }
+        type.set_elem_type(elements.data_type());
+        for (const int64_t dim : dims) type.mutable_shape()->add_dim()->set_dim_value(dim);
+    };
+    for (const auto& constant : graph.initializer()) declare(constant, constant.dims());
+    for (const auto& constant : graph.sparse_initializer()) declare(constant.values(), constant.dims());
 }
 
 /// Declares the values of all subgraphs, as far as their types are known.
@@ -101,54 +105,8 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     return true;
 }
 
-/// Sets the opset of a function's nodes, which differs from the model's.
-template <typename Nodes>
-void keep_opset(Nodes& nodes, const std::string& domain, int64_t opset) {
-    for (onnx::NodeProto& node : nodes) {
-        if (normalised_domain(node.domain()) == domain) set_opset(node, static_cast<int>(opset));
-        visit_subgraphs(node, [&](onnx::GraphProto& graph) { keep_opset(*graph.mutable_node(), domain, opset); });
-    }
-}
-
-/// Makes functions import the model's opsets, while their nodes keep their own: ONNX's inliner skips functions whose
-/// opset differs from the model's.
-void unite_opsets(onnx::ModelProto& model) {
-    std::map<std::string, int64_t> versions;
-    for (const auto& import : model.opset_import()) versions[normalised_domain(import.domain())] = import.version();
-    for (onnx::FunctionProto& function : *model.mutable_functions()) {
-        for (onnx::OperatorSetIdProto& import : *function.mutable_opset_import()) {
-            const std::string domain = normalised_domain(import.domain());
-            const auto known = versions.find(domain);
-            if (known == versions.end() || known->second == import.version()) continue;
-            keep_opset(*function.mutable_node(), domain, import.version());
-            import.set_version(known->second);
-        }
-    }
-}
-
-/// The message of an assertion in ONNX, without the source location.
-std::string without_assertion(const std::string& text) {
-    constexpr std::string_view end = "` failed: ";
-    const size_t place = text.find(end);
-    return place == std::string::npos ? text : text.substr(place + end.size());
-}
-
-/// Inlines the model's own functions. ONNX's inliner asserts conditions that its checker does not check, such as that a
-/// call has no more operands than its function.
-void inline_local_functions(onnx::ModelProto& model) {
-    unite_opsets(model);
-    try {
-        onnx::inliner::InlineLocalFunctions(model);
-    } catch (const std::exception& error) {
-        throw CompileError("the model's functions cannot be inlined: {}", without_assertion(error.what()));
-    }
-}
-
-}  // namespace
-
-void replace_by_bodies(onnx::ModelProto& model) {
-    if (model.functions_size() > 0) inline_local_functions(model);
-    expand_operators(model);
+/// Expands function operators that have no NodeGenerator, as far as ONNX's inliner can.
+void expand_functions(onnx::ModelProto& model) {
     // A body may call further function operators; the standard nests them three deep at most.
     std::set<onnx::inliner::FunctionId> refused;
     for (int depth = 0; depth < 8; ++depth) {
@@ -165,6 +123,17 @@ void replace_by_bodies(onnx::ModelProto& model) {
         }
         if (!has_expanded) return;
     }
+}
+
+}  // namespace
+
+void replace_by_bodies(onnx::ModelProto& model) {
+    if (model.functions_size() > 0) inline_local_functions(model);
+    // Some bodies depend on types, which ONNX infers before nodes of our own are among the others. Bodies that our
+    // table adds may call functions, too.
+    expand_functions(model);
+    expand_operators(model);
+    expand_functions(model);
 }
 
 }  // namespace onnx2halide

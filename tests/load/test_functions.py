@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx2halide
+import pytest
 from make_models import FLOAT, node
 from onnx import helper, parser
 from onnx2halide.references import OnnxReference, OnnxRuntime
@@ -88,3 +89,72 @@ def test_function_operators_in_branches():
     for rows, long, deep in ((3, True, True), (5, True, False), (4, False, True)):
         inputs = {"x": np.random.default_rng(rows).random((1, 2, rows, 4), np.float32), "long": np.array(long), "deep": np.array(deep)}
         np.testing.assert_allclose(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"], rtol=1e-5, atol=1e-6)
+
+
+def check(text, inputs, reference=OnnxRuntime):
+    proto = parser.parse_model(text)
+    got, expected = onnx2halide.compile(proto).run_by_name(inputs), reference(proto).run(inputs)
+    for name, array in expected.items():
+        np.testing.assert_allclose(got[name], array, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+X = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
+
+
+def test_default_attributes():
+    """Of calls in the graph, in a branch and in another function, of which some are given and some passed on."""
+    check(
+        """<ir_version: 9, opset_import: ["" : 17, "local" : 1]> g (float[3,4] x, bool c) => (float[3,4] y, float[3,4] z, float[3,4] w) {
+            y = local.Leaky (x) z = local.Leaky <slope = 0.5> (x)
+            w = If (c) <then_branch = t () => (float[3,4] a) { a = local.Passed (x) }, else_branch = e () => (float[3,4] b) { b = local.Leaky (x) }> }
+        <domain: "local", opset_import: ["" : 17]> Leaky <slope: float = 0.25> (a) => (b) { b = LeakyRelu <alpha: float = @slope> (a) }
+        <domain: "local", opset_import: ["" : 17, "local" : 1]> Passed <own: float = 3.0> (a) => (b) { c = local.Leaky <slope: float = @own> (a) b = local.Leaky (c) }""",
+        {"x": X, "c": np.array(True)},
+    )
+
+
+def test_bodies_that_return_what_no_node_of_theirs_makes():
+    """An input, an initialiser, and a value twice."""
+    check(
+        """<ir_version: 8, opset_import: ["" : 17, "local" : 1]> g (float[3,4] x, bool c) => (float[3,4] y, float[3,4] z, float[2] k, float[3,4] u, float[3,4] v) {
+            y = local.Repeat (x) z, k = local.Branch (x, c) u, v = local.Twice (x, c) }
+        <domain: "local", opset_import: ["" : 17]> Repeat (a) => (b) {
+            n = Constant <value_int = 3> () go = Constant <value = bool {1}> ()
+            b = Loop (n, go, a) <body = turn (int64 i, bool on, float[3,4] v) => (on, float[3,4] w) { w = Add (v, a) }> }
+        <domain: "local", opset_import: ["" : 17]> Branch (a, c) => (b, d) {
+            b, d = If (c) <then_branch = t () => (float[3,4] o, float[2] k) <float[2] k = {1.0, 2.0}> { o = Neg (a) },
+                           else_branch = e () => (float[3,4] p, float[2] l) <float[2] l = {3.0, 4.0}> { p = Relu (a) }> }
+        <domain: "local", opset_import: ["" : 17]> Twice (a, c) => (b, d) {
+            b, d = If (c) <then_branch = t () => (float[3,4] o, float[3,4] o) { o = Neg (a) }, else_branch = e () => (float[3,4] p, float[3,4] q) { p = Relu (a) q = Abs (a) }> }""",
+        {"x": X, "c": np.array(False)},
+    )
+
+
+def test_domain_that_only_a_function_imports():
+    check(
+        """<ir_version: 8, opset_import: ["" : 17, "local" : 1]> g (int64[3] x) => (int64[3] y) { y = local.Encode (x) }
+        <domain: "local", opset_import: ["local" : 1, "" : 17, "ai.onnx.ml" : 3]> Encode (a) => (b)
+            { b = ai.onnx.ml.LabelEncoder <keys_int64s = [1, 2, 3], values_int64s = [10, 20, 30], default_int64 = -7> (a) }""",
+        {"x": np.array([1, 3, 9])},
+    )
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_function_operators_by_the_domains_name(domain):
+    q = np.random.default_rng(2).normal(size=(2, 3, 8)).astype(np.float32)
+    check(
+        f"""<ir_version: 10, opset_import: ["{domain}" : 23]> g (float[2,3,8] q) => (float[2,3,8] y)
+            {{ y = Attention <q_num_heads = 2, kv_num_heads = 2> (q, q, q) }}""",
+        {"q": q},
+    )
+
+
+def test_function_operators_behind_recurrent_layers():
+    rng = np.random.default_rng(2)
+    inputs = {name: rng.normal(size=shape).astype(np.float32) / 3 for name, shape in (("q", (2, 3, 8)), ("w", (1, 32, 8)), ("r", (1, 32, 8)))}
+    check(
+        """<ir_version: 10, opset_import: ["" : 23]> g (float[2,3,8] q, float[1,32,8] w, float[1,32,8] r) => (float[2,3,8] y) {
+            h = LSTM <hidden_size = 8> (q, w, r) one = Constant <value_ints = [1]> () k = Squeeze (h, one)
+            y = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, k) }""",
+        inputs,
+    )
