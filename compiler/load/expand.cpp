@@ -86,6 +86,7 @@ private:
     void collect_names(onnx::GraphProto& graph) {
         for (const auto& input : graph.input()) names_.insert(input.name());
         for (const auto& constant : graph.initializer()) names_.insert(constant.name());
+        for (const auto& constant : graph.sparse_initializer()) names_.insert(constant.values().name());
         for (auto& node : *graph.mutable_node()) {
             names_.insert(node.output().begin(), node.output().end());
             visit_subgraphs(node, [&](onnx::GraphProto& inner) { collect_names(inner); });
@@ -163,6 +164,8 @@ private:
 };
 
 }  // namespace
+
+bool has_expansion(const onnx::NodeProto& node) { return find_expansion(node) != nullptr; }
 
 void adopt_operators(onnx::ModelProto& model) { adopt_nodes(*model.mutable_graph(), OpsetVersions(model).of("")); }
 

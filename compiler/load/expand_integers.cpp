@@ -9,7 +9,7 @@ namespace {
 
 /// Defines `axes`. Returns the remaining attributes of ReduceMean and ReduceSum.
 std::string add_axes(OperatorBody& body, const OperatorCall& call) {
-    body.add(fmt::format("axes = Constant<value_ints = [{}]>()", fmt::join(call.integers("axes"), ", ")));
+    body.add(fmt::format("axes = Constant<value_ints: ints = [{}]>()", fmt::join(call.integers("axes"), ", ")));
     return fmt::format("<keepdims = {}>", call.integer("keepdims", 1));
 }
 

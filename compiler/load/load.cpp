@@ -43,6 +43,27 @@ void name_nodes(onnx::GraphProto& graph) {
     }
 }
 
+template <typename Nodes>
+void name_own_domain(Nodes& nodes) {
+    for (onnx::NodeProto& node : nodes) {
+        node.set_domain(normalised_domain(node.domain()));
+        visit_subgraphs(node, [](onnx::GraphProto& graph) { name_own_domain(*graph.mutable_node()); });
+    }
+}
+
+/// Calls ONNX's own domain by its empty name everywhere: its library knows its functions by that only.
+void name_own_domain(onnx::ModelProto& model) {
+    const auto name_imports = [](auto& imports) {
+        for (onnx::OperatorSetIdProto& import : imports) import.set_domain(normalised_domain(import.domain()));
+    };
+    name_imports(*model.mutable_opset_import());
+    name_own_domain(*model.mutable_graph()->mutable_node());
+    for (onnx::FunctionProto& function : *model.mutable_functions()) {
+        name_imports(*function.mutable_opset_import());
+        name_own_domain(*function.mutable_node());
+    }
+}
+
 /// Checks that opsets exist: ONNX's checker accepts unknown future ones.
 void check_opsets(const onnx::ModelProto& model) {
     const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
@@ -54,24 +75,25 @@ void check_opsets(const onnx::ModelProto& model) {
     }
 }
 
-/// Changes a graph, for the lifetime of this object, to what the checker should see. Outputs without a declared type,
+/// Changes a model, for the lifetime of this object, to what the checker should see. Outputs without a declared type,
 /// which inference finds, are scalars. Weights in external files are empty: the checker would look for these in the
 /// working folder, and read_tensor has better messages.
-class CheckedGraph {
+class CheckedModel {
 public:
-    explicit CheckedGraph(onnx::GraphProto& graph) : graph_(graph), outputs_(graph.output()) {
-        for (auto& output : *graph.mutable_output()) {
+    explicit CheckedModel(onnx::ModelProto& model) : graph_(*model.mutable_graph()), outputs_(graph_.output()) {
+        for (auto& output : *graph_.mutable_output()) {
             const auto kind = output.type().value_case();
             if (kind == onnx::TypeProto::VALUE_NOT_SET) output.mutable_type()->mutable_tensor_type()->set_elem_type(1);
             if (output.type().has_tensor_type()) output.mutable_type()->mutable_tensor_type()->mutable_shape();
         }
-        set_weights_aside(graph);
+        set_weights_aside(graph_);
+        for (auto& function : *model.mutable_functions()) set_weights_aside(*function.mutable_node());
     }
-    ~CheckedGraph() {
+    ~CheckedModel() {
         graph_.mutable_output()->Swap(&outputs_);
         for (auto& [tensor, original] : weights_) tensor->Swap(&original);
     }
-    CheckedGraph(const CheckedGraph&) = delete;
+    CheckedModel(const CheckedModel&) = delete;
 
 private:
     onnx::GraphProto& graph_;
@@ -80,12 +102,23 @@ private:
 
     void set_weights_aside(onnx::GraphProto& graph) {
         for (auto& tensor : *graph.mutable_initializer()) set_aside(tensor);
-        for (auto& node : *graph.mutable_node()) {
+        for (auto& tensor : *graph.mutable_sparse_initializer()) set_aside(tensor);
+        set_weights_aside(*graph.mutable_node());
+    }
+
+    void set_weights_aside(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+        for (auto& node : nodes) {
             for (auto& attribute : *node.mutable_attribute()) {
                 if (attribute.has_t()) set_aside(*attribute.mutable_t());
+                if (attribute.has_sparse_tensor()) set_aside(*attribute.mutable_sparse_tensor());
             }
             visit_subgraphs(node, [&](onnx::GraphProto& inner) { set_weights_aside(inner); });
         }
+    }
+
+    void set_aside(onnx::SparseTensorProto& tensor) {
+        set_aside(*tensor.mutable_values());
+        set_aside(*tensor.mutable_indices());
     }
 
     void set_aside(onnx::TensorProto& tensor) {
@@ -101,7 +134,7 @@ private:
 
 void check(onnx::ModelProto& model) {
     try {
-        const CheckedGraph checked(*model.mutable_graph());
+        const CheckedModel checked(model);
         constexpr bool infers_shapes = false, takes_functions_of_any_opset = true;
         onnx::checker::check_model(model, infers_shapes, takes_functions_of_any_opset);
     } catch (const std::exception& error) {
@@ -116,6 +149,7 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
     try {
         const std::string bytes = read_model_file(path);
         onnx::ModelProto proto = parse_model(bytes);
+        name_own_domain(proto);
         name_nodes(*proto.mutable_graph());
         adopt_operators(proto);
         import_domains(proto);

@@ -5,7 +5,7 @@ import onnx
 import onnx2halide
 import pytest
 from make_models import FLOAT, model, node
-from onnx import helper, numpy_helper
+from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
 from onnx2halide.references import OnnxRuntime
 
 
@@ -43,3 +43,24 @@ def test_weights_of_branches_and_constants(tmp_path, choice):
     found = onnx2halide.compile(path).run_by_name({"x": x, "choice": np.array(choice)})["y"]
     expected = ((x + numbers["v"] if choice else -x) * numbers["u"]) @ numbers["w"]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def outside(array: np.ndarray, name: str, folder) -> TensorProto:
+    """A tensor whose elements are in a file of its own."""
+    (folder / f"{name}.bin").write_bytes(array.tobytes())
+    tensor = TensorProto(name=name, data_type=helper.np_dtype_to_tensor_dtype(array.dtype), dims=array.shape, data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value=f"{name}.bin")
+    return tensor
+
+
+def test_weights_of_functions_and_sparse_weights(tmp_path):
+    factors, x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    constant = helper.make_node("Constant", [], ["c"], value=outside(factors, "factors", tmp_path))
+    function = helper.make_function("local", "Scale", ["a"], ["b"], [constant, node("Mul", "a c", "b")], [helper.make_opsetid("", 17)])
+    offsets = SparseTensorProto(dims=[4], values=outside(np.float32([2, 3]), "s", tmp_path), indices=outside(np.int64([1, 3]), "places", tmp_path))
+    graph = helper.make_graph([node("Scale", "x", "m", domain="local"), node("Add", "m s", "y")], "g", [helper.make_tensor_value_info("x", FLOAT, [3, 4])], [helper.make_tensor_value_info("y", FLOAT, [3, 4])])
+    graph.sparse_initializer.append(offsets)
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    onnx.save(helper.make_model(graph, functions=[function], opset_imports=imports, ir_version=9), tmp_path / "outside.onnx")
+    found = onnx2halide.compile(tmp_path / "outside.onnx").run_by_name({"x": x})["y"]
+    np.testing.assert_allclose(found, x * factors + np.float32([0, 2, 0, 3]), rtol=1e-6)

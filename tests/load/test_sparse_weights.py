@@ -5,6 +5,7 @@ import onnx2halide
 import pytest
 from make_models import FLOAT, model, node
 from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
+from onnx2halide.references import OnnxRuntime
 
 DENSE = np.zeros((3, 4), np.float32)
 DENSE[0, 1], DENSE[1, 3], DENSE[2, 0] = 3, -4, 0.5
@@ -51,3 +52,13 @@ def test_texts():
     with pytest.raises(onnx2halide.CompileError) as error:
         onnx2halide.compile(adding(weight, False))
     assert str(error.value).endswith("initialiser 'w' is a sparse tensor of strings, which is not supported")
+
+
+def test_name_that_an_expanded_node_would_use():
+    """BiasGelu is computed in steps, whose names start with the node's."""
+    weight = helper.make_sparse_tensor(numpy_helper.from_array(np.float32([2, 3]), "y_sum"), numpy_helper.from_array(np.int64([1, 3])), [4])
+    nodes = [node("BiasGelu", "x b", "y", name="y", domain="com.microsoft"), node("Mul", "y y_sum", "z")]
+    proto = model(nodes, [("x", FLOAT, [3, 4])], [("z", FLOAT, [3, 4])], {"b": np.float32([1, 2, 3, 4])})
+    proto.graph.sparse_initializer.append(weight)
+    found = onnx2halide.compile(proto).run_by_name({"x": DENSE})["z"]
+    np.testing.assert_allclose(found, OnnxRuntime(proto).run({"x": DENSE})["z"], rtol=1e-4, atol=1e-5)
