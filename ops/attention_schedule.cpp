@@ -15,7 +15,7 @@ namespace onnx2halide {
 namespace {
 
 /// A machine with the registers that exp leaves for the sums of products: LLVM keeps exp's constants in the others from
-/// block to block, and would rather spill sums.
+/// tile to tile, and would rather spill sums.
 Target without_constants_of_exp(Target target) {
     // A machine with few registers spills constants in any case: 4 x 2 sums, two vectors and an operand stay.
     constexpr int constants = 13, least = 11;
