@@ -16,10 +16,10 @@ PackedConv::PackedConv(const Node& node)
     : Conv(node), form_(weight_form(node)), output_channels_(node.integer("output_channels")) {}
 
 int64_t PackedConv::steps() const {
-    if (form_ == WeightForm::dots) return *in(1).shape.back().constant();
+    if (form_ == WeightForm::dots) return in(1).shape.back().number();
     const size_t axes_of_blocks = form_ == WeightForm::dense ? 1 : 2;
     const bool has_steps = !has_own_inputs() && in(1).rank() == in(0).rank() + axes_of_blocks + 1;
-    return has_steps ? *in(1).shape.back().constant() : 1;
+    return has_steps ? in(1).shape.back().number() : 1;
 }
 
 bool PackedConv::sums_by_group() const {
@@ -199,7 +199,7 @@ DistantOperand PackedConv::distant_input(KernelSource& source, const ConvLoops& 
         source.is_internal(input(0)) || in(0).layout != channels_last(in(0).rank()) || !in(0).shape[1].constant() ||
         !is_distant(loops.input_elements * bytes, loops.inner_products * bytes))
         return {};
-    return {source.name(input(0)), window().back().stride * input(0)->pitch().value_or(*in(0).shape[1].constant())};
+    return {source.name(input(0)), window().back().stride * input(0)->pitch().value_or(in(0).shape[1].number())};
 }
 
 std::optional<GpuSums> PackedConv::gpu_sums(KernelSource& source) const {

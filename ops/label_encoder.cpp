@@ -193,7 +193,7 @@ public:
     }
 
 private:
-    int64_t count() const { return *in(1).shape[0].constant(); }
+    int64_t count() const { return in(1).shape[0].number(); }
     int steps() const { return std::bit_width(static_cast<uint64_t>(count())); }
 
     std::string clamped(const std::string& place) const {

@@ -50,7 +50,7 @@ public:
 protected:
     bool b_is_packed() const override { return true; }
     std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
-    int64_t steps() const override { return in(1).rank() == 4 ? *in(1).shape[3].constant() : 1; }
+    int64_t steps() const override { return in(1).rank() == 4 ? in(1).shape[3].number() : 1; }
     std::string b_of_group(KernelSource& source, const Coordinates& at, const std::string& group,
                            const std::string& place) const override;
 

@@ -55,7 +55,7 @@ bool has_short_kernels(const Window& window) {
 /// The largest power of two, up to a page, that divides the stride between an image's pixels in bytes. The larger it
 /// is, the fewer sets of a first-level cache do pixels map to.
 int64_t pixel_alignment(const TensorType& type) {
-    return std::gcd(page_bytes, *type.shape[1].constant() * info(type.element).bytes);
+    return std::gcd(page_bytes, type.shape[1].number() * info(type.element).bytes);
 }
 /// From the first on, a cache holds few pixels, so that tiles are small and walked in memory order. From the second on,
 /// it holds fewer than tiles share, so that the columns of a strip are copied.

@@ -38,7 +38,7 @@ public:
     void schedule(KernelSource& source) const override {
         const Loops loops = source.output_loops();
         const std::string &sums = source.kept(output(0), "sums"), row = source.vars(2)[0], column = source.vars(2)[1];
-        const int64_t lanes = source.target().lanes(ElementType::float32), columns = *in(1).shape[1].constant(),
+        const int64_t lanes = source.target().lanes(ElementType::float32), columns = in(1).shape[1].number(),
                       vectors = std::min<int64_t>(4, columns / lanes);
         if (source.target().is_gpu() || vectors == 0) return NodeGenerator::schedule(source);
 

@@ -231,7 +231,7 @@ void WalkTrees::algorithm(KernelSource& source) const {
 /// The number of rows from which on evaluating from the leaves up is no slower than walking: a node takes about as long
 /// for all rows of a strip as two steps take for one row.
 int64_t WalkTrees::least_evaluated() const {
-    const int64_t places = *in(children).shape[0].constant(), steps = *in(roots).shape[0].constant() * depth_;
+    const int64_t places = in(children).shape[0].number(), steps = in(roots).shape[0].number() * depth_;
     return 1 + 2 * places / std::max<int64_t>(1, steps);
 }
 

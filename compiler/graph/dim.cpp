@@ -71,6 +71,11 @@ std::optional<int64_t> Dim::constant() const {
     return std::nullopt;
 }
 
+int64_t Dim::number() const {
+    if (const auto number = constant()) return *number;
+    throw CompileError("an extent is {}, expected a constant", text());
+}
+
 std::pair<std::optional<int64_t>, std::optional<int64_t>> Dim::bounds() const {
     Interval sum{0, 0};
     for (const auto& [product, factor] : terms_) {

@@ -41,6 +41,8 @@ public:
     static Dim symbol(const std::string& name, int64_t min = 1, int64_t max = unbounded);
 
     std::optional<int64_t> constant() const;
+    /// The constant. Throws CompileError if the dim is not one, as in kernels that serve all sizes.
+    int64_t number() const;
     bool is(int64_t value) const { return constant() == value; }
 
     /// Bounds on the value that follow from those of the symbols; nullopt where there is none.

@@ -56,21 +56,38 @@ std::optional<PadEffect> effect(const Node& pad) {
     return result;
 }
 
+/// The pads of a node if those of a Pad before it are added.
+SpatialPads with_pads(const Node& node, const SpatialPads& added) {
+    SpatialPads pads = node.integers("pads", SpatialPads(added.size(), 0));
+    for (size_t i = 0; i < added.size(); ++i) pads[i] += added[i];
+    return pads;
+}
+
+/// Whether every window of a pool has elements besides padding.
+bool has_elements(const Node& pool, const SpatialPads& pads) {
+    const SpatialPads kernel = pool.integers("kernel_shape"),
+                      dilations = pool.integers("dilations", SpatialPads(kernel.size(), 1));
+    for (size_t i = 0; i < pads.size(); ++i) {
+        const size_t axis = i % kernel.size();
+        if (pads[i] > (kernel[axis] - 1) * dilations[axis]) return false;
+    }
+    return true;
+}
+
 /// Whether a node that reads a padded input can pad by itself: it must fill with the same element, and count the
 /// padding in averages. A pool with ceil_mode cannot, as the last window must not start in its own padding; nor can a
-/// MaxPool with indices, which are positions in its input.
-bool can_pad(const Node& node, double fill) {
+/// MaxPool with indices, which are positions in its input, or with windows of padding alone.
+bool can_pad(const Node& node, double fill, const SpatialPads& added) {
     if (!node.domain.empty() || node.string("auto_pad", "NOTSET") != "NOTSET") return false;
     if (node.op_type == "Conv") return fill == 0;
     if (node.integer("ceil_mode", 0) != 0) return false;
-    if (node.op_type == "MaxPool") return fill == -INFINITY && !node.has_output(1);
+    if (node.op_type == "MaxPool")
+        return fill == -INFINITY && !node.has_output(1) && has_elements(node, with_pads(node, added));
     return node.op_type == "AveragePool" && fill == 0 && node.integer("count_include_pad", 0) == 1;
 }
 
 void fuse(Graph& graph, Node& pad, Node& consumer, const SpatialPads& added) {
-    SpatialPads pads = consumer.integers("pads", SpatialPads(added.size(), 0));
-    for (size_t i = 0; i < added.size(); ++i) pads[i] += added[i];
-    consumer.attributes["pads"] = pads;
+    consumer.attributes["pads"] = with_pads(consumer, added);
     graph.set_input(&consumer, 0, pad.inputs[0]);
 }
 
@@ -81,7 +98,7 @@ void fuse_pad(Graph& graph) {
         Node* producer = node->inputs.empty() || !node->inputs[0] ? nullptr : node->inputs[0]->producer;
         if (!producer) continue;
         const auto padding = effect(*producer);
-        if (padding && can_pad(*node, padding->filling)) fuse(graph, *producer, *node, padding->pads);
+        if (padding && can_pad(*node, padding->filling, padding->pads)) fuse(graph, *producer, *node, padding->pads);
     }
 }
 

@@ -59,6 +59,23 @@ CASES = [
         {"w": (8, 6), "s": np.array([4, 1, 6]), "start": np.array([0]), "end": np.array([-5]), "one": np.array([1]), "step": np.array([-1])},
     ),
     Graph(
+        "a pool with windows of padding alone",
+        "(float[1, 1, 4, 4] x) => (float[1, 1, 9, 9] y) { p = Pad(x, pads, lowest) y = MaxPool<kernel_shape = [2, 2]>(p) }",
+        {"x": (1, 1, 4, 4)},
+        {"pads": np.array([0, 0, 3, 3, 0, 0, 3, 3]), "lowest": np.array(-np.inf, np.float32)},
+    ),
+    Graph(
+        "a product of quantised constants",
+        """(float[8] x) => (float[1, 8] y)
+            { d = DequantizeLinear(a, sa, za) e = DequantizeLinear(w, sw, zw) m = MatMul(d, e) y = Add(m, x) }""",
+        {"x": (8,)},
+        {
+            "a": (np.arange(16) * 15 % 251).astype(np.uint8)[None],
+            "w": (np.arange(128) * 37 % 255 - 127).astype(np.int8).reshape(16, 8),
+            "sa": np.float32(0.02), "za": np.uint8(128), "sw": np.float32(0.01), "zw": np.int8(0),
+        },
+    ),
+    Graph(
         "as many axes as a tensor may have",
         f"(float[{', '.join(['1'] * 15)}, 3] x) => (float[{', '.join(['1'] * 15)}, 3] y) {{ y = Neg(x) }}",
         {"x": (1,) * 15 + (3,)},
