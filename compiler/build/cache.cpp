@@ -68,10 +68,11 @@ bool ObjectCache::fetch(const std::string& key, const fs::path& to) const {
     if (!fs::exists(path_of(key), error)) return false;
     try {
         const std::string stored = read_text(path_of(key));
-        const std::string_view content =
-            std::string_view(stored).substr(0, std::max(stored.size(), hash_length) - hash_length);
+        if (stored.size() < hash_length) return false;
+        const size_t length = stored.size() - hash_length;
+        const std::string_view content = std::string_view(stored).substr(0, length);
         // A machine that lost power may have kept a file's name and size, but not its content.
-        if (stored.substr(content.size()) != sha256(std::string(content))) return false;
+        if (std::string_view(stored).substr(length) != sha256(content)) return false;
         write_file(to, content);
     } catch (const FileError&) {
         return false;
