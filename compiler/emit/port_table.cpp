@@ -26,7 +26,8 @@ std::string PortTable::row(const TensorType& type, const std::string& name, cons
 }
 
 /// A row of a tensor. `rank` is -1 if any is allowed.
-std::string PortTable::tensor_row(const TensorType& type, int64_t rank, const std::string& name, const std::string& prefix) {
+std::string PortTable::tensor_row(const TensorType& type, int64_t rank, const std::string& name,
+                                  const std::string& prefix) {
     std::string dims = "NULL";
     if (rank > 0) {
         std::vector<int64_t> extents;
