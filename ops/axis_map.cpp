@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "ops/known_elements.h"
-#include "ops/loop_schedule.h"
-#include "ops/relayout.h"
+#include "ops/movement/relayout.h"
+#include "ops/schedule/loop_schedule.h"
 
 namespace onnx2halide {
 

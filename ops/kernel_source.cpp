@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/minifloat.h"
+#include "ops/elementwise/minifloat.h"
 
 namespace onnx2halide {
 

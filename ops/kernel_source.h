@@ -8,7 +8,7 @@
 
 #include "compiler/graph/graph.h"
 #include "ops/names.h"
-#include "ops/target.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/loop_schedule.h"
 #include "ops/names.h"
+#include "ops/schedule/loop_schedule.h"
 
 namespace onnx2halide {
 

@@ -14,7 +14,7 @@
 
 #include "compiler/cli/commands.h"
 #include "compiler/io/files.h"
-#include "ops/target.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 

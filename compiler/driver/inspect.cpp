@@ -6,7 +6,7 @@
 #include "compiler/plan/plan.h"
 #include "ops/control_flow.h"
 #include "ops/node_generator.h"
-#include "ops/target.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 

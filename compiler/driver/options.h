@@ -8,7 +8,7 @@
 
 #include "compiler/build/progress.h"
 #include "compiler/graph/tensor_type.h"
-#include "ops/conv_policy.h"
+#include "ops/conv/conv_policy.h"
 
 namespace onnx2halide {
 

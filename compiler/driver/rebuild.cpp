@@ -16,7 +16,7 @@
 #include "compiler/io/files.h"
 #include "compiler/io/sha256.h"
 #include "ops/names.h"
-#include "ops/target.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 

@@ -5,7 +5,7 @@
 #include "compiler/driver/options.h"
 #include "compiler/graph/graph.h"
 #include "compiler/plan/groups.h"
-#include "ops/target.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 

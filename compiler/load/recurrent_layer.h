@@ -45,7 +45,7 @@ protected:
     /// Defines `result`, this direction's part of an input, without the axis of directions.
     void add_part(const std::string& result, const std::string& input, int axis = 0);
     bool is_first_direction() const { return direction_ == 0; }
-    /// The text of a cell (see ops/recurrent_cell.h) in the body, with this layer's activation functions.
+    /// The text of a cell (see ops/product/recurrent_cell.h) in the body, with this layer's activation functions.
     std::string cell(const std::string& results, const std::string& type, const std::string& operands,
                      const std::string& attributes = "") const;
     bool has_input(std::string_view formal) const;

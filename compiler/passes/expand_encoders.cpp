@@ -4,9 +4,9 @@
 
 #include "compiler/passes/node_replacement.h"
 #include "compiler/passes/passes.h"
-#include "ops/label_encoder.h"
-#include "ops/maps.h"
-#include "ops/ngrams.h"
+#include "ops/ml/label_encoder.h"
+#include "ops/ml/maps.h"
+#include "ops/text/ngrams.h"
 
 namespace onnx2halide {
 

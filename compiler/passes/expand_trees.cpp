@@ -4,9 +4,9 @@
 
 #include "compiler/passes/node_replacement.h"
 #include "compiler/passes/passes.h"
-#include "ops/tree_ensemble.h"
-#include "ops/tree_tables.h"
-#include "ops/tree_walk.h"
+#include "ops/ml/tree_ensemble.h"
+#include "ops/ml/tree_tables.h"
+#include "ops/ml/tree_walk.h"
 
 namespace onnx2halide {
 

@@ -3,7 +3,7 @@
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "ops/matmul.h"
+#include "ops/product/matmul.h"
 
 namespace onnx2halide {
 

@@ -4,8 +4,8 @@
 
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/passes.h"
-#include "ops/elementwise.h"
-#include "ops/reduce_node.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/reduce/reduce_node.h"
 
 namespace onnx2halide {
 

@@ -7,12 +7,12 @@
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/pack_matmul.h"
-#include "ops/conv_weights.h"
-#include "ops/conv_winograd.h"
-#include "ops/cycles.h"
-#include "ops/dots_tile.h"
+#include "ops/conv/conv_weights.h"
+#include "ops/conv/conv_winograd.h"
+#include "ops/conv/dots_tile.h"
 #include "ops/node_generator.h"
-#include "ops/product.h"
+#include "ops/product/product.h"
+#include "ops/schedule/cycles.h"
 
 namespace onnx2halide {
 

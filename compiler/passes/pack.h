@@ -1,8 +1,8 @@
 #pragma once
 
 #include "compiler/graph/graph.h"
-#include "ops/target.h"
-#include "ops/winograd_walk.h"
+#include "ops/conv/winograd_walk.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 

@@ -2,7 +2,7 @@
 
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
-#include "ops/product.h"
+#include "ops/product/product.h"
 
 namespace onnx2halide {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "compiler/graph/graph.h"
-#include "ops/target.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 

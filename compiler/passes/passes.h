@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "compiler/graph/graph.h"
-#include "ops/conv_policy.h"
-#include "ops/target.h"
+#include "ops/conv/conv_policy.h"
+#include "ops/schedule/target.h"
 
 // One function per pass, which transforms a graph in place. Every value has a type before and after each pass.
 // Their order, and its reasons, are in compiler/driver/transform.cpp.

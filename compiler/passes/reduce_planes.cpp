@@ -1,7 +1,7 @@
 #include <numeric>
 
 #include "compiler/passes/passes.h"
-#include "ops/pool.h"
+#include "ops/pool/pool.h"
 
 namespace onnx2halide {
 

@@ -5,8 +5,8 @@
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "ops/matrix_product.h"
-#include "ops/reshape_node.h"
+#include "ops/movement/reshape_node.h"
+#include "ops/product/matrix_product.h"
 
 namespace onnx2halide {
 

@@ -3,7 +3,7 @@
 #include "compiler/graph/error.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace onnx2halide {
 

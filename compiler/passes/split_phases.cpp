@@ -5,10 +5,10 @@
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "ops/conv_transpose.h"
+#include "ops/conv/conv_transpose.h"
+#include "ops/conv/winograd_walk.h"
 #include "ops/node_generator.h"
-#include "ops/quantised.h"
-#include "ops/winograd_walk.h"
+#include "ops/quantised/quantised.h"
 
 namespace onnx2halide {
 

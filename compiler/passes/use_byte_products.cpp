@@ -7,8 +7,8 @@
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "ops/conv_weights.h"
-#include "ops/product.h"
+#include "ops/conv/conv_weights.h"
+#include "ops/product/product.h"
 
 namespace onnx2halide {
 

@@ -5,11 +5,11 @@
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "ops/conv_weights.h"
-#include "ops/conv_winograd.h"
-#include "ops/product.h"
-#include "ops/quantised.h"
-#include "ops/winograd_walk.h"
+#include "ops/conv/conv_weights.h"
+#include "ops/conv/conv_winograd.h"
+#include "ops/conv/winograd_walk.h"
+#include "ops/product/product.h"
+#include "ops/quantised/quantised.h"
 
 namespace onnx2halide {
 

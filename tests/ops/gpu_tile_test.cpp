@@ -1,4 +1,4 @@
-#include "ops/gpu_tile.h"
+#include "ops/schedule/gpu_tile.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "compiler/graph/error.h"
-#include "ops/matmul_tile.h"
 #include "ops/node_generator.h"
+#include "ops/product/matmul_tile.h"
 #include "tests/small_graph.h"
 
 namespace onnx2halide {

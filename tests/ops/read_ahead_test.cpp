@@ -1,4 +1,4 @@
-#include "ops/read_ahead.h"
+#include "ops/schedule/read_ahead.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "ops/target.h"
+#include "ops/schedule/target.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "ops/tree_tables.h"
+#include "ops/ml/tree_tables.h"
 
 namespace onnx2halide {
 

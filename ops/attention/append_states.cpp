@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include "ops/attention/attention.h"
+#include "ops/axis_map.h"
+#include "ops/schedule/loop_schedule.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Appends new keys or values to a cache [batch, heads, places, size], after those that each batch row has: input 2
+/// holds their numbers. The result has as many places as the cache, or as input 3 if that is more, padded with zeros.
+class AppendStates : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        const TensorType &past = in(0), &added = in(1);
+        bool fits = past.rank() == 4 && added.rank() == 4 && past.element == added.element;
+        for (const size_t axis : {0, 1, 3})
+            fits = fits && prove_equal(past.shape[axis], added.shape[axis]) != Proof::no;
+        if (!fits) throw CompileError("past is {}, which does not fit {}", past.text(), added.text());
+        if (in(2).rank() != 1 || prove_equal(in(2).shape[0], past.shape[0]) == Proof::no)
+            throw CompileError("lengths have shape {}, expected {}", shape_text(in(2).shape), past.shape[0].text());
+        TensorType type(past.element, past.shape);
+        type.shape[2] = max(past.shape[2], single_dim(3));
+        return {type};
+    }
+
+    bool reads_any_layout(size_t, const Target&) const override { return true; }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(4);
+        const std::string zero = fmt::format("cast<{}>(0)", info(out(0).element).halide_name);
+        const std::string length = fmt::format("cast<int>({})", source.element(input(2), {at[0]}));
+        source.store(output(0), at, zero);
+
+        const std::string place = KernelSource::axis(source.rdom("place", {in(0).shape[2]}), 0);
+        const Coordinates past = {at[0], at[1], place, at[3]};
+        source.store(output(0), past,
+                     fmt::format("select({} < {}, {}, {})", place, length, source.element(input(0), past), zero));
+
+        const std::string step = KernelSource::axis(source.rdom("step", {in(1).shape[2]}), 0);
+        const std::string next = fmt::format("clamp({} + {}, 0, {})", length, step, source.dim(out(0).shape[2] - 1));
+        source.store(output(0), {at[0], at[1], next, at[3]}, source.element(input(1), {at[0], at[1], step, at[3]}));
+        source.keep(output(0), "place", place);
+        source.keep(output(0), "step", step);
+    }
+
+    void schedule(KernelSource& source) const override {
+        const std::string own = source.name(output(0));
+        if (source.output_loops(0).func != own) source.schedule(own + ".compute_root();");
+        schedule_loops(source, loops_over(own, out(0), source.vars(4)));
+        schedule_update(source, 0, "place", in(0));
+        schedule_update(source, 1, "step", in(1));
+        for (size_t i = source.output_loops(0).func == own; i < source.output_count(); ++i)
+            schedule_loops(source, source.output_loops(i));
+    }
+
+private:
+    void schedule_update(KernelSource& source, int number, const std::string& role, const TensorType& copied) const {
+        TensorType type = out(0);
+        type.shape[2] = copied.shape[2];
+        Coordinates at = source.vars(4);
+        at[2] = source.kept(output(0), role);
+        Loops loops = loops_over(fmt::format("{}.update({})", source.name(output(0)), number), type, at);
+        if (source.target().is_gpu()) {
+            // The loop along the places, a reduction's for Halide, stays innermost, inside each thread.
+            loops.extents.erase(loops.extents.begin() + 1);
+            loops.vars.erase(loops.vars.begin() + 1);
+            return schedule_loops(source, loops);
+        }
+        loops = turning_loops(loops);
+        vectorise(source, loops, true);
+        parallelise(source, loops);
+    }
+};
+
+}  // namespace
+
+std::vector<Operator> append_states_operators() { return {{"AppendStates", 1, make<AppendStates>, own_domain}}; }
+
+}  // namespace onnx2halide

@@ -1,0 +1,272 @@
+#include "ops/conv/conv_packed.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ops/product/product.h"
+#include "ops/schedule/cycles.h"
+#include "ops/schedule/loop_schedule.h"
+
+namespace onnx2halide {
+
+PackedConv::PackedConv(const Node& node)
+    : Conv(node), form_(weight_form(node)), output_channels_(node.integer("output_channels")) {}
+
+int64_t PackedConv::steps() const {
+    if (form_ == WeightForm::dots) return in(1).shape.back().number();
+    const size_t axes_of_blocks = form_ == WeightForm::dense ? 1 : 2;
+    const bool has_steps = !has_own_inputs() && in(1).rank() == in(0).rank() + axes_of_blocks + 1;
+    return has_steps ? in(1).shape.back().number() : 1;
+}
+
+bool PackedConv::sums_by_group() const {
+    if (form_ != WeightForm::grouped) return false;
+    // With several blocks, Halide does not see that vectors of pairs or quads have the inputs of one group.
+    const bool has_one_block = channels_per_group() == block();
+    return !floor_mod(channels_per_group(), block()).is(0) || (steps() > 1 && !has_one_block);
+}
+
+Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap) const {
+    Coordinates at;
+    for (const std::string& place : tap.kernel) at.push_back(place.empty() ? "0" : place);
+    if (has_own_inputs()) {
+        if (form_ == WeightForm::rotated) at.push_back(tap.channel);
+        at.push_back(channel.number);
+        return at;
+    }
+    if (form_ == WeightForm::dots) {
+        at.insert(at.end(), {tap.channel.empty() ? "0" : tap.channel, channel.number, tap.place});
+        return at;
+    }
+    const std::string block = this->block().text();
+    at.insert(at.begin(), fmt::format("{} / {}", channel.in_group, block));
+    if (form_ == WeightForm::grouped) at.insert(at.begin(), channel.group);
+    at.push_back(tap.channel.empty() ? "0" : tap.channel);
+    // If blocks divide groups, the channel's number has the same remainder.
+    at.push_back(fmt::format("{} % {}", sums_by_group() ? channel.in_group : channel.number, block));
+    if (steps() > 1) at.push_back(tap.place);
+    return at;
+}
+
+std::string PackedConv::input_channel(KernelSource& source, const Channel& channel, const Tap& tap) const {
+    if (form_ != WeightForm::rotated) return Conv::input_channel(source, channel, tap);
+    // In this form Halide recognises that the inputs of a vector are one vector, and rotates it in a register.
+    return fmt::format("{0} / {1} * {1} + ({0} % {1} + {2}) % {1}", channel.number, source.dim(inputs_per_group()),
+                       tap.channel);
+}
+
+std::string PackedConv::bias_at(KernelSource& source, const Channel& channel) const {
+    // Sums are computed for whole blocks of channels; a packed bias has elements for all of them.
+    const bool enough = has_own_inputs() || form_ == WeightForm::dots || channels_per_group().is(0) ||
+                        floor_mod(channels_per_group(), block()).is(0) ||
+                        (form_ == WeightForm::dense && !(in(2).shape[0] == channels()));
+    return enough ? channel.number : fmt::format("min({}, {})", channel.number, source.dim(channels() - 1));
+}
+
+bool PackedConv::reads_any_layout(size_t i, const Target&) const {
+    constexpr int64_t few_channels = 4;
+    return i == 0 && !has_own_inputs() && steps() == 1 && reads_planes() &&
+           prove_less_equal(in(0).shape[1], few_channels) == Proof::yes;
+}
+
+bool PackedConv::crowds_cache() const {
+    const Window window = this->window();
+    if (window.size() < 2) return false;
+    const WindowAxis &rows = window[window.size() - 2], &columns = window.back();
+    const auto width = columns.output.constant(), channels = in(0).shape[1].constant();
+    // For a row of a single tile, the conditions at the edges are resolved at compile time.
+    if (!width || !rows.output.constant() || !channels || *width <= depthwise_pixels) return false;
+    const int64_t across = (depthwise_pixels - 1) * columns.stride + columns.span();
+    // Its outputs have the same stride as its inputs.
+    return crowd_level1(*channels * info(in(0).element).bytes, rows.kernel * across + depthwise_pixels);
+}
+
+bool PackedConv::is_outside_of_tiles(size_t axis, const Target& target) const {
+    const size_t axes = in(0).rank() - 2;
+    const bool is_row = axis + 2 == axes;
+    if (!is_row || target.is_gpu()) return Conv::is_outside_of_tiles(axis, target);
+    if (form_ == WeightForm::dots) return true;
+    const ConvLoops loops = loops_of_sums();
+    // With unrolled taps a condition per element is cheaper than a branch per row.
+    return !unrolls_taps(loops) && choose_conv_tile(loops, target).tile_rows == 1;
+}
+
+bool PackedConv::is_loop_over_taps(size_t, const Target& target) const {
+    if (target.is_gpu() || has_own_inputs()) return false;
+    const ConvLoops loops = loops_of_sums();
+    return !unrolls_neighbours(loops, choose_conv_tile(loops, target));
+}
+
+ConvLoops PackedConv::loops_of_sums() const {
+    const Window window = this->window();
+    const TensorType& result = out(0);
+    ConvLoops loops{};
+    loops.element = compute_element(result.element);
+    loops.shares_inputs = !has_own_inputs();
+    loops.groups = has_own_inputs() ? 1 : group_;
+    loops.whole_group = sums_by_group();
+    loops.channels = output_channels_ / loops.groups;
+    loops.max_lanes = has_own_inputs() ? loops.channels : estimate(block());
+    if (form_ == WeightForm::rotated) loops.channels_of_vector_groups = estimate(inputs_per_group());
+    loops.products = ceil_div(estimate(inputs_per_group()), steps());
+    loops.inner_products = form_ == WeightForm::depthwise ? window.back().kernel : loops.products;
+    loops.images = result.shape[0].constant().value_or(1);
+    for (const WindowAxis& axis : window) {
+        loops.products *= axis.kernel;
+        if (axis.kernel > 1) loops.inner_taps = axis.kernel;
+    }
+    for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
+    const WindowAxis& columns = window.back();
+    const bool lie_side_by_side = columns.stride == 1 && (reads_planes() || in(0).shape[1].is(1));
+    if (lie_side_by_side && steps() == 1) loops.neighbour_taps = columns.kernel;
+    const Dim width = columns.output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);
+    loops.width = estimate(width), loops.open_width = !width.constant();
+    loops.height = estimate(height), loops.open_height = !height.constant();
+    loops.input_pixel_bytes = columns.stride * (reads_planes() ? 1 : estimate(in(0).shape[1])) *
+                              info(is_widened(in(0).element) ? in(0).element : loops.element).bytes;
+    loops.input_elements = 1;
+    for (size_t axis = 1; axis < in(0).rank(); ++axis) loops.input_elements *= estimate(in(0).shape[axis]);
+    loops.input_elements *= loops.images;
+    loops.weight_elements = estimate(in(1).elements());
+    return loops;
+}
+
+ConvLoops PackedConv::loops(const Target& target) const {
+    ConvLoops loops = loops_of_sums();
+    loops.has_edges = has_input_func(target) && !copies_input(target);
+    if (!copies_input(target)) return loops;
+    const Window window = this->window();
+    const WindowAxis& strip_axis = loops.has_strips_of_rows() ? window[window.size() - 2] : window.back();
+    loops.input_row_elements =
+        estimate(in(0).shape[1]) * strip_axis.stride * (loops.has_strips_of_rows() ? estimate(window.back().input) : 1);
+    loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
+    return loops;
+}
+
+std::optional<AxisRun> PackedConv::axes_gaining_as_one(const Target& target) const {
+    return gains_from_one_row(target) ? std::optional(AxisRun{2, out(0).rank() - 1}) : std::nullopt;
+}
+
+bool PackedConv::gains_from_one_row(const Target& target) const {
+    constexpr double least_gain = 0.03;
+    const Window window = this->window();
+    const bool is_single_pixels = std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
+        return axis.kernel == 1 && axis.stride == 1 && !axis.reaches_outside();
+    });
+    if (!is_single_pixels || has_own_inputs() || target.is_gpu() || has_input_func(target) ||
+        in(0).layout != channels_last(in(0).rank()) || out(0).layout != channels_last(out(0).rank()))
+        return false;
+    const auto turn = [](const WindowAxis& axis) { return !axis.output.is(1); };
+    const auto are_open = [](const WindowAxis& axis) { return !axis.output.constant(); };
+    // With open extents, each row ends in a tile that may be almost empty.
+    if (std::any_of(window.begin(), window.end(), are_open))
+        return std::count_if(window.begin(), window.end(), turn) > 1;
+    ConvLoops rows = loops_of_sums(), row = rows;
+    int64_t planes = 1;
+    for (size_t i = 0; i + 2 < window.size(); ++i) planes *= *window[i].output.constant();
+    row.width *= row.height * planes;
+    row.height = 1;
+    return row.width > rows.width &&
+           cycles(row, target) < (1 - least_gain) * cycles(rows, target) * static_cast<double>(planes);
+}
+
+std::optional<DotsTile> PackedConv::dots_tile(ConvLoops loops, const Target& target) const {
+    if (form_ != WeightForm::dots) return {};
+    loops.products *= steps();
+    return choose_dots_tile(loops, static_cast<int>(steps()), target);
+}
+
+double PackedConv::cycles(const ConvLoops& loops, const Target& target) const {
+    const auto dots = dots_tile(loops, target);
+    return dots ? dots->all_cycles : conv_cycles(loops, target);
+}
+
+Loops PackedConv::input_loops(KernelSource& source) const {
+    const Coordinates names = source.vars(in(0).rank());
+    Loops loops{source.kept(output(0), input_role), {}, in(0).extents(), in(0).element};
+    for (const int axis : in(0).layout) loops.vars.push_back(names[axis]);
+    return loops;
+}
+
+DistantOperand PackedConv::distant_input(KernelSource& source, const ConvLoops& loops) const {
+    const std::vector<int64_t> kernel = this->kernel();
+    const bool is_single_pixels = std::all_of(kernel.begin(), kernel.end(), [](int64_t taps) { return taps == 1; });
+    const int64_t bytes = info(in(0).element).bytes;
+    if (form_ != WeightForm::dense || steps() > 1 || !is_single_pixels || has_input_func(source.target()) ||
+        source.is_internal(input(0)) || in(0).layout != channels_last(in(0).rank()) || !in(0).shape[1].constant() ||
+        !is_distant(loops.input_elements * bytes, loops.inner_products * bytes))
+        return {};
+    return {source.name(input(0)), window().back().stride * input(0)->pitch().value_or(in(0).shape[1].number())};
+}
+
+std::optional<GpuSums> PackedConv::gpu_sums(KernelSource& source) const {
+    constexpr int64_t least_channels = 4;
+    const Window window = this->window();
+    const std::vector<std::string> reduction = this->reduction(source);
+    const auto channels = inputs_per_group().constant();
+    bool leaves_out_taps = false;
+    for (size_t axis = 0; axis < window.size(); ++axis) leaves_out_taps |= leaves_out(axis, source.target());
+    if (form_ != WeightForm::dense || steps() > 1 || reduction.empty() || channels.value_or(0) < 1 || leaves_out_taps ||
+        source.output_count() > 1 || out(0).layout != channels_last(out(0).rank()))
+        return {};
+    const bool has_input = has_input_func(source.target());
+    GpuSums sums{source.output_loops(),
+                 source.kept(output(0), sum_role),
+                 reduction,
+                 has_input ? source.kept(output(0), input_role) : source.name(input(0)),
+                 {}};
+    GpuSumExtents& extents = sums.extents;
+    extents.inputs = *channels;
+    extents.is_run = *channels >= least_channels && in(0).layout == channels_last(in(0).rank());
+    // Of several short loops, the longest can be divided into slices of the most equal sizes.
+    std::vector<int64_t> loops = {*channels};
+    for (auto axis = window.rbegin(); axis != window.rend(); ++axis) loops.push_back(axis->kernel);
+    std::erase(loops, 1);
+    extents.taps = std::accumulate(loops.begin(), loops.end(), int64_t{1}, std::multiplies<>());
+    const size_t largest = extents.is_run ? 0 : std::max_element(loops.begin(), loops.end()) - loops.begin();
+    extents.depth = loops[largest];
+    extents.taps /= extents.depth;
+    std::rotate(sums.reduction.begin(), sums.reduction.begin() + largest, sums.reduction.begin() + largest + 1);
+    const WindowAxis& columns = window.back();
+    extents.stride_across = columns.stride, extents.span_across = columns.span();
+    if (window.size() > 1) {
+        const WindowAxis& rows = window[window.size() - 2];
+        extents.stride_down = rows.stride, extents.span_down = rows.span();
+    }
+    extents.input_bytes = info(has_input ? compute_element(in(0).element) : in(0).element).bytes;
+    extents.sum_bytes = info(sum_type(in(0).element)).bytes;
+    return sums;
+}
+
+void PackedConv::schedule(KernelSource& source) const {
+    const TensorType& result = out(0);
+    const bool is_direct =
+        !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
+    const auto sums = source.target().is_gpu() ? gpu_sums(source) : std::nullopt;
+    if (sums && schedule_gpu_sums(source, *sums)) return;
+    if (!is_direct) return NodeGenerator::schedule(source);
+    DirectConv conv;
+    conv.output = source.output_loops();
+    conv.sum = source.kept(output(0), sum_role);
+    conv.reduction = reduction(source);
+    if (steps() > 1) {
+        conv.at_once = conv.reduction.front();
+        conv.reduction.erase(conv.reduction.begin());
+    }
+    if (copies_input(source.target())) {
+        conv.input = turning_loops(input_loops(source));
+        conv.pads_runs = (reads_planes() || in(0).shape[1].is(1)) && window().back().reaches_outside();
+    }
+    conv.loops = loops(source.target());
+    conv.distant = distant_input(source, conv.loops);
+    if (form_ == WeightForm::dense) conv.weights = source.name(input(1));
+    conv.has_long_epilogue = has_expensive_nodes(source);
+    const auto dots = dots_tile(conv.loops, source.target());
+    if (dots) return schedule_conv_dots(source, conv, *dots);
+    schedule_direct_conv(source, conv);
+}
+
+}  // namespace onnx2halide

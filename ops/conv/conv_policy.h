@@ -1,0 +1,20 @@
+#pragma once
+
+#include "ops/schedule/cycles.h"
+
+namespace onnx2halide {
+
+/// The algorithm of convolutions.
+enum class ConvAlgorithm {
+    automatic,  // the faster one by an estimate
+    direct,     // every tap of every output
+    winograd,   // Winograd's minimal filtering, wherever it applies
+};
+
+/// What determines how convolutions are computed, besides their own attributes and shapes.
+struct ConvPolicy {
+    ConvAlgorithm algorithm = ConvAlgorithm::automatic;
+    double weight_rate = memory_rate;  // bytes per cycle at which weights are loaded from where they are between runs
+};
+
+}  // namespace onnx2halide

@@ -1,0 +1,231 @@
+#include "ops/conv/conv_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/conv/conv_sums_schedule.h"
+#include "ops/conv/conv_tile_loops.h"
+#include "ops/node_generator.h"
+#include "ops/schedule/directives.h"
+#include "ops/schedule/loop_schedule.h"
+
+namespace onnx2halide {
+
+namespace {
+
+template <typename T>
+void append(std::vector<T>& list, const std::vector<T>& more) {
+    list.insert(list.end(), more.begin(), more.end());
+}
+
+class Writer {
+public:
+    Writer(KernelSource& source, const DirectConv& conv)
+        : source_(source), conv_(conv), tile_(source, conv), walk_(tile_.walk()), c_(tile_.channels()),
+          x_(tile_.columns()) {}
+
+    void write() {
+        tile_.explain();
+        split_channels();
+        split_pixels();
+        order_loops();
+        schedule_output();
+        schedule_conv_sums(source_, tile_, compute_at(conv_.output.func, tiles_.front()));
+        place_input();
+    }
+
+private:
+    KernelSource& source_;
+    const DirectConv& conv_;
+    ConvTileLoops tile_;
+    const ConvWalk& walk_;
+    const std::string &c_, &x_;
+    // Loops outside of a tile: over tiles in a strip, over tiles of channels, and over strips; each innermost first.
+    std::vector<std::string> tiles_, channels_, strips_;
+    std::string task_;
+    Directives output_;  // of the output's Func
+
+    std::string outer(const std::string& var) { return source_.var(var + "o"); }
+
+    void split(const std::string& var, const std::string& to, const std::string& factor, std::string_view tail) {
+        output_.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail));
+    }
+
+    /// Splits tiles (or other steps of so many channels) off the loop over channels or, if vectors start at groups, off
+    /// the loop over groups.
+    void split_shifted_channels(const std::string& to, const std::string& channels) {
+        if (!tile_.begins_at_groups()) return split(c_, to, channels, "ShiftInwards");
+        split(tile_.groups(), to, fmt::format("{} / {}", channels, conv_.loops.channels_of_vector_groups),
+              "ShiftInwards");
+    }
+
+    void split_channels() {
+        if (tile_.begins_at_groups()) output_.push_back(tile_.split_into_groups());
+        if (tile_.walks_channels()) return split_walked_channels();
+        channels_.push_back(outer(c_));
+        if (conv_.loops.whole_group) {
+            channels_.push_back(source_.var("group"));
+            split(c_, channels_.back(), std::to_string(conv_.loops.channels), "RoundUp");
+        }
+        if (!tile_.rounds_channels_up()) return split_shifted_channels(channels_.front(), tile_.walked_channels());
+        split(c_, channels_.front(), tile_.walked_channels(), "GuardWithIf");
+    }
+
+    void split_walked_channels() {
+        if (ordered_channels(conv_.loops, tile_.tile()) < conv_.loops.channels) {
+            channels_.push_back(outer(c_));
+            split_shifted_channels(channels_.back(), tile_.walked_channels());
+        }
+        if (tile_.gathers_tiles()) return;
+        tiles_.push_back(tile_.tile_of(c_));
+        split_shifted_channels(tiles_.back(), tile_.tile_channels());
+    }
+
+    void split_pixels() {
+        if (conv_.loops.open_height) {
+            split_open_rows();
+        } else if (conv_.loops.has_strips_of_rows()) {
+            tile_.hold_rows(split_strip(tile_.rows(), conv_.loops.height, "rows", tile_.walked_rows()));
+        } else if (!conv_.loops.open_width) {
+            tile_.hold_pixels(split_strip(x_, conv_.loops.width, "columns", tile_.walked_pixels()));
+        }
+        tiles_.push_back(outer(x_));
+        split(x_, tiles_.back(), tile_.walked_pixels(), "ShiftInwards");
+        append(output_, tile_.vectors_of_pixels());
+        if (!conv_.loops.has_strips_of_rows() && conv_.loops.open_width) split_open_row();
+        if (!tile_.has_rows()) return;
+        const std::string &y = tile_.rows(), &rows = tile_.walked_rows();
+        tiles_.push_back(rows.empty() ? y : outer(y));
+        if (!rows.empty()) split(y, tiles_.back(), rows, "ShiftInwards");
+    }
+
+    /// Splits a loop into strips of several of these steps or, if it has none, of so many iterations. Returns the limit
+    /// of a step; empty if there is one strip.
+    std::string split_strip(const std::string& var, int64_t extent, const char* role, const std::string& step) {
+        if (walk_.strip >= extent) return "";
+        strips_.push_back(source_.var("strip"));
+        const std::string turns = source_.param(role, walk_.strip);
+        if (step.empty()) {
+            split(var, strips_.back(), turns, "GuardWithIf");
+            return "";
+        }
+        const std::string strip = held(turns, extent);
+        split(var, strips_.back(), strip, "ShiftInwards");
+        return strip;
+    }
+
+    /// Splits off strips of rows, each worth a task; their number is determined at run time.
+    void split_open_rows() {
+        constexpr int64_t rows_of_a_halo_row = 4;
+        const std::string height = source_.dim(conv_.output.extents[2]), width = source_.dim(conv_.output.extents[1]);
+        const std::string rows = fmt::format("onnx::rows_of_task({}, {}, {}, {})", height, width,
+                                             source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_.tile())),
+                                             std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows));
+        strips_.push_back(source_.var("strip"));
+        split(tile_.rows(), strips_.back(), rows, "GuardWithIf");
+    }
+
+    /// Splits off strips of tiles of the only row.
+    void split_open_row() {
+        const int tiles = std::max(1, pixels_of_task(conv_.loops, tile_.tile()) / tile_.tile().pixels);
+        strips_.push_back(source_.var("strip"));
+        split(tiles_.back(), strips_.back(), source_.param("tiles_of_task", tiles), "GuardWithIf");
+    }
+
+    void schedule_output() {
+        if (!tile_.has_versions()) return source_.schedule(conv_.output.func, output_);
+        const std::string width = source_.dim(conv_.output.extents[1]),
+                          pixels = source_.param("pixels", tile_.tile().pixels);
+        source_.schedule_versions(conv_.output.func, fmt::format("onnx::tile_versions({}, {})", width, pixels),
+                                  output_);
+    }
+
+    void order_loops() {
+        const std::vector<std::string>& vars = conv_.output.vars;
+        std::vector<std::string> planes(vars.begin() + std::min<size_t>(3, vars.size() - 1), vars.end());
+        std::vector<std::string> order = in_tile(), tasks = strips_;
+        append(order, tiles_);
+        if (walk_.channels_outermost) {
+            append(tasks, {planes.begin(), planes.end() - 1});
+            append(tasks, channels_);
+            planes = {planes.back()};
+        } else {
+            append(order, channels_);
+            append(tasks, planes);
+            planes.clear();
+        }
+        append(order, tasks);
+        append(order, planes);
+        output_.push_back(reorder(order));
+        append(output_, vectorised());
+        parallelise(tasks);
+        if (walk_.channels_outermost) task_ = planes.front();
+    }
+
+    /// The loops within an output tile, innermost first.
+    std::vector<std::string> in_tile() const {
+        return tile_.begins_at_groups() ? tile_.in_tile_of_groups() : tile_.in_tile();
+    }
+
+    /// If the epilogue lacks registers, it is computed pixel by pixel, in a single loop: with unrolled pixels or two
+    /// loops LLVM prefers to keep the constants in registers, and spills the sums.
+    Directives vectorised() const {
+        std::vector<std::string> unrolled = in_tile();
+        const auto pixels = unrolled.begin() + (tile_.begins_at_groups() ? 2 : 1);
+        if (tile_.lacks_registers()) unrolled.erase(tile_.walks_channels() ? unrolled.begin() : pixels, unrolled.end());
+        return tile_.begins_at_groups() ? tile_.vectorised_groups(unrolled) : tile_.vectorised(unrolled);
+    }
+
+    /// Makes loops parallel. Strips of open rows are not fused with other loops: Halide cannot simplify the resulting
+    /// division, and then allocates too much.
+    void parallelise(const std::vector<std::string>& tasks) {
+        if (!conv_.loops.open_height) {
+            task_ = fuse_all(source_, tasks, "task", output_);
+            if (walk_.parallel) output_.push_back(parallel(task_));
+            return;
+        }
+        task_ = tasks.front();
+        const std::vector<std::string> others(tasks.begin() + 1, tasks.end());
+        if (!others.empty()) output_.push_back(parallel(fuse_all(source_, others, "task", output_)));
+        output_.push_back(parallel(task_));
+        // If an image is one strip, tiles of channels are tasks: only the outermost loop with several iterations is
+        // divided among threads.
+        const int64_t channels_of_tile = int64_t{tile_.tile().lanes} * tile_.tile().vectors;
+        if (!walk_.channels_outermost && !channels_.empty() && conv_.loops.channels > channels_of_tile)
+            output_.push_back(parallel(channels_.back()));
+    }
+
+    void place_input() {
+        const Loops& input = conv_.input;
+        if (input.vars.empty()) return;
+        const auto place = [&](const std::string& loop, const std::string& directive) {
+            source_.schedule(input.func, {compute_at(conv_.output.func, loop), directive});
+        };
+        const auto vectors = [&](const std::string& width) {
+            return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
+        };
+        if (!conv_.loops.shares_inputs) {
+            source_.schedule("// A padded copy for one vector of channels, which stays in the nearest cache.");
+            return place(channels_.front(), vectors(tile_.lanes()));
+        }
+        source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
+                                     walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
+        const auto run = input.extents[0].constant();
+        int lanes = source_.target().lanes(conv_.loops.element);
+        if (run && *run * 2 <= lanes) return place(task_, unroll(input.vars[0]));
+        // A vector that reaches past an edge is read element by element, which dominates in short runs.
+        if (run && conv_.pads_runs)
+            lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
+        place(task_, vectors(source_.lanes(conv_.loops.element, lanes)));
+    }
+};
+
+}  // namespace
+
+void schedule_direct_conv(KernelSource& source, const DirectConv& conv) { Writer(source, conv).write(); }
+
+}  // namespace onnx2halide

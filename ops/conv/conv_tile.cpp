@@ -1,0 +1,233 @@
+#include "ops/conv/conv_tile.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ops/schedule/cycles.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Cycles of one product for each sum of a tile whose vectors hold several pixels. An input is permuted for each
+/// vector; of unrolled taps, every second one reuses the inputs of another. Permutations cost as much as the
+/// multiply-adds whose slots they take.
+double shared_step_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    const auto taps = static_cast<double>(loops.neighbour_taps);
+    const int across = tile.pixels / tile.pixels_of_vector;
+    const double shared_taps = std::min<double>(tile.pixels_of_vector, taps),
+                 permutations = tile.tile_rows * (across * shared_taps + (taps - shared_taps)) / taps;
+    return step_cycles(target, tile.sums(), tile.vectors + static_cast<int>(permutations), target.multiply_adds) +
+           permutations / target.multiply_adds;
+}
+
+/// Cycles of one tile, from bias to results.
+double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    constexpr double level1_weights = 20480;
+    const int pixels = tile.pixels * tile.tile_rows, sums = tile.sums();
+    const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
+    const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
+    double step = tile.pixels_of_vector > 1 ? shared_step_cycles(loops, tile, target)
+                                            : step_cycles(target, sums, loads, multiply_adds);
+    const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
+    if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
+        step = std::max(step, weight_bytes / level2_rate);
+    if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
+    // Sums of part of a group are stored and loaded again.
+    const bool is_part = loops.whole_group && tile.vectors * tile.lanes < loops.channels;
+    const double prologue_and_epilogue = loops.stores_sums ? sums + 4 : (is_part ? 4.5 : 1.5) * sums + 20;
+    return static_cast<double>(loops.products) * step + prologue_and_epilogue;
+}
+
+/// Whether sums, weights and inputs fit in the registers. A single pixel loads each weight only once.
+bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    const int pixels = tile.pixels * tile.tile_rows;
+    if (!loops.shares_inputs) {
+        // Rotated inputs are kept in registers.
+        const bool rotates = loops.channels_of_vector_groups > 1;
+        return pixels <= depthwise_pixels && tile.vectors == 1 &&
+               (!rotates || target.fit_in_registers(2 * pixels, tile.vectors));
+    }
+    // Each unrolled tap has weights of its own.
+    if (tile.pixels_of_vector > 1)
+        return target.fit_in_registers(tile.sums(), static_cast<int>(tile.vectors * loops.neighbour_taps));
+    const int weights = pixels == 1 ? 0 : tile.vectors;
+    return target.fit_in_registers(tile.sums(), weights);
+}
+
+int choose_lanes(const ConvLoops& loops, const Target& target) {
+    const auto lanes = std::min<int64_t>(target.lanes(loops.element), loops.max_lanes);
+    // Depthwise weights are not padded after the last channel, so a vector may not extend past it.
+    const auto channels = static_cast<uint64_t>(loops.channels);
+    const int64_t least = loops.channels_of_vector_groups;
+    return static_cast<int>(std::max<int64_t>(
+        least, std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels))));
+}
+
+/// Tiles in a row, the last one counted as whole. An open width counts as large.
+double tiles_across(const ConvLoops& loops, int pixels) {
+    return loops.open_width ? static_cast<double>(loops.width) / pixels
+                            : static_cast<double>(ceil_div(loops.width, pixels));
+}
+
+/// A tile and the cycles of all tiles.
+struct TileChoice {
+    ConvTile tile;
+    double all_cycles;
+};
+
+/// The fastest tile of vectors like those of `least`, the smallest tile, with at most so many of them.
+TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const ConvTile& least, int max_vectors) {
+    const int lanes = least.lanes;
+    const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
+    TileChoice best{least, INFINITY};
+    best.tile.cycles = std::llround(tile_cycles(loops, best.tile, target));
+    for (ConvTile tile = least; tile.vectors <= max_vectors; ++tile.vectors) {
+        // Only channels of one group share inputs.
+        if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
+        // Past the last channel, weights pad the last vector, but not further ones.
+        if (loops.channels % lanes != 0 && whole % tile.vectors != 0) continue;
+        const int64_t max_pixels = loops.open_width ? Dim::unbounded : loops.width,
+                      most_pixels = int64_t{target.vector_registers} * tile.pixels_of_vector;
+        for (tile.pixels = least.pixels; tile.pixels <= std::min<int64_t>(max_pixels, most_pixels);
+             tile.pixels += least.pixels) {
+            const bool knows_pixels = !loops.open_width && !loops.open_height;
+            const int64_t max_rows = knows_pixels && tile.pixels == loops.width
+                                         ? std::min<int64_t>(loops.height, target.vector_registers)
+                                         : 1;
+            for (tile.tile_rows = 1; tile.tile_rows <= max_rows && fits(loops, tile, target); ++tile.tile_rows) {
+                const double tiles = tiles_across(loops, tile.pixels) *
+                                     static_cast<double>(ceil_div(loops.height, tile.tile_rows) *
+                                                         ceil_div(loops.channels, lanes * tile.vectors));
+                const double one = tile_cycles(loops, tile, target), all = one * tiles;
+                if (all >= best.all_cycles) continue;
+                best = {tile, all};
+                best.tile.cycles = std::llround(one);
+            }
+        }
+    }
+    return best;
+}
+
+/// The number of pixels whose few channels fill a vector together; 1 if they do not, or their inputs are not adjacent.
+int pixels_of_shared_vectors(const ConvLoops& loops, const Target& target) {
+    const int lanes = target.lanes(loops.element);
+    const bool fill = loops.shares_inputs && loops.groups == 1 && lanes % loops.channels == 0;
+    const int64_t pixels = fill ? lanes / loops.channels : 1;
+    return loops.neighbour_taps > 0 && !loops.open_width && pixels <= loops.width ? static_cast<int>(pixels) : 1;
+}
+
+TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
+    const int lanes = choose_lanes(loops, target), half = lanes / 2;
+    const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
+    const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
+    const int most_vectors = loops.whole_group ? max_vectors : std::min(8, max_vectors);
+    const TileChoice best = fastest_tile(loops, target, {lanes, 1, 1, 1, 0}, most_vectors);
+    if (const int pixels = pixels_of_shared_vectors(loops, target); pixels > 1) {
+        const TileChoice shared = fastest_tile(loops, target, {lanes, 1, pixels, 1, 0, pixels}, 1);
+        if (shared.all_cycles < best.all_cycles) return shared;
+    }
+    // If they do not fill whole vectors, half vectors may waste less. Weights are stored in blocks of whole vectors, so
+    // that only a tile of all channels starts at a block.
+    if (lanes != target.lanes(loops.element) || lanes == 1 || !loops.shares_inputs) return best;
+    if (loops.groups > 1 && !loops.whole_group) return best;
+    const auto vectors = static_cast<int>(ceil_div(loops.channels, half));
+    if (vectors == 2 * whole) return best;
+    const TileChoice halved = fastest_tile(loops, target, {half, vectors, 1, 1, 0}, vectors);
+    return halved.all_cycles < best.all_cycles ? halved : best;
+}
+
+}  // namespace
+
+bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
+    constexpr int64_t line = cache_line_bytes, sets = 64, ways = 8;
+    if (bytes_apart % line != 0) return false;
+    return pixels > ways * sets / std::gcd(bytes_apart / line, sets);
+}
+
+std::string register_text(const ConvTile& tile, const Target& target) {
+    const std::string inputs =
+        target.operand_registers == 1 ? "1 input" : fmt::format("{} inputs", target.operand_registers);
+    return fmt::format("{} sums, {} weights and {} fit in {}", tile.sums(), tile.vectors, inputs,
+                       target.vector_registers);
+}
+
+bool unrolls_taps(const ConvLoops& loops) { return !loops.shares_inputs && loops.products <= 9; }
+
+bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile) {
+    return tile.pixels_of_vector > 1 && loops.neighbour_taps > 1;
+}
+
+ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).tile; }
+
+double conv_cycles(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).all_cycles; }
+
+ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
+    const bool by_rows = loops.has_strips_of_rows();
+    const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
+    const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
+    // The tiles of a whole group are walked together.
+    const int64_t tiles = ceil_div(loops.channels, tile.lanes * tile.vectors);
+    const int64_t channel_tiles = (loops.whole_group ? 1 : tiles) * loops.groups;
+    const int64_t cycles = tile.cycles * (loops.whole_group ? tiles : 1);
+    const bool channels_outermost =
+        loops.shares_inputs && loops.weight_elements > loops.input_elements && channel_tiles > 1;
+    const double all_cycles =
+        static_cast<double>(cycles * tiles_across * ceil_div(length, step) * channel_tiles * loops.images);
+    const bool is_open = by_rows ? loops.open_height : loops.open_width;
+    if (is_open) return {static_cast<int>(length), channels_outermost, true};
+    if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
+
+    const int64_t tiles_along = ceil_div(length, step);
+    const int64_t strip = best_strip(tiles_along, all_cycles, [&](int64_t tiles_of_strip) {
+        const int64_t tasks = ceil_div(tiles_along, tiles_of_strip) * loops.images;
+        const double task = static_cast<double>(cycles * tiles_across * tiles_of_strip) + task_overhead;
+        if (channels_outermost) return Tasks{tasks * channel_tiles, task};
+        const int64_t rows = std::min(length, tiles_of_strip * step) + loops.halo_rows;
+        return Tasks{tasks, task * static_cast<double>(channel_tiles) +
+                                copy_cycles * static_cast<double>(loops.input_row_elements * rows)};
+    });
+    return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true};
+}
+
+int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile) {
+    constexpr int64_t most_bytes = 16384;
+    const int64_t parts = ceil_div(loops.channels * loops.products * info(loops.element).bytes, most_bytes);
+    return std::min(loops.channels, ceil_div(ceil_div(loops.channels, parts), tile.lanes) * tile.lanes);
+}
+
+WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, const ConvWalk& walk,
+                                  int64_t channels) {
+    // Most of the nearest cache is left for what the next sums read.
+    constexpr int64_t most_bytes = 6144;
+    const int64_t most = most_bytes / (channels * info(loops.element).bytes),
+                  length = loops.has_strips_of_rows() ? loops.width : walk.strip,
+                  parts = ceil_div(length, std::max<int64_t>(most, tile.pixels)),
+                  pixels = std::min(length, ceil_div(ceil_div(length, parts), tile.pixels) * tile.pixels);
+    if (parts > 1 || !loops.has_strips_of_rows() || loops.open_height) return {static_cast<int>(pixels), 1};
+
+    // Minimises switches from sums to epilogue, and rows that the last, shifted tiles compute twice.
+    constexpr double turn_cycles = 60;
+    const double row_cycles = static_cast<double>(tile.cycles * ceil_div(loops.width, tile.pixels)) / tile.tile_rows;
+    const auto cycles = [&](int rows) {
+        return static_cast<double>(ceil_div(walk.strip, rows)) * (rows * row_cycles + turn_cycles);
+    };
+    int best = tile.tile_rows;
+    for (int rows = best; rows <= std::min<int64_t>(most / loops.width, walk.strip); rows += tile.tile_rows) {
+        if (cycles(rows) < cycles(best)) best = rows;
+    }
+    return {static_cast<int>(pixels), best};
+}
+
+int pixels_of_task(const ConvLoops& loops, const ConvTile& tile) {
+    constexpr double task_cycles = 100 * task_overhead;
+    const int64_t channel_tiles = ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
+    const double pixel_cycles = static_cast<double>(tile.cycles * channel_tiles) / tile.pixels;
+    return static_cast<int>(std::ceil(task_cycles / pixel_cycles));
+}
+
+}  // namespace onnx2halide

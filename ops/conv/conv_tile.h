@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "compiler/graph/dim.h"
+#include "ops/schedule/target.h"
+
+namespace onnx2halide {
+
+/// The extents of a direct convolution's loops, from which a schedule's numbers are chosen.
+struct ConvLoops {
+    ElementType element;  // the type of the arithmetic
+    int64_t channels;     // output channels of a group
+    int64_t max_lanes;    // channels that may share a vector
+    int64_t groups = 1;
+    bool whole_group = false;               // whether the tiles of all channels of a group are walked together
+    bool has_edges = false;                 // whether taps have conditions: padded or widened inputs are not copied
+    bool stores_sums = false;               // whether the sums are stored as they are, without a bias or an epilogue
+    bool shares_inputs = true;              // whether all channels of a group read the same inputs; false for depthwise
+    int64_t products;                       // of one output element
+    int64_t channels_of_vector_groups = 1;  // of each group, if several groups share a vector
+    int64_t inner_products;                 // iterations of the innermost reduction loop
+    int64_t inner_taps = 1;                 // of the innermost loop over taps
+    int64_t neighbour_taps = 0;             // along x, where inputs of neighbouring pixels are adjacent
+    int64_t width, height;                  // of the output; an estimate if unknown
+    bool open_width = false, open_height = false;  // whether it is known only at run time
+    int64_t images = 1;                            // planes times batch
+    int64_t input_row_elements;  // of the input rows under an output row that are copied to be padded or widened; 0 if
+                                 // the input is read in place
+    int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
+    int64_t input_pixel_bytes;   // the stride from one pixel's input to the next
+    int64_t input_elements, weight_elements;
+
+    /// Whether strips consist of rows, as the output has several, rather than of pixels.
+    bool has_strips_of_rows() const { return height > 1 || open_height; }
+};
+
+/// A tile of sums in registers.
+struct ConvTile {
+    int lanes, vectors;        // of channels: lanes of a vector, and vectors
+    int pixels, tile_rows;     // along x and y
+    int64_t cycles;            // estimated, of one tile
+    int pixels_of_vector = 1;  // pixels along x that share a vector with all of their channels
+
+    /// The number of vectors of sums.
+    int sums() const { return pixels / pixels_of_vector * tile_rows * vectors; }
+};
+ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
+
+/// Estimated cycles of all tiles of an image or plane.
+double conv_cycles(const ConvLoops& loops, const Target& target);
+
+/// Why a tile is no larger: `28 sums, 2 weights and 1 input fit in 32`
+std::string register_text(const ConvTile& tile, const Target& target);
+
+/// Whether a depthwise kernel has few enough taps to unroll.
+bool unrolls_taps(const ConvLoops& loops);
+
+/// Whether taps along x are unrolled, innermost: adjacent vectors of several pixels share permuted inputs.
+bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile);
+
+/// How the tiles are walked.
+struct ConvWalk {
+    int strip;                // known rows per parallel task; pixels if there is only one row
+    bool channels_outermost;  // weights are read once, the input once per tile of channels
+    bool parallel;
+};
+ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
+
+/// Depthwise channels that are walked at one pixel before the next, in memory order: equal parts, made of whole tiles,
+/// whose weights fit in the nearest cache.
+int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile);
+
+/// Tiles whose sums are buffered in memory together: whole rows of so many channels, or equal parts of a row.
+struct WaitingTiles {
+    int pixels, rows;
+};
+WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, const ConvWalk& walk, int64_t channels);
+
+/// Pixels of a depthwise tile: few, so that few tiles touch the edges of the image.
+constexpr int depthwise_pixels = 8;
+
+/// Whether elements of so many pixels, so many bytes apart, conflict in the first-level cache: it holds 8 lines whose
+/// addresses are equal modulo 4 KB.
+bool crowd_level1(int64_t bytes_apart, int64_t pixels);
+
+/// Output pixels, with all their channels, that are worth a task, for walks whose extents are known only at run time.
+int pixels_of_task(const ConvLoops& loops, const ConvTile& tile);
+
+}  // namespace onnx2halide

@@ -1,0 +1,286 @@
+#include "ops/conv/winograd_walk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <vector>
+
+#include "ops/conv/conv_weights.h"
+#include "ops/conv/dots_tile.h"
+
+namespace onnx2halide {
+
+namespace {
+
+int64_t product_of_axes(const PerAxis& numbers) { return int64_t{numbers[0]} * numbers[1]; }
+
+/// Cycles to transform one vector to or from one of a tile's places: its share of the additions, and its load or store,
+/// given the bytes that are buffered between a transform and the products.
+double transform_cycles(const TiledKernel& kernel, int64_t bytes) {
+    constexpr double addition = 0.6;
+    double additions = 0;
+    for (const KernelAxis& axis : kernel) {
+        // Each pair of points forms two sums of the other points' squares and adds these up; see onnx::winograd::input.
+        const double pairs = (axis.places - 2) / 2.0;
+        if (axis.places > 1) additions += pairs * (2 * pairs + 3) / axis.places;
+    }
+    return additions * addition + (bytes <= level1_bytes ? 0 : bytes <= level2_bytes ? 1 : 2);
+}
+
+/// What the products at one place and direct sums have in common: they sum over input channels.
+ConvLoops sums_of_inputs(const WinogradLoops& loops) {
+    ConvLoops sums{};
+    sums.element = ElementType::float32;
+    sums.channels = loops.channels;
+    sums.groups = loops.groups;
+    sums.max_lanes = weight_block;
+    sums.inner_products = loops.inputs;
+    return sums;
+}
+
+/// The tile of one place's matrix product, for so many tiles at a time.
+ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Target& target) {
+    ConvLoops product = sums_of_inputs(loops);
+    product.products = loops.terms();
+    product.width = tiles;
+    product.open_width = loops.is_open();
+    product.stores_sums = true;
+    product.height = 1;
+    product.input_pixel_bytes = loops.inputs * loops.groups * 4;
+    return choose_conv_tile(product, target);
+}
+
+/// Bytes of packed weights, given their number per output channel of a group.
+int64_t weight_bytes(const WinogradLoops& loops, int64_t weights) {
+    return weights * ceil_div(loops.channels, weight_block) * weight_block * loops.groups * 4;
+}
+
+int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& tile) {
+    return ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
+}
+
+/// Cycles of a strip of so many rows of blocks: those spent once, and those spent per tile of channels.
+struct StripCycles {
+    ConvTile product;
+    double once, channels;
+};
+
+/// Elements of a plane, for one channel, that a strip reads.
+int64_t inputs_of_strip(const WinogradLoops& loops, int64_t rows) {
+    const auto inputs_under = [&](size_t axis, int64_t outputs) {
+        const KernelAxis& kernel = loops.kernel[axis];
+        return (outputs - 1) * kernel.stride + (kernel.kernel - 1) * kernel.dilation + 1;
+    };
+    return inputs_under(0, rows * loops.kernel[0].outputs_of_block()) * inputs_under(1, loops.width);
+}
+
+StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target& target) {
+    const int64_t places = product_of_axes(places_of_tile(loops.kernel)), tiles = rows * loops.tiles_in_block_row(),
+                  inputs = loops.inputs * loops.groups;
+    const ConvTile product = choose_product_tile(loops, tiles, target);
+    const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
+    const int64_t terms = loops.terms();
+    const double tile_weights = static_cast<double>(terms * product.lanes * product.vectors * 4);
+    // Tiles that several rows share are transformed once.
+    const KernelAxis& of_rows = loops.kernel[0];
+    const int64_t shifts = of_rows.shifts(),
+                  input_tiles = tiles + (shifts - 1) * of_rows.dilation * loops.tiles_in_block_row();
+    const int64_t input_bytes =
+        places * input_tiles * (terms / of_rows.parts() * of_rows.tiled_parts()) * loops.groups * 4;
+    // Weights and transformed inputs of a group are streamed while the products are computed.
+    const double streamed = tile_weights / read_rate(weight_bytes(loops, places * terms)) +
+                            static_cast<double>(tiles * terms * 4) / read_rate(input_bytes);
+    StripCycles cycles{product, 0, 0};
+    const auto transformed = [&](int64_t count, int64_t vectors, int64_t lanes, int64_t bytes) {
+        // A processor may start more operations per cycle on vectors that do not fill a register.
+        const int vector_bytes = static_cast<int>(std::min<int64_t>(lanes, product.lanes) * 4);
+        const double share = target.multiply_adds / target.multiply_adds_of(vector_bytes);
+        return static_cast<double>(places * count * vectors) * share * transform_cycles(loops.kernel, bytes);
+    };
+    const int64_t parts = of_rows.tiled_parts() * loops.kernel[1].tiled_parts(),
+                  in_vector = loops.phases_in_vector(target), lanes = loops.transformed_inputs(target) * in_vector,
+                  vectors = ceil_div(lanes, product.lanes) * parts / in_vector;
+    cycles.once = (transformed(input_tiles, vectors, lanes, input_bytes) +
+                   copy_cycles * static_cast<double>(inputs_of_strip(loops, rows) * inputs)) *
+                  static_cast<double>(loops.plane_taps);
+    cycles.channels =
+        (std::max(one, streamed) * static_cast<double>(places) +
+         transformed(tiles, product.vectors, product.lanes, places * tiles * product.lanes * product.vectors * 4)) *
+        static_cast<double>(channel_tiles(loops, product));
+    return cycles;
+}
+
+/// The additional cycles of an image because weights are loaded from where they are between runs rather than at
+/// `counted_rate`, which the products assume.
+double weight_cycles(const WinogradLoops& loops, int64_t bytes, double counted_rate, const ConvPolicy& policy) {
+    return static_cast<double>(bytes) * std::max(0.0, 1 / policy.weight_rate - 1 / counted_rate) /
+           static_cast<double>(loops.images);
+}
+
+/// Cycles to write an image's results to where the next kernel reads them.
+double write_cycles(const WinogradLoops& loops) {
+    const double bytes =
+        static_cast<double>(loops.channels * loops.groups * loops.planes * loops.height * loops.width * 4);
+    return bytes / read_rate(static_cast<int64_t>(bytes) * loops.images);
+}
+
+}  // namespace
+
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target) {
+    const int64_t rows = loops.block_rows(), planes = loops.planes * loops.images;
+    struct Choice {
+        WinogradWalk walk;
+        double time;
+    };
+    std::vector<Choice> choices;
+    // An image of open size is never a single strip.
+    for (int64_t strip = loops.is_open() ? ceil_div(rows, 2) : rows; strip >= 1; --strip) {
+        const int64_t strips = ceil_div(rows, strip);
+        if (strip != ceil_div(rows, strips)) continue;  // as many strips, but a less even last one
+        const StripCycles cycles = strip_cycles(loops, strip, target);
+        const StripCycles last = strip_cycles(loops, rows - (strips - 1) * strip, target);
+        const double one = cycles.once + cycles.channels,
+                     all = (one * static_cast<double>(strips - 1) + last.once + last.channels) *
+                           static_cast<double>(loops.planes);
+        const int64_t tiles_of_channels = channel_tiles(loops, cycles.product);
+        const bool channels_outermost = strips == 1 && !loops.is_open();
+        // The total time of all machines, each relative to its ideal time.
+        const double used = use_of_threads(1, [&](int threads) {
+            if (!channels_outermost)
+                return static_cast<double>(ceil_div(strips * planes, threads)) / static_cast<double>(strips * planes) *
+                       (1 + task_overhead / one);
+            const double once = cycles.once / std::min<double>(threads, static_cast<double>(rows));
+            const double tiles = static_cast<double>(ceil_div(tiles_of_channels, threads)) *
+                                 (cycles.channels / static_cast<double>(tiles_of_channels) + task_overhead);
+            return (once + tiles) / one;
+        });
+        choices.push_back({{places_of_tile(loops.kernel), cycles.product, static_cast<int>(strip), channels_outermost,
+                            all > least_parallel_cycles, all},
+                           all / used});
+    }
+    // Of walks that are hardly slower than the fastest, the one with the smallest strip needs the least memory.
+    constexpr double hardly = 1.03;
+    const auto by_time = [](const Choice& a, const Choice& b) { return a.time < b.time; };
+    const double least = std::min_element(choices.begin(), choices.end(), by_time)->time;
+    return std::find_if(choices.rbegin(), choices.rend(),
+                        [&](const Choice& choice) { return choice.time < least * hardly; })
+        ->walk;
+}
+
+double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
+    // A signal is treated as one row.
+    const bool is_row = loops.width == 1 && loops.kernel[1].kernel == 1;
+    ConvLoops direct = sums_of_inputs(loops);
+    direct.products = loops.inputs * loops.plane_taps * loops.kernel[0].kernel * loops.kernel[1].kernel;
+    direct.width = is_row ? loops.height : loops.width;
+    direct.height = is_row ? 1 : loops.height;
+    direct.input_pixel_bytes = loops.inputs * loops.groups * 4 * loops.kernel[is_row ? 0 : 1].stride;
+    const ConvTile tile = choose_conv_tile(direct, target);
+    const int64_t tiles =
+        ceil_div(direct.width, tile.pixels) * ceil_div(direct.height, tile.tile_rows) * channel_tiles(loops, tile);
+    // Rows past an image's edges are skipped if tiles have one row.
+    const double share = !is_row && tile.tile_rows == 1 ? loops.rows_inside : 1;
+    const double copy = copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
+    // Convolutions with few channels read the input in place.
+    const auto dots = choose_dots(direct, loops.inputs, target);
+    const double plane =
+        std::min(static_cast<double>(tile.cycles * tiles) * share + copy, dots ? dots->all_cycles * share : INFINITY);
+    // Results are written while others are computed.
+    return std::max(plane * static_cast<double>(loops.planes), write_cycles(loops)) +
+           weight_cycles(loops, weight_bytes(loops, direct.products), level2_rate, policy);
+}
+
+namespace {
+
+int64_t winograd_weight_bytes(const WinogradLoops& loops) {
+    return weight_bytes(loops, product_of_axes(places_of_tile(loops.kernel)) * loops.terms());
+}
+
+/// The walk with cycles that include loading weights and writing results: the results of a strip are written one after
+/// the other, after its products.
+WinogradWalk whole_walk(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
+    WinogradWalk walk = choose_winograd_walk(loops, target);
+    const int64_t weights = winograd_weight_bytes(loops);
+    walk.cycles += weight_cycles(loops, weights, read_rate(weights), policy) + write_cycles(loops);
+    return walk;
+}
+
+std::vector<PerAxis> choices_of_places(const TiledKernel& kernel) {
+    std::vector<PerAxis> choices;
+    std::vector<int> numbers = {1};
+    numbers.insert(numbers.end(), winograd_places.begin(), winograd_places.end());
+    for (const int rows : numbers) {
+        for (const int columns : numbers) {
+            if (rows * columns <= most_places && has_tiles(kernel, {rows, columns})) choices.push_back({rows, columns});
+        }
+    }
+    return choices;
+}
+
+}  // namespace
+
+std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy,
+                                            const Target& target) {
+    if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
+    // Among choices that are hardly slower than the fastest, fewer weights and smaller rounding errors are better.
+    constexpr double hardly = 1.03;
+    const bool is_asked_for = policy.algorithm == ConvAlgorithm::winograd;
+    const double enough = is_asked_for ? INFINITY : direct_cycles(loops, policy, target) / hardly;
+    struct Choice {
+        WinogradWalk walk;
+        int64_t weights;  // bytes
+    };
+    std::vector<Choice> choices;
+    for (const PerAxis& places : choices_of_places(loops.kernel)) {
+        const WinogradLoops tiled = loops.with_places(places);
+        const WinogradWalk walk = whole_walk(tiled, policy, target);
+        if (walk.cycles <= enough) choices.push_back({walk, winograd_weight_bytes(tiled)});
+    }
+    if (choices.empty()) return {};
+    const auto by_time = [](const Choice& a, const Choice& b) { return a.walk.cycles < b.walk.cycles; };
+    const double most = std::min_element(choices.begin(), choices.end(), by_time)->walk.cycles * hardly;
+    choices.erase(
+        std::remove_if(choices.begin(), choices.end(), [&](const Choice& choice) { return choice.walk.cycles > most; }),
+        choices.end());
+    // Then the taller tile, as the loop over a tile's rows ends where an image does.
+    return std::min_element(choices.begin(), choices.end(),
+                            [](const Choice& a, const Choice& b) {
+                                return std::make_tuple(a.weights, -a.walk.places[0]) <
+                                       std::make_tuple(b.weights, -b.walk.places[0]);
+                            })
+        ->walk;
+}
+
+std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,
+                                                   const Target& target) {
+    if (!loops.is_open() || policy.algorithm != ConvAlgorithm::automatic) return {};
+    // At run time strips have as many tiles as are enough, so that one strip may be the whole image.
+    WinogradLoops large = loops;
+    large.are_open = {false, false};
+    constexpr int64_t parts = 8, most = 8;
+    WinogradLoops small = loops.at_most(std::min(most, ceil_div(std::max(loops.height, loops.width), parts)));
+    small.are_open = large.are_open;
+    const auto walk = choose_winograd(small, policy, target);
+    const PerAxis places = walk ? walk->places : PerAxis{1, 1};
+    const auto cycles = [&](const WinogradLoops& of) {
+        return places_of_tile(of.kernel) == PerAxis{1, 1} ? direct_cycles(of, policy, target)
+                                                          : whole_walk(of, policy, target).cycles;
+    };
+    constexpr double least_gain = 1.2;  // that justifies another kernel
+    if (cycles(small) < least_gain * cycles(small.with_places(places))) return {};
+    struct Growth {
+        double tile, start;
+    };
+    // The growth of cycles with the number of tiles; if both images have equally many, there is no start.
+    const auto growth = [&](const PerAxis& of) {
+        const WinogradLoops few = small.with_places(of), many = large.with_places(of);
+        const auto more = static_cast<double>(many.tiles() - few.tiles());
+        const double least = cycles(few), most = cycles(many);
+        const double tile = more > 0 ? (most - least) / more : most / static_cast<double>(many.tiles());
+        return Growth{tile, least - tile * static_cast<double>(few.tiles())};
+    };
+    const Growth own = growth(places_of_tile(loops.kernel)), other = growth(places);
+    return SmallImages{places, other.tile, own.tile, own.start - other.start};
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+
+#include "ops/conv/conv_policy.h"
+#include "ops/conv/conv_tile.h"
+#include "ops/conv/winograd.h"
+#include "ops/schedule/cycles.h"
+
+namespace onnx2halide {
+
+/// How the tiles are walked.
+struct WinogradWalk {
+    PerAxis places;           // of a tile
+    ConvTile product;         // of the matrix products: its pixels are tiles
+    int strip;                // rows of blocks in a parallel task; for an open image, by the estimated size
+    bool channels_outermost;  // one strip per plane: tasks are tiles of output channels
+    bool parallel;
+    double cycles;  // estimated, of one image on one core
+};
+
+/// The fastest walk for tiles of the loops' places; its cycles assume that weights stay in the nearest cache that holds
+/// them.
+WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target);
+
+/// Cycles of the direct convolution of one image on one core, including loading its weights.
+double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
+
+/// How a convolution is computed by Winograd's algorithm, if that is requested or faster than the direct one; nullopt
+/// if the direct one is used, as always on a GPU. The walk's cycles include loading its weights.
+std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
+
+/// The alternative for small images of open sizes, and the data for the choice at run time: cycles on one core of each
+/// of its tiles, of each tile for large images, and the extra cycles with which the latter start, as they have more
+/// weights.
+struct SmallImages {
+    PerAxis places;  // of a tile; 1 x 1 for the direct algorithm
+    double small_tile, large_tile, start;
+};
+
+/// The alternative to tiles of the places that are best for large images; nullopt if these are good enough for small
+/// images, too.
+std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,
+                                                   const Target& target);
+
+}  // namespace onnx2halide

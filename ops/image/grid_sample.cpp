@@ -1,0 +1,371 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/families.h"
+#include "ops/schedule/directives.h"
+#include "ops/schedule/loop_schedule.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// GridSample: samples input 0 at the positions in a grid, which range from -1 to 1 along each spatial axis.
+class GridSample : public NodeGenerator {
+public:
+    explicit GridSample(const Node& node);
+
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+    void schedule(KernelSource& source) const override;
+    /// Neighbouring positions of a grid may be anywhere, but the channels of a position are adjacent.
+    LayoutNeed layout_need() const override {
+        const auto channels = in(0).shape[1].constant();
+        return channels && *channels >= 8 ? LayoutNeed::channels_last : LayoutNeed::any;
+    }
+    std::vector<Check> checks() const override;
+    Dim flops() const override;
+
+private:
+    enum class Mode { nearest, linear, cubic };
+    Mode mode_;
+    std::string padding_;  // zeros, border or reflection
+    bool aligns_corners_;
+
+    size_t axes() const { return in(0).rank() - 2; }
+    int64_t taps() const { return mode_ == Mode::nearest ? 1 : mode_ == Mode::linear ? 2 : 4; }
+    /// The type of positions, and that of weights and sums.
+    ElementType place_type() const {
+        return in(1).element == ElementType::float64 ? in(1).element : ElementType::float32;
+    }
+    ElementType sum_type() const {
+        return in(0).element == ElementType::float64 ? in(0).element : ElementType::float32;
+    }
+
+    Coordinates pixel(KernelSource& source) const;
+    std::string table(KernelSource& source, const std::string& role, Coordinates arguments,
+                      const std::string& text) const;
+    std::string place(KernelSource& source, size_t axis) const;
+    std::string tap(KernelSource& source, size_t axis, const std::string& first, const std::string& number) const;
+    void interpolate(KernelSource& source) const;
+    void copy_nearest(KernelSource& source) const;
+    std::string sample(KernelSource& source, const Coordinates& taps, const std::string& element,
+                       const std::string& otherwise) const;
+    std::vector<std::string> tables(KernelSource& source) const;
+    void schedule_plain(KernelSource& source) const;
+};
+
+GridSample::GridSample(const Node& node)
+    : NodeGenerator(node), padding_(node.string("padding_mode", "zeros")),
+      aligns_corners_(node.integer("align_corners", 0) != 0) {
+    const std::string mode = node.string("mode", node.version < 20 ? "bilinear" : "linear");
+    if (mode == "nearest") {
+        mode_ = Mode::nearest;
+    } else if (mode == "linear" || mode == "bilinear") {
+        mode_ = Mode::linear;
+    } else if (mode == "cubic" || mode == "bicubic") {
+        mode_ = Mode::cubic;
+    } else {
+        throw CompileError("mode is '{}', expected nearest, linear or cubic", mode);
+    }
+    if (padding_ != "zeros" && padding_ != "border" && padding_ != "reflection")
+        throw CompileError("padding_mode is '{}', expected zeros, border or reflection", padding_);
+}
+
+std::vector<TensorType> GridSample::infer() const {
+    const TensorType &image = in(0), &grid = in(1);
+    if (image.rank() < 3 || grid.rank() != image.rank() ||
+        prove_equal(grid.shape.back(), static_cast<int64_t>(axes())) == Proof::no) {
+        throw CompileError("input and grid have shapes {} and {}, expected NxCx… and Nx…x(axes)",
+                           shape_text(image.shape), shape_text(grid.shape));
+    }
+    if (!is_float(grid.element)) throw CompileError("grid has type {}, expected floats", info(grid.element).name);
+    if (mode_ != Mode::nearest && !is_float(image.element) && !is_integer(image.element))
+        throw CompileError("input 0 has type {}, expected numbers", info(image.element).name);
+    if (prove_equal(image.shape[0], grid.shape[0]) == Proof::no) {
+        throw CompileError("the grid has a batch of {}, expected {}", grid.shape[0].text(), image.shape[0].text());
+    }
+    const auto empty = std::find(image.shape.begin() + 2, image.shape.end(), Dim(0));
+    if (empty != image.shape.end())
+        throw CompileError("input has shape {}, which holds no element to sample", shape_text(image.shape));
+    std::vector<Dim> shape = {image.shape[0], image.shape[1]};
+    shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
+    return {TensorType(image.element, shape)};
+}
+
+std::vector<Check> GridSample::checks() const {
+    std::vector<Check> checks;
+    check_extent(checks, 1, 0, in(0).shape[0]);
+    check_extent(checks, 1, in(1).rank() - 1, static_cast<int64_t>(axes()));
+    return checks;
+}
+
+/// The output's coordinates without that of the channel.
+Coordinates GridSample::pixel(KernelSource& source) const {
+    Coordinates at = source.vars(out(0).rank());
+    at.erase(at.begin() + 1);
+    return at;
+}
+
+/// Defines a Func that all channels share, and returns its call.
+std::string GridSample::table(KernelSource& source, const std::string& role, Coordinates arguments,
+                              const std::string& text) const {
+    const std::string func = source.func(output(0)->name + "_" + role);
+    source.keep(output(0), role, func);
+    std::reverse(arguments.begin(), arguments.end());
+    const std::string call = fmt::format("{}({})", func, fmt::join(arguments, ", "));
+    source.line(fmt::format("{} = {};", call, text));
+    return call;
+}
+
+/// The sampled position along an axis, in elements.
+std::string GridSample::place(KernelSource& source, size_t axis) const {
+    const ElementType type = place_type();
+    Coordinates at = pixel(source);
+    at.push_back(fmt::to_string(axes() - 1 - axis));
+    const std::string extent =
+        fmt::format("cast<{}>({})", KernelSource::compute_type(type), source.dim(in(0).shape[axis + 2]));
+    const std::string number = source.read(input(1), at), name = source.vars(out(0).rank())[axis + 2];
+    std::string text = aligns_corners_ ? fmt::format("strict_float(({} + 1) / 2 * ({} - 1))", number, extent)
+                                       : fmt::format("strict_float((({} + 1) * {} - 1) / 2)", number, extent);
+    // Rounds to the nearest integer, ties to even, before padding is applied.
+    if (mode_ == Mode::nearest) text = fmt::format("round({})", text);
+    if (padding_ == "reflection") {
+        const std::string place = table(source, name + "_unpadded", pixel(source), text);
+        text = aligns_corners_ ? fmt::format("onnx::reflect({}, 0, {} - 1)", place, extent)
+                               : fmt::format("onnx::reflect({}, -0.5f, {} - 0.5f)", place, extent);
+    } else if (padding_ == "border" && mode_ != Mode::cubic) {
+        text = fmt::format("clamp({}, 0, {} - 1)", text, extent);
+    } else {
+        // Past these bounds no tap is inside. Each tap of cubic sampling is clamped to the border by itself, as in
+        // PyTorch and onnxruntime; ONNX's reference clamps the position.
+        text = fmt::format("clamp({}, -4, {} + 4)", text, extent);
+    }
+    return table(source, name + "_place", pixel(source), text);
+}
+
+/// The coordinate of a tap, which is inside only if the padding makes it so.
+std::string GridSample::tap(KernelSource& source, size_t axis, const std::string& first,
+                            const std::string& number) const {
+    const std::string extent = source.dim(in(0).shape[axis + 2]);
+    const std::string at = number.empty() ? first : fmt::format("{} + {}", first, number);
+    if (padding_ == "reflection" && mode_ == Mode::cubic)
+        return fmt::format("onnx::mirror({}, {}, {})", at, extent, aligns_corners_);
+    return at;
+}
+
+/// The element at these coordinates, each clamped to its axis; with zero padding, `otherwise` if one is outside.
+std::string GridSample::sample(KernelSource& source, const Coordinates& taps, const std::string& element,
+                               const std::string& otherwise) const {
+    std::vector<std::string> inside;
+    for (size_t i = 0; i < taps.size(); ++i)
+        inside.push_back(fmt::format("{0} >= 0 && {0} < {1}", taps[i], source.dim(in(0).shape[i + 2])));
+    return padding_ != "zeros" ? element
+                               : fmt::format("select({}, {}, {})", fmt::join(inside, " && "), element, otherwise);
+}
+
+void GridSample::copy_nearest(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    Coordinates from = {at[0], at[1]}, taps;
+    for (size_t i = 0; i < axes(); ++i) {
+        const std::string place = this->place(source, i);
+        taps.push_back(table(source, at[i + 2] + "_tap", pixel(source), fmt::format("cast<int>({})", place)));
+        from.push_back(fmt::format("clamp({}, 0, {})", taps.back(), source.dim(in(0).shape[i + 2] - 1)));
+    }
+    const std::string zero = fmt::format("cast<{}>(0)", info(out(0).element).halide_name);
+    source.store(output(0), at, sample(source, taps, source.element(input(0), from), zero));
+}
+
+void GridSample::interpolate(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    const std::string domain = source.rdom("k", std::vector<Dim>(axes(), taps())), t = source.var("t");
+    source.keep(output(0), "taps", domain);
+    Coordinates from = {at[0], at[1]}, places;
+    std::string weights;
+    for (size_t i = 0; i < axes(); ++i) {
+        const std::string &name = at[i + 2], place = this->place(source, i);
+        const std::string whole = fmt::format("cast<int>(floor({}))", place);
+        const std::string first =
+            table(source, name + "_first", pixel(source), mode_ == Mode::linear ? whole : whole + " - 1");
+        const std::string distance = fmt::format("abs({} - {} - {})", place, first, t);
+        Coordinates arguments = pixel(source);
+        arguments.push_back(t);
+        table(source, name + "_weight", arguments,
+              fmt::format("cast<{}>({})", KernelSource::compute_type(sum_type()),
+                          mode_ == Mode::linear ? fmt::format("1 - {}", distance)
+                                                : fmt::format("onnx::cubic({}, -0.75f)", distance)));
+        arguments.back() = KernelSource::axis(domain, axes() - 1 - i);
+        places.push_back(tap(source, i, first, arguments.back()));
+        std::reverse(arguments.begin(), arguments.end());
+        weights += fmt::format("{}({}) * ", source.kept(output(0), name + "_weight"), fmt::join(arguments, ", "));
+        from.push_back(fmt::format("clamp({}, 0, {})", places.back(), source.dim(in(0).shape[i + 2] - 1)));
+    }
+    const std::string sum = source.func(output(0)->name + "_sum");
+    source.keep(output(0), "sum", sum);
+    const std::string call = KernelSource::call(sum, out(0), at), zero = KernelSource::literal(0.0, sum_type());
+    const bool converts = !is_float(out(0).element);
+    const std::string element = source.read(input(0), from);
+    source.line(fmt::format("{} = {};", call, zero));
+    source.line(
+        fmt::format("{} += {}{};", call, weights,
+                    sample(source, places, converts ? fmt::format("cast<float>({})", element) : element, zero)));
+    source.define(output(0), at,
+                  converts ? fmt::format("saturating_cast<{}>({})", info(out(0).element).halide_name, call) : call);
+}
+
+void GridSample::algorithm(KernelSource& source) const {
+    mode_ == Mode::nearest ? copy_nearest(source) : interpolate(source);
+}
+
+/// Vectors run along channels if these are innermost, else along x, so that all channels reuse the positions of a
+/// vector of pixels.
+void GridSample::schedule(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    Loops loops = source.output_loops();
+    const int lanes = source.target().lanes(out(0).element);
+    const auto innermost = loops.extents[0].constant();
+    if (source.target().is_gpu() || lanes == 1 || (innermost && *innermost < lanes)) return schedule_plain(source);
+
+    const std::string &vector = loops.vars[0], tile = source.var(vector + "_tile");
+    const bool is_channel = vector == at[1];
+    if (!is_channel) {
+        const auto channel = std::find(loops.vars.begin(), loops.vars.end(), at[1]) - loops.vars.begin();
+        std::rotate(loops.vars.begin() + 1, loops.vars.begin() + channel, loops.vars.begin() + channel + 1);
+        std::rotate(loops.extents.begin() + 1, loops.extents.begin() + channel, loops.extents.begin() + channel + 1);
+    }
+    std::vector<std::string> order = loops.vars;
+    order.insert(order.begin() + (is_channel ? 1 : 2), tile);
+    source.schedule(loops.func,
+                    {fmt::format("split({0}, {1}, {0}, {2}, {3})", vector, tile, source.lanes(out(0).element, lanes),
+                                 tail_strategy(loops.extents[0], lanes, true)),
+                     reorder(order), vectorize(vector)});
+    parallelise(source, loops, 2);
+    for (const std::string& func : tables(source)) {
+        std::vector<std::string> directives = {compute_at(loops.func, is_channel ? loops.vars[1] : tile)};
+        if (!is_channel) directives.push_back(vectorize(vector));
+        source.schedule(func, directives);
+    }
+    if (mode_ == Mode::nearest) return;
+    const std::string& sum = source.kept(output(0), "sum");
+    std::vector<std::string> taps;
+    for (size_t i = 0; i < axes(); ++i) taps.push_back(KernelSource::axis(source.kept(output(0), "taps"), i));
+    source.schedule(sum, {compute_at(loops.func, is_channel ? tile : at[1]), vectorize(vector)});
+    std::vector<std::string> update = {reorder(joined({vector}, taps)), vectorize(vector)};
+    for (const std::string& tap : taps) update.push_back(unroll(tap));
+    source.schedule(sum + ".update()", update);
+}
+
+void GridSample::schedule_plain(KernelSource& source) const {
+    NodeGenerator::schedule(source);
+    if (source.target().is_gpu()) return;
+    for (const std::string& func : tables(source)) source.schedule(func + ".compute_root();");
+}
+
+/// The Funcs that all channels share.
+std::vector<std::string> GridSample::tables(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    std::vector<std::string> roles = {"place"}, result;
+    if (padding_ == "reflection") roles.push_back("unpadded");
+    if (mode_ == Mode::nearest) {
+        roles.push_back("tap");
+    } else {
+        roles.insert(roles.end(), {"first", "weight"});
+    }
+    for (size_t i = 0; i < axes(); ++i) {
+        for (const std::string& role : roles) result.push_back(source.kept(output(0), at[i + 2] + "_" + role));
+    }
+    return result;
+}
+
+Dim GridSample::flops() const {
+    Dim flops = out(0).elements() * 2;
+    for (size_t i = 0; i < axes(); ++i) flops *= taps();
+    return flops;
+}
+
+/// AffineGrid: the positions of a regular grid from -1 to 1 under an affine map.
+class AffineGrid : public NodeGenerator {
+public:
+    explicit AffineGrid(const Node& node)
+        : NodeGenerator(node), aligns_corners_(node.integer("align_corners", 0) != 0) {}
+
+    std::vector<TensorType> infer() const override;
+    void algorithm(KernelSource& source) const override;
+    std::vector<Check> checks() const override;
+    Dim flops() const override { return out(0).elements() * 2 * in(0).shape.back(); }
+
+private:
+    bool aligns_corners_;
+
+    size_t axes() const;
+
+    std::string place(KernelSource& source, const std::string& at, const Dim& extent) const;
+};
+
+std::vector<TensorType> AffineGrid::infer() const {
+    const TensorType& map = in(0);
+    const size_t axes = this->axes();
+    const auto may_be = [&](size_t axis, size_t extent) {
+        return prove_equal(map.shape[axis], static_cast<int64_t>(extent)) != Proof::no;
+    };
+    if (map.rank() != 3 || (axes != 2 && axes != 3) || !may_be(1, axes) || !may_be(2, axes + 1))
+        throw CompileError("theta has shape {}, expected Nx2x3 or Nx3x4", shape_text(map.shape));
+    if (!is_float(map.element)) throw CompileError("theta has type {}, expected floats", info(map.element).name);
+    if (!known_input(1)) return {TensorType(map.element, shape_operand(1, axes + 2))};
+    const std::vector<Dim>& size = dims(1);
+    if (size.size() != axes + 2) throw CompileError("size has {} values, expected {}", size.size(), axes + 2);
+    std::vector<Dim> shape = {map.shape[0]};
+    shape.insert(shape.end(), size.begin() + 2, size.end());
+    shape.push_back(static_cast<int64_t>(axes));
+    return {TensorType(map.element, shape)};
+}
+
+std::vector<Check> AffineGrid::checks() const {
+    std::vector<Check> checks;
+    check_extent(checks, 0, 1, static_cast<int64_t>(axes()));
+    check_extent(checks, 0, 2, static_cast<int64_t>(axes()) + 1);
+    return checks;
+}
+
+/// The number of the grid's axes: from theta or, if its shape is open, the number of sizes.
+size_t AffineGrid::axes() const {
+    const auto& theta = in(0).shape;
+    const auto own = theta.size() == 3 ? theta[1].constant() : std::nullopt;
+    const auto sizes = in(1).rank() == 1 ? in(1).shape[0].constant() : std::nullopt;
+    return static_cast<size_t>(own ? *own : sizes.value_or(2) - 2);
+}
+
+/// A coordinate of the regular grid.
+std::string AffineGrid::place(KernelSource& source, const std::string& at, const Dim& extent) const {
+    const std::string type = KernelSource::compute_type(in(0).element);
+    const auto number = [&](const Dim& dim) {
+        const auto constant = dim.constant();
+        return constant ? KernelSource::literal(*constant, in(0).element)
+                        : fmt::format("cast<{}>({})", type, source.dim(dim));
+    };
+    if (!aligns_corners_) return fmt::format("((cast<{}>({}) * 2 + 1) / {} - 1)", type, at, number(extent));
+    // A single element is at the centre.
+    if (extent.is(1)) return KernelSource::literal(0.0, in(0).element);
+    return fmt::format("(cast<{}>({}) * 2 / {} - 1)", type, at, number(extent - 1));
+}
+
+void AffineGrid::algorithm(KernelSource& source) const {
+    const Coordinates at = source.vars(out(0).rank());
+    const size_t axes = this->axes();
+    std::string sum;
+    for (size_t i = 0; i < axes; ++i) {
+        const size_t axis = axes - i;
+        sum += fmt::format("{} * {} + ", source.read(input(0), {at[0], at.back(), fmt::to_string(i)}),
+                           place(source, at[axis], out(0).shape[axis]));
+    }
+    source.define(output(0), at, sum + source.read(input(0), {at[0], at.back(), fmt::to_string(axes)}));
+}
+
+}  // namespace
+
+std::vector<Operator> grid_sample_operators() {
+    return {{"GridSample", 16, make<GridSample>}, {"AffineGrid", 20, make<AffineGrid>}};
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,254 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/axis_map.h"
+#include "ops/families.h"
+#include "ops/movement/indices.h"
+#include "ops/schedule/loop_schedule.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// How a scattered element, {b}, is combined with the existing one, {a}.
+struct ScatterFormula {
+    std::string_view name, formula, float_formula, bool_formula;
+
+    std::string_view of(ElementType type) const {
+        return is_float(type) ? float_formula : type == ElementType::boolean ? bool_formula : formula;
+    }
+};
+constexpr ScatterFormula reductions[] = {
+    {"none", "{b}", "{b}", "{b}"},
+    {"add", "{a} + {b}", "{a} + {b}", "{a} || {b}"},
+    {"mul", "{a} * {b}", "{a} * {b}", "{a} && {b}"},
+    {"min", "min({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, min({a}, {b}))", "{a} && {b}"},
+    {"max", "max({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, max({a}, {b}))", "{a} || {b}"},
+};
+
+/// A copy of data in which updates replace elements at computed indices, one after the other.
+class ScatterNode : public MovementNode {
+public:
+    explicit ScatterNode(const Node& node) : MovementNode(node) {
+        const std::string name = node.string("reduction", "none");
+        const auto row = std::find_if(std::begin(reductions), std::end(reductions),
+                                      [&](const ScatterFormula& each) { return each.name == name; });
+        if (row == std::end(reductions))
+            throw CompileError("reduction is '{}', expected none, add, mul, min or max", name);
+        reduction_ = *row;
+    }
+
+    std::vector<TensorType> infer() const override {
+        check_type_of_first(2);
+        return {TensorType(in(0).element, in(0).shape)};
+    }
+
+    bool takes_packed_types() const override { return reduction_.name == "none"; }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        source.store(output(0), at, source.element(input(0), at));
+        if (in(1).elements().is(0)) return;
+        const auto [to, from] = scattered(source);
+        if (reduction_.name == "none") return source.store(output(0), to, source.element(input(2), from));
+        source.update(output(0));
+        const ElementType type = out(0).element;
+        std::string old = KernelSource::call(source.name(output(0)), out(0), to);
+        if (is_narrow_float(type)) old = fmt::format("cast<float>({})", old);
+        if (type == ElementType::boolean) old = fmt::format("({} != 0)", old);
+        source.define(output(0), to,
+                      fmt::format(fmt::runtime(reduction_.of(type)), fmt::arg("a", old),
+                                  fmt::arg("b", source.read(input(2), from))));
+    }
+
+    void schedule(KernelSource& source) const override {
+        const std::string own = source.name(output(0));
+        const bool has_epilogue = source.output_loops(0).func != own;
+        if (has_epilogue) source.schedule(fmt::format("{}.compute_root();", own));
+        schedule_loops(source, loops_over(own, out(0), source.vars(out(0).rank())));
+        if (!in(1).elements().is(0)) schedule_update(source, own + ".update()");
+        for (size_t i = has_epilogue ? 0 : 1; i < source.output_count(); ++i)
+            schedule_loops(source, source.output_loops(i));
+    }
+
+protected:
+    struct Places {
+        Coordinates to, from;  // of the output and of the updates
+    };
+    /// Coordinates of each update, in terms of an RDom and possibly Vars of the output.
+    virtual Places scattered(KernelSource& source) const = 0;
+    /// The first axis from which on an update is a whole slice of the output.
+    virtual size_t first_whole_axis() const { return out(0).rank(); }
+
+private:
+    /// Updates, two of which may write the same element, stay in order inside of the loops over whole slices.
+    void schedule_update(KernelSource& source, const std::string& update) const {
+        TensorType slice = out(0);
+        for (size_t i = 0; i < first_whole_axis(); ++i) slice.shape[i] = 1;
+        const Loops loops = turning_loops(loops_over(update, slice, source.vars(slice.rank())));
+        if (source.target().is_gpu()) return schedule_loops(source, loops);
+        vectorise(source, loops, true);
+        parallelise(source, loops);
+    }
+
+    ScatterFormula reduction_;
+};
+
+/// ScatterElements, formerly Scatter: each index replaces one coordinate of its own index.
+class ScatterElements : public ScatterNode {
+public:
+    using ScatterNode::ScatterNode;
+
+    std::vector<TensorType> infer() const override {
+        for (const size_t i : {1, 2}) {
+            if (in(i).rank() != in(0).rank() || in(i).rank() == 0)
+                throw CompileError("input {} has rank {}, expected {}", i, in(i).rank(),
+                                   std::max<size_t>(in(0).rank(), 1));
+        }
+        return ScatterNode::infer();
+    }
+
+protected:
+    Places scattered(KernelSource& source) const override {
+        const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
+        const std::vector<Dim>& shape = in(1).shape;
+        const std::string r = source.rdom("r", {shape.rbegin(), shape.rend()});
+        Coordinates from;
+        for (size_t i = shape.size(); i-- > 0;) from.push_back(KernelSource::axis(r, i));
+        Coordinates to = from;
+        to[axis] = index_text(source, input(1), from, in(0).shape[axis]);
+        return {to, from};
+    }
+
+public:
+    std::vector<IndexCheck> index_checks() const override {
+        return {{1, {in(0).shape[normalised_axis(node_.integer("axis", 0), in(0).rank())]}}};
+    }
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t axis = 0; axis < in(1).rank(); ++axis) check_extent(checks, 2, axis, in(1).shape[axis]);
+        check_places(checks, input(1), input(0), normalised_axis(node_.integer("axis", 0), in(0).rank()));
+        return checks;
+    }
+};
+
+/// ScatterND: the indices' last axis holds coordinates of slices.
+class ScatterND : public ScatterNode {
+public:
+    using ScatterNode::ScatterNode;
+
+    std::vector<TensorType> infer() const override {
+        if (in(1).rank() == 0) throw CompileError("indices have rank 0, expected 1 or more");
+        return ScatterNode::infer();
+    }
+
+protected:
+    Places scattered(KernelSource& source) const override {
+        const size_t count = in(1).rank() - 1, width = first_whole_axis();
+        Coordinates from;
+        if (count > 0) {
+            const std::string r = source.rdom("r", {in(1).shape.rend() - count, in(1).shape.rend()});
+            for (size_t i = count; i-- > 0;) from.push_back(KernelSource::axis(r, i));
+        }
+        Coordinates to = index_texts(source, input(1), from, {in(0).shape.begin(), in(0).shape.begin() + width});
+        const Coordinates at = source.vars(out(0).rank());
+        to.insert(to.end(), at.begin() + width, at.end());
+        from.insert(from.end(), at.begin() + width, at.end());
+        return {to, from};
+    }
+
+    std::vector<IndexCheck> index_checks() const override {
+        return {{1, {in(0).shape.begin(), in(0).shape.begin() + first_whole_axis()}}};
+    }
+
+    std::vector<Check> checks() const override {
+        const size_t count = in(1).rank() - 1, width = first_whole_axis();
+        std::vector<Check> checks;
+        for (size_t axis = 0; axis < in(2).rank(); ++axis) {
+            check_extent(checks, 2, axis, axis < count ? in(1).shape[axis] : in(0).shape[width + axis - count]);
+        }
+        return checks;
+    }
+
+    size_t first_whole_axis() const override {
+        const size_t count = in(1).rank() - 1, width = count + in(0).rank() - in(2).rank();
+        if (in(2).rank() < count || width > in(0).rank())
+            throw CompileError("updates have rank {}, which does not fit", in(2).rank());
+        return width;
+    }
+};
+
+/// TensorScatter: replaces a run of elements of a cache along one axis, from an index that differs per batch item.
+class TensorScatter : public MovementNode {
+public:
+    explicit TensorScatter(const Node& node) : MovementNode(node) {
+        const std::string mode = node.string("mode", "linear");
+        if (mode != "linear" && mode != "circular")
+            throw CompileError("mode is '{}', expected linear or circular", mode);
+        is_circular_ = mode == "circular";
+    }
+
+    std::vector<TensorType> infer() const override {
+        const size_t axis = this->axis();
+        if (axis == 0) throw CompileError("axis is 0, expected another than the batch");
+        if (in(1).rank() != in(0).rank() || in(1).element != in(0).element)
+            throw CompileError("update is {}, which does not fit a cache of {}", in(1).text(), in(0).text());
+        for (size_t i = 0; i < in(0).rank(); ++i) {
+            const Dim &own = in(0).shape[i], &update = in(1).shape[i];
+            if (i == axis ? prove_less_equal(own + 1, update) == Proof::yes : prove_equal(own, update) == Proof::no)
+                throw CompileError("update is {}, which does not fit a cache of {}", in(1).text(), in(0).text());
+        }
+        if (has_input(2) && (in(2).rank() != 1 || prove_equal(in(2).shape[0], in(0).shape[0]) == Proof::no)) {
+            throw CompileError("write_indices have shape {}, expected {}", shape_text(in(2).shape),
+                               in(0).shape[0].text());
+        }
+        return {in(0)};
+    }
+
+    std::vector<Check> checks() const override {
+        std::vector<Check> checks;
+        for (size_t i = 0; i < in(0).rank(); ++i) {
+            if (i != axis()) check_extent(checks, 1, i, in(0).shape[i]);
+        }
+        if (has_input(2)) check_extent(checks, 2, 0, in(0).shape[0]);
+        return checks;
+    }
+    std::vector<IndexCheck> index_checks() const override {
+        if (!has_input(2)) return {};
+        // All new elements must fit in a linear cache.
+        const Dim &length = in(0).shape[axis()], places = is_circular_ ? length : length - in(1).shape[axis()] + 1;
+        return {{2, {places}}};
+    }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        const std::string past = source.element(input(0), at);
+        const Dim& length = in(1).shape[axis()];
+        if (length.is(0)) return source.store(output(0), at, past);
+        std::string place = at[axis()];
+        if (has_input(2)) place = fmt::format("({} - cast<int>({}))", place, source.element(input(2), {at[0]}));
+        if (is_circular_) place = fmt::format("{} % {}", place, source.dim(in(0).shape[axis()]));
+        Coordinates from = at;
+        from[axis()] = fmt::format("clamp({}, 0, {})", place, source.dim(length - 1));
+        source.store(output(0), at,
+                     fmt::format("select({0} >= 0 && {0} < {1}, {2}, {3})", place, source.dim(length),
+                                 source.element(input(1), from), past));
+    }
+
+private:
+    bool is_circular_;
+
+    size_t axis() const { return normalised_axis(node_.integer("axis", -2), in(0).rank()); }
+};
+
+}  // namespace
+
+std::vector<Operator> scatter_operators() {
+    return {{"TensorScatter", 24, make<TensorScatter>},
+            {"Scatter", 9, make<ScatterElements>},
+            {"ScatterElements", 11, make<ScatterElements>},
+            {"ScatterND", 11, make<ScatterND>}};
+}
+
+}  // namespace onnx2halide

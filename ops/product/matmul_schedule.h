@@ -1,0 +1,86 @@
+#pragma once
+
+#include <string>
+
+#include "ops/kernel_source.h"
+#include "ops/schedule/directives.h"
+#include "ops/schedule/read_ahead.h"
+
+namespace onnx2halide {
+
+/// What the schedule of a product of matrices on a CPU works on.
+struct MatmulLoops {
+    Loops output;                   // of the group's last Func
+    std::string sum, step;          // the Func of the sums and its reduction's variable
+    std::string at_once;            // its second variable: steps added at once; empty if there are none
+    std::string panels;             // the Func of packed B; empty if there is none
+    Coordinates panel_updates;      // the variables of its updates along blocks, for an open number of columns
+    Coordinates panel_batch;        // its loops over matrices, the outermost ones
+    bool packs_transposed = false;  // whether steps are adjacent in what the panels are packed from
+    std::string is_single;          // the condition of a single row, which reads B in place; empty if none does
+    std::string dots, dot_lane;     // if that takes a Func of its own, its sums and the variable of their vectors
+    int dot_width = 0;              // lanes of these vectors
+    Loops wide;                     // of widened A; no vars if there is none
+    DistantOperand distant_a;       // A, if its rows are read in place and worth prefetching
+    std::string weights;            // packed B, if it is constant; else empty
+    ElementType element;            // the type of the arithmetic
+    std::string column, row;        // loops of the output; empty if it has none
+    Dim columns, rows, depth;
+    int64_t steps_at_once = 1;
+    int lanes = 1;  // of a vector of columns
+};
+
+/// Loops of the output other than columns and rows: those of a batch.
+Loops batch_loops(const MatmulLoops& matmul);
+
+/// Directives that vectorise a tile's columns by `vector`, and unroll its loops.
+Directives in_registers(const std::string& column, const std::string& row, const std::string& vector);
+
+/// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` is the loop level at which they
+/// are computed, `steps` are directives for the loop over the reduction's steps.
+void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
+                   const Directives& registers, const Directives& steps = {});
+
+/// Schedules a single row, which reads B in place; `place` is the loop level at which its sums are computed.
+void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place);
+
+/// The versions of a tile of up to `rows` rows, including one for a single row.
+std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows);
+
+/// The vectors of a tile of `row_versions`: `most`, the default of that parameter, and more if it has few rows.
+std::string vectors_of_versions(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most);
+
+/// Schedules packed B; `place` holds the directives that say where it is computed.
+void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
+                     const std::string& vector);
+
+/// Whether dividing the work among threads pays off.
+bool is_worth_tasks(const MatmulLoops& matmul);
+
+/// Tasks that keep the threads of most machines busy.
+constexpr int64_t enough_tasks = 16;
+
+/// Directives that divide a loop into tasks, where each iteration takes so many operations: several iterations if these
+/// are few. Iterations that are whole tiles need no special case for a guarded last one.
+Directives share_out(KernelSource& source, const std::string& loop, const Dim& flops, bool are_whole);
+
+/// Directives for parallel tasks: the batch, or the `count` iterations of the loop over `tiles` inside of it, whichever
+/// are more. They are not fused, as Halide peels the tail only off a loop that it can see. Threads divide one loop at a
+/// time, so both are parallel only if an open batch may be one. Several iterations form a task if one, of `flops`, is
+/// too small.
+Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count,
+                 const Dim& flops, bool are_whole);
+
+/// Bounds a loop of the tile, as only tiles of constant width stay in registers, or on the stack.
+Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop, const std::string& turns);
+
+/// One column: vectors run along the reduction.
+void schedule_dots(KernelSource& source, const MatmulLoops& matmul);
+
+/// Few rows and B in place: B is read in order, part of a row at a time.
+void schedule_streamed(KernelSource& source, const MatmulLoops& matmul);
+
+/// Rows and packed columns: tiles of sums in registers.
+void schedule_tiled(KernelSource& source, const MatmulLoops& matmul);
+
+}  // namespace onnx2halide

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "compiler/graph/dim.h"
+#include "ops/schedule/target.h"
+
+namespace onnx2halide {
+
+/// The columns of a product that are adjacent in packed B: a cache line of the type of the sums, on every machine.
+int column_block(ElementType sum);
+
+/// The tile of a product of matrices whose sums stay in registers.
+struct MatmulTile {
+    int rows, vectors;
+};
+
+/// The tile that computes rows x columns in the fewest cycles, counting whole tiles at the edges. Accumulators, a row
+/// of B's vectors and elements of A fit in the registers, and a tile's columns are whole blocks or an integral fraction
+/// of one. If the number of rows is known only at run time, tiles whose rows divide it, as 7 divides `batch * 7`, need
+/// no remainder.
+MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns);
+
+/// The vectors of such a tile if it has so many rows.
+int choose_tile_vectors(const Target& target, ElementType sum, int rows, const Dim& columns);
+
+}  // namespace onnx2halide

@@ -1,0 +1,190 @@
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "ops/product/matmul_schedule.h"
+#include "ops/product/matmul_tile.h"
+#include "ops/schedule/cycles.h"
+#include "ops/schedule/directives.h"
+#include "ops/schedule/loop_schedule.h"
+
+// Products of rows with packed columns: tiles of sums in registers.
+namespace onnx2halide {
+
+namespace {
+
+/// Whether the products of one row with the columns of a tile are worth a task, given that weights are loaded for them
+/// alone.
+bool is_task(const Dim& flops) {
+    constexpr int64_t least_flops = 1 << 13;
+    return flops.constant().value_or(least_flops) >= least_flops;
+}
+
+/// Splits a loop whose extent is a multiple of `divisor`, with a guard only if `turns`, which users may set, is not a
+/// divisor.
+std::string whole_split(const std::string& loop, const std::string& outer, const std::string& turns, int divisor) {
+    return fmt::format("split({0}, {1}, {0}, {2}, {3} % {2} == 0 ? TailStrategy::RoundUp : TailStrategy::GuardWithIf)",
+                       loop, outer, turns, divisor);
+}
+
+void schedule_wide(KernelSource& source, const Loops& wide) {
+    if (wide.vars.empty()) return;
+    source.schedule(wide.func + ".compute_root();");
+    schedule_loops(source, wide);
+}
+
+/// How a product is divided into tiles, whose sums stay in registers.
+struct Tiling {
+    MatmulTile tile;
+    Dim columns, rows;          // of tiles
+    int strip = 0;              // tiles of a strip of rows, with which a column of tiles is divided; 0: it is not
+    bool by_rows = false;       // whether the loop over rows of tiles is outermost
+    bool has_versions = false;  // for a number of rows known only at run time
+    std::string column_loop, row_loop;  // over tiles
+    std::string vector, width, height;  // of a tile, in the schedule's text: elements of a vector, columns, rows
+
+    const std::string& inner() const { return by_rows ? column_loop : row_loop; }
+    const std::string& outer() const { return by_rows ? row_loop : column_loop; }
+};
+
+/// The iterations of the loop over a reduction's steps, if their number is known.
+std::optional<int64_t> steps_of(const MatmulLoops& matmul) {
+    const auto depth = matmul.depth.constant();
+    return depth ? std::optional<int64_t>(*depth / matmul.steps_at_once) : std::nullopt;
+}
+
+/// The tiles of a strip of rows such that few columns of tiles make tasks for many threads; 0 if columns are not
+/// divided. Only for known sizes, and packed B: other operands are packed per column of tiles.
+int choose_strip(const MatmulLoops& matmul, const Tiling& tiling) {
+    const auto rows = tiling.rows.constant(), columns = tiling.columns.constant(), steps = steps_of(matmul);
+    if (matmul.weights.empty() || !rows || !columns || !steps || !product(batch_loops(matmul).extents).is(1) ||
+        !is_worth_tasks(matmul))
+        return 0;
+    // Strips read A once per column of tiles; rows outermost read B once per row of tiles.
+    const int64_t bytes = info(matmul.element).bytes, a_bytes = *matmul.rows.constant() * *steps * bytes,
+                  b_bytes = *matmul.columns.constant() * *steps * bytes;
+    if (a_bytes > level2_bytes && b_bytes <= level2_bytes) return 0;
+    constexpr double multiply_adds = 2;
+    const double tile_cycles = static_cast<double>(*steps) * tiling.tile.rows * tiling.tile.vectors / multiply_adds,
+                 cycles = tile_cycles * static_cast<double>(*rows * *columns);
+    const int64_t strip = best_strip(*rows, cycles, [&](int64_t tiles) {
+        return Tasks{ceil_div(*rows, tiles) * *columns, static_cast<double>(tiles) * tile_cycles + task_overhead};
+    });
+    return strip == *rows ? 0 : static_cast<int>(strip);
+}
+
+Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
+    Tiling tiling;
+    const MatmulTile tile = choose_matmul_tile(source.target(), matmul.element, matmul.rows, matmul.columns);
+    tiling.tile = tile;
+    tiling.columns = ceil_div(matmul.columns, tile.vectors * matmul.lanes);
+    tiling.rows = ceil_div(matmul.rows, tile.rows);
+    // With columns outermost, B is read only once, but few columns do not make tasks for every thread.
+    const Dim columns_of_batch = tiling.columns * product(batch_loops(matmul).extents);
+    const bool are_few = prove_less_equal(enough_tasks, columns_of_batch) == Proof::no;
+    tiling.strip = are_few ? choose_strip(matmul, tiling) : 0;
+    tiling.by_rows = are_few && tiling.strip == 0 && prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
+    tiling.has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
+
+    tiling.column_loop = source.var(matmul.column + "_tile");
+    tiling.row_loop = source.var(matmul.row + "_tile");
+    tiling.vector = source.lanes(matmul.element, matmul.lanes);
+    tiling.width = fmt::format("{} * {}", tiling.vector,
+                               tiling.has_versions ? vectors_of_versions(source, source.target(), matmul, tile.vectors)
+                                                   : source.param("vectors", tile.vectors));
+    tiling.height = source.param("rows", tile.rows);
+    return tiling;
+}
+
+/// Directives for the loops over tiles in strips of rows, and within one: consecutive tasks use the same weights.
+Directives strip_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
+    const std::string &x = matmul.column, &y = matmul.row, strip = source.var("strip"), task = source.var("task");
+    const Directives nest = {
+        guarded_split(x, tiling.column_loop, tiling.width),
+        shifted_split(y, tiling.row_loop, held(tiling.height, *matmul.rows.constant())),
+        guarded_split(tiling.row_loop, strip, source.param("strip_rows", tiling.strip)),
+        reorder(joined({x, y, tiling.row_loop, strip, tiling.column_loop}, batch_loops(matmul).vars))};
+    return joined(joined(nest, in_registers(x, y, tiling.vector)),
+                  {fmt::format("fuse({}, {}, {})", strip, tiling.column_loop, task), parallel(task)});
+}
+
+/// Directives for the loops over tiles and within one, including which are parallel.
+Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
+    if (tiling.strip > 0) return strip_loops(source, matmul, tiling);
+    const std::string &x = matmul.column, &y = matmul.row;
+    const MatmulTile& tile = tiling.tile;
+    const int width = tile.vectors * matmul.lanes;
+    const bool is_open = !matmul.rows.constant(), divides_rows = floor_mod(matmul.rows, tile.rows).is(0);
+    const std::string split_rows = tiling.has_versions ? shifted_split(y, tiling.row_loop, KernelSource::tile_size)
+                                   : is_open           ? whole_split(y, tiling.row_loop, tiling.height, tile.rows)
+                                                       : guarded_split(y, tiling.row_loop, tiling.height);
+    const Directives nest = {guarded_split(x, tiling.column_loop, tiling.width), split_rows,
+                             reorder(joined({x, y, tiling.inner(), tiling.outer()}, batch_loops(matmul).vars))};
+
+    const bool are_whole = tiling.by_rows ? is_open || divides_rows : floor_mod(matmul.columns, width).is(0);
+    const Dim elements = tiling.by_rows ? matmul.columns * tile.rows : matmul.rows * width;
+    const Directives tasks_of_tiles =
+        tasks(source, matmul, tiling.outer(), tiling.by_rows ? tiling.rows : tiling.columns,
+              product({elements, matmul.depth, 2}), are_whole);
+    Directives loops = joined(joined(nest, in_registers(x, y, tiling.vector)), tasks_of_tiles);
+    // If an open number of rows is one, there are no tiles of rows to divide: those of columns are tasks then.
+    const bool shares_columns =
+        tiling.by_rows && is_open && tiling.columns.constant().value_or(2) > 1 && is_task(matmul.depth * (2 * width));
+    if (shares_columns) loops.push_back(parallel(tiling.inner()));
+    return loops;
+}
+
+/// The loop level at which B's panels are packed: once, or per column of tiles.
+Directives place_of_panels(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
+    if (tiling.by_rows) return {"compute_root()"};
+    // A tile may start after any vector of a block.
+    const int block = column_block(matmul.element);
+    const std::string blocks = fmt::format("({} + {}) / {}", tiling.width, 2 * block - matmul.lanes - 1, block);
+    return bounded(matmul, {compute_at(matmul.output.func, tiling.outer())}, source.var("block"), blocks);
+}
+
+/// Directives that prefetch what the next tile reads, a few unrolled steps at a time; empty if there is nothing to
+/// prefetch.
+Directives prefetches(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
+    const auto steps = steps_of(matmul);
+    if (!steps || *steps <= unroll_limit) return {};
+    const int64_t turns = unrolled_turns(*steps);
+    Directives directives;
+    if (!matmul.distant_a.name.empty())
+        directives.push_back(
+            prefetch(matmul.distant_a.name, matmul.step, tiling.height, matmul.distant_a.distance, turns));
+    const int64_t weight_bytes = *steps * estimate(matmul.columns) * info(matmul.element).bytes;
+    if (!matmul.weights.empty() && !tiling.by_rows && hides_next_weights(estimate(matmul.rows), weight_bytes)) {
+        // Not the width of a version of the tile, which has a name only where the output is scheduled.
+        const std::string width = fmt::format("{} * {}", tiling.vector, source.param("vectors", tiling.tile.vectors));
+        const std::string blocks = blocks_of(width, column_block(matmul.element));
+        directives.push_back(prefetch(matmul.weights, matmul.step, blocks, *steps, turns));
+    }
+    if (!directives.empty() && turns > 1)
+        directives.insert(directives.begin(), fmt::format("unroll({}, {})", matmul.step, turns));
+    return directives;
+}
+
+}  // namespace
+
+void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
+    schedule_wide(source, matmul.wide);
+    source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
+    const Tiling tiling = choose_tiling(source, matmul);
+    const Directives loops = tile_loops(source, matmul, tiling);
+    if (tiling.has_versions) {
+        source.schedule(
+            "// The rows are known at run time: of tiles up to this high, the version that fits them best is used.");
+        source.schedule_versions(matmul.output.func, row_versions(source, matmul, tiling.height), loops);
+    } else {
+        source.schedule(matmul.output.func, loops);
+    }
+    if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
+    const std::string place = compute_at(matmul.output.func, tiling.inner());
+    const Directives ahead = prefetches(source, matmul, tiling);
+    if (!ahead.empty()) source.schedule("// What the next tile reads is prefetched meanwhile.");
+    schedule_sums(source, matmul, place, tiling.width, in_registers(matmul.column, matmul.row, tiling.vector), ahead);
+    schedule_single_row(source, matmul, place);
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,372 @@
+#include "ops/product/matrix_product.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/product/matmul_tile.h"
+#include "ops/product/product.h"
+#include "ops/schedule/cycles.h"
+#include "ops/schedule/gpu_rows.h"
+#include "ops/schedule/loop_schedule.h"
+#include "ops/schedule/row_schedule.h"
+
+namespace onnx2halide {
+
+namespace {
+
+// Roles under which the algorithm stores names for the schedule, all of output 0.
+constexpr const char *sum_role = "sum", *step_role = "step", *at_once_role = "at_once", *panels_role = "panels",
+                     *whole_role = "whole", *rest_role = "rest", *wide_role = "wide", *dots_role = "dots",
+                     *dot_lane_role = "dot_lane";
+
+}  // namespace
+
+ElementType MatrixProduct::sum_type() const { return onnx2halide::sum_type(in(0).element); }
+
+Dim MatrixProduct::columns() const { return column_axis() ? out(0).shape[*column_axis()] : Dim(1); }
+
+std::optional<size_t> MatrixProduct::row_axis() const {
+    // More rows than a tile's gain nothing, so an axis that may turn out to have one row need not have more than those.
+    constexpr int64_t open_rows = 8;
+    std::optional<size_t> best;
+    const auto size = [&](size_t axis) { return out(0).shape[axis].constant().value_or(open_rows); };
+    for (size_t axis = rank(); axis-- > 0;) {
+        if (axis == column_axis() || b_varies_along(axis)) continue;
+        if (!best || size(axis) > size(*best)) best = axis;
+    }
+    return best;
+}
+
+Dim MatrixProduct::rows() const { return row_axis() ? out(0).shape[*row_axis()] : Dim(1); }
+
+bool MatrixProduct::has_few_rows() const {
+    constexpr int64_t few_rows = 4;
+    const auto rows = this->rows().constant();  // the loops over them are unrolled
+    return rows && *rows <= few_rows;
+}
+
+bool MatrixProduct::reads_any_layout(size_t i, const Target&) const {
+    return i < 2 && in(i).rank() > 0 && in(i).layout.front() == static_cast<int>(in(i).rank()) - 1;
+}
+
+bool MatrixProduct::writes(const Layout& layout, const Target& target) const {
+    return !target.is_gpu() && has_tiles_of_rows() && layout.front() == static_cast<int>(rank()) - 1;
+}
+
+MatrixProduct::Form MatrixProduct::form(const Target& target) const {
+    return target.is_gpu() ? Form::plain : form_on_cpu();
+}
+
+MatrixProduct::Form MatrixProduct::form_on_cpu() const {
+    if (is_outer()) return Form::plain;
+    if (b_is_packed()) return Form::tiled;
+    if (columns().is(1)) return Form::dots;
+    if (!has_few_rows()) return Form::tiled;
+    return b_is_transposed() ? Form::dots : Form::streamed;
+}
+
+bool MatrixProduct::is_outer() const { return depth().is(1) && !b_is_packed(); }
+
+void MatrixProduct::algorithm(KernelSource& source) const {
+    if (is_outer()) {
+        const Coordinates at = source.vars(rank());
+        const std::string a = a_element(source, at, "0"), b = b_element(source, at, "0");
+        const std::string type = KernelSource::compute_type(sum_type());
+        return source.define(output(0), at,
+                             result(source, at, fmt::format("cast<{}>({})", type, product_text(a, b, in(0).element))));
+    }
+    const bool is_tiled = form(source.target()) == Form::tiled, has_panels = is_tiled && !b_is_packed();
+    if (is_tiled && is_narrow_float(in(0).element)) define_wide_a(source);
+    if (has_panels) define_panels(source);
+
+    const Coordinates at = source.vars(rank());
+    const std::string product = steps() > 1 ? define_product_of_groups(source, at) : define_product(source, at);
+    const std::string func = source.func(output(0)->name + "_sum"), sum = KernelSource::call(func, out(0), at);
+    source.keep(output(0), sum_role, func);
+    source.line(fmt::format("{} = {};", sum, KernelSource::literal(int64_t{0}, sum_type())));
+    source.line(fmt::format("{} += {};", sum, product));
+    const bool has_dots = reads_b_of_single_row(source.target()) && b_is_transposed();
+    source.define(
+        output(0), at,
+        result(source, at,
+               has_dots ? fmt::format("select({}, {}, {})", is_single(source), define_dots(source, at), sum) : sum));
+}
+
+std::string MatrixProduct::define_product(KernelSource& source, const Coordinates& at) const {
+    const std::string step = KernelSource::axis(source.rdom("k", {depth()}), 0);
+    source.keep(output(0), step_role, step);
+    const bool has_panels = form(source.target()) == Form::tiled && !b_is_packed();
+    const std::string a = a_element(source, at, step);
+    std::string b = has_panels ? panel_element(source, at, step) : b_element(source, at, step);
+    if (reads_b_of_single_row(source.target()) && !b_is_transposed())
+        b = fmt::format("select({}, {}, {})", is_single(source), b_element(source, at, step), b);
+    return product_text(a, b, in(0).element);
+}
+
+std::string MatrixProduct::define_product_of_groups(KernelSource& source, const Coordinates& at) const {
+    const std::string k = source.rdom("k", {steps(), floor_div(depth(), steps())}), place = KernelSource::axis(k, 0),
+                      group = KernelSource::axis(k, 1);
+    source.keep(output(0), at_once_role, place);
+    source.keep(output(0), step_role, group);
+    const std::string step = fmt::format("{} * {} + {}", group, steps(), place);
+    return product_text(a_element(source, at, step), b_of_group(source, at, group, place), in(0).element);
+}
+
+std::string MatrixProduct::read_a(KernelSource& source, const Coordinates& at) const {
+    const bool is_wide = is_narrow_float(in(0).element) && form(source.target()) == Form::tiled;
+    return is_wide ? KernelSource::call(source.kept(output(0), wide_role), in(0), at) : source.read(input(0), at);
+}
+
+void MatrixProduct::define_wide_a(KernelSource& source) const {
+    const std::string wide = source.func(input(0)->name + "_wide");
+    source.keep(output(0), wide_role, wide);
+    const Coordinates at = source.vars(in(0).rank());
+    source.line(fmt::format("{} = {};", KernelSource::call(wide, in(0), at), source.read(input(0), at)));
+}
+
+bool MatrixProduct::reads_b_of_single_row(const Target& target) const {
+    const bool packs = form(target) == Form::tiled && !b_is_packed();
+    const bool may_be_single = !rows().constant() && prove_less_equal(2, rows()) != Proof::yes;
+    if (!packs || !may_be_single || steps() > 1 || is_narrow_float(in(0).element)) return false;
+    // Fewer steps are packed as fast, and vectors of columns must not extend past the last one.
+    constexpr int64_t least_depth = 16, least_width = 4;
+    return b_is_transposed() ? depth().constant().value_or(0) >= least_depth && dot_width(target) >= least_width
+                             : floor_mod(columns(), column_lanes(target)).is(0);
+}
+
+int MatrixProduct::column_lanes(const Target& target) const {
+    const int lanes = target.lanes(sum_type());
+    if (b_is_packed()) return lanes;
+    const int width = filled(columns(), lanes);
+    return floor_mod(columns(), width).is(0) ? width : lanes;
+}
+
+std::string MatrixProduct::is_single(KernelSource& source) const { return source.dim(rows()) + " == 1"; }
+
+int MatrixProduct::dot_width(const Target& target) const {
+    const int64_t depth = this->depth().constant().value_or(1);
+    int width = 1;
+    while (width < target.lanes(sum_type()) && depth % (2 * width) == 0) width *= 2;
+    return width;
+}
+
+std::string MatrixProduct::define_dots(KernelSource& source, const Coordinates& at) const {
+    const int width = dot_width(source.target());
+    const std::string func = source.func(output(0)->name + "_dots"), dots = KernelSource::call(func, out(0), at),
+                      steps = source.rdom("steps", {width, floor_div(depth(), width)}),
+                      lane = KernelSource::axis(steps, 0);
+    source.keep(output(0), dots_role, func);
+    source.keep(output(0), dot_lane_role, lane);
+    const std::string step = fmt::format("{} * {} + {}", KernelSource::axis(steps, 1), width, lane);
+    // A tile may extend past the last column.
+    Coordinates column = at;
+    column[*column_axis()] = fmt::format("min({}, {})", at[*column_axis()], source.dim(columns() - 1));
+    source.line(fmt::format("{} = {};", dots, KernelSource::literal(int64_t{0}, sum_type())));
+    source.line(fmt::format("{} += {};", dots,
+                            product_text(a_element(source, at, step), b_element(source, column, step), in(0).element)));
+    return dots;
+}
+
+/// The result's coordinates that index B, except the column, innermost first.
+Coordinates MatrixProduct::batch_of_b(const Coordinates& at) const {
+    Coordinates batch;
+    for (size_t axis = rank(); axis-- > 0;) {
+        if (axis != column_axis() && b_varies_along(axis)) batch.push_back(at[axis]);
+    }
+    return batch;
+}
+
+void MatrixProduct::define_panels(KernelSource& source) const {
+    const std::string panels = source.func(input(1)->name + "_panels");
+    source.keep(output(0), panels_role, panels);
+    const std::string lane = source.var("lane"), step = source.var("depth"), number = source.var("block");
+    const int block = column_block(sum_type());
+    Coordinates at = source.vars(rank());
+    const Coordinates batch = batch_of_b(at);
+    const auto define = [&](const std::string& lane, const std::string& element) {
+        Coordinates left = {lane, step, number};
+        left.insert(left.end(), batch.begin(), batch.end());
+        source.line(fmt::format("{}({}) = {};", panels, fmt::join(left, ", "), element));
+    };
+    const auto element = [&](const std::string& column) {
+        at[*column_axis()] = column;
+        return b_element(source, at, step);
+    };
+    const auto column_of = [&](const std::string& lane) { return fmt::format("{} * {} + {}", number, block, lane); };
+    const std::string last = source.dim(columns() - 1);
+    if (columns().constant()) {
+        const bool fill = floor_mod(columns(), block).is(0);
+        return define(lane,
+                      element(fill ? column_of(lane) : fmt::format("min(likely({}), {})", column_of(lane), last)));
+    }
+    // In the last block, lanes without a column must not be read, which is decided at run time. Integers keep their
+    // type, while halves become the floats in which they are summed.
+    const ElementType packed = is_float(in(1).element) ? sum_type() : in(1).element;
+    define(lane, KernelSource::literal(int64_t{0}, packed));
+    const std::string whole_blocks = source.dim(floor_div(columns(), block));
+    for (const char* role : {whole_role, rest_role}) {
+        const bool is_whole = role == whole_role;
+        const std::string columns = source.rdom(role, {is_whole ? Dim(block) : floor_mod(this->columns(), block)}),
+                          lane = KernelSource::axis(columns, 0);
+        source.keep(output(0), role, lane);
+        source.line(fmt::format("{}.where({} {} {});", columns, number, is_whole ? "<" : "==", whole_blocks));
+        define(lane, element(column_of(lane)));
+    }
+}
+
+MatrixProduct::PackedColumn MatrixProduct::packed_column(KernelSource& source, const std::string& column) const {
+    const int block = column_block(sum_type());
+    const Dim last = ceil_div(columns(), block) - 1;
+    // A tile may extend past the last block; such sums are not stored.
+    return {last.is(0) ? "0" : fmt::format("min({} / {}, {})", column, block, source.dim(last)),
+            fmt::format("{} % {}", column, block)};
+}
+
+std::string MatrixProduct::panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
+    const PackedColumn column = packed_column(source, at[*column_axis()]);
+    Coordinates panel = {column.lane, k, column.block};
+    for (const std::string& coordinate : batch_of_b(at)) panel.push_back(coordinate);
+    return fmt::format("{}({})", source.kept(output(0), panels_role), fmt::join(panel, ", "));
+}
+
+std::optional<AxisRun> MatrixProduct::axes_gaining_as_one(const Target& target) const {
+    return gains_from_one_matrix(target) ? std::optional(AxisRun{0, rank() - 2}) : std::nullopt;
+}
+
+bool MatrixProduct::gains_from_one_matrix(const Target& target) const {
+    // With so many rows, whose number is known, tiles waste little.
+    constexpr int64_t many_rows = 32;
+    if (target.is_gpu() || rank() < 3 || in(0).rank() != rank() || !a_has_axes_of_result() || is_outer() ||
+        column_axis() != rank() - 1 || rows().constant().value_or(0) >= many_rows)
+        return false;
+    int turning = 0;
+    for (size_t axis = 0; axis + 1 < rank(); ++axis) {
+        if (b_varies_along(axis) || in(0).shape[axis] != out(0).shape[axis]) return false;
+        turning += out(0).shape[axis].is(1) ? 0 : 1;
+    }
+    return turning > 1 && in(0).is_row_major() && out(0).is_row_major();
+}
+
+bool MatrixProduct::has_tiles_of_rows() const {
+    return form_on_cpu() == Form::tiled && !b_is_packed() && column_axis() == rank() - 1 && row_axis() == rank() - 2;
+}
+
+std::unique_ptr<NodeGenerator> product_before(const KernelSource& source, const Node& anchor) {
+    for (const Value* value : source.defined()) {
+        if (value->producer == &anchor) continue;
+        auto generator = make_generator(*value->producer);
+        if (dynamic_cast<const MatrixProduct*>(generator.get())) return generator;
+    }
+    return nullptr;
+}
+
+DistantOperand MatrixProduct::distant_a(KernelSource& source) const {
+    const TensorType& a = in(0);
+    if (!a_has_axes_of_result() || !row_axis() || steps() > 1 || is_narrow_float(a.element) || !a.is_row_major() ||
+        input(0)->pitch() || source.is_internal(input(0)) || a.rank() != rank())
+        return {};
+    Dim distance(1);
+    int64_t elements = 1;
+    for (size_t axis = 0; axis < a.rank(); ++axis) {
+        if (axis > *row_axis()) distance = distance * a.shape[axis];
+        elements *= estimate(a.shape[axis]);
+    }
+    const int64_t bytes = info(a.element).bytes;
+    if (!distance.constant() || !is_distant(elements * bytes, *a.shape.back().constant() * bytes)) return {};
+    return {source.name(input(0)), *distance.constant()};
+}
+
+MatmulLoops MatrixProduct::loops(KernelSource& source) const {
+    const Form form = this->form(source.target());
+    const Coordinates vars = source.vars(rank());
+    MatmulLoops matmul;
+    matmul.output = source.output_loops();
+    matmul.sum = source.kept(output(0), sum_role);
+    matmul.step = source.kept(output(0), step_role);
+    if (steps() > 1) matmul.at_once = source.kept(output(0), at_once_role);
+    if (form == Form::tiled && !b_is_packed()) {
+        matmul.panels = source.kept(output(0), panels_role);
+        matmul.packs_transposed = b_is_transposed();
+        matmul.panel_batch = batch_of_b(vars);
+        if (!columns().constant())
+            matmul.panel_updates = {source.kept(output(0), whole_role), source.kept(output(0), rest_role)};
+    }
+    if (reads_b_of_single_row(source.target())) {
+        matmul.is_single = is_single(source);
+        if (b_is_transposed()) {
+            matmul.dots = source.kept(output(0), dots_role);
+            matmul.dot_lane = source.kept(output(0), dot_lane_role);
+            matmul.dot_width = dot_width(source.target());
+        }
+    }
+    if (form == Form::tiled && is_narrow_float(in(0).element)) {
+        matmul.wide = {source.kept(output(0), wide_role), {}, in(0).extents(), sum_type()};
+        const Coordinates at = source.vars(in(0).rank());
+        for (const int axis : in(0).layout) matmul.wide.vars.push_back(at[axis]);
+    }
+    if (form == Form::tiled) matmul.distant_a = distant_a(source);
+    if (form == Form::tiled && b_is_packed()) matmul.weights = source.name(input(1));
+    matmul.element = sum_type();
+    if (column_axis()) matmul.column = vars[*column_axis()];
+    if (row_axis()) matmul.row = vars[*row_axis()];
+    matmul.columns = columns();
+    matmul.rows = rows();
+    matmul.depth = depth();
+    matmul.steps_at_once = steps();
+    matmul.lanes = column_lanes(source.target());
+    return matmul;
+}
+
+std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source) const {
+    const Loops results = source.output_loops();
+    const auto depth = this->depth().constant();
+    if (is_outer() || !depth || *depth < 1 || source.output_count() > 1 || !column_axis() || results.vars.empty() ||
+        results.vars[0] != source.vars(rank())[*column_axis()] || input(0) == input(1))
+        return {};
+    GpuSums sums{
+        results, source.kept(output(0), sum_role), {source.kept(output(0), step_role)}, source.name(input(0)), {}};
+    // The rows of a batch fill a tile as well as those of one matrix.
+    Loops& loops = sums.output = turning_loops(results);
+    if (loops.vars.empty() || loops.vars[0] != results.vars[0]) return {};
+    for (size_t i = 1; i < results.vars.size(); ++i) {
+        if (!results.extents[i].is(1)) continue;
+        loops.vars.push_back(results.vars[i]);
+        loops.extents.push_back(results.extents[i]);
+    }
+    sums.extents.depth = sums.extents.inputs = *depth;
+    sums.extents.is_run = a_has_axes_of_result() && in(0).layout.front() == static_cast<int>(in(0).rank()) - 1;
+    sums.extents.input_bytes = info(in(0).element).bytes;
+    sums.extents.sum_bytes = info(sum_type()).bytes;
+    return sums;
+}
+
+bool MatrixProduct::schedule_dots_on_gpu(KernelSource& source) const {
+    RowLoops rows;
+    rows.output = rows.numbers = source.output_loops();
+    rows.steps = {"", {source.kept(output(0), step_role)}, {depth()}, sum_type()};
+    rows.steps_are_innermost = true;
+    rows.length = depth();
+    rows.stages = {{source.kept(output(0), sum_role), RowStage::Kind::reduction}};
+    return schedule_rows_on_gpu(source, rows);
+}
+
+void MatrixProduct::schedule(KernelSource& source) const {
+    const bool is_gpu = source.target().is_gpu();
+    const auto sums = is_gpu ? gpu_sums(source) : std::nullopt;
+    if (sums && schedule_gpu_sums(source, *sums)) return;
+    if (is_gpu && columns().is(1) && !is_outer() && source.output_count() == 1 && schedule_dots_on_gpu(source)) return;
+    if (form(source.target()) == Form::plain) return NodeGenerator::schedule(source);
+    schedule_as(source, source.output_loops());
+}
+
+void MatrixProduct::schedule_as(KernelSource& source, const Loops& results) const {
+    const Form form = this->form(source.target());
+    if (form == Form::plain) return schedule_loops(source, results);
+    MatmulLoops matmul = loops(source);
+    matmul.output = results;
+    if (form == Form::dots) schedule_dots(source, matmul);
+    if (form == Form::streamed) schedule_streamed(source, matmul);
+    if (form == Form::tiled) schedule_tiled(source, matmul);
+}
+
+}  // namespace onnx2halide

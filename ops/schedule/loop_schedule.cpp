@@ -1,0 +1,248 @@
+#include "ops/schedule/loop_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "ops/node_generator.h"
+#include "ops/schedule/directives.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Contiguous elements that a thread computes at once; expensive nodes take many registers.
+int gpu_lanes(const KernelSource& source, const Loops& loops) {
+    constexpr int lanes = 4;
+    const bool is_update = loops.func.find('.') != std::string::npos;
+    const bool fills = floor_mod(loops.extents[0], lanes).is(0) && !is_update;
+    return fills && has_gpu_vectors(source) && !has_expensive_nodes(source) ? lanes : 1;
+}
+
+void schedule_on_gpu(KernelSource& source, const Loops& loops) {
+    constexpr int threads_of_block = 256, longest_run = 64;
+    if (loops.vars.empty()) {
+        source.schedule(fmt::format("{}.gpu_single_thread();", loops.func));
+        return;
+    }
+    const std::string &x = loops.vars[0], lane = source.var("lane"), thread = source.var("thread"),
+                      block = source.var("block");
+    const int lanes = gpu_lanes(source, loops);
+    Directives directives;
+    if (lanes > 1) directives = {fmt::format("split({0}, {0}, {1}, {2})", x, lane, lanes)};
+    // The dimensions of a block are limited: the loops beyond the innermost are fused.
+    const std::vector<std::string> outer(loops.vars.begin() + 1, loops.vars.end());
+    if (outer.empty()) {
+        directives.push_back(fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, thread,
+                                         source.param("threads", threads_of_block)));
+    } else {
+        const int64_t width = ceil_div(loops.extents[0].constant().value_or(longest_run * lanes), lanes);
+        const int run = static_cast<int>(
+            std::min<int64_t>(longest_run, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, width)))));
+        const std::string runs = fuse_all(source, outer, "fused", directives), outer_block = source.var("outer_block"),
+                          outer_thread = source.var("outer_thread");
+        directives.push_back(fmt::format("tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf)", x, runs,
+                                         block, outer_block, thread, outer_thread, source.param("run_threads", run),
+                                         source.param("runs", threads_of_block / run)));
+        // CUDA limits all dimensions of the grid but the first to 65535 blocks.
+        directives.insert(directives.end(),
+                          {fmt::format("fuse({0}, {1}, {0})", block, outer_block), fmt::format("gpu_blocks({})", block),
+                           fmt::format("gpu_threads({}, {})", thread, outer_thread)});
+    }
+    if (lanes > 1) directives.push_back(vectorize(lane));
+    source.schedule("// A block's threads compute a few contiguous runs of elements.");
+    source.schedule(loops.func, directives);
+}
+
+/// Whether a loop is a reduction's, such as r.x, which Halide does not fuse with others or divide into tasks.
+bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
+
+/// The lanes of vectors along a loop that is not a multiple of `lanes`. In the last vector, scattered elements are read
+/// one by one, each with a branch: a shorter vector has few of them, and is as fast for the others.
+int lanes_with_rest(const KernelSource& source, const std::string& loop, int lanes) {
+    constexpr int short_vector = 4;
+    return source.reads_scattered_along(loop) ? std::min(lanes, short_vector) : lanes;
+}
+
+/// The lanes of vectors along a loop shorter than the machine's vectors: a power of two; 1 for none.
+int lanes_of_short_loop(const KernelSource& source, const std::string& loop, int64_t extent) {
+    constexpr int64_t least = 4;
+    const int64_t whole = extent & -extent, most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
+    if (whole == extent) return static_cast<int>(whole);
+    // Without masks, the remainder that fills no vector is computed element by element.
+    const auto cycles = [&](int64_t lanes) {
+        return extent / lanes + (source.target().has_masks ? 1 : extent % lanes);
+    };
+    int64_t best = whole;
+    for (int64_t lanes = lanes_with_rest(source, loop, static_cast<int>(most)); lanes > whole; lanes /= 2) {
+        if (cycles(lanes) < cycles(best)) best = lanes;
+    }
+    return best < least ? 1 : static_cast<int>(best);
+}
+
+/// Whether an input or output has a row pitch, so that its rows are not contiguous.
+bool has_pitches(const KernelSource& source) {
+    const auto is_pitched = [](const Value* value) { return value->pitch().has_value(); };
+    return std::any_of(source.inputs().begin(), source.inputs().end(), is_pitched) ||
+           std::any_of(source.outputs().begin(), source.outputs().end(), is_pitched);
+}
+
+}  // namespace
+
+Loops turning_loops(const Loops& loops) {
+    Loops turning{loops.func, {}, {}, loops.element};
+    for (size_t i = 0; i < loops.vars.size(); ++i) {
+        if (loops.extents[i].is(1)) continue;
+        turning.vars.push_back(loops.vars[i]);
+        turning.extents.push_back(loops.extents[i]);
+    }
+    return turning;
+}
+
+bool has_gpu_vectors(const KernelSource& source) {
+    const auto is_word = [](const Value* value) { return info(value->checked_type().element).bytes == 4; };
+    return source.target().gpu == Target::Gpu::cuda && std::ranges::all_of(source.inputs(), is_word) &&
+           std::ranges::all_of(source.defined(), is_word);
+}
+
+bool is_parallel_work(const Dim& elements) {
+    return !elements.constant() || *elements.constant() >= 2 * elements_of_a_task;
+}
+
+void parallelise(KernelSource& source, const Loops& loops, size_t tile) {
+    if (!is_parallel_work(product(loops.extents))) return;
+    const Loops turning = turning_loops(loops);
+    size_t turning_in_tile = 0;
+    for (size_t i = 0; i < std::min(tile, loops.extents.size()); ++i) turning_in_tile += loops.extents[i].is(1) ? 0 : 1;
+    tile = std::max<size_t>(1, turning_in_tile);
+    if (turning.vars.size() > tile) source.schedule(loops.func, parallel_outermost(source, turning, tile));
+}
+
+std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
+                     std::vector<std::string>& directives) {
+    std::string fused = loops.at(0);
+    for (size_t i = 1; i < loops.size(); ++i) {
+        const std::string both = source.var(role);
+        directives.push_back(fmt::format("fuse({}, {}, {})", fused, loops[i], both));
+        fused = both;
+    }
+    return fused;
+}
+
+std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
+    if (const auto length = elements.constant())
+        return source.param("rows",
+                            static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
+    return fmt::format("onnx::rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(elements),
+                       source.param("elements", elements_of_a_task));
+}
+
+std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning, size_t tile) {
+    std::vector<std::string> directives;
+    std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
+    std::string loop = turning.vars.back();
+    const bool may_turn_once = !turning.extents.back().constant();
+    if (may_turn_once && turning.vars.size() > tile + 1 && !is_of_reduction(loop) &&
+        !is_of_reduction(turning.vars.end()[-2])) {
+        loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
+        inside.pop_back();
+    }
+    const int64_t elements = product(inside).constant().value_or(elements_of_a_task);
+    const bool is_small = 0 < elements && elements < elements_of_a_task;
+    if (is_small && !is_of_reduction(loop)) {
+        const std::string task = source.var("task");
+        const int64_t count = ceil_div(elements_of_a_task, elements);
+        directives.push_back(guarded_split(loop, task, source.param(loop + "_of_task", static_cast<int>(count))));
+        loop = task;
+    }
+    directives.push_back(parallel(loop));
+    return directives;
+}
+
+void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
+    int lanes = source.target().lanes(loops.element);
+    if (loops.vars.empty() || lanes == 1) return;
+    const Dim& extent = loops.extents[0];
+    const auto innermost = extent.constant();
+    if (innermost && *innermost < lanes) {
+        const int width = lanes_of_short_loop(source, loops.vars[0], *innermost);
+        if (width <= 1) return;
+        const char* tail = *innermost % width == 0 ? "" : ", TailStrategy::GuardWithIf";
+        const std::string vectors = width == *innermost ? "" : fmt::format(", {}{}", width, tail);
+        return source.schedule(loops.func, {fmt::format("vectorize({}{})", loops.vars[0], vectors)});
+    }
+    if (!floor_mod(extent, lanes).is(0)) lanes = lanes_with_rest(source, loops.vars[0], lanes);
+    const std::string tail = is_update ? "TailStrategy::GuardWithIf" : tail_strategy(extent, lanes, false);
+    source.schedule(
+        fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], source.lanes(loops.element, lanes), tail));
+}
+
+Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size) {
+    const std::string x = loops.vars[0], block = source.var(x + "_block"), inner = source.var(x + "_in");
+    source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x, block,
+                                inner, size, inner));
+    Loops blocks = loops;
+    blocks.vars[0] = block;
+    blocks.extents[0] = ceil_div(blocks.extents[0], size);
+    return blocks;
+}
+
+Loops fuse_innermost(KernelSource& source, const Loops& loops, size_t count) {
+    Loops fused = loops;
+    if (has_pitches(source)) return fused;
+    const int lanes = source.target().lanes(loops.element);
+    while (count-- > 1 && fused.extents[0].constant() && *fused.extents[0].constant() % lanes != 0) {
+        const std::string both = source.var(fused.vars[0] + fused.vars[1]);
+        source.schedule(fmt::format("{}.fuse({}, {}, {});", loops.func, fused.vars[0], fused.vars[1], both));
+        fused.extents[1] *= fused.extents[0];
+        fused.vars[1] = both;
+        fused.vars.erase(fused.vars.begin());
+        fused.extents.erase(fused.extents.begin());
+    }
+    return fused;
+}
+
+bool has_expensive_nodes(const KernelSource& source) {
+    return std::any_of(source.defined().begin(), source.defined().end(),
+                       [](const Value* value) { return make_generator(*value->producer)->is_expensive(); });
+}
+
+bool schedule_short_rows(KernelSource& source, const Loops& loops) {
+    constexpr int most_vectors = 8;
+    const int lanes = source.target().lanes(loops.element);
+    if (loops.vars.size() < 2 || is_of_reduction(loops.vars[0]) || is_of_reduction(loops.vars[1])) return false;
+    const auto row = loops.extents[0].constant(), rows = loops.extents[1].constant();
+    if (lanes == 1 || !row || *row % lanes == 0 || *row > 4 * lanes || has_pitches(source)) return false;
+    const int vectors = static_cast<int>(*row / std::gcd(*row, lanes)), size = vectors * lanes;
+    if (vectors > most_vectors || (rows && *rows * *row < size)) return false;
+
+    const std::string both = source.var(loops.vars[0] + loops.vars[1]), run = source.var("run"),
+                      vector = source.var("vector");
+    const Dim elements = loops.extents[0] * loops.extents[1];
+    Loops runs = loops;
+    runs.vars[0] = run;
+    runs.extents[0] = size;
+    runs.vars[1] = both;
+    runs.extents[1] = ceil_div(elements, size);
+    source.schedule("// Rows that do not fill vectors are grouped into runs of whole vectors, all of which are alike.");
+    source.schedule(loops.func,
+                    {fmt::format("fuse({}, {}, {})", loops.vars[0], loops.vars[1], both),
+                     fmt::format("split({0}, {0}, {1}, {2}, {3})", both, run, source.lanes(loops.element, size),
+                                 tail_strategy(elements, size, false)),
+                     fmt::format("split({0}, {1}, {0}, {2})", run, vector, source.lanes(loops.element, lanes)),
+                     vectorize(run), unroll(vector)});
+    parallelise(source, runs);
+    return true;
+}
+
+void schedule_loops(KernelSource& source, const Loops& loops) {
+    const Loops turning = turning_loops(loops);
+    if (source.target().is_gpu()) return schedule_on_gpu(source, turning);
+    if (has_expensive_nodes(source) && schedule_short_rows(source, turning)) return;
+    vectorise(source, turning);
+    parallelise(source, turning);
+}
+
+}  // namespace onnx2halide
