@@ -29,21 +29,16 @@ public:
     std::vector<Check> checks() const override {
         std::vector<Check> checks;
         const Repetition scan(node_);
-        const Dim turns = scan_trip_count(scan);
-        for (size_t i = 0; i < scan.scans.size(); ++i) {
-            const Dim& slices = scan.scans[i]->checked_type().shape[0];
-            if (prove_equal(slices, turns) != Proof::yes)
-                checks.push_back({fmt::format("the number of slices of scan input {}", i), slices, turns, turns});
+        const Dim trip_count = scan_trip_count(scan);
+        for (size_t i = 0; i < scan.scan_inputs.size(); ++i) {
+            const Dim& slices = scan.scan_inputs[i].whole->checked_type().shape[0];
+            if (prove_equal(slices, trip_count) != Proof::yes)
+                checks.push_back(
+                    {fmt::format("the number of slices of scan input {}", i), slices, trip_count, trip_count});
         }
         return checks;
     }
 };
-
-std::vector<Value*> part(const std::vector<Value*>& values, size_t first, size_t count) {
-    std::vector<Value*> result;
-    for (size_t i = first; i < first + count; ++i) result.push_back(i < values.size() ? values[i] : nullptr);
-    return result;
-}
 
 std::vector<bool> directions(const Node& node, const std::string& attribute, size_t count) {
     const std::vector<int64_t> given = node.integers(attribute, {});
@@ -76,37 +71,41 @@ Repetition::Repetition(const Node& node) : body(&node.graph("body")), is_loop(no
     if (body->outputs.size() != conditions + node.outputs.size() || node.outputs.size() < state_count)
         throw CompileError("body has {} outputs, expected {}", body->outputs.size(), conditions + node.outputs.size());
     const size_t slice_count = node.outputs.size() - state_count;
-    count = is_loop ? node.inputs[0] : nullptr;
-    condition = is_loop ? node.inputs[1] : nullptr;
-    turn = is_loop ? body->inputs[0] : nullptr;
-    condition_input = is_loop ? body->inputs[1] : nullptr;
-    condition_output = is_loop ? body->outputs[0] : nullptr;
-    states = part(node.inputs, first, state_count);
-    state_inputs = part(body->inputs, first, state_count);
-    state_outputs = part(body->outputs, conditions, state_count);
-    state_results = part(node.outputs, 0, state_count);
-    scans = part(node.inputs, first + state_count, scan_count);
-    scan_inputs = part(body->inputs, first + state_count, scan_count);
-    scan_backwards = directions(node, "scan_input_directions", scan_count);
-    slices = part(body->outputs, conditions + state_count, slice_count);
-    slice_results = part(node.outputs, state_count, slice_count);
-    slice_backwards = directions(node, "scan_output_directions", slice_count);
-    captures = part(node.inputs, own, capture_count);
-    captured = part(body->inputs, own, capture_count);
+    if (is_loop) {
+        trip_count = node.inputs[0];
+        condition = node.inputs[1];
+        iteration_number = body->inputs[0];
+        condition_input = body->inputs[1];
+        condition_output = body->outputs[0];
+    }
+    for (size_t i = 0; i < state_count; ++i)
+        states.push_back(
+            {node.inputs[first + i], body->inputs[first + i], body->outputs[conditions + i], node.outputs[i]});
+    const std::vector<bool> inputs_backwards = directions(node, "scan_input_directions", scan_count),
+                            outputs_backwards = directions(node, "scan_output_directions", slice_count);
+    for (size_t i = 0; i < scan_count; ++i) {
+        const size_t input = first + state_count + i;
+        scan_inputs.push_back({node.inputs[input], body->inputs[input], inputs_backwards[i]});
+    }
+    for (size_t i = 0; i < slice_count; ++i) {
+        const size_t output = state_count + i;
+        scan_outputs.push_back({body->outputs[conditions + output], node.outputs[output], outputs_backwards[i]});
+    }
+    for (size_t i = own; i < node.inputs.size(); ++i) captures.push_back({node.inputs[i], body->inputs[i]});
 }
 
 Dim scan_trip_count(const Repetition& scan) {
-    if (scan.scans.empty()) throw CompileError("has no scan inputs, expected one");
-    std::optional<Dim> turns;
-    for (const Value* input : scan.scans) {
-        const TensorType& type = input->checked_type();
-        if (type.rank() == 0) throw CompileError("scan input '{}' is a scalar, expected an axis", input->name);
-        if (turns && prove_equal(*turns, type.shape[0]) == Proof::no)
-            throw CompileError("scan inputs have {} and {} slices, expected as many", turns->text(),
+    if (scan.scan_inputs.empty()) throw CompileError("has no scan inputs, expected one");
+    std::optional<Dim> trip_count;
+    for (const Repetition::ScanInput& input : scan.scan_inputs) {
+        const TensorType& type = input.whole->checked_type();
+        if (type.rank() == 0) throw CompileError("scan input '{}' is a scalar, expected an axis", input.whole->name);
+        if (trip_count && prove_equal(*trip_count, type.shape[0]) == Proof::no)
+            throw CompileError("scan inputs have {} and {} slices, expected as many", trip_count->text(),
                                type.shape[0].text());
-        if (!turns || type.shape[0].constant()) turns = type.shape[0];
+        if (!trip_count || type.shape[0].constant()) trip_count = type.shape[0];
     }
-    return *turns;
+    return *trip_count;
 }
 
 std::vector<Operator> control_flow_operators() {

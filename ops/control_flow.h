@@ -8,25 +8,44 @@ namespace onnx2halide {
 
 /// How the values of a Loop or Scan correspond to its body's values, in the order of the operator's inputs and outputs.
 struct Repetition {
-    Graph* body;
-    bool is_loop;  // Loop: the body also takes the iteration number and a condition, and returns a condition
-    Value *count, *condition;           // of a Loop: the trip count and the first condition; null if omitted
-    std::vector<Value*> states;         // what the first iteration takes
-    std::vector<Value*> state_inputs;   // the body's inputs for them
-    std::vector<Value*> state_outputs;  // what the next iteration takes instead
-    std::vector<Value*> state_results;  // what the last iteration leaves; null if unused
-    std::vector<Value*> scans;          // what a Scan slices along axis 0
-    std::vector<Value*> scan_inputs;    // the body's inputs for the slices
-    std::vector<bool> scan_backwards;
-    std::vector<Value*> slices;         // what each iteration appends …
-    std::vector<Value*> slice_results;  // … to a result along axis 0; null if unused
-    std::vector<bool> slice_backwards;
-    std::vector<Value*> captures;      // values of the enclosing graph …
-    std::vector<Value*> captured;      // … and the body's values for them
-    Value* turn = nullptr;             // a Loop's body's input for the iteration number
-    Value* condition_input = nullptr;  // likewise
-    Value* condition_output = nullptr;
+    /// A loop-carried value.
+    struct State {
+        Value* initial;  // the node's input
+        Value* input;    // the body's input: what an iteration takes
+        Value* output;   // the body's output: what the next iteration takes
+        Value* result;   // the node's output: what the last iteration leaves; null if unused
+    };
+    /// A tensor of which each iteration of a Scan takes a slice along axis 0.
+    struct ScanInput {
+        Value* whole;  // the node's input
+        Value* slice;  // the body's input
+        bool is_backwards;
+    };
+    /// A tensor to which each iteration appends a slice along axis 0.
+    struct ScanOutput {
+        Value* slice;  // the body's output
+        Value* whole;  // the node's output; null if unused
+        bool is_backwards;
+    };
+    /// A value of the enclosing graph that the body reads.
+    struct Capture {
+        Value* outer;  // the node's input
+        Value* inner;  // the body's input
+    };
 
+    Graph* body;
+    bool is_loop;                       // else a Scan
+    Value* trip_count = nullptr;        // of a Loop, null if omitted
+    Value* condition = nullptr;         // of a Loop, null if omitted: whether the first iteration runs
+    Value* iteration_number = nullptr;  // a Loop's body's input
+    Value* condition_input = nullptr;   // a Loop's body's input, which is always true
+    Value* condition_output = nullptr;  // a Loop's body's output: whether the next iteration runs
+    std::vector<State> states;
+    std::vector<ScanInput> scan_inputs;
+    std::vector<ScanOutput> scan_outputs;
+    std::vector<Capture> captures;
+
+    /// Throws CompileError if the node, its attributes and its body disagree on the number of values.
     explicit Repetition(const Node& node);
 };
 

@@ -77,26 +77,26 @@ int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result res
 }
 
 int onnx2halide_append(onnx2halide_session* session, const char* node, int index, int slot,
-                       const halide_buffer_t* slice, int64_t turn) {
+                       const halide_buffer_t* slice, int64_t iteration) {
     halide_buffer_t* result = &session->tensors[index];
     int64_t extents[ONNX2HALIDE_MAX_RANK];
     const int rank = slice->dimensions;
     for (int i = 0; i < rank; ++i) {
         extents[i] = slice->dim[i].extent;
-        if (turn > 0 && result->dim[i].extent != slice->dim[i].extent) {
+        if (iteration > 0 && result->dim[i].extent != slice->dim[i].extent) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                     "%s: iteration %lld makes extent %d at axis %d, earlier ones %d", node,
-                                    (long long)turn, slice->dim[i].extent, rank - 1 - i, result->dim[i].extent);
+                                    (long long)iteration, slice->dim[i].extent, rank - 1 - i, result->dim[i].extent);
         }
     }
-    extents[rank] = turn + 1;
+    extents[rank] = iteration + 1;
     const int code = onnx2halide_set_shape(session, index, node, NULL, rank + 1, extents);
     if (code != 0) return code;
     const size_t bytes = onnx2halide_tensor_bytes(slice);
-    const int grown = onnx2halide_grow(session, slot, bytes * (size_t)(turn + 1));
+    const int grown = onnx2halide_grow(session, slot, bytes * (size_t)(iteration + 1));
     if (grown != 0) return grown;
     result->host = session->heap[slot].data;
-    memcpy(result->host + bytes * (size_t)turn, slice->host, bytes);
+    memcpy(result->host + bytes * (size_t)iteration, slice->host, bytes);
     return 0;
 }
 
@@ -115,10 +115,10 @@ void onnx2halide_reverse_slices(onnx2halide_session* session, int index) {
     }
 }
 
-int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int64_t turns) {
-    if (turns <= INT32_MAX) return 0;
+int onnx2halide_check_trip_count(onnx2halide_session* session, const char* node, int64_t trip_count) {
+    if (trip_count <= INT32_MAX) return 0;
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the trip count is %lld, expected at most %d", node,
-                            (long long)turns, INT32_MAX);
+                            (long long)trip_count, INT32_MAX);
 }
 
 int onnx2halide_check(onnx2halide_session* session, const char* node, const char* what, int64_t number, int64_t low,

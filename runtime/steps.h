@@ -15,13 +15,13 @@ int onnx2halide_on_heap(onnx2halide_session* session, int tensor, const char* na
                         const int64_t* extents);
 /* Grows the memory of `slot` to at least this many bytes, and keeps its contents. */
 int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes);
-/* Appends a slice to a result that has `turn` slices. */
+/* Appends a slice to a result that has `iteration` slices. */
 int onnx2halide_append(onnx2halide_session* session, const char* node, int result, int slot,
-                       const halide_buffer_t* slice, int64_t turn);
+                       const halide_buffer_t* slice, int64_t iteration);
 /* Reverses the order of a result's slices. */
 void onnx2halide_reverse_slices(onnx2halide_session* session, int result);
 /* Fails if a trip count is too large. */
-int onnx2halide_check_turns(onnx2halide_session* session, const char* node, int64_t turns);
+int onnx2halide_check_trip_count(onnx2halide_session* session, const char* node, int64_t trip_count);
 /* Fails for a number from an operand that is outside [low, high]; the caller has compared it. */
 int onnx2halide_check(onnx2halide_session* session, const char* node, const char* what, int64_t number, int64_t low,
                       int64_t high);
@@ -80,8 +80,8 @@ static inline int64_t onnx2halide_dim(int64_t number) {
 
 #define VIEW_OF(tensor, data, extents) RUN(onnx2halide_set_shape(session, tensor_##tensor, #tensor, data, extents))
 #define ON_HEAP(tensor, slot, extents) RUN(onnx2halide_on_heap(session, tensor_##tensor, #tensor, slot, extents))
-#define APPEND(node, result, slot, slice, turn)                                                                        \
-    RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), turn))
+#define APPEND(node, result, slot, slice, iteration)                                                                   \
+    RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), iteration))
 #define REVERSE(result) onnx2halide_reverse_slices(session, tensor_##result)
 #define DELIVER(output, tensor) RUN(onnx2halide_deliver(session, output, T(tensor)))
 /* CHECK("node 'sum' (ReduceSum)", "axis", D(axes_element_0), -2, 1); */
@@ -101,7 +101,7 @@ static inline int64_t onnx2halide_dim(int64_t number) {
     RUN(onnx2halide_check_indices(session, node, input, T(tensor),                                                     \
                                   (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                     \
                                   (const int64_t[]){__VA_ARGS__}))
-#define CHECK_TURNS(node, turns) RUN(onnx2halide_check_turns(session, node, turns))
+#define CHECK_TRIP_COUNT(node, trip_count) RUN(onnx2halide_check_trip_count(session, node, trip_count))
 /* Calls a host operator: HOST(onnx2halide_non_zero, "node 'found' (NonZero)", T(x), HEAP_RESULT(found, 2)); */
 #define HOST(function, node, ...)                                                                                      \
     do {                                                                                                               \

@@ -63,7 +63,7 @@ bool is_taken_in_c(const std::string& name) {
     const bool is_header = std::ranges::find(system_headers, name) != std::end(system_headers) ||
                            fs::exists(fs::path(ONNX2HALIDE_RUNTIME_DIR) / (name + ".h"));
     return is_header || name.starts_with("tensor_") || name.starts_with("symbol_") || name.ends_with("_dims") ||
-           name.ends_with("_kernel") || name.ends_with("_turn");
+           name.ends_with("_kernel") || name.ends_with("_iteration");
 }
 
 /// The name of the C functions and files: derived from the model's file, or exactly as given. Throws UsageError if that

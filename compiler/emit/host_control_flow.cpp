@@ -50,10 +50,10 @@ std::string assignment_text(const Assignments& assignments) {
 /// The prefix of the symbols that inference makes for a loop's results.
 std::string own_symbols(const Node& node) { return fmt::format("{}_{}_", node.op_type, node.index); }
 
-std::string turns_symbol(const Node& node) { return own_symbols(node) + "turns"; }
+std::string iterations_symbol(const Node& node) { return own_symbols(node) + "iterations"; }
 
 /// The index of the slice that an iteration reads or makes.
-std::string_view slice_index(bool is_backwards) { return is_backwards ? "turns - 1 - turn" : "turn"; }
+std::string_view slice_index(bool is_backwards) { return is_backwards ? "trip_count - 1 - iteration" : "iteration"; }
 
 bool is_known_true(const Value* condition) { return condition->known && condition->known->integers.at(0).is(1); }
 
@@ -85,13 +85,13 @@ void HostSteps::write_branch(const Step& step, std::string& text) {
 std::string HostSteps::start_of_iteration(const Step& step) {
     const Repetition repetition(step.node());
     std::string text;
-    if (repetition.turn) {
-        const std::string& symbol = repetition.turn->known->integers[0].text();
+    if (const Value* number = repetition.iteration_number) {
+        const std::string& symbol = number->known->integers[0].text();
         if (std::find(program_.symbols.begin(), program_.symbols.end(), symbol) != program_.symbols.end())
-            text += fmt::format("    D({}) = turn;\n", symbol);
-        if (has_tensor(repetition.turn))
-            text += fmt::format("    *(int64_t*)T({})->host = turn;\n", name(repetition.turn)) +
-                    crossing("MADE_ON_HOST", {repetition.turn});
+            text += fmt::format("    D({}) = iteration;\n", symbol);
+        if (has_tensor(number))
+            text += fmt::format("    *(int64_t*)T({})->host = iteration;\n", name(number)) +
+                    crossing("MADE_ON_HOST", {number});
         if (has_tensor(repetition.condition_input))
             text += fmt::format("    *T({})->host = 1;\n", name(repetition.condition_input)) +
                     crossing("MADE_ON_HOST", {repetition.condition_input});
@@ -107,36 +107,33 @@ std::string HostSteps::start_of_iteration(const Step& step) {
                 fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole), slice_index(is_backwards));
         }
     };
-    for (size_t i = 0; i < repetition.scans.size(); ++i) {
-        const Value* input = repetition.scan_inputs[i];
-        if (is_late(input)) prepare_input(input, text);
-        point(input, repetition.scan_backwards[i]);
+    for (const Repetition::ScanInput& input : repetition.scan_inputs) {
+        if (is_late(input.slice)) prepare_input(input.slice, text);
+        point(input.slice, input.is_backwards);
         if (program_.is_gpu())
-            text += fmt::format("    TAKE_SLICE({}, {}, {});\n", name(input), name(repetition.scans[i]),
-                                slice_index(repetition.scan_backwards[i]));
+            text += fmt::format("    TAKE_SLICE({}, {}, {});\n", name(input.slice), name(input.whole),
+                                slice_index(input.is_backwards));
     }
-    for (size_t i = 0; i < repetition.slices.size(); ++i) {
-        if (repetition.slice_results[i]) point(repetition.slices[i], repetition.slice_backwards[i]);
+    for (const Repetition::ScanOutput& output : repetition.scan_outputs) {
+        if (output.whole) point(output.slice, output.is_backwards);
     }
     return text;
 }
 
 /// Copies the slices that an iteration made into results that it did not write in place.
 void HostSteps::append_slices(const Step& step, std::string& text) {
-    const Repetition repetition(step.node());
-    for (size_t i = 0; i < repetition.slices.size(); ++i) {
-        const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
+    for (const auto& [slice, result, is_backwards] : Repetition(step.node()).scan_outputs) {
         if (!result) continue;
         // On a device a slice has memory of its own.
         if (program_.storage(slice).storage_class == StorageClass::slice && !program_.is_gpu()) continue;
         prepare_input(slice, text);
         if (program_.storage(result).storage_class == StorageClass::heap) {
             text += crossing("TO_HOST", {slice});
-            text += fmt::format("    APPEND({}, {}, {}, {}, turn);\n", quoted_label(step.node()), name(result),
+            text += fmt::format("    APPEND({}, {}, {}, {}, iteration);\n", quoted_label(step.node()), name(result),
                                 program_.storage(result).index, name(slice));
         } else {
             text += fmt::format("    {}({}, {}, {});\n", program_.is_gpu() ? "PUT_SLICE" : "PUT", name(result),
-                                name(slice), slice_index(repetition.slice_backwards[i]));
+                                name(slice), slice_index(is_backwards));
         }
         Assignments extents;
         const TensorType &whole = result->checked_type(), &part = slice->checked_type();
@@ -151,21 +148,19 @@ void HostSteps::append_slices(const Step& step, std::string& text) {
 /// Passes the states on to the next iteration.
 void HostSteps::hand_over_states(const Repetition& repetition, std::string& text) {
     Assignments assignments;
-    for (size_t i = 0; i < repetition.states.size(); ++i)
-        assign_extents(repetition.state_inputs[i]->checked_type(), repetition.state_outputs[i]->checked_type(),
-                       assignments);
-    for (const Value* output : repetition.state_outputs) prepare_input(output, text);
+    for (const Repetition::State& state : repetition.states)
+        assign_extents(state.input->checked_type(), state.output->checked_type(), assignments);
+    for (const Repetition::State& state : repetition.states) prepare_input(state.output, text);
     text += assignment_text(assignments);
-    for (size_t i = 0; i < repetition.states.size(); ++i) {
-        const Value *state = repetition.state_inputs[i], *next = repetition.state_outputs[i];
-        if (program_.storage_of.at(state) == program_.storage_of.at(next)) continue;
-        ready_.erase(state);
-        prepare_output(state, text);
-        text += copy_text(state, next);
+    for (const Repetition::State& state : repetition.states) {
+        if (program_.storage_of.at(state.input) == program_.storage_of.at(state.output)) continue;
+        ready_.erase(state.input);
+        prepare_output(state.input, text);
+        text += copy_text(state.input, state.output);
     }
 }
 
-std::string HostSteps::end_of_turn(const Step& step) {
+std::string HostSteps::end_of_iteration(const Step& step) {
     const Repetition repetition(step.node());
     std::string text;
     append_slices(step, text);
@@ -174,7 +169,7 @@ std::string HostSteps::end_of_turn(const Step& step) {
     return text;
 }
 
-HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
+HostSteps::IterationFunction HostSteps::add_iteration_function(const Step& step) {
     const Repetition repetition(step.node());
     const Block& body = step.blocks[0];
     const Value* condition = repetition.condition_output;
@@ -185,13 +180,13 @@ HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
         if (has_tensor(input)) read_bindings(input, text);
     }
     write(body, text);
-    text += end_of_turn(step);
+    text += end_of_iteration(step);
     if (has_condition)
         text += crossing("TO_HOST", {condition}) + fmt::format("    *goes_on = IS_TRUE({});\n", name(condition));
     ready_ = outer;
 
     std::string parameters = "onnx2halide_session* session", arguments = "session";
-    for (const char* parameter : {"turn", "turns"}) {
+    for (const char* parameter : {"iteration", "trip_count"}) {
         if (!uses(text, parameter)) continue;
         parameters += fmt::format(", int64_t {}", parameter);
         arguments += fmt::format(", {}", parameter);
@@ -207,15 +202,15 @@ HostSteps::TurnFunction HostSteps::add_turn_function(const Step& step) {
 
 void HostSteps::write_first_states(const Repetition& repetition, std::string& text) {
     Assignments assignments;
-    for (size_t i = 0; i < repetition.states.size(); ++i) {
-        prepare_input(repetition.states[i], text);
-        assign_extents(repetition.state_inputs[i]->checked_type(), repetition.states[i]->checked_type(), assignments);
+    for (const Repetition::State& state : repetition.states) {
+        prepare_input(state.initial, text);
+        assign_extents(state.input->checked_type(), state.initial->checked_type(), assignments);
     }
-    for (const Value* scan : repetition.scans) prepare_input(scan, text);
+    for (const Repetition::ScanInput& input : repetition.scan_inputs) prepare_input(input.whole, text);
     text += assignment_text(assignments);
-    for (size_t i = 0; i < repetition.states.size(); ++i) {
-        prepare_output(repetition.state_inputs[i], text);
-        text += copy_text(repetition.state_inputs[i], repetition.states[i]);
+    for (const Repetition::State& state : repetition.states) {
+        prepare_output(state.input, text);
+        text += copy_text(state.input, state.initial);
     }
 }
 
@@ -229,16 +224,16 @@ void HostSteps::write_scanned(const Step& step, std::string& text) const {
                 read.insert(program_.storage_of.at(part));
         }
     });
-    const Repetition repetition(step.node());
-    for (size_t i = 0; i < repetition.scans.size(); ++i) {
-        const bool is_for_kernels = read.contains(program_.storage_of.at(repetition.scan_inputs[i]));
-        text += crossing(is_for_kernels ? "TO_DEVICE" : "TO_HOST", {repetition.scans[i]});
+    for (const Repetition::ScanInput& input : Repetition(step.node()).scan_inputs) {
+        const bool is_for_kernels = read.contains(program_.storage_of.at(input.slice));
+        text += crossing(is_for_kernels ? "TO_DEVICE" : "TO_HOST", {input.whole});
     }
 }
 
 /// Empties the results that grow with each iteration.
 void HostSteps::write_empty_slices(const Step& step, std::string& text) {
-    for (const Value* result : Repetition(step.node()).slice_results) {
+    for (const Repetition::ScanOutput& output : Repetition(step.node()).scan_outputs) {
+        const Value* result = output.whole;
         if (!result) continue;
         for (const Dim& dim : result->checked_type().shape) {
             if (!program_.is_known_before_run(dim) && dim.text().starts_with(own_symbols(step.node())))
@@ -250,13 +245,14 @@ void HostSteps::write_empty_slices(const Step& step, std::string& text) {
 }
 
 /// The most iterations, as C text.
-std::string HostSteps::turns_text(const Repetition& repetition, std::string& text) {
-    if (!repetition.is_loop) return session_text(repetition.scans.at(0)->checked_type().shape.at(0));
-    if (!repetition.count) return "INT64_MAX";
-    if (repetition.count->known) return session_text(repetition.count->known->integers.at(0));
-    prepare_input(repetition.count, text);
-    text += crossing("TO_HOST", {repetition.count});
-    return fmt::format("*(const int64_t*)T({})->host", name(repetition.count));
+std::string HostSteps::trip_count_text(const Repetition& repetition, std::string& text) {
+    if (!repetition.is_loop) return session_text(repetition.scan_inputs.at(0).whole->checked_type().shape.at(0));
+    const Value* count = repetition.trip_count;
+    if (!count) return "INT64_MAX";
+    if (count->known) return session_text(count->known->integers.at(0));
+    prepare_input(count, text);
+    text += crossing("TO_HOST", {count});
+    return fmt::format("*(const int64_t*)T({})->host", name(count));
 }
 
 void HostSteps::write_repetition(const Step& step, std::string& text) {
@@ -265,34 +261,34 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
     write_first_states(repetition, text);
     write_scanned(step, text);
     write_empty_slices(step, text);
-    const auto [call, has_condition] = add_turn_function(step);
+    const auto [call, has_condition] = add_iteration_function(step);
     const bool asks_first = repetition.condition && !is_known_true(repetition.condition);
     if (asks_first) {
         prepare_input(repetition.condition, text);
         text += crossing("TO_HOST", {repetition.condition});
     }
 
-    const std::string turns = turns_text(repetition, text);
-    text += fmt::format("    {{\n        const int64_t turns = {};\n        int64_t turn = 0;\n", turns);
+    const std::string trip_count = trip_count_text(repetition, text);
+    text += fmt::format("    {{\n        const int64_t trip_count = {};\n        int64_t iteration = 0;\n", trip_count);
     if (asks_first || has_condition) {
         const std::string first = asks_first ? fmt::format("IS_TRUE({})", name(repetition.condition)) : "1";
         text += fmt::format("        int goes_on = {};\n", first);
     }
     if (!has_condition && repetition.is_loop)
-        text += fmt::format("        CHECK_TURNS({}, turns);\n", quoted_label(step.node()));
-    text += fmt::format("        for (; turn < turns{}; ++turn) RUN({});\n",
+        text += fmt::format("        CHECK_TRIP_COUNT({}, trip_count);\n", quoted_label(step.node()));
+    text += fmt::format("        for (; iteration < trip_count{}; ++iteration) RUN({});\n",
                         asks_first || has_condition ? " && goes_on" : "", call);
-    const bool counts = std::find(program_.symbols.begin(), program_.symbols.end(), turns_symbol(step.node())) !=
+    const bool counts = std::find(program_.symbols.begin(), program_.symbols.end(), iterations_symbol(step.node())) !=
                         program_.symbols.end();
-    if (counts) text += fmt::format("        D({}) = turn;\n", turns_symbol(step.node()));
+    if (counts) text += fmt::format("        D({}) = iteration;\n", iterations_symbol(step.node()));
     text += "    }\n";
-    for (size_t i = 0; i < repetition.slices.size(); ++i) {
-        const Value* result = repetition.slice_results[i];
-        if (result && program_.storage(result).storage_class == StorageClass::heap)
-            text += crossing("MADE_ON_HOST", {result});
-        if (result && repetition.slice_backwards[i] && program_.storage(result).storage_class == StorageClass::heap)
-            text += fmt::format("    REVERSE({});\n", name(result));
-        ready_.erase(result);
+    for (const Repetition::ScanOutput& output : repetition.scan_outputs) {
+        if (!output.whole) continue;
+        if (program_.storage(output.whole).storage_class == StorageClass::heap) {
+            text += crossing("MADE_ON_HOST", {output.whole});
+            if (output.is_backwards) text += fmt::format("    REVERSE({});\n", name(output.whole));
+        }
+        ready_.erase(output.whole);
     }
 }
 

@@ -34,8 +34,8 @@ public:
 
 private:
     /// The function of a loop's body.
-    struct TurnFunction {
-        std::string call;    // body(session, turn)
+    struct IterationFunction {
+        std::string call;    // body(session, iteration)
         bool has_condition;  // whether it sets `goes_on`
     };
 
@@ -58,10 +58,10 @@ private:
     void write_first_states(const Repetition& repetition, std::string& text);
     void write_scanned(const Step& step, std::string& text) const;
     void write_empty_slices(const Step& step, std::string& text);
-    std::string turns_text(const Repetition& repetition, std::string& text);
-    TurnFunction add_turn_function(const Step& step);
+    std::string trip_count_text(const Repetition& repetition, std::string& text);
+    IterationFunction add_iteration_function(const Step& step);
     std::string start_of_iteration(const Step& step);
-    std::string end_of_turn(const Step& step);
+    std::string end_of_iteration(const Step& step);
     void append_slices(const Step& step, std::string& text);
     void hand_over_states(const Repetition& repetition, std::string& text);
     void prepare_input(const Value* tensor, std::string& text);

@@ -107,10 +107,10 @@ std::shared_ptr<Graph> batch_body(const Node& node, const BatchedScan& scan) {
     const Node* over_sequence = scan_sequence(body, node, inputs);
     Value* missing = nullptr;  // the number of iterations by which the sequence is shorter than the full length
     if (length) {
-        const auto turns = [&](Value* sequence) {
+        const auto length_of = [&](Value* sequence) {
             return body.add("Shape", 15, {sequence}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
         };
-        missing = body.add("Sub", 14, {turns(sequences[0]), turns(parts[0])});
+        missing = body.add("Sub", 14, {length_of(sequences[0]), length_of(parts[0])});
     }
     for (size_t i = 0; i < over_sequence->outputs.size(); ++i) {
         Value* result = over_sequence->outputs[i];

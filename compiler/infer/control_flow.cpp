@@ -221,9 +221,9 @@ void normalise_scan_axes(Graph& graph, Node& node) {
     };
     const std::vector<int64_t> axes = node.integers("scan_input_axes", {});
     const size_t first = scan.states.size();
-    for (size_t i = 0; i < axes.size() && i < scan.scans.size(); ++i) {
+    for (size_t i = 0; i < axes.size() && i < scan.scan_inputs.size(); ++i) {
         if (axes[i] == 0) continue;
-        Value* input = scan.scans[i];
+        Value* input = scan.scan_inputs[i].whole;
         const std::vector<int64_t> order = permutation(axes[i], input->checked_type().rank());
         const NewNode transpose{"Transpose", 1, {input}, {{"perm", order}}, "", node.index};
         Value* moved = add_node(graph, transpose, input->name + "_steps", &node);
@@ -238,8 +238,8 @@ void denormalise_result_axes(Graph& graph, Node& node) {
     node.attributes.erase("scan_output_axes");
     const Repetition scan(node);
     const Node* next = graph.after(&node);
-    for (size_t i = 0; i < axes.size() && i < scan.slices.size(); ++i) {
-        Value* result = scan.slice_results[i];
+    for (size_t i = 0; i < axes.size() && i < scan.scan_outputs.size(); ++i) {
+        Value* result = scan.scan_outputs[i].whole;
         if (axes[i] == 0 || !result) continue;
         const auto rank = static_cast<int64_t>(result->checked_type().rank());
         const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
@@ -267,19 +267,21 @@ void denormalise_result_axes(Graph& graph, Node& node) {
 /// Replaces a Scan of one iteration by its body; slices are views.
 bool inline_iteration(Graph& graph, Node& node, const Repetition& scan) {
     const Node* next = graph.after(&node);
-    std::vector<Value*> inputs = scan.states;
     const auto add = [&](const char* op_type, Value* input, const std::string& name) {
         const NewNode node_of_step{op_type, 1, {input}, {{"axes", std::vector<int64_t>{0}}}, "", node.index};
         return insert_node(graph, node_of_step, name, next);
     };
-    for (Value* input : scan.scans) inputs.push_back(add("Squeeze", input, input->name + "_step"));
-    inputs.insert(inputs.end(), scan.captures.begin(), scan.captures.end());
+    std::vector<Value*> inputs;
+    for (const Repetition::State& state : scan.states) inputs.push_back(state.initial);
+    for (const Repetition::ScanInput& input : scan.scan_inputs)
+        inputs.push_back(add("Squeeze", input.whole, input.whole->name + "_step"));
+    for (const Repetition::Capture& capture : scan.captures) inputs.push_back(capture.outer);
     const std::vector<Value*> results = inline_graph(graph, next, *scan.body, inputs);
     const size_t states = scan.states.size();
-    for (size_t i = 0; i < states; ++i) replace(graph, scan.state_results[i], results[i]);
-    for (size_t i = 0; i < scan.slices.size(); ++i) {
-        if (!scan.slice_results[i]) continue;
-        replace(graph, scan.slice_results[i], add("Unsqueeze", results[states + i], scan.slice_results[i]->name));
+    for (size_t i = 0; i < states; ++i) replace(graph, scan.states[i].result, results[i]);
+    for (size_t i = 0; i < scan.scan_outputs.size(); ++i) {
+        Value* whole = scan.scan_outputs[i].whole;
+        if (whole) replace(graph, whole, add("Unsqueeze", results[states + i], whole->name));
     }
     return true;
 }
@@ -288,26 +290,26 @@ bool inline_iteration(Graph& graph, Node& node, const Repetition& scan) {
 std::optional<Dim> loop_iterations(const Repetition& loop) {
     const bool starts = !loop.condition || known_condition(loop.condition) == true;
     const bool goes_on = known_condition(loop.condition_output) == true;
-    if (!loop.count || !starts || !goes_on || !loop.count->known || loop.count->known->integers.size() != 1)
-        return std::nullopt;
-    return max(loop.count->known->integers[0], Dim(0));
+    const Value* count = loop.trip_count;
+    if (!count || !starts || !goes_on || !count->known || count->known->integers.size() != 1) return std::nullopt;
+    return max(count->known->integers[0], Dim(0));
 }
 
 /// Sets the types of the body's inputs; `state_types` are those of the loop-carried values.
 void type_inputs(const Node& node, const Repetition& repetition, const std::vector<TensorType>& state_types) {
     if (repetition.is_loop) {
-        repetition.turn->type = TensorType(ElementType::int64, {});
-        repetition.turn->known = KnownElements{{fresh_symbol(node, "turn")}, {}};
+        repetition.iteration_number->type = TensorType(ElementType::int64, {});
+        repetition.iteration_number->known = KnownElements{{fresh_symbol(node, "iteration")}, {}};
         // The body only runs if it is true.
         repetition.condition_input->type = TensorType(ElementType::boolean, {});
         repetition.condition_input->known = KnownElements{{1}, {}};
     }
-    for (size_t i = 0; i < state_types.size(); ++i) repetition.state_inputs[i]->type = state_types[i];
-    for (size_t i = 0; i < repetition.scans.size(); ++i) {
-        const TensorType& type = repetition.scans[i]->checked_type();
-        repetition.scan_inputs[i]->type = TensorType(type.element, {type.shape.begin() + 1, type.shape.end()});
+    for (size_t i = 0; i < state_types.size(); ++i) repetition.states[i].input->type = state_types[i];
+    for (const Repetition::ScanInput& input : repetition.scan_inputs) {
+        const TensorType& type = input.whole->checked_type();
+        input.slice->type = TensorType(type.element, {type.shape.begin() + 1, type.shape.end()});
     }
-    for (size_t i = 0; i < repetition.captures.size(); ++i) pass_on(repetition.captures[i], repetition.captured[i]);
+    for (const Repetition::Capture& capture : repetition.captures) pass_on(capture.outer, capture.inner);
 }
 
 /// Generalises the type `before` of a loop-carried value to cover the type `now` after an iteration: dims that differ
@@ -332,19 +334,24 @@ bool widen(const Node& node, size_t state, TensorType& before, const TensorType&
 std::vector<TensorType> infer_body(Node& node) {
     const auto pristine = node.attributes.at("body");
     std::vector<TensorType> types;
-    for (const Value* state : Repetition(node).states) {
-        if (!state) throw CompileError("a loop-carried value is missing");
-        types.push_back(state->checked_type());
+    for (const Repetition::State& state : Repetition(node).states) {
+        if (!state.initial) throw CompileError("a loop-carried value is missing");
+        types.push_back(state.initial->checked_type());
     }
     while (true) {
         node.attributes["body"] = clone(*std::get<std::shared_ptr<Graph>>(pristine));
         type_inputs(node, Repetition(node), types);
         infer_types(node.graph("body"));
         const Repetition repetition(node);  // anew, as inference may have replaced the body's outputs
-        bind_outside(repetition.captures, repetition.captured);
+        std::vector<Value*> outer, inner;
+        for (const Repetition::Capture& capture : repetition.captures) {
+            outer.push_back(capture.outer);
+            inner.push_back(capture.inner);
+        }
+        bind_outside(outer, inner);
         bool is_wider = false;
         for (size_t i = 0; i < types.size(); ++i)
-            is_wider |= widen(node, i, types[i], *repetition.state_outputs[i]->type);
+            is_wider |= widen(node, i, types[i], *repetition.states[i].output->type);
         if (!is_wider) return types;
     }
 }
@@ -360,19 +367,19 @@ bool infer_repetition(Graph& graph, Node& node) {
     const std::vector<TensorType> types = infer_body(node);
     const Repetition repetition(node);
     for (size_t i = 0; i < types.size(); ++i) {
-        if (repetition.state_results[i]) repetition.state_results[i]->type = types[i];
+        if (repetition.states[i].result) repetition.states[i].result->type = types[i];
     }
-    const auto turns = is_scan ? scan_trip_count(repetition) : loop_iterations(repetition);
+    const auto trip_count = is_scan ? scan_trip_count(repetition) : loop_iterations(repetition);
     std::set<std::string> outer = symbols_of(node.inputs);
-    for (size_t i = 0; i < repetition.slices.size(); ++i) {
-        if (!repetition.slice_results[i]) continue;
-        const TensorType& slice = *repetition.slices[i]->type;
-        std::vector<Dim> shape = {turns ? *turns : fresh_symbol(node, "turns")};
+    for (size_t i = 0; i < repetition.scan_outputs.size(); ++i) {
+        if (!repetition.scan_outputs[i].whole) continue;
+        const TensorType& slice = *repetition.scan_outputs[i].slice->type;
+        std::vector<Dim> shape = {trip_count ? *trip_count : fresh_symbol(node, "iterations")};
         for (size_t axis = 0; axis < slice.rank(); ++axis) {
             const Dim& dim = slice.shape[axis];
             shape.push_back(uses_only(dim, outer) ? dim : fresh_symbol(node, fmt::format("slice_{}_{}", i, axis)));
         }
-        repetition.slice_results[i]->type = TensorType(slice.element, std::move(shape));
+        repetition.scan_outputs[i].whole->type = TensorType(slice.element, std::move(shape));
     }
     denormalise_result_axes(graph, node);
     return false;

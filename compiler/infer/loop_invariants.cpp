@@ -49,8 +49,8 @@ void capture_loop_invariants(Graph& graph, Node& node) {
     if (!is_repetition(node) || (node.op_type == "Scan" && node.version == 8)) return;
     const Repetition repetition(node);
     for (size_t i = repetition.states.size(); i-- > 0;) {
-        const bool is_invariant = source_of(repetition.state_outputs[i]) == repetition.state_inputs[i];
-        if (repetition.states[i] && is_invariant) capture(graph, node, i);
+        const bool is_invariant = source_of(repetition.states[i].output) == repetition.states[i].input;
+        if (repetition.states[i].initial && is_invariant) capture(graph, node, i);
     }
 }
 

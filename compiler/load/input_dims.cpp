@@ -15,7 +15,7 @@ std::string InputDims::OpenDim::hint() const { return has_name() ? name : fmt::f
 /// A name for a symbol that differs from those that the compiler gives to symbols that are set at run time.
 std::string InputDims::new_symbol(const OpenDim& open) {
     static const std::regex own("(.*_)?(extent|element)_[0-9_]+(of_[0-9]+)?"
-                                "|[A-Za-z]+_[0-9]+_(turns?|(output|state|slice)_[0-9]+_[0-9]+)");
+                                "|[A-Za-z]+_[0-9]+_(iterations?|(output|state|slice)_[0-9]+_[0-9]+)");
     const std::string name = names_.unique(open.hint());
     return std::regex_match(name, own) ? names_.unique(name + "_dim") : name;
 }

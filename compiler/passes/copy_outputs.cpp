@@ -16,7 +16,7 @@ namespace {
 size_t first_slice(const Node& node) {
     if (!is_repetition(node)) return SIZE_MAX;
     const Repetition repetition(node);
-    return repetition.body->outputs.size() - repetition.slices.size();
+    return repetition.body->outputs.size() - repetition.scan_outputs.size();
 }
 
 std::set<std::string> symbols(const TensorType& type) {

@@ -71,8 +71,8 @@ std::set<std::string> symbols_of(const Step& step) {
     }
     if (step.kind == Step::Kind::repetition) {
         const Repetition repetition(step.node());
-        if (repetition.count && repetition.count->known) {
-            for (const Dim& element : repetition.count->known->integers) symbols.merge(element.symbols());
+        if (repetition.trip_count && repetition.trip_count->known) {
+            for (const Dim& element : repetition.trip_count->known->integers) symbols.merge(element.symbols());
         }
     }
     return symbols;
@@ -140,12 +140,12 @@ void LiveValues::add_needs(const Step& step) {
 void LiveValues::add_needs_of_repetition(const Step& step) {
     const Repetition repetition(step.node());
     if (repetition.condition) need(repetition.condition);
-    if (repetition.count && !repetition.count->known) need(repetition.count);
-    if (repetition.count && repetition.count->known) {
-        for (const Dim& element : repetition.count->known->integers) symbols_.merge(element.symbols());
+    if (repetition.trip_count && !repetition.trip_count->known) need(repetition.trip_count);
+    if (repetition.trip_count && repetition.trip_count->known) {
+        for (const Dim& element : repetition.trip_count->known->integers) symbols_.merge(element.symbols());
     }
-    for (const Value* state : repetition.states) need(state);
-    for (const Value* scan : repetition.scans) need(scan);
+    for (const Repetition::State& state : repetition.states) need(state.initial);
+    for (const Repetition::ScanInput& input : repetition.scan_inputs) need(input.whole);
 }
 
 void LiveValues::keep_live_steps(Block& block) const {

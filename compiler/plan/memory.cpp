@@ -48,10 +48,9 @@ private:
             for (const Block& block : step.blocks) note_captures(step.inputs, 1, block.graph->inputs, 0);
         } else if (step.kind == Step::Kind::repetition) {
             const Repetition repetition(step.node());
-            for (size_t i = 0; i < repetition.captures.size(); ++i)
-                viewed_[repetition.captured[i]] = viewed(repetition.captures[i]);
-            for (size_t i = 0; i < repetition.states.size(); ++i)
-                next_[repetition.state_inputs[i]] = repetition.state_outputs[i];
+            for (const Repetition::Capture& capture : repetition.captures)
+                viewed_[capture.inner] = viewed(capture.outer);
+            for (const Repetition::State& state : repetition.states) next_[state.input] = state.output;
         }
         for (const Block& block : step.blocks) {
             for (const Value* output : block.graph->outputs) last_uses_[viewed(output)] = step.last;
@@ -132,39 +131,37 @@ private:
 
     void plan_repetition(const Step& step) {
         const Repetition repetition(step.node());
-        for (const Value* own : {repetition.turn, repetition.condition_input}) {
+        for (const Value* own : {repetition.iteration_number, repetition.condition_input}) {
             if (own) new_storage(own, StorageClass::arena, 0, step.first, step.last);
         }
         // A count that inference knows is not read from the tensor.
-        if (repetition.count && !repetition.count->known) extend(repetition.count, step.first);
+        if (repetition.trip_count && !repetition.trip_count->known) extend(repetition.trip_count, step.first);
         if (repetition.condition) extend(repetition.condition, step.first);
-        for (size_t i = 0; i < repetition.states.size(); ++i) {
-            extend(repetition.states[i], step.first);
-            new_storage(repetition.state_inputs[i], StorageClass::arena, 0, step.first, step.last);
-            if (repetition.state_results[i]) share(repetition.state_results[i], repetition.state_inputs[i]);
+        for (const Repetition::State& state : repetition.states) {
+            extend(state.initial, step.first);
+            new_storage(state.input, StorageClass::arena, 0, step.first, step.last);
+            if (state.result) share(state.result, state.input);
         }
-        for (size_t i = 0; i < repetition.scans.size(); ++i) {
-            extend(repetition.scans[i], step.last);
-            new_storage(repetition.scan_inputs[i], StorageClass::slice, 0, step.first, step.last).whole =
-                repetition.scans[i];
+        for (const Repetition::ScanInput& input : repetition.scan_inputs) {
+            extend(input.whole, step.last);
+            new_storage(input.slice, StorageClass::slice, 0, step.first, step.last).whole = input.whole;
         }
-        for (const Value* result : repetition.slice_results) {
-            if (result) new_storage(result, StorageClass::arena, 0, step.first, step.last);
+        for (const Repetition::ScanOutput& output : repetition.scan_outputs) {
+            if (output.whole) new_storage(output.whole, StorageClass::arena, 0, step.first, step.last);
         }
         plan_block(step.blocks[0]);
         for (const Value* output : step.blocks[0].graph->outputs) extend(output, step.last);
-        for (size_t i = 0; i < repetition.slices.size(); ++i) place_slice(repetition, i);
+        for (const Repetition::ScanOutput& output : repetition.scan_outputs) place_slice(output);
     }
 
     /// Makes the iterations write a slice directly into the stacked result, if the size of that is known early.
-    void place_slice(const Repetition& repetition, size_t i) {
-        const Value *result = repetition.slice_results[i], *slice = repetition.slices[i];
-        if (!result || !program_.is_known_before_run(result->checked_type())) return;
-        Storage& storage = storage_of(slice);
-        const bool has_parts = has_parts_.contains(program_.storage_of.at(slice));
+    void place_slice(const Repetition::ScanOutput& output) {
+        if (!output.whole || !program_.is_known_before_run(output.whole->checked_type())) return;
+        Storage& storage = storage_of(output.slice);
+        const bool has_parts = has_parts_.contains(program_.storage_of.at(output.slice));
         if (storage.storage_class != StorageClass::arena || next_.contains(storage.root) || has_parts) return;
         storage.storage_class = StorageClass::slice;
-        storage.whole = result;
+        storage.whole = output.whole;
     }
 
     void extend(const Value* value, int last) {

@@ -97,7 +97,7 @@ private:
         step.outputs.assign(node.outputs.begin(), node.outputs.end());
         const std::string name = identifier(node.name);
         if (step.kind == Step::Kind::repetition) {
-            step.blocks.push_back(plan_block(node.graph("body"), names_.unique(name + "_turn")));
+            step.blocks.push_back(plan_block(node.graph("body"), names_.unique(name + "_iteration")));
         } else if (step.kind == Step::Kind::branch) {
             step.blocks.push_back(plan_block(node.graph("then_branch"), names_.unique(name + "_then")));
             step.blocks.push_back(plan_block(node.graph("else_branch"), names_.unique(name + "_else")));
