@@ -40,13 +40,13 @@ std::optional<std::vector<int>> permutation(const AxisMap& map, const TensorType
 
 /// The number of the output's innermost loops, with several iterations each, that read contiguous input.
 size_t contiguous_loops(const AxisMap& map, const TensorType& in, const TensorType& out) {
-    const auto turning = [](const TensorType& type) {
+    const auto nontrivial_axes = [](const TensorType& type) {
         std::vector<int> axes;
         std::copy_if(type.layout.begin(), type.layout.end(), std::back_inserter(axes),
                      [&](int axis) { return !type.shape[axis].is(1); });
         return axes;
     };
-    const std::vector<int> read = turning(in), written = turning(out);
+    const std::vector<int> read = nontrivial_axes(in), written = nontrivial_axes(out);
     for (size_t i = 0; i < std::min(read.size(), written.size()); ++i) {
         const AxisSource& from = map[read[i]];
         if (from.axis != static_cast<size_t>(written[i]) || from.step != 1 || from.period) return i;
@@ -171,7 +171,7 @@ void AxisMapNode::algorithm(KernelSource& source) const {
 void AxisMapNode::schedule(KernelSource& source) const {
     const auto read = in(0).innermost_axis();
     for (size_t i = 0; i < source.output_count(); ++i) {
-        const Loops loops = turning_loops(source.output_loops(i));
+        const Loops loops = nontrivial_loops(source.output_loops(i));
         const auto own = std::find(node_.outputs.begin(), node_.outputs.end(), source.outputs()[i]);
         const bool is_own = own != node_.outputs.end();
         // Among other nodes' outputs, only the last one of a group computes this copy.

@@ -18,7 +18,7 @@ inline void fill_shared_vectors(Func func) { func.align_storage(func.args()[0], 
 /// which the innermost extent must be a multiple.
 inline void share_in_block(Func copy, Func consumer, Var block, const std::vector<int>& threads, int vector) {
     const std::vector<Var> dims = copy.args();
-    Var lane("lane"), element("element"), turn("turn");
+    Var lane("lane"), element("element"), iteration("iteration");
     copy.compute_at(consumer, block).store_in(MemoryType::GPUShared);
     fill_shared_vectors(copy);
     copy.split(dims[0], element, lane, vector, TailStrategy::GuardWithIf);
@@ -27,9 +27,9 @@ inline void share_in_block(Func copy, Func consumer, Var block, const std::vecto
     for (const int along : threads) count *= along;
     std::vector<Var> loops = {Var("thread"), Var("thread_y"), Var("thread_z")};
     loops.resize(threads.size());
-    copy.split(element, turn, loops[0], count, TailStrategy::GuardWithIf);
+    copy.split(element, iteration, loops[0], count, TailStrategy::GuardWithIf);
     for (size_t i = 1; i < loops.size(); ++i) copy.split(loops[i - 1], loops[i], loops[i - 1], threads[i - 1]);
-    std::vector<VarOrRVar> order = {lane, turn};
+    std::vector<VarOrRVar> order = {lane, iteration};
     order.insert(order.end(), loops.begin(), loops.end());
     copy.reorder(order);
     for (const Var& loop : loops) copy.gpu_threads(loop);
@@ -51,7 +51,7 @@ inline void read_by_thread(Func operand, Func reader, RVar run, int vector) {
 /// same row, else of neighbouring rows.
 inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func consumer, Var block, int threads,
                             const std::vector<Var>& row, bool along) {
-    constexpr int turns_at_once = 4, added_by_one = 16;
+    constexpr int iterations_at_once = 4, added_by_one = 16;
     // Rows are the same dimension of the block in every stage, because a block has the maximum of all stages' threads
     // along each dimension.
     const auto share_rows = [&](Stage stage, std::vector<Var> loops) {
@@ -67,14 +67,14 @@ inline void reduce_in_block(Func func, const std::vector<RVar>& steps, Func cons
     Stage update = func.update();
     const Internal::Definition& definition = func.function().update(0);
     if (Internal::prove_associativity(func.name(), definition.args(), definition.values()).associative()) {
-        RVar step = steps.front(), turn("turn"), own("own");
+        RVar step = steps.front(), iteration("iteration"), own("own");
         for (size_t i = 1; i < steps.size(); ++i) update.fuse(step, steps[i], step);
-        update.split(step, turn, own, threads, TailStrategy::GuardWithIf);
+        update.split(step, iteration, own, threads, TailStrategy::GuardWithIf);
         Var thread("thread");
         Func parts = update.rfactor(own, thread), shared = parts.in();
         shared.compute_at(consumer, block).store_in(MemoryType::GPUShared);
         share_rows(shared, {thread});
-        parts.update().unroll(turn, turns_at_once, TailStrategy::GuardWithIf);
+        parts.update().unroll(iteration, iterations_at_once, TailStrategy::GuardWithIf);
         if (threads > 2 * added_by_one) {
             RVar far("far"), near("near");
             Var place("place");

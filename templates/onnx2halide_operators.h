@@ -27,9 +27,9 @@ inline Expr cubic(Expr distance, Expr a) {
 inline Expr reflect(Expr x, Expr lowest, Expr highest) {
     lowest = cast(x.type(), lowest);
     Expr range = Halide::max(cast(x.type(), highest) - lowest, cast(x.type(), Expr(1e-6f)));
-    Expr beyond = select(x < lowest, lowest - x, x - highest), turns = floor(beyond / range),
-         rest = strict_float(beyond - turns * range);
-    Expr from_lowest = (x < lowest) == (turns % 2 == 0);
+    Expr beyond = select(x < lowest, lowest - x, x - highest), reflections = floor(beyond / range),
+         rest = strict_float(beyond - reflections * range);
+    Expr from_lowest = (x < lowest) == (reflections % 2 == 0);
     Expr reflected = select(x >= lowest && x <= highest, x, from_lowest, lowest + rest, highest - rest);
     return clamp(reflected, lowest, highest);
 }

@@ -99,8 +99,8 @@ inline void reduce_vectors(Func func, RVar element, int width, Var loop) {
         vectors.compute_at(func, loop).vectorize(lane).update().vectorize(lane);
         width /= 4;
         if (width <= 1) break;
-        RVar turn, part;
-        func.update().split(element, turn, part, width);
+        RVar iteration, part;
+        func.update().split(element, iteration, part, width);
         element = part;
     }
     func.update().unroll(element);

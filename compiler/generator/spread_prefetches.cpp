@@ -150,13 +150,13 @@ private:
 };
 
 /// The iterations of several loops: their number, and which of them this is.
-struct Turns {
+struct Iterations {
     int64_t count = 1;
     Expr current = 0;
 
-    void add(const Expr& turn, int64_t turns) {
-        current = current + turn * static_cast<int>(count);
-        count *= turns;
+    void add(const Expr& iteration, int64_t iterations) {
+        current = current + iteration * static_cast<int>(count);
+        count *= iterations;
     }
 };
 
@@ -201,12 +201,12 @@ class SpreadPrefetches : public IRMutator {
     Stmt visit(const Evaluate* op) override {
         const Call* call = op->value.as<Call>();
         if (!call || !call->is_intrinsic(Call::prefetch)) return op;
-        const Stmt lines = loops_.empty() ? Stmt() : lines_of_turn(call);
+        const Stmt lines = loops_.empty() ? Stmt() : lines_of_iteration(call);
         return lines.defined() ? lines : Evaluate::make(0);
     }
 
     /// The prefetches of this iteration's share of the lines that the loops of a stage, such as a tile's sums, read.
-    Stmt lines_of_turn(const Call* call) const {
+    Stmt lines_of_iteration(const Call* call) const {
         const Variable* buffer = call->args[0].as<Variable>();
         if (!buffer) return {};
         const int64_t elements_of_line = line_bytes / call->type.bytes();
@@ -216,7 +216,7 @@ class SpreadPrefetches : public IRMutator {
         if (!lines) return {};
 
         Expr first = element;
-        Turns steps;
+        Iterations steps;
         bool are_counted = true;
         size_t outer = loops_.size();
         while (outer > 0 && stage(loops_[outer - 1]) == stage(loops_.back())) {
@@ -226,7 +226,7 @@ class SpreadPrefetches : public IRMutator {
             steps.add(Variable::make(Int(32), loop->name) - loop->min, extent.value_or(1));
             first = substitute(loop->name, loop->min, first);
         }
-        const Turns tiles = repetitions(outer, first);
+        const Iterations tiles = repetitions(outer, first);
         const Share share(*lines, tiles.count, are_counted);
         if (share.streams * share.lines > most_at_once) return {};
         const auto parts = static_cast<int>(lines->run / share.lines),
@@ -263,22 +263,22 @@ class SpreadPrefetches : public IRMutator {
     }
 
     /// The iterations of the loops around a stage's, from loops_[outer - 1] outwards, that prefetch the same lines.
-    Turns repetitions(size_t outer, const Expr& first) const {
-        Turns turns;
+    Iterations repetitions(size_t outer, const Expr& first) const {
+        Iterations iterations;
         while (outer > 0) {
             const For* loop = loops_[--outer];
             const Expr variable = Variable::make(Int(32), loop->name);
             const auto extent = known_extent(loop);
             if (!expr_uses_var(first, loop->name) && loop->for_type != ForType::Parallel && extent) {
-                turns.add(variable - loop->min, *extent);
+                iterations.add(variable - loop->min, *extent);
                 continue;
             }
             // Consecutive iterations of loops that were fused. A thread takes tasks in this order.
             const int64_t quotient = Quotient::of(loop->name, first);
-            if (quotient > 0) turns.add(variable % static_cast<int>(quotient), quotient);
+            if (quotient > 0) iterations.add(variable % static_cast<int>(quotient), quotient);
             break;
         }
-        return turns;
+        return iterations;
     }
 
     /// What the names of a stage's loops begin with: `sum.s1.` for `sum.s1.k$x`.

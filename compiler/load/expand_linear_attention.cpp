@@ -110,26 +110,26 @@ private:
             operands += fmt::format(", {}_steps", step);
             formals += fmt::format(", one_{}", step);
         }
-        std::string turn =
+        std::string iteration =
             is_gated() ? "factor = Exp(one_decay)\nkept = Mul(state, factor)\n" : "kept = Identity(state)\n";
         if (is_delta()) {
-            turn += R"(
+            iteration += R"(
                 row = Transpose<perm = [0, 1, 3, 2]>(one_key)
                 foreseen = MatMul(row, kept)
                 error = Sub(one_value, foreseen)
                 update = Mul(error, one_beta))";
         } else {
-            turn += "update = Identity(one_value)";
+            iteration += "update = Identity(one_value)";
         }
         body_.add(fmt::format(R"(
-            last, results = Scan<num_scan_inputs = {}, body = turn ({}) => (next, result) {{
+            last, results = Scan<num_scan_inputs = {}, body = iteration ({}) => (next, result) {{
                 {}
                 added = Mul(one_key, update)
                 next = Add(kept, added)
                 read = MatMul(one_query, next)
                 result = Mul(read, scale)
             }}>(first{}))",
-                              steps.size(), formals, turn, operands));
+                              steps.size(), formals, iteration, operands));
     }
 };
 

@@ -347,14 +347,14 @@ public:
         probabilities_max.compute_root();
 
         // Rows of 10 are reduced in vectors of 4, whose lanes are combined last.
-        probabilities_max.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
+        probabilities_max.update().split(k.x, vector, element, 4, TailStrategy::GuardWithIf);
         onnx::reduce_vectors(probabilities_max, element, 4, y);
         probabilities_exp.compute_root();
         probabilities_exp.vectorize(x, lanes, TailStrategy::GuardWithIf);
         probabilities_sum.compute_root();
 
         // Rows of 10 are reduced in vectors of 4, whose lanes are combined last.
-        probabilities_sum.update().split(k.x, turn, element, 4, TailStrategy::GuardWithIf);
+        probabilities_sum.update().split(k.x, vector, element, 4, TailStrategy::GuardWithIf);
         onnx::reduce_vectors(probabilities_sum, element, 4, y);
         probabilities_factor.compute_root();
         probabilities.vectorize(x, lanes, TailStrategy::GuardWithIf);
@@ -362,7 +362,7 @@ public:
 
 private:
     Var y{"y"}, x{"x"};
-    RVar turn{"turn"}, element{"element"};
+    RVar vector{"vector"}, element{"element"};
     RDom k;
     Func probabilities_max{"probabilities_max"}, probabilities_exp{"probabilities_exp"}, probabilities_sum{"probabilities_sum"}, probabilities_factor{"probabilities_factor"};
 };

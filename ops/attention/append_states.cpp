@@ -70,7 +70,7 @@ private:
             loops.vars.erase(loops.vars.begin() + 1);
             return schedule_loops(source, loops);
         }
-        loops = turning_loops(loops);
+        loops = nontrivial_loops(loops);
         vectorise(source, loops, true);
         parallelise(source, loops);
     }

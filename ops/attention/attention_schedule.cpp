@@ -59,7 +59,7 @@ private:
         directives.push_back(shifted_split(y, rows_loop_, has_versions_ ? KernelSource::tile_size : rows_));
         directives.push_back(reorder(joined({x, y, x_tile_, rows_loop_}, batch.vars)));
         directives = joined(joined(directives, in_registers(product_.column, product_.row, vector)),
-                            tasks(turning_loops(batch)));
+                            tasks(nontrivial_loops(batch)));
         if (has_versions_) {
             source_.schedule_versions(product_.output.func, row_versions(source_, product_, rows_), directives);
         } else {

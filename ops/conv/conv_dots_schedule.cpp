@@ -56,8 +56,9 @@ private:
         }
         if (has_strips) {
             const std::string strip = source_.var("strip"), &split = has_rows ? vars[2] : tiles;
-            const int turns = has_rows ? walk.strip : std::max(1, walk.strip / tile_.pixels);
-            output.push_back(guarded_split(split, strip, source_.param(has_rows ? "rows" : "tiles_of_task", turns)));
+            const int iterations = has_rows ? walk.strip : std::max(1, walk.strip / tile_.pixels);
+            output.push_back(
+                guarded_split(split, strip, source_.param(has_rows ? "rows" : "tiles_of_task", iterations)));
             tasks.insert(tasks.begin(), strip);
         }
         output.push_back(reorder(joined(order, tasks)));
@@ -68,10 +69,10 @@ private:
     }
 
     void write_sums(const std::string& tiles) {
-        constexpr int64_t few_turns = 8;
+        constexpr int64_t few_iterations = 8;
         Directives update = {reorder(joined({conv_.at_once, c_, x_}, conv_.reduction))};
         // A few blocks of channels are all unrolled.
-        if (conv_.loops.inner_products <= few_turns) update.push_back(unroll(conv_.reduction.front()));
+        if (conv_.loops.inner_products <= few_iterations) update.push_back(unroll(conv_.reduction.front()));
         source_.schedule(conv_.sum + ".update()", update);
         // The sums of neighbouring pixels form a vector.
         if (has_channels()) source_.schedule(conv_.sum, {fmt::format("reorder_storage({}, {})", x_, c_)});

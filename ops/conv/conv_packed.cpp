@@ -159,11 +159,11 @@ bool PackedConv::gains_from_one_row(const Target& target) const {
     if (!is_single_pixels || has_own_inputs() || target.is_gpu() || has_input_func(target) ||
         in(0).layout != channels_last(in(0).rank()) || out(0).layout != channels_last(out(0).rank()))
         return false;
-    const auto turn = [](const WindowAxis& axis) { return !axis.output.is(1); };
+    const auto is_nontrivial = [](const WindowAxis& axis) { return !axis.output.is(1); };
     const auto are_open = [](const WindowAxis& axis) { return !axis.output.constant(); };
     // With open extents, each row ends in a tile that may be almost empty.
     if (std::any_of(window.begin(), window.end(), are_open))
-        return std::count_if(window.begin(), window.end(), turn) > 1;
+        return std::count_if(window.begin(), window.end(), is_nontrivial) > 1;
     ConvLoops rows = loops_of_sums(), row = rows;
     int64_t planes = 1;
     for (size_t i = 0; i + 2 < window.size(); ++i) planes *= *window[i].output.constant();
@@ -257,7 +257,7 @@ void PackedConv::schedule(KernelSource& source) const {
         conv.reduction.erase(conv.reduction.begin());
     }
     if (copies_input(source.target())) {
-        conv.input = turning_loops(input_loops(source));
+        conv.input = nontrivial_loops(input_loops(source));
         conv.pads_runs = (reads_planes() || in(0).shape[1].is(1)) && window().back().reaches_outside();
     }
     conv.loops = loops(source.target());

@@ -108,12 +108,12 @@ private:
     std::string split_strip(const std::string& var, int64_t extent, const char* role, const std::string& step) {
         if (walk_.strip >= extent) return "";
         strips_.push_back(source_.var("strip"));
-        const std::string turns = source_.param(role, walk_.strip);
+        const std::string iterations = source_.param(role, walk_.strip);
         if (step.empty()) {
-            split(var, strips_.back(), turns, "GuardWithIf");
+            split(var, strips_.back(), iterations, "GuardWithIf");
             return "";
         }
-        const std::string strip = held(turns, extent);
+        const std::string strip = held(iterations, extent);
         split(var, strips_.back(), strip, "ShiftInwards");
         return strip;
     }

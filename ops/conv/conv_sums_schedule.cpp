@@ -124,9 +124,9 @@ private:
         }
         if (!conv_.loops.shares_inputs)
             return unroll_all(unrolls_taps(conv_.loops) ? reduction : Directives{reduction[0]});
-        const int64_t turns = conv_.loops.inner_products;
-        if (turns <= unroll_limit) return turns == 1 ? Directives{} : Directives{unroll(reduction[0])};
-        const int64_t factor = unrolled_turns(turns);
+        const int64_t iterations = conv_.loops.inner_products;
+        if (iterations <= unroll_limit) return iterations == 1 ? Directives{} : Directives{unroll(reduction[0])};
+        const int64_t factor = unrolled_iterations(iterations);
         return factor == 1 ? Directives{} : Directives{fmt::format("unroll({}, {})", reduction[0], factor)};
     }
 
@@ -135,14 +135,14 @@ private:
         const ConvLoops& loops = conv_.loops;
         // A loop that is unrolled as a whole has no iterations in which to prefetch.
         if (loops.inner_products <= unroll_limit || unrolls_neighbours()) return {};
-        const int64_t turns = unrolled_turns(loops.inner_products);
+        const int64_t iterations = unrolled_iterations(loops.inner_products);
         const std::string& loop = conv_.reduction[0];
         Directives directives;
         if (!conv_.distant.name.empty())
-            directives.push_back(prefetch(conv_.distant.name, loop, most_pixels(), conv_.distant.distance, turns));
+            directives.push_back(prefetch(conv_.distant.name, loop, most_pixels(), conv_.distant.distance, iterations));
         if (reads_weights_ahead()) {
             const std::string blocks = blocks_of(tile_.tile_channels(), weight_block);
-            directives.push_back(prefetch(conv_.weights, loop, blocks, loops.products, turns));
+            directives.push_back(prefetch(conv_.weights, loop, blocks, loops.products, iterations));
         }
         return directives;
     }

@@ -211,10 +211,10 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
     if (parts > 1 || !loops.has_strips_of_rows() || loops.open_height) return {static_cast<int>(pixels), 1};
 
     // Minimises switches from sums to epilogue, and rows that the last, shifted tiles compute twice.
-    constexpr double turn_cycles = 60;
+    constexpr double iteration_cycles = 60;
     const double row_cycles = static_cast<double>(tile.cycles * ceil_div(loops.width, tile.pixels)) / tile.tile_rows;
     const auto cycles = [&](int rows) {
-        return static_cast<double>(ceil_div(walk.strip, rows)) * (rows * row_cycles + turn_cycles);
+        return static_cast<double>(ceil_div(walk.strip, rows)) * (rows * row_cycles + iteration_cycles);
     };
     int best = tile.tile_rows;
     for (int rows = best; rows <= std::min<int64_t>(most / loops.width, walk.strip); rows += tile.tile_rows) {

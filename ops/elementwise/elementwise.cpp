@@ -24,7 +24,7 @@ bool is_taken(Takes takes, ElementType type) {
 }
 
 /// The axes with more than one element, innermost first, counted from the last.
-std::vector<size_t> turning_axes(const TensorType& type) {
+std::vector<size_t> nontrivial_axes(const TensorType& type) {
     std::vector<size_t> axes;
     for (const int axis : type.layout) {
         if (!type.shape[axis].is(1)) axes.push_back(type.rank() - 1 - axis);
@@ -38,7 +38,7 @@ const Dim& extent(const TensorType& type, size_t axis_from_last) {
 
 /// The number of the result's innermost axes that are also the operand's, in the same order, or are all broadcast.
 size_t common_axes(const TensorType& result, const TensorType& operand) {
-    const std::vector<size_t> axes = turning_axes(result), own = turning_axes(operand);
+    const std::vector<size_t> axes = nontrivial_axes(result), own = nontrivial_axes(operand);
     size_t same = 0, missing = 0;
     while (same < std::min(axes.size(), own.size()) && axes[same] == own[same] &&
            extent(result, axes[same]) == extent(operand, own[same])) {
@@ -124,7 +124,7 @@ void Elementwise::schedule(KernelSource& source) const {
     if (schedule_transposed_operands(source)) return;
     for (size_t i = 0; i < source.output_count(); ++i) {
         const TensorType& result = source.outputs()[i]->checked_type();
-        Loops loops = turning_loops(source.output_loops(i));
+        Loops loops = nontrivial_loops(source.output_loops(i));
         // One loop is left for parallel tasks.
         size_t count = loops.vars.size() - (is_parallel_work(result.elements()) ? 1 : 0);
         for (const auto* values : {&source.inputs(), &source.outputs()}) {
@@ -142,14 +142,14 @@ bool Elementwise::share_out(KernelSource& source, const Loops& loops) {
     const std::string task = source.var("task");
     if (loops.vars.size() == 1) {
         const int64_t vectors = elements_of_a_task / source.target().lanes(loops.element);
-        const std::string turns = source.param("vectors_of_task", static_cast<int>(vectors));
-        source.schedule(loops.func, {guarded_split(loops.vars[0], task, turns), parallel(task)});
+        const std::string iterations = source.param("vectors_of_task", static_cast<int>(vectors));
+        source.schedule(loops.func, {guarded_split(loops.vars[0], task, iterations), parallel(task)});
         return true;
     }
     const Dim row = product({loops.extents.begin(), loops.extents.end() - 2}), rows = loops.extents.end()[-2];
     if (loops.vars.size() == 2 || row.constant()) return false;
     // With the two outermost loops fused, a division would find each row's indices, which costs more than a row's work.
-    source.schedule(loops.func, {guarded_split(loops.vars.end()[-2], task, turns_of_a_task(source, row, rows)),
+    source.schedule(loops.func, {guarded_split(loops.vars.end()[-2], task, iterations_of_a_task(source, row, rows)),
                                  parallel(task), parallel(loops.vars.back())});
     return true;
 }

@@ -195,10 +195,10 @@ Loops fuse_run(KernelSource& source, Loops loops, size_t axes) {
 std::string slice_by(KernelSource& source, const Loops& loops, size_t count, bool is_whole) {
     const auto first = static_cast<ptrdiff_t>(count);
     const Dim slices = product({loops.extents.begin() + first, loops.extents.end()});
-    const Loops outer = turning_loops({loops.func,
-                                       {loops.vars.begin() + first, loops.vars.end()},
-                                       {loops.extents.begin() + first, loops.extents.end()},
-                                       loops.element});
+    const Loops outer = nontrivial_loops({loops.func,
+                                          {loops.vars.begin() + first, loops.vars.end()},
+                                          {loops.extents.begin() + first, loops.extents.end()},
+                                          loops.element});
     if (outer.vars.empty() || slices.constant().value_or(least_slices) < least_slices) return "";
     Loops inside = loops;
     inside.vars.resize(count);
@@ -207,8 +207,8 @@ std::string slice_by(KernelSource& source, const Loops& loops, size_t count, boo
         // From a fused loop over all slices Halide cannot recover the slice, and stores all up to it.
         if (is_whole) {
             const std::string task = source.var("task");
-            const std::string turns = turns_of_a_task(source, product(inside.extents), outer.extents[0]);
-            Directives tasks = {guarded_split(outer.vars[0], task, turns), parallel(task)};
+            const std::string iterations = iterations_of_a_task(source, product(inside.extents), outer.extents[0]);
+            Directives tasks = {guarded_split(outer.vars[0], task, iterations), parallel(task)};
             for (size_t i = 1; i < outer.vars.size(); ++i) tasks.push_back(parallel(outer.vars[i]));
             source.schedule(loops.func, tasks);
         }

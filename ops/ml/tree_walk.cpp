@@ -129,12 +129,12 @@ void WalkTrees::define_values(KernelSource& source) const {
     std::string next = root;
     const auto for_each = [&](const Stage& stage, const auto& value_of) {
         if (stage.most == 0) return;
-        const std::string turn = source.rdom(stage.role, {stage.most}),
+        const std::string iteration = source.rdom(stage.role, {stage.most}),
                           count = source.read(input(stage.counts), {tree}), here = source.local("place");
-        source.keep(output(0), stage.role, turn);
-        source.line(fmt::format("{0}.where({0} < {1});", turn, count));
+        source.keep(output(0), stage.role, iteration);
+        source.line(fmt::format("{0}.where({0} < {1});", iteration, count));
         const std::string upward =
-            source.read(input(upwards), {index(source, fmt::format("{} + {}", next, turn), places)});
+            source.read(input(upwards), {index(source, fmt::format("{} + {}", next, iteration), places)});
         source.line(fmt::format("Expr {} = {};", here, index(source, upward, places)));
         source.line(fmt::format("{} = {};", value_at(here), value_of(here)));
         next += " + " + count;

@@ -107,12 +107,12 @@ public:
     void schedule(KernelSource& source) const override {
         const Loops last = source.output_loops(0);
         const bool has_epilogue = last.func != source.name(output(0));
-        const Loops turning = turning_loops(last);
-        const bool at_root = !has_epilogue || !compute_within(source, turning);
+        const Loops nontrivial = nontrivial_loops(last);
+        const bool at_root = !has_epilogue || !compute_within(source, nontrivial);
         for (const Piece& piece : pieces()) schedule_piece(source, piece, at_root);
         if (!at_root) {
-            vectorise(source, turning);
-            parallelise(source, turning, 2);  // the second loop computes the concatenation
+            vectorise(source, nontrivial);
+            parallelise(source, nontrivial, 2);  // the second loop computes the concatenation
         }
         for (size_t i = has_epilogue && at_root ? 0 : 1; i < source.output_count(); ++i)
             schedule_loops(source, source.output_loops(i));
@@ -161,7 +161,8 @@ private:
         type.shape[axis()] = piece.extent;
         Coordinates at = source.vars(type.rank());
         at[axis()] = source.kept(output(0), piece.role);
-        return turning_loops(loops_over(fmt::format("{}.update({})", source.name(output(0)), piece.number), type, at));
+        return nontrivial_loops(
+            loops_over(fmt::format("{}.update({})", source.name(output(0)), piece.number), type, at));
     }
 
     /// The number of a piece's loops inside of the axis, whose elements are contiguous in both the piece and the

@@ -109,7 +109,7 @@ public:
         const size_t first = axis(), behind = first + in(1).rank();  // the output's axes for the data's indexed one
         const size_t axis_read = *read < first ? *read : *read - first - 1 + behind;
         const size_t across = *written < first ? *written : *written < behind ? first : *written - behind + first + 1;
-        schedule_copy(source, turning_loops(source.output_loops()),
+        schedule_copy(source, nontrivial_loops(source.output_loops()),
                       {source.vars(out(0).rank())[axis_read], std::nullopt,
                        memory_strides(*input(0))[across].constant(), std::nullopt});
     }

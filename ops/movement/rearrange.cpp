@@ -71,7 +71,7 @@ public:
     /// The pixels of a block's row come from several channels, each of which is read in vectors.
     void schedule(KernelSource& source) const override {
         for (size_t i = 0; i < source.output_count(); ++i) {
-            Loops loops = turning_loops(source.output_loops(i));
+            Loops loops = nontrivial_loops(source.output_loops(i));
             const std::string x = source.vars(4)[3];
             if (!source.target().is_gpu() && !loops.vars.empty() && loops.vars[0] == x && size_ > 1)
                 loops = split_blocks(source, loops, size_);
@@ -121,7 +121,7 @@ public:
     void schedule(KernelSource& source) const override {
         const std::string& x = source.vars(out(0).rank()).back();
         for (size_t i = 0; i < source.output_count(); ++i) {
-            Loops loops = turning_loops(source.output_loops(i));
+            Loops loops = nontrivial_loops(source.output_loops(i));
             if (!source.target().is_gpu() && !loops.vars.empty() && loops.vars[0] == x && strides_.back() > 1)
                 loops = split_blocks(source, loops, strides_.back());
             schedule_loops(source, loops);

@@ -83,10 +83,10 @@ struct Tiles {
     }
     /// Directives for tasks: rows of tiles if there are several, as a fused loop of open extents would divide per tile.
     Directives tasks(KernelSource& source) const {
-        const Loops turning = turning_loops(loops);
-        const size_t tile = turning.vars.size() > 3 ? 3 : 2;
-        if (!is_parallel_work(product(turning.extents)) || turning.vars.size() <= tile) return {};
-        return parallel_outermost(source, turning, tile);
+        const Loops nontrivial = nontrivial_loops(loops);
+        const size_t tile = nontrivial.vars.size() > 3 ? 3 : 2;
+        if (!is_parallel_work(product(nontrivial.extents)) || nontrivial.vars.size() <= tile) return {};
+        return parallel_outermost(source, nontrivial, tile);
     }
 };
 
@@ -192,12 +192,12 @@ std::optional<AxisRun> Relayout::axes_gaining_as_one(const Target& target) const
     };
     if (target.is_gpu() || to.rank() < 4 || !is_image(from) || !is_image(to)) return std::nullopt;
     Dim pixels = 1;
-    int turning = 0;
+    int nontrivial = 0;
     for (size_t axis = 2; axis < to.rank(); ++axis) {
         pixels *= to.shape[axis];
-        turning += to.shape[axis].is(1) ? 0 : 1;
+        nontrivial += to.shape[axis].is(1) ? 0 : 1;
     }
-    return turning > 1 && !pixels.constant() ? std::optional(AxisRun{2, to.rank() - 1}) : std::nullopt;
+    return nontrivial > 1 && !pixels.constant() ? std::optional(AxisRun{2, to.rank() - 1}) : std::nullopt;
 }
 
 void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& from) {
@@ -222,7 +222,7 @@ bool schedule_transposed_operands(KernelSource& source) {
     find_transposed(source, output, visited, copies);
     if (copies.empty() || output.checked_type().elements().is(0)) return false;
 
-    const Loops loops = turning_loops(source.output_loops());
+    const Loops loops = nontrivial_loops(source.output_loops());
     const std::string across = source.vars(output.checked_type().rank())[*read_across(*copies[0])];
     const size_t read = std::find(loops.vars.begin(), loops.vars.end(), across) - loops.vars.begin();
     const Value& input = *copies[0]->producer->inputs[0];

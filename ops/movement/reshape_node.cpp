@@ -20,7 +20,7 @@ struct Segment {
     std::vector<size_t> in, out;
 };
 
-std::vector<size_t> turning_axes(const std::vector<Dim>& shape) {
+std::vector<size_t> nontrivial_axes(const std::vector<Dim>& shape) {
     std::vector<size_t> axes;
     for (size_t i = 0; i < shape.size(); ++i) {
         if (!shape[i].is(1)) axes.push_back(i);
@@ -36,7 +36,7 @@ Dim extent(const std::vector<Dim>& shape, const std::vector<size_t>& axes) {
 
 /// The smallest segments that can be distinguished, from the outermost.
 std::vector<Segment> segments(const std::vector<Dim>& in, const std::vector<Dim>& out) {
-    std::vector<size_t> in_axes = turning_axes(in), out_axes = turning_axes(out);
+    std::vector<size_t> in_axes = nontrivial_axes(in), out_axes = nontrivial_axes(out);
     std::vector<Segment> result;
     Segment next;
     for (size_t i = 0; i < in_axes.size(); ++i) {
@@ -134,7 +134,7 @@ void ReshapeNode::algorithm(KernelSource& source) const {
 
 void ReshapeNode::schedule(KernelSource& source) const {
     const auto stretches = interleaved();
-    const Loops loops = turning_loops(source.output_loops());
+    const Loops loops = nontrivial_loops(source.output_loops());
     if (source.target().is_gpu() || source.output_count() != 1) return MovementNode::schedule(source);
     const int64_t lanes = source.target().lanes(loops.element);
     if (const auto runs = joined_runs(); runs && runs->length % lanes != 0) {

@@ -86,7 +86,7 @@ private:
     void schedule_update(KernelSource& source, const std::string& update) const {
         TensorType slice = out(0);
         for (size_t i = 0; i < first_whole_axis(); ++i) slice.shape[i] = 1;
-        const Loops loops = turning_loops(loops_over(update, slice, source.vars(slice.rank())));
+        const Loops loops = nontrivial_loops(loops_over(update, slice, source.vars(slice.rank())));
         if (source.target().is_gpu()) return schedule_loops(source, loops);
         vectorise(source, loops, true);
         parallelise(source, loops);

@@ -51,7 +51,7 @@ public:
     }
 
     void schedule(KernelSource& source) const override {
-        const Loops loops = turning_loops(source.output_loops());
+        const Loops loops = nontrivial_loops(source.output_loops());
         const std::string channel = source.vars(in(0).rank())[1];
         NodeGenerator::schedule(source);
         source.schedule(fmt::format("{}.update().unroll({});", source.kept(output(0), sum_role),

@@ -67,15 +67,16 @@ private:
         const int lanes = source.target().lanes(compute_element());
         const bool may_nest = source.output_count() == 1 && !source.target().is_gpu();
         if (!may_nest || axes.size() != 1 || in(0).innermost_axis() != axes[0]) return false;
-        std::vector<Dim> turning = in(0).extents();
-        std::erase_if(turning, [](const Dim& extent) { return extent.is(1); });
-        return turning.size() > 1 && turning[1].constant() && filled(turning[0], lanes) < filled(turning[1], lanes) &&
+        std::vector<Dim> nontrivial = in(0).extents();
+        std::erase_if(nontrivial, [](const Dim& extent) { return extent.is(1); });
+        return nontrivial.size() > 1 && nontrivial[1].constant() &&
+               filled(nontrivial[0], lanes) < filled(nontrivial[1], lanes) &&
                source.outputs().front()->checked_type().layout == in(0).layout;
     }
 
     /// Unrolls the elements of a vector of rows, which are adjacent: all are then read and written contiguously.
     void unroll_rows(KernelSource& source) const {
-        const Loops loops = turning_loops(source.output_loops());
+        const Loops loops = nontrivial_loops(source.output_loops());
         const std::string &x = loops.vars[0], &rows = loops.vars[1];
         source.schedule("// Rows are unrolled, so that a vector of them is read and written contiguously.");
         source.schedule(loops.func, {unroll(x)});

@@ -132,9 +132,9 @@ void Pool::schedule_channels(KernelSource& source, const Coordinates& reduction,
     Loops tiles = loops;
     tiles.vars[0] = tile;
     tiles.extents[0] = ceil_div(channels, lanes * vectors);
-    const Loops turning = turning_loops(tiles);
+    const Loops nontrivial = nontrivial_loops(tiles);
     const std::string only = parallel(tile);
-    source.schedule(loops.func, turning.vars.empty() ? std::vector{only} : parallel_outermost(source, turning));
+    source.schedule(loops.func, nontrivial.vars.empty() ? std::vector{only} : parallel_outermost(source, nontrivial));
 }
 
 WindowPool::WindowPool(const Node& node) : Pool(node) {

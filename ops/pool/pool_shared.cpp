@@ -83,7 +83,7 @@ std::string parallelise_strips(KernelSource& source, const Loops& outer, const s
                  {outer.vars[1], outer.vars[0], outer.vars.back()},
                  {outer.extents[1], outer.extents[0], outer.extents.back()},
                  outer.element};
-    strips = turning_loops(strips);
+    strips = nontrivial_loops(strips);
     if (strips.vars.empty()) return around;
     Directives directives;
     const std::string strip = fuse_all(source, strips.vars, "strip", directives);
@@ -176,14 +176,14 @@ void WindowPool::schedule_shared(KernelSource& source) const {
     const TileSize size = tile_size(window, pixel_alignment(out(0)), source.target().vector_registers, whole);
     SharedTile tile{loops, loops, "", source.lanes(lane_type(source), lanes), "", size.in_registers};
     Directives directives;
-    const auto split = [&](size_t loop, const std::string& turns, int64_t count) {
+    const auto split = [&](size_t loop, const std::string& iterations, int64_t count) {
         tile.outer.vars[loop] = source.var(loops.vars[loop] + "o");
         tile.outer.extents[loop] = ceil_div(loops.extents[loop], count);
-        directives.push_back(shifted_split(loops.vars[loop], tile.outer.vars[loop], turns));
+        directives.push_back(shifted_split(loops.vars[loop], tile.outer.vars[loop], iterations));
     };
     const auto split_pixels = [&](size_t loop, const char* role, int64_t most) {
-        const int64_t extent = *loops.extents[loop].constant(), turns = even_tile(extent, most);
-        split(loop, held(source.param(role, static_cast<int>(turns)), extent), turns);
+        const int64_t extent = *loops.extents[loop].constant(), iterations = even_tile(extent, most);
+        split(loop, held(source.param(role, static_cast<int>(iterations)), extent), iterations);
     };
     const bool has_runs = size.vectors > 1;
     const std::string vectors = has_runs ? held(source.param("vectors", static_cast<int>(size.vectors)), whole) : "";

@@ -34,16 +34,16 @@ int dots_at_once(const KernelSource& source, const MatmulLoops& matmul, const Lo
 }
 
 void schedule_dots_at_once(KernelSource& source, const MatmulLoops& matmul, const Loops& tiles, int64_t terms) {
-    constexpr int64_t few_turns = 8;
+    constexpr int64_t few_iterations = 8;
     const int lanes = source.target().lanes(matmul.element);
     const std::string width = source.param("lanes", lanes);
-    const std::string turn = source.rvar("turn"), element = source.rvar("element");
-    Directives vectors = {fmt::format("split({}, {}, {}, int({}))", matmul.step, turn, element, width)};
+    const std::string vector = source.rvar("vector"), element = source.rvar("element");
+    Directives vectors = {fmt::format("split({}, {}, {}, int({}))", matmul.step, vector, element, width)};
     // A vector of B is used for all rows.
-    const Loops output = turning_loops(matmul.output);
+    const Loops output = nontrivial_loops(matmul.output);
     const bool has_rows = output.vars.size() > 1 && output.vars[1] == matmul.row;
-    if (has_rows) vectors.push_back(reorder({element, matmul.row, turn, output.vars[0]}));
-    if (terms % lanes == 0 && terms / lanes <= few_turns) vectors.push_back(unroll(turn));
+    if (has_rows) vectors.push_back(reorder({element, matmul.row, vector, output.vars[0]}));
+    if (terms % lanes == 0 && terms / lanes <= few_iterations) vectors.push_back(unroll(vector));
     source.schedule(matmul.sum + ".update()", vectors);
     source.schedule(fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {}{});", matmul.sum, element, width,
                                 output.vars[0], tiles.func, tiles.vars[0],
@@ -74,11 +74,12 @@ void schedule_transposed_panels(KernelSource& source, const MatmulLoops& matmul,
 
 Directives share_out(KernelSource& source, const std::string& loop, const Dim& flops, bool are_whole) {
     const int64_t least = flops.constant().value_or(flops_of_a_task),
-                  turns = flops_of_a_task / std::clamp<int64_t>(least, 1, flops_of_a_task);
+                  iterations = flops_of_a_task / std::clamp<int64_t>(least, 1, flops_of_a_task);
     constexpr int64_t worth_a_loop = 4;
-    if (turns <= worth_a_loop) return {parallel(loop)};
+    if (iterations <= worth_a_loop) return {parallel(loop)};
     const std::string task = source.var("task");
-    Directives directives = {guarded_split(loop, task, source.param("turns_of_task", static_cast<int>(turns)))};
+    Directives directives = {
+        guarded_split(loop, task, source.param("iterations_of_task", static_cast<int>(iterations)))};
     // Otherwise the guard of a task's last iterations would duplicate the whole body.
     if (are_whole) directives.push_back(fmt::format("never_partition({}, {})", loop, task));
     directives.push_back(parallel(task));
@@ -88,7 +89,7 @@ Directives share_out(KernelSource& source, const std::string& loop, const Dim& f
 Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::string& tiles, const Dim& count,
                  const Dim& flops, bool are_whole) {
     if (!is_worth_tasks(matmul)) return {};
-    const Loops batch = turning_loops(batch_loops(matmul));
+    const Loops batch = nontrivial_loops(batch_loops(matmul));
     const auto images = product(batch.extents).constant();
     const bool by_batch = !images || *images >= count.constant().value_or(enough_tasks),
                by_tiles = !images || !by_batch;
@@ -101,8 +102,9 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
     return joined(directives, share_out(source, tiles, flops, are_whole));
 }
 
-Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop, const std::string& turns) {
-    if (!matmul.columns.constant()) stage.push_back(fmt::format("bound_extent({}, {})", loop, turns));
+Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop,
+                   const std::string& iterations) {
+    if (!matmul.columns.constant()) stage.push_back(fmt::format("bound_extent({}, {})", loop, iterations));
     return stage;
 }
 
@@ -176,7 +178,7 @@ Loops batch_loops(const MatmulLoops& matmul) {
 }
 
 void schedule_dots(KernelSource& source, const MatmulLoops& matmul) {
-    Loops loops = turning_loops(matmul.output);
+    Loops loops = nontrivial_loops(matmul.output);
     const std::string dot = loops.vars.empty() ? "" : loops.vars[0];
     const int64_t terms = std::max<int64_t>(1, matmul.depth.constant().value_or(Dim::unbounded));
     const int lanes = dots_at_once(source, matmul, loops, terms);

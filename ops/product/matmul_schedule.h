@@ -72,7 +72,7 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
                  const Dim& flops, bool are_whole);
 
 /// Bounds a loop of the tile, as only tiles of constant width stay in registers, or on the stack.
-Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop, const std::string& turns);
+Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop, const std::string& iterations);
 
 /// One column: vectors run along the reduction.
 void schedule_dots(KernelSource& source, const MatmulLoops& matmul);

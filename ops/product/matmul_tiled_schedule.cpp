@@ -20,11 +20,11 @@ bool is_task(const Dim& flops) {
     return flops.constant().value_or(least_flops) >= least_flops;
 }
 
-/// Splits a loop whose extent is a multiple of `divisor`, with a guard only if `turns`, which users may set, is not a
-/// divisor.
-std::string whole_split(const std::string& loop, const std::string& outer, const std::string& turns, int divisor) {
+/// Splits a loop whose extent is a multiple of `divisor`, with a guard only if `iterations`, which users may set, is
+/// not a divisor.
+std::string whole_split(const std::string& loop, const std::string& outer, const std::string& iterations, int divisor) {
     return fmt::format("split({0}, {1}, {0}, {2}, {3} % {2} == 0 ? TailStrategy::RoundUp : TailStrategy::GuardWithIf)",
-                       loop, outer, turns, divisor);
+                       loop, outer, iterations, divisor);
 }
 
 void schedule_wide(KernelSource& source, const Loops& wide) {
@@ -148,20 +148,20 @@ Directives place_of_panels(KernelSource& source, const MatmulLoops& matmul, cons
 Directives prefetches(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
     const auto steps = steps_of(matmul);
     if (!steps || *steps <= unroll_limit) return {};
-    const int64_t turns = unrolled_turns(*steps);
+    const int64_t iterations = unrolled_iterations(*steps);
     Directives directives;
     if (!matmul.distant_a.name.empty())
         directives.push_back(
-            prefetch(matmul.distant_a.name, matmul.step, tiling.height, matmul.distant_a.distance, turns));
+            prefetch(matmul.distant_a.name, matmul.step, tiling.height, matmul.distant_a.distance, iterations));
     const int64_t weight_bytes = *steps * estimate(matmul.columns) * info(matmul.element).bytes;
     if (!matmul.weights.empty() && !tiling.by_rows && hides_next_weights(estimate(matmul.rows), weight_bytes)) {
         // Not the width of a version of the tile, which has a name only where the output is scheduled.
         const std::string width = fmt::format("{} * {}", tiling.vector, source.param("vectors", tiling.tile.vectors));
         const std::string blocks = blocks_of(width, column_block(matmul.element));
-        directives.push_back(prefetch(matmul.weights, matmul.step, blocks, *steps, turns));
+        directives.push_back(prefetch(matmul.weights, matmul.step, blocks, *steps, iterations));
     }
-    if (!directives.empty() && turns > 1)
-        directives.insert(directives.begin(), fmt::format("unroll({}, {})", matmul.step, turns));
+    if (!directives.empty() && iterations > 1)
+        directives.insert(directives.begin(), fmt::format("unroll({}, {})", matmul.step, iterations));
     return directives;
 }
 

@@ -239,12 +239,12 @@ bool MatrixProduct::gains_from_one_matrix(const Target& target) const {
     if (target.is_gpu() || rank() < 3 || in(0).rank() != rank() || !a_has_axes_of_result() || is_outer() ||
         column_axis() != rank() - 1 || rows().constant().value_or(0) >= many_rows)
         return false;
-    int turning = 0;
+    int nontrivial = 0;
     for (size_t axis = 0; axis + 1 < rank(); ++axis) {
         if (b_varies_along(axis) || in(0).shape[axis] != out(0).shape[axis]) return false;
-        turning += out(0).shape[axis].is(1) ? 0 : 1;
+        nontrivial += out(0).shape[axis].is(1) ? 0 : 1;
     }
-    return turning > 1 && in(0).is_row_major() && out(0).is_row_major();
+    return nontrivial > 1 && in(0).is_row_major() && out(0).is_row_major();
 }
 
 bool MatrixProduct::has_tiles_of_rows() const {
@@ -326,7 +326,7 @@ std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source) const {
     GpuSums sums{
         results, source.kept(output(0), sum_role), {source.kept(output(0), step_role)}, source.name(input(0)), {}};
     // The rows of a batch fill a tile as well as those of one matrix.
-    Loops& loops = sums.output = turning_loops(results);
+    Loops& loops = sums.output = nontrivial_loops(results);
     if (loops.vars.empty() || loops.vars[0] != results.vars[0]) return {};
     for (size_t i = 1; i < results.vars.size(); ++i) {
         if (!results.extents[i].is(1)) continue;

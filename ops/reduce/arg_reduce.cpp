@@ -116,12 +116,12 @@ private:
     std::string define_best_of_lanes(KernelSource& source, const Coordinates& at) const {
         const int width = lanes(source);
         const std::string func = source.func(output(0)->name + "_lanes"), lane = source.var("lane"),
-                          turn = source.rdom("turn", {ceil_div(extent(), width)});
+                          vector = source.rdom("vector", {ceil_div(extent(), width)});
         source.keep(output(0), parts_role, func);
-        Coordinates place = reduction().input_coordinates(in(0), at, turn), first = place;
+        Coordinates place = reduction().input_coordinates(in(0), at, vector), first = place;
         // The last vector overlaps the previous one, which changes nothing.
         const std::string last = source.dim(extent() - width),
-                          begin = fmt::format("{} * {}", KernelSource::axis(turn, 0), width),
+                          begin = fmt::format("{} * {}", KernelSource::axis(vector, 0), width),
                           index = floor_mod(extent(), width).is(0) ? fmt::format("{} + {}", begin, lane)
                                                                    : fmt::format("min({}, {}) + {}", begin, last, lane);
         place[axis()] = extent().constant()
@@ -147,11 +147,11 @@ private:
     std::string fold(KernelSource& source, const std::string& role, const Coordinates& at, const std::string& parts,
                      int count, const std::string& lane) const {
         const std::string func = source.func(fmt::format("{}_{}", output(0)->name, role)),
-                          r = source.rdom("part", {count}), turn = KernelSource::axis(r, 0);
+                          r = source.rdom("part", {count}), iteration = KernelSource::axis(r, 0);
         source.keep(output(0), role, func);
         const std::string best = of_lane(func, at, lane),
-                          other =
-                              of_lane(parts, at, lane.empty() ? turn : fmt::format("{} * {} + {}", turn, few, lane));
+                          other = of_lane(parts, at,
+                                          lane.empty() ? iteration : fmt::format("{} * {} + {}", iteration, few, lane));
         source.line(fmt::format("{} = Tuple({});", best, of_lane(parts, at, lane.empty() ? "0" : lane)));
         // Of equal elements the one with the first index, or the last, counts, whatever its lane.
         const std::string_view better = is_max_ ? "is_above" : "is_below";
@@ -162,8 +162,9 @@ private:
     }
 
     void schedule_lanes(KernelSource& source) const {
-        const Loops loops = source.output_loops(), turning = turning_loops(loops);
-        const std::string place = compute_at(loops.func, turning.vars.empty() ? "Var::outermost()" : turning.vars[0]),
+        const Loops loops = source.output_loops(), nontrivial = nontrivial_loops(loops);
+        const std::string place =
+                              compute_at(loops.func, nontrivial.vars.empty() ? "Var::outermost()" : nontrivial.vars[0]),
                           vector = vectorize(source.var("lane"));
         source.schedule("// Vectors run along a row, whose best element is found among the best of their lanes.");
         for (const char* role : {parts_role, few_role}) {
@@ -177,8 +178,8 @@ private:
             rows += fmt::format(".specialize({})", is_long(source));
             source.schedule(rows + ";");
         }
-        if (is_parallel_work(in(0).elements()) && !turning.vars.empty())
-            source.schedule(fmt::format("{}.parallel({});", rows, turning.vars.back()));
+        if (is_parallel_work(in(0).elements()) && !nontrivial.vars.empty())
+            source.schedule(fmt::format("{}.parallel({});", rows, nontrivial.vars.back()));
     }
 
     size_t axis() const { return normalised_axis(node_.integer("axis", 0), in(0).rank()); }

@@ -37,7 +37,7 @@ private:
     std::string open_place(KernelSource& source, const std::string& place) const;
     void schedule_rows(KernelSource& source) const;
     void schedule_columns(KernelSource& source) const;
-    void schedule_scan_of_turn(KernelSource& source) const;
+    void schedule_scan_of_iteration(KernelSource& source) const;
 
     int64_t identity_;
     char operation_;
@@ -81,7 +81,7 @@ bool Cumulative::is_along_rows() const {
 }
 
 Loops Cumulative::loops_around(KernelSource& source) const {
-    const Loops loops = turning_loops(source.output_loops());
+    const Loops loops = nontrivial_loops(source.output_loops());
     Loops around{loops.func, {}, {}, loops.element};
     for (size_t i = 0; i < loops.vars.size(); ++i) {
         if (loops.vars[i] == source.vars(in(0).rank())[axis()]) continue;
@@ -114,15 +114,15 @@ void Cumulative::algorithm(KernelSource& source) const {
     const auto scan = [&](const std::string& place) { return KernelSource::call(func, in(0), along(place)); };
     const auto element = [&](const std::string& place) { return source.read(input(0), along(place)); };
     const ElementType type = in(0).element;
-    const std::string r = source.rdom("r", {max(in(0).shape[axis()] - 1, 0)}), turn = KernelSource::axis(r, 0);
-    source.keep(output(0), step_role, turn);
+    const std::string r = source.rdom("r", {max(in(0).shape[axis()] - 1, 0)}), iteration = KernelSource::axis(r, 0);
+    source.keep(output(0), step_role, iteration);
 
     // A scan in reverse starts at the last element and walks down.
     const std::string last = source.dim(in(0).shape[axis()] - 1);
     const std::string first = is_reverse_ ? last : "0";
-    const std::string previous = is_reverse_ ? fmt::format("{} - {}", last, turn) : turn;
+    const std::string previous = is_reverse_ ? fmt::format("{} - {}", last, iteration) : iteration;
     const std::string next =
-        is_reverse_ ? fmt::format("{} - {}", source.dim(in(0).shape[axis()] - 2), turn) : turn + " + 1";
+        is_reverse_ ? fmt::format("{} - {}", source.dim(in(0).shape[axis()] - 2), iteration) : iteration + " + 1";
     source.line(fmt::format("{} = undef<{}>();", scan(at[axis()]), KernelSource::compute_type(type)));
     source.line(
         fmt::format("{} = {};", scan(first), is_exclusive_ ? KernelSource::literal(identity_, type) : element(first)));
@@ -133,7 +133,7 @@ void Cumulative::algorithm(KernelSource& source) const {
 }
 
 void Cumulative::schedule(KernelSource& source) const {
-    if (!is_own_scan(source)) return schedule_scan_of_turn(source);
+    if (!is_own_scan(source)) return schedule_scan_of_iteration(source);
     is_along_rows() ? schedule_rows(source) : schedule_columns(source);
 }
 
@@ -158,7 +158,8 @@ void Cumulative::schedule_rows(KernelSource& source) const {
     if (rows.vars.size() == 1) {
         // The split separates the whole tiles of a task from the last one.
         source.schedule(
-            rows.func, {guarded_split(tile, task, turns_of_a_task(source, in(0).shape[axis()] * rows_at_once, tiles))});
+            rows.func,
+            {guarded_split(tile, task, iterations_of_a_task(source, in(0).shape[axis()] * rows_at_once, tiles))});
         rows.vars[0] = task;
     }
     source.schedule(fmt::format("{}.parallel({});", rows.func, rows.vars.back()));
@@ -180,14 +181,14 @@ void Cumulative::schedule_columns(KernelSource& source) const {
     source.schedule(columns.func, {guarded_split(x, tile, size),
                                    reorder(joined({x, source.kept(output(0), step_role)}, columns.vars))});
     vectorise(source, {columns.func, {x}, {count.constant() ? min(count, most) : count}, columns.element}, true);
-    columns = turning_loops(columns);
+    columns = nontrivial_loops(columns);
     if (is_parallel_work(in(0).elements()) && !columns.vars.empty())
         source.schedule(fmt::format("{}.parallel({});", columns.func, columns.vars.back()));
 }
 
 /// Schedules the scan of all that is inside of one iteration of the loop around its axis, row by row.
-void Cumulative::schedule_scan_of_turn(KernelSource& source) const {
-    const Loops loops = turning_loops(source.output_loops());
+void Cumulative::schedule_scan_of_iteration(KernelSource& source) const {
+    const Loops loops = nontrivial_loops(source.output_loops());
     const std::string along = source.vars(in(0).rank())[axis()], scan = source.kept(output(0), scan_role);
     const auto loop = std::find(loops.vars.begin(), loops.vars.end(), along);
     const bool has_outer = loop != loops.vars.end() && loop + 1 != loops.vars.end() && !source.target().is_gpu() &&

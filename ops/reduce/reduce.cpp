@@ -190,9 +190,9 @@ protected:
     std::vector<std::string> folds() const override { return {"max", "sum"}; }
 
     void schedule_folds(KernelSource& source, const Loops& loops) const override {
-        vectorise(source, turning_loops(loops));
+        vectorise(source, nontrivial_loops(loops));
         for (const char* role : {"max", "sum"}) {
-            Loops own = turning_loops(loops);
+            Loops own = nontrivial_loops(loops);
             own.func = source.kept(output(0), role);
             source.schedule(fmt::format("{}.compute_at({}, {});", own.func, loops.func, innermost(loops)));
             vectorise(source, own);

@@ -92,20 +92,20 @@ void ReduceNode::schedule(KernelSource& source) const {
     if (is_gpu && has_folds && schedule_on_gpu(source)) return;
     if (is_gpu || !has_folds) return NodeGenerator::schedule(source);
     const Loops loops = source.output_loops();
-    Loops turning = turning_loops(loops);
+    Loops nontrivial = nontrivial_loops(loops);
     if (takes_rows_at_once(source.target(), loops)) {
         const std::string rows = source.var("rows");
         source.schedule(
             "// Vectors run along rows, of which so many are reduced at once that their results fill a vector, too.");
         source.schedule(loops.func,
-                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", turning.vars[0], rows,
+                        {fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", nontrivial.vars[0], rows,
                                      source.param("lanes", vector_width(source.target()))),
-                         vectorize(turning.vars[0])});
-        turning.vars[0] = rows;
+                         vectorize(nontrivial.vars[0])});
+        nontrivial.vars[0] = rows;
     }
     schedule_folds(source, loops);
-    if (!turning.vars.empty() && is_parallel_work(in(0).elements())) {
-        source.schedule(fmt::format("{}.parallel({});", loops.func, turning.vars.back()));
+    if (!nontrivial.vars.empty() && is_parallel_work(in(0).elements())) {
+        source.schedule(fmt::format("{}.parallel({});", loops.func, nontrivial.vars.back()));
     }
 }
 
@@ -132,11 +132,11 @@ bool ReduceNode::takes_rows_at_once(const Target& target, const Loops& loops) co
     // In longer rows the lanes of the last vector hardly matter, and as many rows as a vector has bytes are long text.
     constexpr int64_t most_vectors = 32;
     constexpr int most_rows = 16;
-    const Loops turning = turning_loops(loops);
+    const Loops nontrivial = nontrivial_loops(loops);
     const auto run = contiguous_run().constant();
     const int width = vector_width(target);
     return is_contiguous() && width >= 4 && width <= most_rows && run && *run <= most_vectors * width &&
-           !turning.vars.empty() && turning.extents[0].constant().value_or(0) >= width;
+           !nontrivial.vars.empty() && nontrivial.extents[0].constant().value_or(0) >= width;
 }
 
 /// The number of the input's innermost axes that are reduced.
@@ -206,17 +206,17 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
     const std::string func = source.kept(output(0), role), parts = source.local(func + "_lanes"),
                       loop = innermost(loops);
     const std::string& r = source.kept(output(0), "domain");
-    Coordinates turning;
+    Coordinates nontrivial;
     Dim run = 1;
     for (size_t i = 0; i < axes; ++i) {
         if (in(0).extents()[i].is(1)) continue;
-        turning.push_back(KernelSource::axis(r, i));
+        nontrivial.push_back(KernelSource::axis(r, i));
         run *= in(0).extents()[i];
     }
-    std::string stage = func + ".update()", inner = turning.empty() ? KernelSource::axis(r, 0) : turning[0];
-    for (size_t i = 1; i < turning.size(); ++i) {
+    std::string stage = func + ".update()", inner = nontrivial.empty() ? KernelSource::axis(r, 0) : nontrivial[0];
+    for (size_t i = 1; i < nontrivial.size(); ++i) {
         const std::string both = source.rvar(i == 1 ? "run" : fmt::format("run{}", i));
-        stage += fmt::format(".fuse({}, {}, {})", inner, turning[i], both);
+        stage += fmt::format(".fuse({}, {}, {})", inner, nontrivial[i], both);
         inner = both;
     }
     const std::string block = source.rvar("block"), part = source.rvar("part"), lane = source.var("lane");
@@ -245,25 +245,25 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
 }
 
 void ReduceNode::schedule_vectors(KernelSource& source, const Loops& loops) const {
-    const Loops turning = turning_loops(loops);
-    if (turning.vars.empty()) return;
+    const Loops nontrivial = nontrivial_loops(loops);
+    if (nontrivial.vars.empty()) return;
     const int vector = source.target().lanes(loops.element);
-    const auto extent = turning.extents[0].constant();
-    if (!extent || contiguous_axes() > 0) return vectorise(source, turning);
+    const auto extent = nontrivial.extents[0].constant();
+    if (!extent || contiguous_axes() > 0) return vectorise(source, nontrivial);
     // Several vectors at a time read longer parts of each row. The last ones compute some elements again, which hardly
     // matters if they are few of many.
     for (const int width : {4 * vector, 2 * vector, vector}) {
         const int least = width == vector ? vector : 4 * width;
         if (*extent % width != 0 && *extent < least) continue;
-        return source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, turning.vars[0],
+        return source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, nontrivial.vars[0],
                                            source.lanes(loops.element, width), tail_strategy(*extent, width, true)));
     }
-    vectorise(source, turning);
+    vectorise(source, nontrivial);
 }
 
 std::string ReduceNode::innermost(const Loops& loops) {
-    const Loops turning = turning_loops(loops);
-    return turning.vars.empty() ? "Var::outermost()" : turning.vars[0];
+    const Loops nontrivial = nontrivial_loops(loops);
+    return nontrivial.vars.empty() ? "Var::outermost()" : nontrivial.vars[0];
 }
 
 }  // namespace onnx2halide

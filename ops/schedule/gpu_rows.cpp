@@ -73,12 +73,12 @@ private:
 
     /// Chooses the innermost loop over rows with several iterations, if there is one.
     void choose_row() {
-        const auto turns = [&](size_t i) { return !loops().extents[i].is(1); };
-        const auto found = std::find_if(outside_.begin(), outside_.end(), turns);
+        const auto is_nontrivial = [&](size_t i) { return !loops().extents[i].is(1); };
+        const auto found = std::find_if(outside_.begin(), outside_.end(), is_nontrivial);
         row_ = found == outside_.end() ? outside_.front() : *found;
         const std::vector<std::string>& numbers = rows_.numbers.vars;
         is_shared_ = std::find(numbers.begin(), numbers.end(), loops().vars[row_]) != numbers.end();
-        const auto within = std::find_if(inside_.begin(), inside_.end(), turns);
+        const auto within = std::find_if(inside_.begin(), inside_.end(), is_nontrivial);
         is_along_ = inside_.empty() ? rows_.steps_are_innermost : within != inside_.end() && *within < row_;
     }
 
@@ -97,14 +97,15 @@ private:
     }
 
     void write_output() {
-        const std::string row = loops().vars[row_], thread = source_.var("thread"), turn = source_.var("turn");
+        const std::string row = loops().vars[row_], thread = source_.var("thread"),
+                          iteration = source_.var("iteration");
         Directives result;
         std::vector<std::string> inside;
         for (const size_t i : inside_) inside.push_back(loops().vars[i]);
         std::vector<std::string> threads;
         if (!inside.empty()) {
             const std::string place = fuse_all(source_, inside, "place", result);
-            result.push_back(fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", place, turn, thread,
+            result.push_back(fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", place, iteration, thread,
                                          source_.param("threads", threads_)));
             threads = in_order(thread);
         }
@@ -115,7 +116,7 @@ private:
             if (i != row_) result.push_back(fmt::format("fuse({0}, {1}, {0})", block_, loops().vars[i]));
         }
         std::vector<std::string> order;
-        if (!inside.empty()) order.push_back(turn);
+        if (!inside.empty()) order.push_back(iteration);
         order.insert(order.end(), threads.begin(), threads.end());
         order.push_back(block_);
         if (order.size() > 1) result.push_back(reorder(order));

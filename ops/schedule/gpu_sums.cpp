@@ -177,7 +177,7 @@ private:
         const int at_once = tile_.pixels_at_once();
         std::vector<std::string> within = {lane_};
         if (at_once < tile_.pixels) {
-            within.push_back(source_.var("turn"));
+            within.push_back(source_.var("iteration"));
             loops.push_back(fmt::format("split({0}, {1}, {0}, {2})", pixel_, within.back(), at_once));
         }
         source_.schedule(sums_.output.func,

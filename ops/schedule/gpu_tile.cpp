@@ -30,7 +30,7 @@ constexpr double cycles_of_results = 150, cycles_of_part = 4;  // to add up slic
 constexpr double bytes_of_cycle = 32;                          // from the cache shared by all multiprocessors, for each
 
 /// Terms of an iteration: those whose inputs a thread loads at once, or those that the compiler unrolls.
-double terms_of_turn(const GpuTile& tile) { return std::max(tile.steps, vector); }
+double terms_of_iteration(const GpuTile& tile) { return std::max(tile.steps, vector); }
 
 /// Cycles of an iteration's loads, which depend on how many addresses the threads of a warp read at once. Threads along
 /// columns are consecutive, then come rows and slices.
@@ -40,7 +40,7 @@ double cycles_of_loads(const GpuTile& tile) {
               rows = std::min(tile.threads_across * tile.down, std::max(1, warp / along)),
               slices = std::clamp(warp / (along * rows), 1, tile.slices);
     const auto lines_along = static_cast<double>(ceil_div(along * tile.lanes * float_bytes, line));
-    const double terms = terms_of_turn(tile), loads_of_input = tile.steps >= vector ? terms / vector : terms;
+    const double terms = terms_of_iteration(tile), loads_of_input = tile.steps >= vector ? terms / vector : terms;
     return terms * cycles_of_weights * slices * lines_along +
            tile.pixels * cycles_of_input * slices * rows * loads_of_input;
 }
@@ -70,9 +70,10 @@ double cycles(const GpuSumExtents& sums, const GpuTile& tile) {
         std::max<int64_t>(1, static_cast<int64_t>(registers / registers_of(sums, tile) / warps_of_block));
 
     const double work =
-        cycles_of_sums * tile.lanes * tile.pixels * terms_of_turn(tile) / vector + cycles_of_loads(tile);
+        cycles_of_sums * tile.lanes * tile.pixels * terms_of_iteration(tile) / vector + cycles_of_loads(tile);
     const double wait = (tile.shares_input ? wait_for_shared : wait_for_global) + parts * work;
-    const auto turns = static_cast<double>(ceil_div(sums.depth, tile.slices) * sums.taps) / terms_of_turn(tile);
+    const auto iterations =
+        static_cast<double>(ceil_div(sums.depth, tile.slices) * sums.taps) / terms_of_iteration(tile);
     const auto copied = static_cast<double>(tile.shares_input ? sums.inputs_of(tile.across(), tile.down) : 0);
     const double copy = copied / vector / tile.threads() * cycles_of_copy;
     const double adding = tile.slices > 1 ? static_cast<double>(tile.pixels) / tile.pixels_at_once() *
@@ -80,7 +81,7 @@ double cycles(const GpuSumExtents& sums, const GpuTile& tile) {
                                           : 0;
     const double around = cycles_of_block + copy + adding;
     const auto cycles_of_round = [&](int64_t blocks_at_once) {
-        return turns * std::max(wait, static_cast<double>(blocks_at_once) * warps_of_block * work) + around;
+        return iterations * std::max(wait, static_cast<double>(blocks_at_once) * warps_of_block * work) + around;
     };
 
     // The blocks of the multiprocessor that has the most.

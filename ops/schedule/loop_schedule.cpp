@@ -91,14 +91,14 @@ bool has_pitches(const KernelSource& source) {
 
 }  // namespace
 
-Loops turning_loops(const Loops& loops) {
-    Loops turning{loops.func, {}, {}, loops.element};
+Loops nontrivial_loops(const Loops& loops) {
+    Loops nontrivial{loops.func, {}, {}, loops.element};
     for (size_t i = 0; i < loops.vars.size(); ++i) {
         if (loops.extents[i].is(1)) continue;
-        turning.vars.push_back(loops.vars[i]);
-        turning.extents.push_back(loops.extents[i]);
+        nontrivial.vars.push_back(loops.vars[i]);
+        nontrivial.extents.push_back(loops.extents[i]);
     }
-    return turning;
+    return nontrivial;
 }
 
 bool has_gpu_vectors(const KernelSource& source) {
@@ -113,11 +113,12 @@ bool is_parallel_work(const Dim& elements) {
 
 void parallelise(KernelSource& source, const Loops& loops, size_t tile) {
     if (!is_parallel_work(product(loops.extents))) return;
-    const Loops turning = turning_loops(loops);
-    size_t turning_in_tile = 0;
-    for (size_t i = 0; i < std::min(tile, loops.extents.size()); ++i) turning_in_tile += loops.extents[i].is(1) ? 0 : 1;
-    tile = std::max<size_t>(1, turning_in_tile);
-    if (turning.vars.size() > tile) source.schedule(loops.func, parallel_outermost(source, turning, tile));
+    const Loops nontrivial = nontrivial_loops(loops);
+    size_t nontrivial_in_tile = 0;
+    for (size_t i = 0; i < std::min(tile, loops.extents.size()); ++i)
+        nontrivial_in_tile += loops.extents[i].is(1) ? 0 : 1;
+    tile = std::max<size_t>(1, nontrivial_in_tile);
+    if (nontrivial.vars.size() > tile) source.schedule(loops.func, parallel_outermost(source, nontrivial, tile));
 }
 
 std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
@@ -131,7 +132,7 @@ std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops
     return fused;
 }
 
-std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
+std::string iterations_of_a_task(KernelSource& source, const Dim& elements, const Dim& count) {
     if (const auto length = elements.constant())
         return source.param("rows",
                             static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
@@ -139,14 +140,14 @@ std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim
                        source.param("elements", elements_of_a_task));
 }
 
-std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning, size_t tile) {
+std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& nontrivial, size_t tile) {
     std::vector<std::string> directives;
-    std::vector<Dim> inside(turning.extents.begin(), turning.extents.end() - 1);
-    std::string loop = turning.vars.back();
-    const bool may_turn_once = !turning.extents.back().constant();
-    if (may_turn_once && turning.vars.size() > tile + 1 && !is_of_reduction(loop) &&
-        !is_of_reduction(turning.vars.end()[-2])) {
-        loop = fuse_all(source, {turning.vars.end()[-2], loop}, "both", directives);
+    std::vector<Dim> inside(nontrivial.extents.begin(), nontrivial.extents.end() - 1);
+    std::string loop = nontrivial.vars.back();
+    const bool may_iterate_once = !nontrivial.extents.back().constant();
+    if (may_iterate_once && nontrivial.vars.size() > tile + 1 && !is_of_reduction(loop) &&
+        !is_of_reduction(nontrivial.vars.end()[-2])) {
+        loop = fuse_all(source, {nontrivial.vars.end()[-2], loop}, "both", directives);
         inside.pop_back();
     }
     const int64_t elements = product(inside).constant().value_or(elements_of_a_task);
@@ -238,11 +239,11 @@ bool schedule_short_rows(KernelSource& source, const Loops& loops) {
 }
 
 void schedule_loops(KernelSource& source, const Loops& loops) {
-    const Loops turning = turning_loops(loops);
-    if (source.target().is_gpu()) return schedule_on_gpu(source, turning);
-    if (has_expensive_nodes(source) && schedule_short_rows(source, turning)) return;
-    vectorise(source, turning);
-    parallelise(source, turning);
+    const Loops nontrivial = nontrivial_loops(loops);
+    if (source.target().is_gpu()) return schedule_on_gpu(source, nontrivial);
+    if (has_expensive_nodes(source) && schedule_short_rows(source, nontrivial)) return;
+    vectorise(source, nontrivial);
+    parallelise(source, nontrivial);
 }
 
 }  // namespace onnx2halide

@@ -10,7 +10,7 @@
 namespace onnx2halide {
 
 /// The loops with more than one iteration.
-Loops turning_loops(const Loops& loops);
+Loops nontrivial_loops(const Loops& loops);
 /// Vectorises the innermost of a Func's loops and runs the outermost in parallel if there is enough work; on a GPU,
 /// maps them to blocks. Loops of one iteration are ignored.
 void schedule_loops(KernelSource& source, const Loops& loops);
@@ -43,10 +43,10 @@ bool is_parallel_work(const Dim& elements);
 std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
                      std::vector<std::string>& directives);
 /// The number of iterations, as text, that make a task of a loop of `count`, where each computes so many elements.
-std::string turns_of_a_task(KernelSource& source, const Dim& elements, const Dim& count);
+std::string iterations_of_a_task(KernelSource& source, const Dim& elements, const Dim& count);
 /// Directives that run the outermost loop in parallel, fused with the next one if its extent is open and may be 1, with
 /// several iterations per task if one has little work. The first `tile` loops are not divided into tasks.
-std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& turning, size_t tile = 1);
+std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& nontrivial, size_t tile = 1);
 /// Runs the outermost of several loops in parallel, unless there is little work. The first `tile` loops, which are
 /// vectorised and unrolled, are left as they are.
 void parallelise(KernelSource& source, const Loops& loops, size_t tile = 1);

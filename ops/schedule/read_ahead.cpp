@@ -20,14 +20,14 @@ std::string prefetch(const std::string& buffer, const std::string& loop, const s
 }
 
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& items, int64_t elements,
-                     int64_t turns) {
-    return prefetch(buffer, loop, fmt::format("{} * {} / {}", items, elements, turns));
+                     int64_t iterations) {
+    return prefetch(buffer, loop, fmt::format("{} * {} / {}", items, elements, iterations));
 }
 
-int64_t unrolled_turns(int64_t length) {
-    int64_t turns = unroll_limit;
-    while (length % turns != 0) turns /= 2;
-    return turns;
+int64_t unrolled_iterations(int64_t length) {
+    int64_t iterations = unroll_limit;
+    while (length % iterations != 0) iterations /= 2;
+    return iterations;
 }
 
 std::string blocks_of(const std::string& channels, int64_t block) {

@@ -32,13 +32,13 @@ bool hides_next_weights(int64_t items, int64_t weight_bytes);
 /// from this iteration's, even past the end, where other weights follow or the prefetch has no effect.
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& iterations);
 
-/// The same, so many items or blocks ("14") later, each of which takes so many elements of the loop before `turns` of
-/// its iterations were unrolled into one.
+/// The same, so many items or blocks ("14") later, each of which takes so many elements of the loop before `iterations`
+/// of its iterations were unrolled into one.
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& items, int64_t elements,
-                     int64_t turns);
+                     int64_t iterations);
 
 /// The iterations of a loop of sums, of a positive length, that are unrolled into one: up to 4.
-int64_t unrolled_turns(int64_t length);
+int64_t unrolled_iterations(int64_t length);
 
 /// The blocks in which weights are stored that a tile of so many channels ("lanes * vectors") covers, as text.
 std::string blocks_of(const std::string& channels, int64_t block);

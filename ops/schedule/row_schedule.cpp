@@ -22,13 +22,13 @@ constexpr int rows_at_once = 4;
 
 /// The loops inside of a row, or those outside, that have more than one iteration.
 Loops part(const RowLoops& rows, bool inside) {
-    const Loops turning = turning_loops(rows.output);
-    Loops part{turning.func, {}, {}, turning.element};
-    for (size_t i = 0; i < turning.vars.size(); ++i) {
-        const bool is_inside = std::find(rows.row.begin(), rows.row.end(), turning.vars[i]) != rows.row.end();
+    const Loops nontrivial = nontrivial_loops(rows.output);
+    Loops part{nontrivial.func, {}, {}, nontrivial.element};
+    for (size_t i = 0; i < nontrivial.vars.size(); ++i) {
+        const bool is_inside = std::find(rows.row.begin(), rows.row.end(), nontrivial.vars[i]) != rows.row.end();
         if (is_inside != inside) continue;
-        part.vars.push_back(turning.vars[i]);
-        part.extents.push_back(turning.extents[i]);
+        part.vars.push_back(nontrivial.vars[i]);
+        part.extents.push_back(nontrivial.extents[i]);
     }
     return part;
 }
@@ -61,7 +61,8 @@ RowTasks tasks_of_rows(KernelSource& source, const RowLoops& rows, const Loops& 
     }
     if (is_parallel_work(product(rows.output.extents))) {
         const std::string task = source.var("task");
-        tasks.directives.push_back(guarded_split(tasks.row, task, turns_of_a_task(source, rows.length * width, count)));
+        tasks.directives.push_back(
+            guarded_split(tasks.row, task, iterations_of_a_task(source, rows.length * width, count)));
         tasks.directives.push_back(parallel(task));
         for (size_t i = 1; i < around.vars.size() && !are_known; ++i)
             tasks.directives.push_back(parallel(around.vars[i]));
@@ -78,7 +79,7 @@ struct FusedLoop {
 };
 
 FusedLoop fuse_row(KernelSource& source, const RowLoops& rows, const Loops& loops, const std::string& name) {
-    const Loops all = turning_loops(rows.output), inside = part(rows, true);
+    const Loops all = nontrivial_loops(rows.output), inside = part(rows, true);
     const int lanes = source.target().lanes(rows.numbers.element);
     FusedLoop fused{loops.vars[0], loops.extents[0], {}};
     for (size_t i = 1; i < loops.vars.size() && i < inside.vars.size() && all.vars[i] == inside.vars[i]; ++i) {
@@ -135,16 +136,16 @@ int sum_vectors(int64_t elements, int lanes) {
 
 /// How a row's elements are divided into vectors: the loop over vectors, and the one within a vector.
 struct VectorLoops {
-    std::string turn, element;
+    std::string vector, element;
 };
 
 /// Splits the single loop of a reduction over a row's elements; for padded rows, returns the loops that there are.
 VectorLoops vector_loops(KernelSource& source, const RowLoops& rows, const std::string& update, const FusedLoop& step,
                          int width) {
     if (rows.padded_width > 0) return {rows.steps.vars[1], rows.steps.vars[0]};
-    VectorLoops loops{source.rvar("turn"), source.rvar("element")};
+    VectorLoops loops{source.rvar("vector"), source.rvar("element")};
     Directives directives = step.directives;
-    directives.push_back(fmt::format("split({}, {}, {}, {}{})", step.var, loops.turn, loops.element, width,
+    directives.push_back(fmt::format("split({}, {}, {}, {}{})", step.var, loops.vector, loops.element, width,
                                      floor_mod(step.extent, width).is(0) ? "" : ", TailStrategy::GuardWithIf"));
     source.schedule(fmt::format("// Rows of {} are reduced in vectors of {}, whose lanes are combined last.",
                                 step.extent.text(), width));
@@ -156,7 +157,7 @@ VectorLoops vector_loops(KernelSource& source, const RowLoops& rows, const std::
 /// are added up, and reduced to one number at the end of the row.
 void reduce_each_row(KernelSource& source, const RowLoops& rows, const std::string& func,
                      const Directives& around = {}) {
-    const Loops steps = turning_loops(rows.steps);
+    const Loops steps = nontrivial_loops(rows.steps);
     if (steps.vars.empty()) return;
     const std::string update = func + ".update()";
     int width = rows.padded_width;
@@ -181,7 +182,7 @@ void reduce_each_row(KernelSource& source, const RowLoops& rows, const std::stri
 /// reduced to numbers together.
 void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::string& func, const std::string& row,
                     const std::string& tile) {
-    const Loops steps = turning_loops(rows.steps);
+    const Loops steps = nontrivial_loops(rows.steps);
     if (steps.vars.empty()) return;
     int width = rows.padded_width;
     FusedLoop step;
@@ -190,7 +191,7 @@ void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::strin
         width = row_width(step.extent, source.target().lanes(rows.numbers.element));
     }
     const VectorLoops vectors = vector_loops(source, rows, func + ".update()", step, width);
-    source.schedule(func + ".update()", {reorder({vectors.element, row, vectors.turn})});
+    source.schedule(func + ".update()", {reorder({vectors.element, row, vectors.vector})});
     source.schedule(fmt::format("onnx::reduce_rows({}, {}, {}, {}, {}, {});", func, vectors.element, width, row,
                                 rows.output.func, tile));
 }
@@ -206,7 +207,7 @@ bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const 
     const auto& numbers = rows.numbers.vars;
     const bool are_numbered = std::find(numbers.begin(), numbers.end(), outside.vars[0]) != numbers.end();
     const int64_t bytes = *length * info(rows.numbers.element).bytes;
-    return are_numbered && place.extent == product(inside.extents) && turning_loops(rows.steps).vars.size() <= 2 &&
+    return are_numbered && place.extent == product(inside.extents) && nontrivial_loops(rows.steps).vars.size() <= 2 &&
            rows_at_once * bytes <= level1_bytes && bytes % page_bytes != 0;
 }
 
@@ -313,7 +314,7 @@ void schedule_tiles_across(KernelSource& source, const RowLoops& rows, const Loo
 void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside) {
     const Dim& extent = outside.extents[0];
     // Rows of groups of channels are not.
-    const bool lie_side_by_side = turning_loops(rows.output).vars[0] == outside.vars[0];
+    const bool lie_side_by_side = nontrivial_loops(rows.output).vars[0] == outside.vars[0];
     const int width = filled(extent, source.target().lanes(rows.numbers.element)),
               tile_rows = width * (lie_side_by_side ? vectors_of_rows(source, rows, extent, width) : 1);
     std::vector<Dim> tiles = outside.extents;
@@ -326,8 +327,8 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
 /// Schedules a reduction's loops on a CPU: vectors along the row if it is innermost in memory, else across rows.
 void schedule_update(KernelSource& source, const RowLoops& rows, const std::string& func) {
     const std::string update = func + ".update()";
-    const Loops numbers = turning_loops({update, rows.numbers.vars, rows.numbers.extents, rows.numbers.element});
-    const Loops output = turning_loops(rows.output);
+    const Loops numbers = nontrivial_loops({update, rows.numbers.vars, rows.numbers.extents, rows.numbers.element});
+    const Loops output = nontrivial_loops(rows.output);
     const bool is_across = !numbers.vars.empty() && !output.vars.empty() && output.vars[0] == numbers.vars[0];
     Directives around;
     if (is_parallel_work(product(rows.output.extents)) && numbers.vars.size() > is_across)
@@ -354,7 +355,7 @@ int filled(const Dim& extent, int widest) {
 }
 
 void schedule_row_by_row(KernelSource& source, const RowLoops& rows) {
-    const Loops inside = part(rows, true), outside = part(rows, false), all = turning_loops(rows.output);
+    const Loops inside = part(rows, true), outside = part(rows, false), all = nontrivial_loops(rows.output);
     if (inside.vars.empty() || outside.vars.empty()) return schedule_stage_by_stage(source, rows);
     const int lanes = source.target().lanes(rows.numbers.element);
     const bool is_innermost = all.vars[0] == inside.vars[0];

@@ -31,11 +31,11 @@ void vectorise_shifted(KernelSource& source, const Loops& loops, int wide_vector
 }
 
 void schedule_shifted(KernelSource& source, const Loops& loops, int wide_vectors) {
-    const Loops turning = turning_loops(loops);
-    if (source.target().is_gpu() || turning.vars.empty() || turning.extents[0].constant())
-        return schedule_loops(source, turning);
-    parallelise(source, turning);
-    vectorise_shifted(source, turning, wide_vectors);
+    const Loops nontrivial = nontrivial_loops(loops);
+    if (source.target().is_gpu() || nontrivial.vars.empty() || nontrivial.extents[0].constant())
+        return schedule_loops(source, nontrivial);
+    parallelise(source, nontrivial);
+    vectorise_shifted(source, nontrivial, wide_vectors);
 }
 
 }  // namespace onnx2halide

@@ -49,8 +49,8 @@ public:
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(1);
         const bool is_periodic = node_.integer("periodic", 1) != 0;
-        const Dim turn = max(out(0).shape[0] - (is_periodic ? 0 : 1), Dim(1));
-        const std::string angle = fmt::format("(Expr(6.283185307179586) * {} / {})", at[0], source.dim(turn));
+        const Dim period = max(out(0).shape[0] - (is_periodic ? 0 : 1), Dim(1));
+        const std::string angle = fmt::format("(Expr(6.283185307179586) * {} / {})", at[0], source.dim(period));
         for (const WindowFormula& row : window_formulas) {
             if (row.op != node_.op_type) continue;
             const std::string text = fmt::format(fmt::runtime(row.formula), fmt::arg("t", angle));

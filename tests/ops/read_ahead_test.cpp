@@ -18,9 +18,9 @@ TEST_CASE("the next weights are prefetched during the sums for many items") {
 }
 
 TEST_CASE("few iterations are unrolled, which divide the loop") {
-    CHECK(unrolled_turns(144) == 4);
-    CHECK(unrolled_turns(18) == 2);
-    CHECK(unrolled_turns(37) == 1);
+    CHECK(unrolled_iterations(144) == 4);
+    CHECK(unrolled_iterations(18) == 2);
+    CHECK(unrolled_iterations(37) == 1);
 }
 
 TEST_CASE("a prefetch is of the same loop, some iterations later") {
