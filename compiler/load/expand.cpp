@@ -23,7 +23,7 @@ using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
 const ExpandedOperator* find_expansion(const onnx::NodeProto& node) {
     const auto rows = expanded_operators();
-    const std::string domain = normalised_domain(node.domain());
+    const std::string& domain = node.domain();
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const ExpandedOperator& each) {
         return each.domain == domain && each.type == node.op_type();
     });
@@ -50,7 +50,7 @@ bool is_experiment(std::string_view type) {
 /// ONNX's former experiments before opset 9 or 10, or GroupNormalization before opset 21, which ONNX's checker now
 /// rejects.
 bool is_contributed(const onnx::NodeProto& node, int opset) {
-    if (!normalised_domain(node.domain()).empty()) return false;
+    if (!node.domain().empty()) return false;
     const std::string& type = node.op_type();
     return type == "SimplifiedLayerNormalization" || (type == "LayerNormalization" && opset < 17) ||
            (type == "GroupNormalization" && opset >= 18 && opset < 21) ||

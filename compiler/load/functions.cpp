@@ -26,8 +26,7 @@ void add_expandable_operators(onnx::GraphProto& graph, const OpsetVersions& opse
     for (auto& node : *graph.mutable_node()) {
         visit_subgraphs(node, [&](onnx::GraphProto& inner) { add_expandable_operators(inner, opsets, found); });
         const onnx::OpSchema* schema = find_schema(node, opsets);
-        if (!schema || has_expansion(node) ||
-            find_operator(normalised_domain(node.domain()), node.op_type(), schema->since_version()))
+        if (!schema || has_expansion(node) || find_operator(node.domain(), node.op_type(), schema->since_version()))
             continue;
         if (schema->HasFunction() || schema->HasContextDependentFunction())
             found.emplace(node.domain(), node.op_type());

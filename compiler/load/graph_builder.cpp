@@ -126,7 +126,7 @@ private:
     void add_node(const onnx::NodeProto& proto) {
         Node node;
         node.index = source_.next_index++;
-        node.domain = normalised_domain(proto.domain());
+        node.domain = proto.domain();
         node.op_type = proto.op_type();
         node.name = !proto.name().empty()     ? proto.name()
                     : proto.output_size() > 0 ? proto.output(0)

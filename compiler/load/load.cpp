@@ -43,32 +43,11 @@ void name_nodes(onnx::GraphProto& graph) {
     }
 }
 
-template <typename Nodes>
-void name_own_domain(Nodes& nodes) {
-    for (onnx::NodeProto& node : nodes) {
-        node.set_domain(normalised_domain(node.domain()));
-        visit_subgraphs(node, [](onnx::GraphProto& graph) { name_own_domain(*graph.mutable_node()); });
-    }
-}
-
-/// Calls ONNX's own domain by its empty name everywhere: its library knows its functions by that only.
-void name_own_domain(onnx::ModelProto& model) {
-    const auto name_imports = [](auto& imports) {
-        for (onnx::OperatorSetIdProto& import : imports) import.set_domain(normalised_domain(import.domain()));
-    };
-    name_imports(*model.mutable_opset_import());
-    name_own_domain(*model.mutable_graph()->mutable_node());
-    for (onnx::FunctionProto& function : *model.mutable_functions()) {
-        name_imports(*function.mutable_opset_import());
-        name_own_domain(*function.mutable_node());
-    }
-}
-
 /// Checks that opsets exist: ONNX's checker accepts unknown future ones.
 void check_opsets(const onnx::ModelProto& model) {
     const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
     for (const auto& import : model.opset_import()) {
-        const auto range = known.find(normalised_domain(import.domain()));
+        const auto range = known.find(import.domain());
         if (range == known.end() || import.version() <= range->second.second) continue;
         throw CompileError("uses opset {} of {}, expected at most {}", import.version(),
                            import.domain().empty() ? "ai.onnx" : import.domain(), range->second.second);
@@ -149,7 +128,6 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
     try {
         const std::string bytes = read_model_file(path);
         onnx::ModelProto proto = parse_model(bytes);
-        name_own_domain(proto);
         name_nodes(*proto.mutable_graph());
         adopt_operators(proto);
         import_domains(proto);

@@ -21,7 +21,7 @@ namespace {
 template <typename Nodes>
 void keep_opset(Nodes& nodes, const std::string& domain, int64_t opset) {
     for (onnx::NodeProto& node : nodes) {
-        if (normalised_domain(node.domain()) == domain) set_opset(node, static_cast<int>(opset));
+        if (node.domain() == domain) set_opset(node, static_cast<int>(opset));
         visit_subgraphs(node, [&](onnx::GraphProto& graph) { keep_opset(*graph.mutable_node(), domain, opset); });
     }
 }
@@ -30,10 +30,10 @@ void keep_opset(Nodes& nodes, const std::string& domain, int64_t opset) {
 /// opset differs from the model's. The model imports what only functions do.
 void unite_opsets(onnx::ModelProto& model) {
     std::map<std::string, int64_t> versions;
-    for (const auto& import : model.opset_import()) versions[normalised_domain(import.domain())] = import.version();
+    for (const auto& import : model.opset_import()) versions[import.domain()] = import.version();
     for (onnx::FunctionProto& function : *model.mutable_functions()) {
         for (onnx::OperatorSetIdProto& import : *function.mutable_opset_import()) {
-            const std::string domain = normalised_domain(import.domain());
+            const std::string& domain = import.domain();
             const auto known = versions.find(domain);
             if (known == versions.end()) {
                 *model.add_opset_import() = import;
@@ -55,7 +55,7 @@ template <typename Nodes>
 void add_defaults(Nodes& nodes, const Functions& functions) {
     for (onnx::NodeProto& node : nodes) {
         visit_subgraphs(node, [&](onnx::GraphProto& graph) { add_defaults(*graph.mutable_node(), functions); });
-        const auto called = functions.find({normalised_domain(node.domain()), node.op_type(), node.overload()});
+        const auto called = functions.find({node.domain(), node.op_type(), node.overload()});
         if (called == functions.end()) continue;
         std::set<std::string> given;
         for (const onnx::AttributeProto& attribute : node.attribute()) given.insert(attribute.name());
@@ -69,7 +69,7 @@ void add_defaults(Nodes& nodes, const Functions& functions) {
 void add_defaults(onnx::ModelProto& model) {
     Functions functions;
     for (const onnx::FunctionProto& function : model.functions())
-        functions[{normalised_domain(function.domain()), function.name(), function.overload()}] = &function;
+        functions[{function.domain(), function.name(), function.overload()}] = &function;
     add_defaults(*model.mutable_graph()->mutable_node(), functions);
     for (onnx::FunctionProto& function : *model.mutable_functions()) add_defaults(*function.mutable_node(), functions);
 }

@@ -33,7 +33,7 @@ Port port_of(const onnx::ValueInfoProto& value) {
 std::vector<std::pair<std::string, size_t>> count_operators(const onnx::GraphProto& graph) {
     std::map<std::string, size_t> counts;
     for (const auto& node : graph.node()) {
-        const std::string domain = normalised_domain(node.domain());
+        const std::string& domain = node.domain();
         ++counts[domain.empty() ? node.op_type() : domain + "." + node.op_type()];
     }
     std::vector<std::pair<std::string, size_t>> operators(counts.begin(), counts.end());

@@ -23,16 +23,13 @@ std::optional<int> own_opset(const onnx::NodeProto& node) {
 
 }  // namespace
 
-std::string normalised_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
-
 OpsetVersions::OpsetVersions(const onnx::ModelProto& model) {
-    for (const auto& import : model.opset_import())
-        versions_[normalised_domain(import.domain())] = static_cast<int>(import.version());
+    for (const auto& import : model.opset_import()) versions_[import.domain()] = static_cast<int>(import.version());
     versions_.try_emplace("", 1);
 }
 
 int OpsetVersions::of(const std::string& domain) const {
-    const auto found = versions_.find(normalised_domain(domain));
+    const auto found = versions_.find(domain);
     return found == versions_.end() ? 1 : found->second;
 }
 
@@ -44,7 +41,7 @@ void set_opset(onnx::NodeProto& node, int opset) {
 
 const onnx::OpSchema* find_schema(const onnx::NodeProto& node, const OpsetVersions& opsets) {
     const int opset = own_opset(node).value_or(opsets.of(node.domain()));
-    return onnx::OpSchemaRegistry::Schema(node.op_type(), opset, normalised_domain(node.domain()));
+    return onnx::OpSchemaRegistry::Schema(node.op_type(), opset, node.domain());
 }
 
 }  // namespace onnx2halide

@@ -8,9 +8,6 @@
 
 namespace onnx2halide {
 
-/// ONNX's own domain has two names, "" and "ai.onnx", for both of which this returns the empty one.
-std::string normalised_domain(const std::string& domain);
-
 /// The opsets that a model imports, by domain.
 class OpsetVersions {
 public:
