@@ -63,7 +63,7 @@ void HostSteps::write_branch(const Step& step, std::string& text) {
     const Value* condition = step.inputs.at(0);
     prepare_input(condition, text);
     for (const Value* output : step.outputs) {
-        if (output && !is_late(output)) prepare_output(output, text);
+        if (output && !program_.is_late(output)) prepare_output(output, text);
     }
     for (const Block& block : step.blocks) {
         Assignments assignments;
@@ -102,13 +102,13 @@ std::string HostSteps::start_of_iteration(const Step& step) {
         for (const Value* tensor : program_.tensors) {
             if (program_.storage_of.at(tensor) != program_.storage_of.at(slice)) continue;
             // Another tensor whose shape is not known yet is set up later, from the slice.
-            if (is_late(tensor) && tensor != slice) continue;
+            if (program_.is_late(tensor) && tensor != slice) continue;
             text +=
                 fmt::format("    SLICE({}, {}, {});\n", name(tensor), name(storage.whole), slice_index(is_backwards));
         }
     };
     for (const Repetition::ScanInput& input : repetition.scan_inputs) {
-        if (is_late(input.slice)) prepare_input(input.slice, text);
+        if (program_.is_late(input.slice)) prepare_input(input.slice, text);
         point(input.slice, input.is_backwards);
         if (program_.is_gpu())
             text += fmt::format("    TAKE_SLICE({}, {}, {});\n", name(input.slice), name(input.whole),

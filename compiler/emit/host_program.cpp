@@ -278,10 +278,9 @@ private:
         } else if (is_open()) {
             text += "    const int code = onnx2halide_reserve(session, 0);\n    if (code != 0) return code;\n";
         }
-        const HostSteps steps(program_, tensor_names_);
         for (const Value* tensor : program_.tensors) {
             const TensorType& type = tensor->checked_type();
-            if (steps.is_late(tensor)) {
+            if (program_.is_late(tensor)) {
                 text += fmt::format("    LATE({}, {}, {});\n", tensor_names_.at(tensor), halide_type_text(type.element),
                                     type.rank());
                 continue;

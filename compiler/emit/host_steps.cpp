@@ -57,11 +57,6 @@ std::string HostSteps::text() {
     return fmt::format("{}", fmt::join(functions_, "\n"));
 }
 
-bool HostSteps::is_late(const Value* tensor) const {
-    return program_.storage(tensor).storage_class == StorageClass::heap ||
-           !program_.is_known_before_run(tensor->checked_type());
-}
-
 void HostSteps::add_function(const Block& block, const std::string& after, const std::string& comment) {
     const std::set<const Value*> outer = std::exchange(ready_, {});
     std::string text;
@@ -286,7 +281,7 @@ void HostSteps::write_host_call(const Step& step, std::string& text) {
 void HostSteps::prepare_input(const Value* tensor, std::string& text) {
     if (!ready_.insert(tensor).second) return;
     write_view_checks(tensor, text);
-    if (!is_late(tensor)) return;
+    if (!program_.is_late(tensor)) return;
     const Storage& storage = program_.storage(tensor);
     std::string address;
     switch (storage.storage_class) {
@@ -298,7 +293,7 @@ void HostSteps::prepare_input(const Value* tensor, std::string& text) {
 }
 
 void HostSteps::prepare_output(const Value* tensor, std::string& text) {
-    if (!is_late(tensor) || !ready_.insert(tensor).second) return;
+    if (!program_.is_late(tensor) || !ready_.insert(tensor).second) return;
     const Storage& storage = program_.storage(tensor);
     if (storage.storage_class == StorageClass::heap) {
         text += fmt::format("    ON_HEAP({}, {}, {});\n", name(tensor), storage.index,
@@ -327,9 +322,9 @@ void HostSteps::read_bindings(const Value* tensor, std::string& text) const {
 void HostSteps::deliver_outputs(std::string& text) {
     const auto& outputs = program_.graph->outputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
-        if (is_late(outputs[i])) prepare_input(outputs[i], text);
+        if (program_.is_late(outputs[i])) prepare_input(outputs[i], text);
         text += crossing("TO_HOST", {outputs[i]});
-        if (!is_late(outputs[i])) continue;
+        if (!program_.is_late(outputs[i])) continue;
         text += fmt::format("    DELIVER({}, {});\n", i, name(outputs[i]));
     }
 }

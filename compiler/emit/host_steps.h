@@ -29,9 +29,6 @@ public:
     /// The text of the functions. Each comes before its callers.
     std::string text();
 
-    /// Whether a tensor's address or shape is found only while the steps run.
-    bool is_late(const Value* tensor) const;
-
 private:
     /// The function of a loop's body.
     struct IterationFunction {

@@ -30,4 +30,8 @@ bool Program::is_known_before_run(const TensorType& type) const {
     return std::all_of(type.shape.begin(), type.shape.end(), [&](const Dim& dim) { return is_known_before_run(dim); });
 }
 
+bool Program::is_late(const Value* tensor) const {
+    return storage(tensor).storage_class == StorageClass::heap || !is_known_before_run(tensor->checked_type());
+}
+
 }  // namespace onnx2halide

@@ -117,6 +117,8 @@ struct Program {
     /// Whether a dim, or all dims of a shape, are known before the first step.
     bool is_known_before_run(const Dim& dim) const;
     bool is_known_before_run(const TensorType& type) const;
+    /// Whether a tensor's address or shape is found only while the steps run.
+    bool is_late(const Value* tensor) const;
     /// The classes of all kernels, target by target.
     std::vector<const KernelSource*> classes() const {
         std::vector<const KernelSource*> classes;
