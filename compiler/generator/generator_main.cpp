@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/generator/divide_by_zero.h"
 #include "compiler/generator/narrow_floats.h"
 #include "compiler/generator/register_generator.h"
 #include "compiler/generator/spread_prefetches.h"
@@ -193,6 +194,7 @@ void set_params(AbstractGenerator& generator, const Words& words, const std::str
 /// As AbstractGenerator::build_module, with lowering passes of ours.
 Module build_lowered_module(AbstractGenerator& generator, const Target& target, const std::string& function) {
     Pipeline pipeline = generator.build_pipeline();
+    onnx2halide::divide_by_known_zeros(pipeline);
     if (target.has_gpu_feature())
         onnx2halide::hold_narrow_floats_as_bits(pipeline, target);
     else

@@ -124,6 +124,25 @@ def test_log_of_open_size():
     np.testing.assert_allclose(onnx2halide.compile(model).run([x])[0], expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("target", ["host", "host-opencl"])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "y = Div (x, zero)",
+        "y = Div (x, negative_zero)",
+        "a = Relu (x) y = Div (a, zero)",
+        "r = Sqrt (zero) y = Div (x, r)",
+        "r = Reciprocal (zero) y = Mul (x, r)",
+    ],
+)
+def test_division_by_a_known_zero(nodes, target):
+    zeros = "zero = Constant<value = float {0.0}>() negative_zero = Constant<value = float {-0.0}>()"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) {{ {zeros} {nodes} }}')
+    with np.errstate(all="ignore"):
+        expected = OnnxReference(model).run({"x": NUMBERS})["y"]
+    np.testing.assert_array_equal(onnx2halide.compile(model, target=target).run([NUMBERS])[0], expected)
+
+
 def binary(op: str, dtype: type, size: int | str, **attributes) -> onnx.ModelProto:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     ports = [helper.make_tensor_value_info(name, kind, [size]) for name in "aby"]
