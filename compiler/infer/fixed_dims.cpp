@@ -1,6 +1,7 @@
 #include "compiler/infer/fixed_dims.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -79,6 +80,46 @@ void note_depth(const Node& node, std::map<std::string, int64_t>& numbers) {
     note_number(a->shape[of_a], b->shape[of_b], numbers);
 }
 
+/// The number of features that the attributes of a node of ai.onnx.ml are for; 0 if they do not tell.
+int64_t features_of(const Node& node) {
+    const auto count = [&](const std::string& attribute) {
+        return node.has(attribute) ? static_cast<int64_t>(node.reals(attribute).size()) : 0;
+    };
+    const auto quotient = [](int64_t elements, int64_t rows) {
+        return rows > 0 && elements % rows == 0 ? elements / rows : 0;
+    };
+    if (node.op_type == "Scaler") return std::max(count("offset"), count("scale"));
+    if (node.op_type == "Imputer" && node.has("imputed_value_int64s"))
+        return static_cast<int64_t>(node.integers("imputed_value_int64s").size());
+    if (node.op_type == "Imputer") return count("imputed_value_floats");
+    if (node.op_type == "LinearRegressor") return quotient(count("coefficients"), node.integer("targets", 1));
+    if (node.op_type != "LinearClassifier" && node.op_type != "SVMRegressor" && node.op_type != "SVMClassifier")
+        return 0;
+    int64_t rows = 1;
+    if (node.op_type == "SVMRegressor") {
+        rows = node.integer("n_supports", 0);
+    } else if (node.op_type == "SVMClassifier") {
+        const std::vector<int64_t> vectors = node.integers("vectors_per_class", {});
+        rows = std::accumulate(vectors.begin(), vectors.end(), int64_t{0});
+    }
+    if (node.op_type.starts_with("SVM") && rows > 0) return quotient(count("support_vectors"), rows);
+    if (node.op_type == "SVMRegressor") return count("coefficients");
+    int64_t classes = 0;
+    if (node.has("classlabels_ints")) classes = static_cast<int64_t>(node.integers("classlabels_ints").size());
+    if (node.has("classlabels_strings")) classes = static_cast<int64_t>(node.strings("classlabels_strings").size());
+    const bool is_pair = node.op_type == "LinearClassifier" && classes == 2 && count("intercepts") == 1;
+    return quotient(count("coefficients"), is_pair ? 1 : classes);
+}
+
+/// Notes the value that a symbol must have for rows to have the features that a model of ai.onnx.ml has numbers for.
+void note_features(const Node& node, std::map<std::string, int64_t>& numbers) {
+    if (node.domain != "ai.onnx.ml") return;
+    const TensorType* rows = type_of(node, 0);
+    const int64_t features = rows && rows->rank() > 0 && !rows->box ? features_of(node) : 0;
+    const bool is_for_all = features == 1 && (node.op_type == "Scaler" || node.op_type == "Imputer");
+    if (features > 0 && !is_for_all) note_number(rows->shape.back(), features, numbers);
+}
+
 bool has_window(const Node& node) {
     static const std::set<std::string> windows = {"AveragePool", "Conv",    "ConvInteger", "DeformConv",
                                                   "LpPool",      "MaxPool", "QLinearConv"};
@@ -121,6 +162,7 @@ std::map<std::string, int64_t> fixed_dims(Graph& graph) {
         note_channels(*node, numbers);
         note_bias(*node, numbers);
         note_depth(*node, numbers);
+        note_features(*node, numbers);
     }
     return by_axis(graph, numbers);
 }

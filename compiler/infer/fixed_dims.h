@@ -10,7 +10,8 @@ namespace onnx2halide {
 
 /// The open dims of a model's inputs, by `INPUT:AXIS`, that can only be one number, because an operator requires a
 /// shape that is fixed elsewhere: the batch of an LSTM whose initial states have a batch of 1, the channels of an image
-/// that a convolution has weights for, the length of its bias. Nodes without types are ignored.
+/// that a convolution has weights for, the length of its bias, the features of a linear model. Nodes without types are
+/// ignored.
 std::map<std::string, int64_t> fixed_dims(Graph& graph);
 
 /// The open dims of a model's inputs, by `INPUT:AXIS`, whose lower bound is too small for the windows of all

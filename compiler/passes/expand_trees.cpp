@@ -70,7 +70,10 @@ Value* walk(NodeReplacement& replacement, Value* rows, const TreeEnsemble& ensem
     const bool is_double = element == ElementType::float64;
     const ElementType type = is_double ? ElementType::float64 : ElementType::float32;
     const TreeTables tables = make_tree_tables(ensemble, is_double, is_float(element));
-    const ColumnTables columns = column_tables(tables.columns, *rows->checked_type().shape[1].constant());
+    const ColumnTables columns = column_tables(tables.columns, rows->checked_type().shape[1].constant().value_or(-1));
+    int64_t least_features = 1;
+    for (const TreeTables::Column& column : tables.columns)
+        least_features = std::max<int64_t>(least_features, column.feature + 1);
 
     std::vector<Value*> inputs(WalkTrees::input_count, nullptr);
     inputs[WalkTrees::rows] = rows;
@@ -105,6 +108,7 @@ Value* walk(NodeReplacement& replacement, Value* rows, const TreeEnsemble& ensem
     };
     return replacement.add("WalkTrees", 1, inputs,
                            {{"targets", ensemble.targets},
+                            {"least_features", least_features},
                             {"depth", most(tables.depths)},
                             {"leaves", most(tables.leaf_counts)},
                             {"low_tests", most(tables.low_counts)},

@@ -39,9 +39,10 @@ public:
 private:
     void check_features(const TreeEnsemble& ensemble) const {
         const Dim& count = in(0).shape[1];
-        if (!count.constant()) throw CompileError("input 0 has {} features, expected a number", count.text());
         for (const TreeEnsemble::Node& node : ensemble.nodes) {
-            if (!node.branch || (node.branch->feature >= 0 && node.branch->feature < *count.constant())) continue;
+            if (!node.branch ||
+                (node.branch->feature >= 0 && prove_less_equal(count, node.branch->feature) != Proof::yes))
+                continue;
             throw CompileError("a branch tests feature {}, expected one in [0, {})", node.branch->feature,
                                count.text());
         }

@@ -53,6 +53,12 @@ WalkTrees::WalkTrees(const Node& node)
 
 std::vector<TensorType> WalkTrees::infer() const { return {TensorType(element(), {row_count(), target_count_})}; }
 
+std::vector<Check> WalkTrees::checks() const {
+    const Dim &features = in(rows).shape[1], least = node_.integer("least_features");
+    if (prove_less_equal(least, features) == Proof::yes) return {};
+    return {{"the number of features", features, least, Dim::unbounded}};
+}
+
 Dim WalkTrees::flops() const { return row_count() * in(roots).shape[0] * depth_; }
 
 const Dim& WalkTrees::column_count() const {

@@ -40,6 +40,7 @@ public:
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
     Dim flops() const override;
+    std::vector<Check> checks() const override;
 
 private:
     using Targets = TreeTables::Targets;

@@ -192,3 +192,22 @@ def test_features(case):
     for name, array in case.compile().run_by_name(inputs).items():
         found = difference(array, np.asarray(expected[name]))
         assert not found.exceeds(1e-5, 1e-6), f"{name}: {found.text()}"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Recipe(classifier, [5, 6, 9], 3),
+        Recipe(classifier, [5, 6], 1),
+        Recipe(regressor, 4),
+    ],
+    ids=str,
+)
+def test_open_features(case):
+    """Converters of scikit-learn's models leave the number of features open, which only one number fits."""
+    model = case.model()
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "features"
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(case.model())
+    expected = reference.run({"x": samples(5)})
+    for name, array in compiled.run_by_name({"x": samples(5)}).items():
+        np.testing.assert_allclose(array, expected[name], rtol=1e-4, atol=1e-5)

@@ -251,3 +251,14 @@ def test_label_errors(attributes, message):
     with pytest.raises(onnx2halide.CompileError) as error:
         onnx2halide.compile(model)
     assert str(error.value).endswith(f"node 'label' (ai.onnx.ml.TreeEnsembleClassifier): {message}")
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_open_features(make):
+    """Converters of scikit-learn's models leave the number of features open."""
+    forest = Forest(5, 3, targets=3)
+    model = make(forest)
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "features"
+    check(model, rows(1), rows(9), np.pad(rows(9), ((0, 0), (0, 2))))
+    with pytest.raises(ValueError, match="the number of features is 2, expected"):
+        onnx2halide.compile(model).run([rows(9)[:, :2]])
