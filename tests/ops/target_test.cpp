@@ -78,6 +78,9 @@ TEST_CASE("errors about lists of targets") {
         {"x86-64-linux-avx2,",
          "'' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or "
          "host-opencl"},
+        {"x86-64-linux-sve",
+         "'x86-64-linux-sve' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, "
+         "arm-64-linux or host-opencl"},
     };
     for (const auto& row : rows) {
         INFO(row.list);
