@@ -174,6 +174,10 @@ def test_run_refuses_wrong_usage(command, tmp_path, words, message):
         (["none.onnx", "--input", "x=x.npy"], "none.onnx: No such file or directory\n"),
         (["text.onnx", "--input", "x=x.npy"], "text.onnx: is not an ONNX model, or is truncated\n"),
         (["layer.onnx", "--input", "x=layer.onnx"], "layer.onnx: expected .npy, .npz, .pb or an image\n"),
+        (["layer.onnx", "--input", "x=text.npy"], "text.npy: is not a file of numbers that numpy wrote, or is truncated\n"),
+        (["layer.onnx", "--input", "x=text.npz"], "text.npz: is not a file of numbers that numpy wrote, or is truncated\n"),
+        (["layer.onnx", "--input", "text.npz"], "text.npz: is not a file of numbers that numpy wrote, or is truncated\n"),
+        (["layer.onnx", "--input", "x=text.pb"], "text.pb: is not a tensor (TensorProto)\n"),
         (["layer.onnx", "--input", "x=wide.npy"], "input 'x' has shape [2, 4], expected [None, 3]\n"),
         (["layer.onnx", "--dim", "batch=1", "--input", "x=rows.npy"], "input 'x' has shape [2, 3], expected [1, 3]\n"),
         (["layer.onnx", "--input", "x=double.npy"], "input 'x' has elements of type float64, expected float32\n"),
@@ -181,7 +185,8 @@ def test_run_refuses_wrong_usage(command, tmp_path, words, message):
     ],
 )
 def test_run_says_what_is_wrong(command, tmp_path, words, message):
-    (tmp_path / "text.onnx").write_text("no model")
+    for suffix in ("onnx", "npy", "npz", "pb"):
+        (tmp_path / f"text.{suffix}").write_text("no model")
     for name, array in (("rows", A), ("wide", np.zeros((2, 4), np.float32)), ("double", A.astype(float))):
         np.save(tmp_path / f"{name}.npy", array)
     done = command("run", *words)

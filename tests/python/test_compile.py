@@ -1,5 +1,7 @@
 """onnx2halide.compile and compile_many."""
 
+import copy
+import pickle
 import subprocess
 
 import numpy as np
@@ -98,6 +100,16 @@ def test_many(own_cache):
     with pytest.raises(CompileError):
         onnx2halide.compile_many(models, cache=own_cache)
     assert onnx2halide.compile_many([], cache=own_cache) == []
+    missing, negated = onnx2halide.compile_many(["none.onnx", unary("Neg")], cache=own_cache, return_exceptions=True)
+    assert isinstance(missing, FileNotFoundError) and np.array_equal(negated.run([X])[0], -X)
+
+
+def test_models_are_not_copied(own_cache):
+    """A copy would share the session, which ends with the original."""
+    model = onnx2halide.compile(unary("Abs"), cache=own_cache)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="a model cannot be copied or pickled"):
+            copied(model)
 
 
 def test_many_of_one_name_that_is_taken(own_cache):

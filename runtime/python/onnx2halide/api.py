@@ -60,13 +60,24 @@ def compile_many(
 ) -> list:
     """Compiles models together, which is faster than one by one, with up to `jobs` processes (default: one per core). If a model cannot be
     compiled or loaded, its exception takes its place in the list with `return_exceptions`, and is raised without."""
-    sources = [Source(model) for model in models]
-    options = _options(dims, target, schedule, convolution, pipeline)
-    loaded = []
-    for source, result in zip(sources, libraries(sources, options, cache, jobs)):
+    sources = []
+    for model in models:
         try:
-            loaded.append(_load(source, result, options, threads, cache))
-        except (CompileError, RuntimeError) as error:
+            sources.append(Source(model))
+        except (OSError, TypeError) as error:
+            if not return_exceptions:
+                raise
+            sources.append(error)
+    options = _options(dims, target, schedule, convolution, pipeline)
+    results = iter(libraries([source for source in sources if isinstance(source, Source)], options, cache, jobs))
+    loaded = []
+    for source in sources:
+        if not isinstance(source, Source):
+            loaded.append(source)
+            continue
+        try:
+            loaded.append(_load(source, next(results), options, threads, cache))
+        except (CompileError, OSError, RuntimeError) as error:
             if not return_exceptions:
                 raise
             loaded.append(error)

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -109,9 +110,9 @@ def load(file: pathlib.Path, port: Port, pixels: tuple[float, float] = (0, 1), r
     without."""
     suffix = file.suffix.lower()
     if suffix == ".npy":
-        return np.load(file)
+        return read_numpy(file)
     if suffix == ".npz":
-        arrays = np.load(file)
+        arrays = read_numpy(file)
         if port.name not in arrays and len(arrays.files) != 1:
             raise ValueError(f"{file} has no array '{port.name}', only {', '.join(arrays.files)}")
         return arrays[port.name if port.name in arrays else arrays.files[0]]
@@ -146,9 +147,21 @@ def _read_image(file: pathlib.Path, port: Port, pixels: tuple[float, float], res
 
 def _read_proto(file: pathlib.Path) -> np.ndarray:
     import onnx
+    from google.protobuf.message import DecodeError
     from onnx import numpy_helper
 
-    return numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes()))
+    try:
+        return numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes()))
+    except (DecodeError, TypeError, ValueError):
+        raise ValueError(f"{file}: is not a tensor (TensorProto)") from None
+
+
+def read_numpy(file: pathlib.Path):
+    """The array of an .npy file, or those of an .npz file by name. Raises ValueError if it is damaged."""
+    try:
+        return np.load(file)
+    except (EOFError, ValueError, zipfile.BadZipFile):
+        raise ValueError(f"{file}: is not a file of numbers that numpy wrote, or is truncated") from None
 
 
 def _from_protos(folder: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> DataSet:
@@ -160,7 +173,7 @@ def _from_protos(folder: pathlib.Path, inputs: list[Port], outputs: list[Port]) 
 
 
 def _from_npz(file: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> DataSet:
-    arrays = np.load(file)
+    arrays = read_numpy(file)
 
     def read(ports):
         return {port.name: _as_port(arrays[port.name], port) for port in ports if port.name in arrays}

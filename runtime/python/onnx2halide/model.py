@@ -57,6 +57,10 @@ class Model:
         inputs, outputs = (", ".join(map(_port_text, ports)) for ports in (self.inputs, self.outputs))
         return f"<onnx2halide.Model {self.name} ({inputs}) -> ({outputs})>"
 
+    def __reduce__(self):
+        # A copy would share the session, which ends with the original.
+        raise TypeError(f"{self.name}: a model cannot be copied or pickled; compile it again, which takes it from the cache")
+
     def run(self, inputs: Sequence | Mapping = (), all_outputs: bool = False):
         """Runs the model on arrays, in the order of its inputs or by name. Returns the outputs as a list of arrays, which belong to the
         caller; with `all_outputs`, a dict of all values that nodes compute, in the graph's order, for which the model is compiled again.

@@ -9,7 +9,7 @@ import numpy as np
 
 from onnx2halide import arguments
 from onnx2halide.compiler import UsageError
-from onnx2halide.data import declared_inputs, load
+from onnx2halide.data import declared_inputs, load, read_numpy
 from onnx2halide.elements import storable
 from onnx2halide.model import Port
 
@@ -99,7 +99,7 @@ def _inputs(ports: list[Port], options: argparse.Namespace) -> dict[str, np.ndar
         elif port:
             file = text[len(port.name) + 1 :]
         elif text.endswith(".npz"):
-            inputs |= dict(np.load(text))
+            inputs |= dict(read_numpy(pathlib.Path(text)))
             continue
         else:
             raise UsageError(f"--input {text}: expected NAME=FILE, with one of the inputs {names}")
