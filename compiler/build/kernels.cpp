@@ -322,6 +322,12 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
     }
     if (text.find("\nclass ", position) != std::string::npos)
         throw CompileError("the last class is not followed by HALIDE_REGISTER_GENERATOR");
+    const size_t rest = first_code(text, position + 1);
+    if (!file.classes.empty() && rest < text.size()) {
+        const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(rest), '\n');
+        throw CompileError("line {}: '{}' follows the last HALIDE_REGISTER_GENERATOR and belongs to no class", line,
+                           text.substr(rest, text.find('\n', rest) - rest));
+    }
     return file;
 }
 

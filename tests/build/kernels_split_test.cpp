@@ -85,6 +85,8 @@ TEST_CASE("a generator file that was edited too much") {
     CHECK(message(preamble + registration) == "HALIDE_REGISTER_GENERATOR(one) does not follow its class");
     CHECK(message(preamble + one + registration) == "HALIDE_REGISTER_GENERATOR(one) does not follow its class");
     CHECK(message(preamble + one + one) == "class one is defined twice");
+    CHECK(message(preamble + one + "// a comment\nint spare = 0;\n")
+              .ends_with("'int spare = 0;' follows the last HALIDE_REGISTER_GENERATOR and belongs to no class"));
 }
 
 }  // namespace onnx2halide
