@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <onnx/defs/schema.h>
 #include <onnx/inliner/inliner.h>
@@ -68,6 +69,22 @@ void declare_inner_values(const onnx::GraphProto& graph, onnx::GraphProto& decla
     }
 }
 
+/// Declares the outputs of SequenceMaps' bodies as `typed` does, a copy of the graph with more types. The function by
+/// which ONNX defines the operator states their elements' type, which models may leave to inference.
+void declare_mapped_values(onnx::GraphProto& graph, const onnx::GraphProto& typed) {
+    for (int i = 0; i < graph.node_size(); ++i) {
+        std::vector<const onnx::GraphProto*> copies;
+        visit_subgraphs(typed.node(i), [&](const onnx::GraphProto& inner) { copies.push_back(&inner); });
+        auto copy = copies.begin();
+        visit_subgraphs(*graph.mutable_node(i), [&](onnx::GraphProto& inner) {
+            for (int j = 0; graph.node(i).op_type() == "SequenceMap" && j < inner.output_size(); ++j) {
+                if (!inner.output(j).has_type()) *inner.mutable_output(j) = (*copy)->output(j);
+            }
+            declare_mapped_values(inner, **copy++);
+        });
+    }
+}
+
 bool has_graphs_inside(const onnx::GraphProto& graph) {
     bool found = false;
     for (const auto& node : graph.node()) visit_subgraphs(node, [&](const onnx::GraphProto&) { found = true; });
@@ -91,7 +108,11 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
     onnx::ModelProto expanded = model;
     onnx::GraphProto& graph = *expanded.mutable_graph();
     declare_constants(graph, graph);
-    if (has_graphs_inside(graph)) declare_inner_values(with_inferred_types(model).graph(), graph);
+    if (has_graphs_inside(graph)) {
+        const onnx::ModelProto typed = with_inferred_types(model);
+        declare_mapped_values(graph, typed.graph());
+        declare_inner_values(typed.graph(), graph);
+    }
     graph.add_value_info()->mutable_type();  // of the empty name, for omitted inputs
     const auto set = onnx::inliner::FunctionIdSet::Create({id});
     try {

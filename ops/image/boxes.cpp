@@ -6,6 +6,7 @@
 #include "compiler/graph/box_type.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
+#include "ops/known_elements.h"
 
 namespace onnx2halide {
 
@@ -183,6 +184,12 @@ private:
         if (!is_integer || in(1).rank() > 1) throw CompileError("split is {}, expected int32 or int64", in(1).text());
         const Dim unknown = Dim::symbol("?", 0);
         const KnownElements* given = known_input(1);
+        // Of however many parts, all of one size.
+        const Node* fill = node_.inputs[1]->producer;
+        if (!given && in(1).rank() == 1 && fill && fill->op_type == "ConstantOfShape" && fill->has("value")) {
+            const auto size = known_elements(fill->tensor("value"));
+            return size && !size->integers.empty() ? size->integers[0] : unknown;
+        }
         if (!given || given->integers.empty()) return unknown;
         const Dim& first = given->integers[0];
         const auto is_first = [&](const Dim& size) { return size == first; };

@@ -190,3 +190,28 @@ def test_errors(text, message):
     with pytest.raises(onnx2halide.CompileError) as error:
         onnx2halide.compile(model(text))
     assert message in str(error.value)
+
+
+def test_split_into_as_many_parts_as_there_are():
+    """By sizes that are all one, but whose number is open, as PyTorch writes repeat_interleave."""
+    check(
+        """g (float[n,3] x, int64[n] r) => (float[m,3] y) {
+            shape = Shape(r) sizes = ConstantOfShape<value = int64[1] {1}>(shape)
+            rows = SplitToSequence<axis = 0>(x, sizes) repeats = SplitToSequence<axis = 0>(r, sizes)
+            second = Constant<value = int64 {1}>()
+            row = SequenceAt(rows, second) repeat = SequenceAt(repeats, second) three = Constant<value = int64[1] {3}>()
+            wanted = Concat<axis = 0>(repeat, three) y = Expand(row, wanted) }""",
+        TENSORS[0],
+        np.array([1, 4]),
+    )
+
+
+def test_map_whose_body_declares_no_type():
+    made = model("""g (float[n,3] x, float[n,3] y) => (float[n,6] z) {
+        items = SequenceConstruct (x, y)
+        mapped = SequenceMap <body = f (float[?,?] a) => (float[?,?] b) { b = Neg (a) }> (items)
+        z = ConcatFromSequence <axis = 1> (mapped) }""")
+    body = made.graph.node[1].attribute[0].g
+    for value in (*body.input, *body.output):
+        value.ClearField("type")
+    same(onnx2halide.compile(made).run([TENSORS[0], TENSORS[0]]), [np.concatenate([-TENSORS[0]] * 2, axis=1)])
