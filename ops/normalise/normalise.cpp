@@ -113,7 +113,7 @@ private:
             return fmt::format("{} * onnx::inverse_three_quarters({})", x, base);
         // Square roots are cheaper than a power.
         if (beta == 0.75f) return fmt::format("{0} / (sqrt({1}) * sqrt(sqrt({1})))", x, base);
-        return fmt::format("{} * pow({}, {})", x, base, KernelSource::literal(-double{beta}, in(0).element));
+        return fmt::format("{} * onnx::pow({}, {})", x, base, KernelSource::literal(-double{beta}, in(0).element));
     }
 };
 

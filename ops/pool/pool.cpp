@@ -19,7 +19,7 @@ constexpr PoolFormula average_formula = {false, "{x}", "{a} + {x}", "{a} / {coun
 constexpr PoolFormula lp_formulas[] = {
     {false, "abs({x})", "{a} + {x}", "{a}"},
     {false, "{x} * {x}", "{a} + {x}", "sqrt({a})"},
-    {false, "pow(abs({x}), {p})", "{a} + {x}", "pow({a}, 1.0f / {p})"},
+    {false, "onnx::pow(abs({x}), {p})", "{a} + {x}", "onnx::pow({a}, Expr(1.0 / {p}))"},
 };
 
 /// Kernels of up to so many taps are unrolled.

@@ -143,6 +143,21 @@ def test_division_by_a_known_zero(nodes, target):
     np.testing.assert_array_equal(onnx2halide.compile(model, target=target).run([NUMBERS])[0], expected)
 
 
+@pytest.mark.parametrize("special", [1, 0, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("channels", [1, 16])
+@pytest.mark.parametrize("p", [1, 2, 3, 5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+def test_norms_of_windows(dtype, p, channels, special):
+    x = np.random.default_rng(0).standard_normal((1, channels, 9)).astype(dtype)
+    x[:, :, 3] = special
+    sums = (np.abs(np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), 3, 2)) ** p).sum(-1)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ports = [helper.make_tensor_value_info("x", kind, x.shape), helper.make_tensor_value_info("y", kind, sums.shape)]
+    graph = helper.make_graph([helper.make_node("LpPool", ["x"], ["y"], p=p, kernel_shape=[3])], "norms", ports[:1], ports[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    np.testing.assert_allclose(onnx2halide.compile(model).run([x])[0], sums ** (1 / p), rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
 def binary(op: str, dtype: type, size: int | str, **attributes) -> onnx.ModelProto:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     ports = [helper.make_tensor_value_info(name, kind, [size]) for name in "aby"]
