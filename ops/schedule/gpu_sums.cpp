@@ -139,13 +139,25 @@ private:
     /// The lanes of results.
     Directives result_lanes() const { return has_gpu_vectors(source_) ? vectors(lane_) : Directives{unroll(lane_)}; }
 
+    /// A thread has sums for one iteration of each outer loop, which Halide does not see if extents are open.
+    Directives bounds() const {
+        const auto& extents = sums_.output.extents;
+        Directives result;
+        if (std::all_of(extents.begin(), extents.end(), [](const Dim& extent) { return extent.constant(); })) return {};
+        for (size_t i = 2; i < extents.size(); ++i)
+            result.push_back(fmt::format("bound_extent({}, 1)", sums_.output.vars[i]));
+        return result;
+    }
+
     /// Each thread computes whole sums, and its results from them. Returns the Func of the sums.
     std::string schedule_whole() {
         const Directives places = order({lane_, pixel_}, threads(""), true);
         source_.schedule(sums_.output.func,
                          joined(joined(blocks(), tiles()), joined(joined(places, {unroll(pixel_)}), result_lanes())));
         share_input(sums_.sum);
-        source_.schedule(sums_.sum, joined({compute_at(sums_.output.func, c_), in_registers, unroll(x_)}, vectors(c_)));
+        source_.schedule(
+            sums_.sum,
+            joined(joined({compute_at(sums_.output.func, c_), in_registers, unroll(x_)}, bounds()), vectors(c_)));
         return sums_.sum;
     }
 
@@ -183,7 +195,7 @@ private:
         source_.schedule(sums_.output.func,
                          joined(joined(loops, order(within, threads(pixel_), true)), result_lanes()));
         const std::string place = compute_at(sums_.output.func, within.size() > 1 ? within.back() : thread_);
-        source_.schedule(sums_.sum, joined({place, in_registers}, vectors(c_)));
+        source_.schedule(sums_.sum, joined(joined({place, in_registers}, bounds()), vectors(c_)));
         source_.schedule(sums_.sum + ".update()", joined(vectors(c_), {reorder({c_, slice}), unroll(slice)}));
     }
 

@@ -13,6 +13,22 @@ namespace onnx2halide {
 
 namespace {
 
+/// The number of outermost loops that take a dimension of the grid of their own. Where the loops inside of them have
+/// several open extents, Halide cannot bound the coordinates that it would recover from one fused loop.
+size_t loops_apart(const Loops& loops) {
+    constexpr int64_t most_blocks = 65535;  // along all dimensions but the first
+    size_t count = 0;
+    int64_t blocks = 1;
+    for (; count + 1 < loops.extents.size(); ++count) {
+        const auto extent = loops.extents[loops.extents.size() - 1 - count].constant();
+        if (!extent || *extent * blocks > most_blocks) break;
+        blocks *= *extent;
+    }
+    const auto open = std::count_if(loops.extents.begin() + 1, loops.extents.end() - static_cast<ptrdiff_t>(count),
+                                    [](const Dim& extent) { return !extent.constant(); });
+    return open > 1 ? count : 0;
+}
+
 /// Contiguous elements that a thread computes at once; expensive nodes take many registers.
 int gpu_lanes(const KernelSource& source, const Loops& loops) {
     constexpr int lanes = 4;
@@ -33,7 +49,8 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
     Directives directives;
     if (lanes > 1) directives = {fmt::format("split({0}, {0}, {1}, {2})", x, lane, lanes)};
     // The dimensions of a block are limited: the loops beyond the innermost are fused.
-    const std::vector<std::string> outer(loops.vars.begin() + 1, loops.vars.end());
+    const auto apart = loops.vars.end() - static_cast<ptrdiff_t>(loops_apart(loops));
+    const std::vector<std::string> outer(loops.vars.begin() + 1, apart);
     if (outer.empty()) {
         directives.push_back(fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, thread,
                                          source.param("threads", threads_of_block)));
@@ -47,9 +64,12 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
                                          block, outer_block, thread, outer_thread, source.param("run_threads", run),
                                          source.param("runs", threads_of_block / run)));
         // CUDA limits all dimensions of the grid but the first to 65535 blocks.
-        directives.insert(directives.end(),
-                          {fmt::format("fuse({0}, {1}, {0})", block, outer_block), fmt::format("gpu_blocks({})", block),
-                           fmt::format("gpu_threads({}, {})", thread, outer_thread)});
+        std::string blocks = block;
+        if (apart != loops.vars.end())
+            blocks += ", " + fuse_all(source, {apart, loops.vars.end()}, "apart", directives);
+        directives.insert(directives.end(), {fmt::format("fuse({0}, {1}, {0})", block, outer_block),
+                                             fmt::format("gpu_blocks({})", blocks),
+                                             fmt::format("gpu_threads({}, {})", thread, outer_thread)});
     }
     if (lanes > 1) directives.push_back(vectorize(lane));
     source.schedule("// A block's threads compute a few contiguous runs of elements.");

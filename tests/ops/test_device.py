@@ -198,3 +198,26 @@ def test_indices_outside():
         compiled.run({"x": floats(5, 3), "i": ints(0, 4)})
     assert str(failure.value) == "indexed: node 'rows' (Gather): input 1 has the index 5, expected one in [-5, 4]"
     check(compiled, reference, CASES["indexed"][1][0])
+
+
+@pytest.mark.parametrize("dims", ["3,4,h,w", "n,4,h,w", "3,4,h,6"])
+@pytest.mark.parametrize(
+    "node",
+    [
+        "ConvTranspose <strides = [3, 3]> (x, narrow)",
+        "ConvTranspose <strides = [2, 2]> (x, w)",
+        "Conv <strides = [2, 2], pads = [1, 1, 1, 1]> (x, v)",
+        "MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)",
+        "DepthToSpace <blocksize = 2> (x)",
+        "Transpose <perm = [0, 2, 3, 1]> (x)",
+    ],
+)
+def test_several_open_extents(node, dims):
+    rng = np.random.default_rng(0)
+    weights = [("narrow", (4, 8, 1, 1)), ("w", (4, 8, 3, 3)), ("v", (8, 4, 3, 3))]
+    model = parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> g (float[{dims}] x) => (float[b,c,y_height,y_width] y) {{ y = {node} }}')
+    model.graph.initializer.extend(numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name) for name, shape in weights if name in node)
+    compiled, reference = onnx2halide.compile(model, target=TARGET), OnnxRuntime(model)
+    for height in (5, 40):
+        x = rng.standard_normal((3, 4, height, 6)).astype(np.float32)
+        assert not difference(compiled.run([x])[0], reference.run({"x": x})["y"]).exceeds(1e-4, 1e-5)
