@@ -157,6 +157,8 @@ HINT = "Run with --help for more information.\n"
         (["layer.onnx", "--fast"], "unrecognized arguments: --fast\n"),
         ([], "the following arguments are required: MODEL.onnx\n"),
         (["layer.onnx", "--target", "pdp11", "--input", "row.npy"], "--target: 'pdp11' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, arm-64-linux or host-opencl\n"),
+        (["layer.onnx", "--input", "z=row.npy"], "--input z=row.npy: expected NAME=FILE, with one of the inputs x\n"),
+        (["layer.onnx", "--input", "x=row.npy", "--input", "x=row.npy"], "--input x=row.npy: 'x' is given twice\n"),
         (["difference.onnx", "--input", "c=c.npy"], "--input c=c.npy: expected NAME=FILE, with one of the inputs a, b\n"),
     ],
 )
@@ -177,7 +179,7 @@ def test_run_refuses_wrong_usage(command, tmp_path, words, message):
         (["layer.onnx", "--input", "x=text.npy"], "text.npy: is not a file of numbers that numpy wrote, or is truncated\n"),
         (["layer.onnx", "--input", "x=text.npz"], "text.npz: is not a file of numbers that numpy wrote, or is truncated\n"),
         (["layer.onnx", "--input", "text.npz"], "text.npz: is not a file of numbers that numpy wrote, or is truncated\n"),
-        (["layer.onnx", "--input", "x=text.pb"], "text.pb: is not a tensor (TensorProto)\n"),
+        (["layer.onnx", "--input", "x=text.pb"], "text.pb: is not a TensorProto\n"),
         (["layer.onnx", "--input", "x=wide.npy"], "input 'x' has shape [2, 4], expected [None, 3]\n"),
         (["layer.onnx", "--dim", "batch=1", "--input", "x=rows.npy"], "input 'x' has shape [2, 3], expected [1, 3]\n"),
         (["layer.onnx", "--input", "x=double.npy"], "input 'x' has elements of type float64, expected float32\n"),
@@ -277,6 +279,41 @@ def saturated(tmp_path, got_wrong=False):
     y = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
     y[0, 0] += 3e-6 if got_wrong else 3e-7
     np.savez(tmp_path / "io.npz", x=x, y=y)
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--tolerance", "nan"], "--tolerance: 'nan', expected a number\n"),
+        (["--floor", "x"], "--floor: 'x', expected a number\n"),
+        (["--seed", "-1"], "--seed: '-1', expected an integer of at least 0\n"),
+    ],
+)
+def test_verify_refuses_wrong_usage(command, words, message):
+    done = command("verify", "layer.onnx", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message + HINT)
+
+
+def test_strings_are_written_as_they_are_read(command, tmp_path):
+    onnx.save(make([helper.make_node("StringConcat", ["a", "b"], ["y"])], [(n, TensorProto.STRING, [2]) for n in "ab"], [("y", TensorProto.STRING, [2])], opset=20), tmp_path / "joined.onnx")
+    np.save(tmp_path / "a.npy", np.array(["x", "日本"]))
+    np.save(tmp_path / "b.npy", np.array(["", "1"]))
+    assert command("run", "joined.onnx", "--input", "a=a.npy", "--input", "b=b.npy", "-o", "once").returncode == 0
+    assert command("run", "joined.onnx", "--input", "a=once/y.npy", "--input", "b=b.npy", "-o", "twice").returncode == 0
+    assert np.load(tmp_path / "twice" / "y.npy").tolist() == ["x", "日本11"]
+
+
+def test_verify_of_sequences_as_onnx_stores_them(command, tmp_path):
+    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (seq(float[n]) x, int64 i) => (float[m] y) { y = SequenceAt (x, i) }')
+    data = tmp_path / "picked" / "test_data_set_0"
+    data.mkdir(parents=True)
+    onnx.save(model, tmp_path / "picked" / "picked.onnx")
+    items = [np.float32([1, 2, 3]), np.float32([4])]
+    for name, proto in (("input_0", numpy_helper.from_list(items)), ("input_1", numpy_helper.from_array(np.array(1))), ("output_0", numpy_helper.from_array(items[1]))):
+        (data / f"{name}.pb").write_bytes(proto.SerializeToString())
+    done = command("verify", "picked/picked.onnx")
+    assert done.returncode == 0, done.stderr
+    assert "test_data_set_0" in done.stdout
 
 
 def test_verify_allows_what_rounding_explains_near_zero(command, tmp_path):

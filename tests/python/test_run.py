@@ -114,3 +114,8 @@ def test_many_threads_share_a_model(difference):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_arrays_of_the_other_byte_order(own_cache):
+    model = onnx2halide.compile(difference_of_two(), cache=own_cache)
+    assert np.array_equal(model.run([A.astype(">f4"), B.astype(">f4")])[0], A - B)

@@ -137,6 +137,22 @@ def seconds(text: str) -> float:
     return number
 
 
+def tolerance(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise argparse.ArgumentTypeError(f"'{text}', expected a number")
+    return number
+
+
+def seed(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}', expected an integer of at least 0")
+    return int(text)
+
+
 def _threads(text: str) -> int:
     if not text.isdigit() or int(text) > MOST_THREADS:
         raise argparse.ArgumentTypeError(f"'{text}', expected 0 to {MOST_THREADS}")

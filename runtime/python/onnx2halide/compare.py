@@ -72,6 +72,6 @@ def default_floor(dtype: np.dtype, inputs: Iterable[np.ndarray]) -> float:
     """The absolute difference that rounding may cause however small a result is: 1e-6, or 1e-4 for 16-bit floats (which are computed in 32
     bits). A Sigmoid computed as 0.5 + 0.5 tanh(x / 2) has an error of 1e-7 even if its result is 1e-8, and whatever is computed from it
     inherits that error. If all inputs are less than 1, the floor shrinks with the largest."""
-    floats = [np.abs(array.astype(np.float64)) for array in inputs if array.dtype.kind in "fV" and array.size]
+    floats = [np.abs(array.astype(np.float64)) for array in inputs if isinstance(array, np.ndarray) and array.dtype.kind in "fV" and array.size]
     scale = min(1.0, max(float(np.nanmax(array)) for array in floats)) if floats else 1.0
     return default_tolerance(dtype) / 100 * scale

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from onnx2halide.elements import dtype_of, is_integer, stored
-from onnx2halide.values import KINDS, TENSOR, BoxPort, Port
+from onnx2halide.values import KINDS, OPTIONAL, SEQUENCE, TENSOR, BoxPort, Port
 
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp"}
 
@@ -145,15 +145,19 @@ def _read_image(file: pathlib.Path, port: Port, pixels: tuple[float, float], res
     return (low + array * ((high - low) / 255)).astype(port.dtype)
 
 
-def _read_proto(file: pathlib.Path) -> np.ndarray:
+def _read_proto(file: pathlib.Path, kind: int = TENSOR):
     import onnx
     from google.protobuf.message import DecodeError
     from onnx import numpy_helper
 
+    proto, content = {
+        SEQUENCE: (onnx.SequenceProto, numpy_helper.to_list),
+        OPTIONAL: (onnx.OptionalProto, numpy_helper.to_optional),
+    }.get(kind, (onnx.TensorProto, numpy_helper.to_array))
     try:
-        return numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes()))
+        return content(proto.FromString(file.read_bytes()))
     except (DecodeError, TypeError, ValueError):
-        raise ValueError(f"{file}: is not a tensor (TensorProto)") from None
+        raise ValueError(f"{file}: is not a {proto.__name__}") from None
 
 
 def read_numpy(file: pathlib.Path):
@@ -167,7 +171,7 @@ def read_numpy(file: pathlib.Path):
 def _from_protos(folder: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> DataSet:
     def read(ports, kind):
         files = {port: folder / f"{kind}_{i}.pb" for i, port in enumerate(ports)}
-        return {port.name: _as_port(_read_proto(file), port) for port, file in files.items() if file.exists()}
+        return {port.name: _as_port(_read_proto(file, port.kind), port) for port, file in files.items() if file.exists()}
 
     return DataSet(folder.name, read(inputs, "input"), read(outputs, "output"))
 
@@ -183,5 +187,7 @@ def _from_npz(file: pathlib.Path, inputs: list[Port], outputs: list[Port]) -> Da
 
 def _as_port(array: np.ndarray, port: Port) -> np.ndarray:
     """Converts an array to the port's type, since some models ship float32 data for float16 ports."""
+    if port.kind != TENSOR:
+        return array
     array = stored(array, port.dtype)
     return array.astype(port.dtype) if array.dtype.kind == "f" and port.dtype.kind in "fV" else array

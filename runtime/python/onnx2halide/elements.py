@@ -29,7 +29,10 @@ def dtype_of(code: int) -> np.dtype:
 
 
 def storable(array: np.ndarray) -> np.ndarray:
-    """The array as it is stored in numpy's files: elements of types that numpy lacks become plain bytes."""
+    """The array as it is stored in numpy's files: elements of types that numpy lacks become plain bytes, and strings numpy's own rather than
+    pickled objects."""
+    if array.dtype.hasobject:
+        return array.astype(str)
     return array if array.dtype.isbuiltin == 1 else array.view(f"V{array.dtype.itemsize}")
 
 

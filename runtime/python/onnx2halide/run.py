@@ -94,7 +94,7 @@ def _inputs(ports: list[Port], options: argparse.Namespace) -> dict[str, np.ndar
     for text in options.input:
         # Both names and files may contain '='.
         port = next((port for port in ports if text.startswith(port.name + "=")), None)
-        if port is None and len(ports) == 1:
+        if port is None and len(ports) == 1 and (pathlib.Path(text).exists() or "=" not in text):
             port, file = ports[0], text
         elif port:
             file = text[len(port.name) + 1 :]
@@ -103,6 +103,8 @@ def _inputs(ports: list[Port], options: argparse.Namespace) -> dict[str, np.ndar
             continue
         else:
             raise UsageError(f"--input {text}: expected NAME=FILE, with one of the inputs {names}")
+        if port.name in inputs:
+            raise UsageError(f"--input {text}: '{port.name}' is given twice")
         inputs[port.name] = load(pathlib.Path(file), port, options.pixels, options.resize)
     if missing := [port.name for port in ports if port.name not in inputs]:
         raise UsageError(f"--input {missing[0]}=FILE is missing; the inputs are {names}")

@@ -79,6 +79,8 @@ class Port:
             array = np.asarray(value, dtype=None if hasattr(value, "dtype") else self.dtype, order="C")
         except (TypeError, ValueError) as error:
             raise type(error)(f"input {self.name!r} cannot be made an array of {self.dtype}: {error}") from None
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         array = array if array.dtype == self.dtype else stored(array, self.dtype)
         if array.dtype != self.dtype:
             raise TypeError(f"input {self.name!r} has elements of type {array.dtype}, expected {self.dtype}")
