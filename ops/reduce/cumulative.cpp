@@ -20,7 +20,11 @@ public:
         : NodeGenerator(node), identity_(identity), operation_(operation), combination_(combination),
           is_exclusive_(node.integer("exclusive", 0) != 0), is_reverse_(node.integer("reverse", 0) != 0) {}
 
-    std::vector<TensorType> infer() const override { return {TensorType(in(0).element, in(0).shape)}; }
+    std::vector<TensorType> infer() const override {
+        if (!is_float(in(0).element) && !is_integer(in(0).element))
+            throw CompileError("input 0 has type {}, expected numbers", info(in(0).element).name);
+        return {TensorType(in(0).element, in(0).shape)};
+    }
     std::vector<std::optional<KnownElements>> known() const override;
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;

@@ -86,7 +86,8 @@ private:
     std::string term(const std::string& x) const { return fmt::format(fmt::runtime(sum_.term), fmt::arg("x", x)); }
 
     std::string result(KernelSource& source, const std::string& sum) const {
-        const Dim count = product(domain());
+        // ONNX leaves the mean of nothing undefined; onnxruntime's is 0.
+        const Dim count = max(product(domain()), Dim(1));
         const std::string divisor =
             count.constant() && is_float(type())
                 ? source.dim(count)

@@ -56,6 +56,8 @@ TEST_CASE("errors about rows that are sorted or transformed") {
          "node 'y' (TopK): input 0 has type bool, expected numbers"},
         {"bools", "x = input bool[2,4]\nk = constant int64[1] 1\ny, i = TopK(x, k)\noutput y",
          "node 'y' (TopK): input 0 has type bool, expected numbers"},
+        {"sums of bools", "x = input bool[2,4]\naxis = constant int64[1] 1\ny = CumSum(x, axis)\noutput y",
+         "node 'y' (CumSum): input 0 has type bool, expected numbers"},
         {"a real signal's last axis", "x = input float32[2,4]\ny = DFT-17(x)\noutput y",
          "node 'y' (DFT): input 0 has shape 2x4, expected a last axis of 1 or 2"},
         {"a long prime", "x = input float32[1,46349,1]\ny = DFT-17(x)\noutput y",

@@ -60,6 +60,8 @@ CASES = [
     Case("y = Softmax <axis = 0> (z)", (4, 6), 0, {}),
     Case("y = ArgMax <axis = 1> (z)", (4, 6), 0, {}),
     Case("y = ReduceSum (z, a)", (4, 6), 0, {"a": ints(0)}),
+    Case("y = ReduceMean (z, a)", (4, 6), 0, {"a": ints(0)}),
+    Case("y = ReduceMean <keepdims = 0> (z)", (4, 6), 0, {}),
     Case("y = ReduceMax (z, a)", (4, 6), 0, {"a": ints(1)}),
     Case("y = Slice (z, s, e)", (6, 6), 0, {"s": ints(5), "e": ints(8)}),
     Case("t = Transpose (z) y = MatMul (t, z)", (4, 6), 0, {}),
