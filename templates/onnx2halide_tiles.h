@@ -36,12 +36,11 @@ std::vector<TileVersion> best_versions(const std::vector<int>& sizes, IsLess is_
     return versions;
 }
 
-/// Versions for tiles from `most` elements down to one, each `step` times as large as the one before.
-inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step = 0.5) {
-    std::vector<int> sizes = {most};
-    while (sizes.back() > 1) sizes.push_back(std::clamp(int(sizes.back() * step + 0.5), 1, sizes.back() - 1));
+/// Versions for tiles of these sizes, of which the last is 1. A tile takes hardly less time than one of `least`
+/// elements if it has fewer.
+inline std::vector<TileVersion> versions_of_sizes(Expr extent, const std::vector<int>& sizes, int least) {
     // Besides its elements, each tile has a small cost of its own.
-    const auto work = [&](int size) { return (extent + size - 1) / size * (4 * size + 1); };
+    const auto work = [&](int size) { return (extent + size - 1) / size * (8 * std::max(size, least) + size + 2); };
     // Whether there are two elements or more. From a comparison Halide would infer that the other case has one element,
     // turn its loop into an `if`, and derive conditions for what each version reads: a long tree of them, evaluated
     // before each run.
@@ -49,6 +48,24 @@ inline std::vector<TileVersion> tile_versions(Expr extent, int most, double step
     return best_versions(sizes, [&](int size, int other) {
         return other > 1 ? work(size) <= work(other) : size == 2 ? is_several : extent >= size;
     });
+}
+
+/// Versions for tiles from `most` elements down to one, each `step` times as large as the one before.
+inline std::vector<TileVersion> tile_versions(Expr extent, int most, int least = 1, double step = 0.5) {
+    std::vector<int> sizes = {most};
+    while (sizes.back() > 1) sizes.push_back(std::clamp(int(sizes.back() * step + 0.5), 1, sizes.back() - 1));
+    return versions_of_sizes(extent, sizes, least);
+}
+
+/// Versions for tiles of up to `most` pixels of a row. The smaller ones divide the widths of most feature maps: images
+/// of 224 and 320 pixels are halved to multiples of 7 and 5, those of powers of two to multiples of 4.
+inline std::vector<TileVersion> pixel_versions(Expr width, int most, int least) {
+    std::vector<int> sizes = {most};
+    for (int size : {14, 8, 7, 5, 4, 2}) {
+        if (size < most) sizes.push_back(size);
+    }
+    if (most > 1) sizes.push_back(1);
+    return versions_of_sizes(width, sizes, least);
 }
 
 /// The versions, preceded by one for an extent of 1. By this comparison Halide knows the extent in that version.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,17 +26,21 @@ double shared_step_cycles(const ConvLoops& loops, const ConvTile& tile, const Ta
            permutations / target.multiply_adds;
 }
 
+/// Cycles to load the weights of one product for each sum of a tile. Each tile reads those of its channels again.
+double weight_cycles_of_step(const ConvLoops& loops, const ConvTile& tile) {
+    constexpr int64_t level1_weights = 20480;
+    const int64_t bytes = int64_t{tile.vectors} * tile.lanes * info(loops.element).bytes, all = bytes * loops.products;
+    return all > level1_weights ? static_cast<double>(bytes) / read_rate(all) : 0;
+}
+
 /// Cycles of one tile, from bias to results.
 double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
-    constexpr double level1_weights = 20480;
     const int pixels = tile.pixels * tile.tile_rows, sums = tile.sums();
     const int loads = tile.vectors + (loops.shares_inputs ? pixels : sums);
     const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
     double step = tile.pixels_of_vector > 1 ? shared_step_cycles(loops, tile, target)
                                             : step_cycles(target, sums, loads, multiply_adds);
-    const double weight_bytes = tile.vectors * tile.lanes * info(loops.element).bytes;
-    if (weight_bytes * static_cast<double>(loops.products) > level1_weights)
-        step = std::max(step, weight_bytes / level2_rate);
+    step = std::max(step, weight_cycles_of_step(loops, tile));
     if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
     // Sums of part of a group are stored and loaded again.
     const bool is_part = loops.whole_group && tile.vectors * tile.lanes < loops.channels;
@@ -68,10 +73,33 @@ int choose_lanes(const ConvLoops& loops, const Target& target) {
         least, std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels))));
 }
 
-/// Tiles in a row, the last one counted as whole. An open width counts as large.
-double tiles_across(const ConvLoops& loops, int pixels) {
-    return loops.open_width ? static_cast<double>(loops.width) / pixels
-                            : static_cast<double>(ceil_div(loops.width, pixels));
+/// Cycles of a row of tiles, the last one counted as whole. An open width counts as that of the usual images, where
+/// smaller tiles are used if they fit better (onnx::pixel_versions), or as large.
+double row_cycles(const ConvLoops& loops, ConvTile tile, const Target& target) {
+    constexpr int64_t smaller[] = {14, 8, 7, 5, 4, 2, 1};
+    struct Version {
+        int64_t pixels;
+        double cycles;
+    };
+    std::vector<Version> versions = {{tile.pixels, tile_cycles(loops, tile, target)}};
+    if (!loops.open_width) return versions[0].cycles * static_cast<double>(ceil_div(loops.width, tile.pixels));
+    if (!loops.is_row_of_image) return versions[0].cycles * static_cast<double>(loops.width) / tile.pixels;
+    for (const int64_t pixels : smaller) {
+        if (pixels >= versions[0].pixels) continue;
+        tile.pixels = static_cast<int>(pixels);
+        versions.push_back({pixels, tile_cycles(loops, tile, target)});
+    }
+    const std::vector<int64_t> widths = usual_extents(loops.width);
+    double of_a_pixel = 0;
+    for (const int64_t width : widths) {
+        double row = INFINITY;
+        for (const Version& version : versions) {
+            if (version.pixels <= width)
+                row = std::min(row, version.cycles * static_cast<double>(ceil_div(width, version.pixels)));
+        }
+        of_a_pixel += row / static_cast<double>(width);
+    }
+    return of_a_pixel / static_cast<double>(widths.size()) * static_cast<double>(loops.width);
 }
 
 /// A tile and the cycles of all tiles.
@@ -100,13 +128,12 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const Conv
                                          ? std::min<int64_t>(loops.height, target.vector_registers)
                                          : 1;
             for (tile.tile_rows = 1; tile.tile_rows <= max_rows && fits(loops, tile, target); ++tile.tile_rows) {
-                const double tiles = tiles_across(loops, tile.pixels) *
-                                     static_cast<double>(ceil_div(loops.height, tile.tile_rows) *
-                                                         ceil_div(loops.channels, lanes * tile.vectors));
-                const double one = tile_cycles(loops, tile, target), all = one * tiles;
+                const double all = row_cycles(loops, tile, target) *
+                                   static_cast<double>(ceil_div(loops.height, tile.tile_rows) *
+                                                       ceil_div(loops.channels, lanes * tile.vectors));
                 if (all >= best.all_cycles) continue;
                 best = {tile, all};
-                best.tile.cycles = std::llround(one);
+                best.tile.cycles = std::llround(tile_cycles(loops, tile, target));
             }
         }
     }
@@ -162,7 +189,13 @@ bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile) {
     return tile.pixels_of_vector > 1 && loops.neighbour_taps > 1;
 }
 
-ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).tile; }
+ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
+    ConvTile tile = choose_tile(loops, target).tile;
+    const double cycles = std::max(addition_cycles, weight_cycles_of_step(loops, tile)),
+                 sums = cycles * target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
+    tile.least_pixels = static_cast<int>(std::ceil(sums / tile.vectors));
+    return tile;
+}
 
 double conv_cycles(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).all_cycles; }
 
@@ -227,7 +260,11 @@ int pixels_of_task(const ConvLoops& loops, const ConvTile& tile) {
     constexpr double task_cycles = 100 * task_overhead;
     const int64_t channel_tiles = ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
     const double pixel_cycles = static_cast<double>(tile.cycles * channel_tiles) / tile.pixels;
-    return static_cast<int>(std::ceil(task_cycles / pixel_cycles));
+    // Each task reads the weights anew, which takes at most half of its time.
+    constexpr double most_share = 0.5;
+    const int64_t weight_bytes = loops.weight_elements * info(loops.element).bytes;
+    const double weight_cycles = loops.shares_inputs ? static_cast<double>(weight_bytes) / read_rate(weight_bytes) : 0;
+    return static_cast<int>(std::ceil(std::max(task_cycles, weight_cycles / most_share) / pixel_cycles));
 }
 
 }  // namespace onnx2halide

@@ -25,6 +25,7 @@ struct ConvLoops {
     int64_t neighbour_taps = 0;             // along x, where inputs of neighbouring pixels are adjacent
     int64_t width, height;                  // of the output; an estimate if unknown
     bool open_width = false, open_height = false;  // whether it is known only at run time
+    bool is_row_of_image = true;                   // whether an open width is likely to be that of a usual image
     int64_t images = 1;                            // planes times batch
     int64_t input_row_elements;  // of the input rows under an output row that are copied to be padded or widened; 0 if
                                  // the input is read in place
@@ -42,6 +43,7 @@ struct ConvTile {
     int pixels, tile_rows;     // along x and y
     int64_t cycles;            // estimated, of one tile
     int pixels_of_vector = 1;  // pixels along x that share a vector with all of their channels
+    int least_pixels = 1;      // with fewer, a tile takes no less time: additions wait for each other, or for weights
 
     /// The number of vectors of sums.
     int sums() const { return pixels / pixels_of_vector * tile_rows * vectors; }

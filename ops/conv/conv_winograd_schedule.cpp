@@ -217,10 +217,10 @@ private:
             source_.schedule(values, directives);
             // Fewer tiles at a time are as fast if they are all tiles of a strip: there is a version for each number.
             const std::string_view step = walk_.product.pixels < 8 ? ", 0.85" : "";
-            source_.schedule_versions(
-                values,
-                fmt::format("onnx::tile_versions({} * {}, {}{})", rows_of_strip(), tiles_in_block_row(), tiles_, step),
-                loops_over(KernelSource::tile_size, "ShiftInwards"));
+            source_.schedule_versions(values,
+                                      fmt::format("onnx::tile_versions({} * {}, {}, {}{})", rows_of_strip(),
+                                                  tiles_in_block_row(), tiles_, walk_.product.least_pixels, step),
+                                      loops_over(KernelSource::tile_size, "ShiftInwards"));
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
             const auto loops = loops_over(tiles_, "RoundUp");

@@ -44,6 +44,7 @@ ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Ta
     product.products = loops.terms();
     product.width = tiles;
     product.open_width = loops.is_open();
+    product.is_row_of_image = false;
     product.stores_sums = true;
     product.height = 1;
     product.input_pixel_bytes = loops.inputs * loops.groups * 4;
@@ -217,6 +218,19 @@ std::vector<PerAxis> choices_of_places(const TiledKernel& kernel) {
     return choices;
 }
 
+/// The loops for images of the usual sizes, if the size is open.
+std::vector<WinogradLoops> usual_images(const WinogradLoops& loops) {
+    if (!loops.is_open()) return {loops};
+    const std::vector<int64_t> heights = usual_extents(loops.height), widths = usual_extents(loops.width);
+    std::vector<WinogradLoops> images;
+    for (size_t i = 0; i < heights.size(); ++i) {
+        WinogradLoops& image = images.emplace_back(loops);
+        if (loops.are_open[0]) image.height = heights[i];
+        if (loops.are_open[1]) image.width = widths[i];
+    }
+    return images;
+}
+
 }  // namespace
 
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy,
@@ -224,31 +238,32 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
     if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
     // Among choices that are hardly slower than the fastest, fewer weights and smaller rounding errors are better.
     constexpr double hardly = 1.03;
-    const bool is_asked_for = policy.algorithm == ConvAlgorithm::winograd;
-    const double enough = is_asked_for ? INFINITY : direct_cycles(loops, policy, target) / hardly;
+    const std::vector<WinogradLoops> images = usual_images(loops);
+    std::vector<double> direct;  // cycles of each image
+    for (const WinogradLoops& image : images) direct.push_back(direct_cycles(image, policy, target));
     struct Choice {
-        WinogradWalk walk;
+        PerAxis places;
+        double time;      // relative to that of the direct algorithm
         int64_t weights;  // bytes
     };
     std::vector<Choice> choices;
     for (const PerAxis& places : choices_of_places(loops.kernel)) {
-        const WinogradLoops tiled = loops.with_places(places);
-        const WinogradWalk walk = whole_walk(tiled, policy, target);
-        if (walk.cycles <= enough) choices.push_back({walk, winograd_weight_bytes(tiled)});
+        double time = 0;
+        for (size_t i = 0; i < images.size(); ++i)
+            time += whole_walk(images[i].with_places(places), policy, target).cycles / direct[i];
+        time /= static_cast<double>(images.size());
+        const bool is_enough = policy.algorithm == ConvAlgorithm::winograd || time * hardly <= 1;
+        if (is_enough) choices.push_back({places, time, winograd_weight_bytes(loops.with_places(places))});
     }
     if (choices.empty()) return {};
-    const auto by_time = [](const Choice& a, const Choice& b) { return a.walk.cycles < b.walk.cycles; };
-    const double most = std::min_element(choices.begin(), choices.end(), by_time)->walk.cycles * hardly;
-    choices.erase(
-        std::remove_if(choices.begin(), choices.end(), [&](const Choice& choice) { return choice.walk.cycles > most; }),
-        choices.end());
+    const auto by_time = [](const Choice& a, const Choice& b) { return a.time < b.time; };
+    const double most = std::min_element(choices.begin(), choices.end(), by_time)->time * hardly;
+    std::erase_if(choices, [&](const Choice& choice) { return choice.time > most; });
     // Then the taller tile, as the loop over a tile's rows ends where an image does.
-    return std::min_element(choices.begin(), choices.end(),
-                            [](const Choice& a, const Choice& b) {
-                                return std::make_tuple(a.weights, -a.walk.places[0]) <
-                                       std::make_tuple(b.weights, -b.walk.places[0]);
-                            })
-        ->walk;
+    const auto best = std::min_element(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+        return std::make_tuple(a.weights, -a.places[0]) < std::make_tuple(b.weights, -b.places[0]);
+    });
+    return whole_walk(loops.with_places(best->places), policy, target);
 }
 
 std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,

@@ -137,7 +137,7 @@ void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const 
 
 std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows) {
     const std::string extent = source.dim(matmul.rows),
-                      versions = fmt::format("onnx::tile_versions({}, {}, 0.75)", extent, rows);
+                      versions = fmt::format("onnx::tile_versions({}, {}, 1, 0.75)", extent, rows);
     return matmul.is_single.empty() ? versions : fmt::format("onnx::with_single({}, {})", extent, versions);
 }
 

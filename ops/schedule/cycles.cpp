@@ -6,15 +6,26 @@
 
 namespace onnx2halide {
 
+namespace {
+
+/// Typical heights and widths of images, and numbers of samples or frames of signals; strides make these smaller.
+constexpr int64_t usual = 512;
+
+}  // namespace
+
 int64_t estimate(const Dim& extent) {
-    // Typical heights and widths of images, and numbers of samples or frames of signals; strides make these smaller.
-    constexpr int64_t usual = 512;
     std::map<std::string, Dim> sizes;
     for (const std::string& symbol : extent.symbols()) sizes.emplace(symbol, usual);
     const int64_t size = extent.substitute(sizes).constant().value_or(usual),
                   least = std::max<int64_t>(1, extent.lower_bound().value_or(1));
     // For a constant, both bounds are the constant.
     return std::max(least, std::min(size, extent.upper_bound().value_or(size)));
+}
+
+std::vector<int64_t> usual_extents(int64_t estimate) {
+    std::vector<int64_t> extents;
+    for (const int64_t size : {224, 320, 416, 512, 640}) extents.push_back(ceil_div(estimate * size, usual));
+    return extents;
 }
 
 double read_rate(int64_t bytes) {

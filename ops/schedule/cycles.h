@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "compiler/graph/dim.h"
 #include "ops/schedule/target.h"
@@ -11,6 +12,8 @@ namespace onnx2halide {
 
 /// An extent for estimates; for an open one, a typical size.
 int64_t estimate(const Dim& extent);
+/// What an open extent of this estimate is for images of the usual sizes.
+std::vector<int64_t> usual_extents(int64_t estimate);
 
 constexpr int64_t cache_line_bytes = 64;
 /// The stride at which addresses conflict: a load waits for an earlier store to the same offset in another page, and
