@@ -272,8 +272,7 @@ std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, c
     // At run time strips have as many tiles as are enough, so that one strip may be the whole image.
     WinogradLoops large = loops;
     large.are_open = {false, false};
-    constexpr int64_t parts = 8, most = 8;
-    WinogradLoops small = loops.at_most(std::min(most, ceil_div(std::max(loops.height, loops.width), parts)));
+    WinogradLoops small = usual_images(loops).front();
     small.are_open = large.are_open;
     const auto walk = choose_winograd(small, policy, target);
     const PerAxis places = walk ? walk->places : PerAxis{1, 1};
