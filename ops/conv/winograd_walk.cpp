@@ -266,14 +266,11 @@ std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const Co
     return whole_walk(loops.with_places(best->places), policy, target);
 }
 
-std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,
-                                                   const Target& target) {
-    if (!loops.is_open() || policy.algorithm != ConvAlgorithm::automatic) return {};
-    // At run time strips have as many tiles as are enough, so that one strip may be the whole image.
-    WinogradLoops large = loops;
-    large.are_open = {false, false};
-    WinogradLoops small = usual_images(loops).front();
-    small.are_open = large.are_open;
+namespace {
+
+/// The alternative for this image, whose size is known; nullopt if the large image's tiles are good enough.
+std::optional<SmallImages> alternative_for(const WinogradLoops& small, const WinogradLoops& large,
+                                           const ConvPolicy& policy, const Target& target) {
     const auto walk = choose_winograd(small, policy, target);
     const PerAxis places = walk ? walk->places : PerAxis{1, 1};
     const auto cycles = [&](const WinogradLoops& of) {
@@ -293,8 +290,23 @@ std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, c
         const double tile = more > 0 ? (most - least) / more : most / static_cast<double>(many.tiles());
         return Growth{tile, least - tile * static_cast<double>(few.tiles())};
     };
-    const Growth own = growth(places_of_tile(loops.kernel)), other = growth(places);
+    const Growth own = growth(places_of_tile(large.kernel)), other = growth(places);
     return SmallImages{places, other.tile, own.tile, own.start - other.start};
+}
+
+}  // namespace
+
+std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,
+                                                   const Target& target) {
+    if (!loops.is_open() || policy.algorithm != ConvAlgorithm::automatic) return {};
+    constexpr int64_t parts = 8, most = 8;
+    WinogradLoops usual = usual_images(loops).front(),
+                  smallest = loops.at_most(std::min(most, ceil_div(std::max(loops.height, loops.width), parts))),
+                  large = loops;
+    // At run time strips have as many tiles as are enough, so that one strip may be the whole image.
+    for (WinogradLoops* image : {&usual, &smallest, &large}) image->are_open = {false, false};
+    const auto small = alternative_for(usual, large, policy, target);
+    return small ? small : alternative_for(smallest, large, policy, target);
 }
 
 }  // namespace onnx2halide

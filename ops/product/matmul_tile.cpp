@@ -40,8 +40,10 @@ MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, c
         const double from_level2 = tile.vectors * target.vector_bytes / level2_rate;
         const bool is_whole = rows.constant() || floor_mod(rows, tile.rows).is(0);
         const int sums = tile.rows * tile.vectors;
+        // Among tiles of as many sums, those of a number of rows known only at run time should read few weights.
+        constexpr double weights_of_open_rows = 0.05;
         const double step = step_cycles(target, sums, tile.rows + tile.vectors, multiply_adds, from_level2) +
-                            wait_cycles(sums / multiply_adds);
+                            wait_cycles(sums / multiply_adds) + (is_whole ? 0 : weights_of_open_rows * from_level2);
         return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * (is_whole ? 1 : cut_tile_factor) * step;
     };
     MatmulTile best{least_rows, 1};

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
@@ -22,9 +23,11 @@ bool is_task(const Dim& flops) {
 
 /// Splits a loop whose extent is a multiple of `divisor`, with a guard only if `iterations`, which users may set, is
 /// not a divisor.
-std::string whole_split(const std::string& loop, const std::string& outer, const std::string& iterations, int divisor) {
-    return fmt::format("split({0}, {1}, {0}, {2}, {3} % {2} == 0 ? TailStrategy::RoundUp : TailStrategy::GuardWithIf)",
-                       loop, outer, iterations, divisor);
+std::string whole_split(const std::string& loop, const std::string& outer, const std::string& iterations,
+                        int64_t divisor) {
+    const bool is_term = iterations.find(' ') != std::string::npos;
+    return fmt::format("split({0}, {1}, {0}, {2}, {3} % {4} == 0 ? TailStrategy::RoundUp : TailStrategy::GuardWithIf)",
+                       loop, outer, iterations, divisor, is_term ? "(" + iterations + ")" : iterations);
 }
 
 void schedule_wide(KernelSource& source, const Loops& wide) {
@@ -37,12 +40,14 @@ void schedule_wide(KernelSource& source, const Loops& wide) {
 struct Tiling {
     MatmulTile tile;
     Dim columns, rows;          // of tiles
-    int strip = 0;              // tiles of a strip of rows, with which a column of tiles is divided; 0: it is not
+    int strip = 0;              // tiles of a strip of rows, into which a column of tiles is divided; 0: it is not
     bool by_rows = false;       // whether the loop over rows of tiles is outermost
     bool has_versions = false;  // for a number of rows known only at run time
     std::string column_loop, row_loop;  // over tiles
     std::string vector, width, height;  // of a tile, in the schedule's text: elements of a vector, columns, rows
 
+    /// Whether a task is a strip, of which only a run knows how many there are.
+    bool has_open_strips() const { return strip > 0 && !rows.constant(); }
     const std::string& inner() const { return by_rows ? column_loop : row_loop; }
     const std::string& outer() const { return by_rows ? row_loop : column_loop; }
 };
@@ -54,19 +59,25 @@ std::optional<int64_t> steps_of(const MatmulLoops& matmul) {
 }
 
 /// The tiles of a strip of rows such that few columns of tiles make tasks for many threads; 0 if columns are not
-/// divided. Only for known sizes, and packed B: other operands are packed per column of tiles.
+/// divided. Only for packed B: other operands are packed per column of tiles.
 int choose_strip(const MatmulLoops& matmul, const Tiling& tiling) {
     const auto rows = tiling.rows.constant(), columns = tiling.columns.constant(), steps = steps_of(matmul);
-    if (matmul.weights.empty() || !rows || !columns || !steps || !product(batch_loops(matmul).extents).is(1) ||
+    if (matmul.weights.empty() || !columns || !steps || !product(batch_loops(matmul).extents).is(1) ||
         !is_worth_tasks(matmul))
         return 0;
-    // Strips read A once per column of tiles; rows outermost read B once per row of tiles.
-    const int64_t bytes = info(matmul.element).bytes, a_bytes = *matmul.rows.constant() * *steps * bytes,
-                  b_bytes = *matmul.columns.constant() * *steps * bytes;
-    if (a_bytes > level2_bytes && b_bytes <= level2_bytes) return 0;
     constexpr double multiply_adds = 2;
-    const double tile_cycles = static_cast<double>(*steps) * tiling.tile.rows * tiling.tile.vectors / multiply_adds,
-                 cycles = tile_cycles * static_cast<double>(*rows * *columns);
+    const double tile_cycles = static_cast<double>(*steps) * tiling.tile.rows * tiling.tile.vectors / multiply_adds;
+    // Strips read A once per column of tiles; rows outermost read B once per row of tiles.
+    const int64_t bytes = info(matmul.element).bytes, b_bytes = *matmul.columns.constant() * *steps * bytes;
+    if (!rows) {
+        // Beside an open number of strips, Halide does not see how many columns the last tile has.
+        const bool are_whole = floor_mod(matmul.columns, tiling.tile.vectors * matmul.lanes).is(0);
+        constexpr double task_cycles = 20 * task_overhead;
+        return b_bytes > level2_bytes && are_whole ? static_cast<int>(std::ceil(task_cycles / tile_cycles)) : 0;
+    }
+    const int64_t a_bytes = *matmul.rows.constant() * *steps * bytes;
+    if (a_bytes > level2_bytes && b_bytes <= level2_bytes) return 0;
+    const double cycles = tile_cycles * static_cast<double>(*rows * *columns);
     const int64_t strip = best_strip(*rows, cycles, [&](int64_t tiles) {
         return Tasks{ceil_div(*rows, tiles) * *columns, static_cast<double>(tiles) * tile_cycles + task_overhead};
     });
@@ -90,18 +101,32 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     tiling.row_loop = source.var(matmul.row + "_tile");
     tiling.vector = source.lanes(matmul.element, matmul.lanes);
     tiling.width = fmt::format("{} * {}", tiling.vector,
-                               tiling.has_versions ? vectors_of_versions(source, source.target(), matmul, tile.vectors)
-                                                   : source.param("vectors", tile.vectors));
+                               tiling.has_versions && !tiling.has_open_strips()
+                                   ? vectors_of_versions(source, source.target(), matmul, tile.vectors)
+                                   : source.param("vectors", tile.vectors));
     tiling.height = source.param("rows", tile.rows);
     return tiling;
+}
+
+std::string split_columns(const MatmulLoops& matmul, const Tiling& tiling) {
+    return tiling.has_open_strips()
+               ? whole_split(matmul.column, tiling.column_loop, tiling.width, *matmul.columns.constant())
+               : guarded_split(matmul.column, tiling.column_loop, tiling.width);
+}
+
+std::string split_rows(const MatmulLoops& matmul, const Tiling& tiling) {
+    if (tiling.has_versions) return shifted_split(matmul.row, tiling.row_loop, KernelSource::tile_size);
+    const auto rows = matmul.rows.constant();
+    if (!rows) return whole_split(matmul.row, tiling.row_loop, tiling.height, tiling.tile.rows);
+    return tiling.strip > 0 ? shifted_split(matmul.row, tiling.row_loop, held(tiling.height, *rows))
+                            : guarded_split(matmul.row, tiling.row_loop, tiling.height);
 }
 
 /// Directives for the loops over tiles in strips of rows, and within one: consecutive tasks use the same weights.
 Directives strip_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
     const std::string &x = matmul.column, &y = matmul.row, strip = source.var("strip"), task = source.var("task");
     const Directives nest = {
-        guarded_split(x, tiling.column_loop, tiling.width),
-        shifted_split(y, tiling.row_loop, held(tiling.height, *matmul.rows.constant())),
+        split_columns(matmul, tiling), split_rows(matmul, tiling),
         guarded_split(tiling.row_loop, strip, source.param("strip_rows", tiling.strip)),
         reorder(joined({x, y, tiling.row_loop, strip, tiling.column_loop}, batch_loops(matmul).vars))};
     return joined(joined(nest, in_registers(x, y, tiling.vector)),
@@ -115,10 +140,7 @@ Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Til
     const MatmulTile& tile = tiling.tile;
     const int width = tile.vectors * matmul.lanes;
     const bool is_open = !matmul.rows.constant(), divides_rows = floor_mod(matmul.rows, tile.rows).is(0);
-    const std::string split_rows = tiling.has_versions ? shifted_split(y, tiling.row_loop, KernelSource::tile_size)
-                                   : is_open           ? whole_split(y, tiling.row_loop, tiling.height, tile.rows)
-                                                       : guarded_split(y, tiling.row_loop, tiling.height);
-    const Directives nest = {guarded_split(x, tiling.column_loop, tiling.width), split_rows,
+    const Directives nest = {guarded_split(x, tiling.column_loop, tiling.width), split_rows(matmul, tiling),
                              reorder(joined({x, y, tiling.inner(), tiling.outer()}, batch_loops(matmul).vars))};
 
     const bool are_whole = tiling.by_rows ? is_open || divides_rows : floor_mod(matmul.columns, width).is(0);
