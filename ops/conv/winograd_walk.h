@@ -27,7 +27,8 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
 double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
 /// How a convolution is computed by Winograd's algorithm, if that is requested or faster than the direct one; nullopt
-/// if the direct one is used, as always on a GPU. The walk's cycles include loading its weights.
+/// if the direct one is used, as always on a GPU. For an open image, on average of the usual sizes. The walk's cycles
+/// include loading its weights.
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
 /// The alternative for small images of open sizes, and the data for the choice at run time: cycles on one core of each
@@ -38,8 +39,8 @@ struct SmallImages {
     double small_tile, large_tile, start;
 };
 
-/// The alternative to tiles of the places that are best for large images; nullopt if these are good enough for small
-/// images, too.
+/// The alternative to tiles of the places that are best on average: for the smallest of the usual images or, if they
+/// are good enough there, for an eighth of the estimated size. nullopt if they are good enough for both.
 std::optional<SmallImages> choose_for_small_images(const WinogradLoops& loops, const ConvPolicy& policy,
                                                    const Target& target);
 
