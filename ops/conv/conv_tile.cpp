@@ -73,10 +73,11 @@ int choose_lanes(const ConvLoops& loops, const Target& target) {
         least, std::min<int64_t>(lanes, loops.shares_inputs ? std::bit_ceil(channels) : std::bit_floor(channels))));
 }
 
-/// Cycles of a row of tiles, the last one counted as whole. An open width counts as that of the usual images, where
-/// smaller tiles are used if they fit better (onnx::pixel_versions), or as large.
+/// Cycles of a row of tiles, the last one counted as whole. An open width counts as those of the usual feature maps, of
+/// images of 224, 320 and 416 pixels, where smaller tiles are used if they fit better (onnx::pixel_versions); or as
+/// large. A kernel for several layers does not tell how wide they are.
 double row_cycles(const ConvLoops& loops, ConvTile tile, const Target& target) {
-    constexpr int64_t smaller[] = {14, 8, 7, 5, 4, 2, 1};
+    constexpr int64_t smaller[] = {14, 8, 7, 5, 4, 2, 1}, widths[] = {7, 10, 13, 14, 20, 26, 28, 40, 52, 56};
     struct Version {
         int64_t pixels;
         double cycles;
@@ -89,7 +90,6 @@ double row_cycles(const ConvLoops& loops, ConvTile tile, const Target& target) {
         tile.pixels = static_cast<int>(pixels);
         versions.push_back({pixels, tile_cycles(loops, tile, target)});
     }
-    const std::vector<int64_t> widths = usual_extents(loops.width);
     double of_a_pixel = 0;
     for (const int64_t width : widths) {
         double row = INFINITY;
@@ -99,7 +99,7 @@ double row_cycles(const ConvLoops& loops, ConvTile tile, const Target& target) {
         }
         of_a_pixel += row / static_cast<double>(width);
     }
-    return of_a_pixel / static_cast<double>(widths.size()) * static_cast<double>(loops.width);
+    return of_a_pixel / static_cast<double>(std::size(widths)) * static_cast<double>(loops.width);
 }
 
 /// A tile and the cycles of all tiles.
