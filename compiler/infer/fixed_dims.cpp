@@ -1,7 +1,6 @@
 #include "compiler/infer/fixed_dims.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -95,15 +94,13 @@ int64_t features_of(const Node& node) {
     if (node.op_type == "LinearRegressor") return quotient(count("coefficients"), node.integer("targets", 1));
     if (node.op_type != "LinearClassifier" && node.op_type != "SVMRegressor" && node.op_type != "SVMClassifier")
         return 0;
-    int64_t rows = 1;
-    if (node.op_type == "SVMRegressor") {
-        rows = node.integer("n_supports", 0);
-    } else if (node.op_type == "SVMClassifier") {
-        const std::vector<int64_t> vectors = node.integers("vectors_per_class", {});
-        rows = std::accumulate(vectors.begin(), vectors.end(), int64_t{0});
+    if (node.op_type.starts_with("SVM")) {
+        int64_t vectors = node.integer("n_supports", 0);
+        for (const int64_t of_class : node.integers("vectors_per_class", {}))
+            vectors += std::clamp<int64_t>(of_class, 0, INT32_MAX);
+        if (vectors > 0) return quotient(count("support_vectors"), vectors);
+        if (node.op_type == "SVMRegressor") return count("coefficients");
     }
-    if (node.op_type.starts_with("SVM") && rows > 0) return quotient(count("support_vectors"), rows);
-    if (node.op_type == "SVMRegressor") return count("coefficients");
     int64_t classes = 0;
     if (node.has("classlabels_ints")) classes = static_cast<int64_t>(node.integers("classlabels_ints").size());
     if (node.has("classlabels_strings")) classes = static_cast<int64_t>(node.strings("classlabels_strings").size());
