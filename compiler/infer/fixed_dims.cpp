@@ -95,17 +95,18 @@ int64_t features_of(const Node& node) {
     if (node.op_type != "LinearClassifier" && node.op_type != "SVMRegressor" && node.op_type != "SVMClassifier")
         return 0;
     if (node.op_type.starts_with("SVM")) {
-        int64_t vectors = node.integer("n_supports", 0);
-        for (const int64_t of_class : node.integers("vectors_per_class", {}))
-            vectors += std::clamp<int64_t>(of_class, 0, INT32_MAX);
+        const auto limited = [](int64_t number) { return std::clamp<int64_t>(number, 0, INT32_MAX); };
+        int64_t vectors = limited(node.integer("n_supports", 0));
+        for (const int64_t of_class : node.integers("vectors_per_class", {})) vectors += limited(of_class);
         if (vectors > 0) return quotient(count("support_vectors"), vectors);
         if (node.op_type == "SVMRegressor") return count("coefficients");
     }
     int64_t classes = 0;
     if (node.has("classlabels_ints")) classes = static_cast<int64_t>(node.integers("classlabels_ints").size());
     if (node.has("classlabels_strings")) classes = static_cast<int64_t>(node.strings("classlabels_strings").size());
-    const bool is_pair = node.op_type == "LinearClassifier" && classes == 2 && count("intercepts") == 1;
-    return quotient(count("coefficients"), is_pair ? 1 : classes);
+    // The scores of two classes may have one vector of coefficients, or two; intercepts tell which.
+    const bool may_share = node.op_type == "LinearClassifier" && classes == 2;
+    return quotient(count("coefficients"), may_share ? count("intercepts") : classes);
 }
 
 /// Notes the value that a symbol must have for rows to have the features that a model of ai.onnx.ml has numbers for.

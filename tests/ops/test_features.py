@@ -211,3 +211,23 @@ def test_open_features(case):
     expected = reference.run({"x": samples(5)})
     for name, array in compiled.run_by_name({"x": samples(5)}).items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-4, atol=1e-5)
+
+
+def test_open_features_that_nothing_tells():
+    """Without intercepts, 16 coefficients may be one vector for two classes, or two of half the length. onnxruntime requires intercepts."""
+
+    def model(**intercepts) -> onnx.ModelProto:
+        attributes = {"coefficients": WEIGHTS[:16], "classlabels_ints": [5, 6]} | intercepts
+        node = helper.make_node("LinearClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **attributes)
+        ports = [("x", TensorProto.FLOAT, ["n", "features"]), ("label", TensorProto.INT64, ["n"]), ("scores", TensorProto.FLOAT, ["n", 2])]
+        x, *outputs = [helper.make_tensor_value_info(*port) for port in ports]
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+        return helper.make_model(helper.make_graph([node], "pair", [x], outputs), opset_imports=opsets, ir_version=8)
+
+    with pytest.raises(onnx2halide.CompileError, match="expected rows of features"):
+        onnx2halide.compile(model())
+    for features in (8, 16):
+        rows = np.ascontiguousarray(samples(2)[:, :features])
+        expected = OnnxRuntime(model(intercepts=[0.0] * (16 // features))).run({"x": rows})["scores"]
+        scores = onnx2halide.compile(model(), dims={"features": features}).run([rows])[1]
+        np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
