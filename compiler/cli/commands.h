@@ -32,6 +32,9 @@ void add_python_commands(CLI::App& app, Invocation& invocation);
 /// Refuses a word that is not one of these: `'half', expected one of kernels, whole`.
 CLI::Validator one_of(const std::vector<std::string>& words);
 
+/// Refuses the empty text: `'', expected a name`, where `what` is "a name".
+CLI::Validator not_empty(const std::string& what);
+
 /// `--target`, of compile and inspect: targets that Halide has and this compiler supports.
 void add_target_option(CLI::App& command, std::string& target);
 

@@ -75,6 +75,10 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
     return {why_not, ""};
 }
 
+CLI::Validator not_empty(const std::string& what) {
+    return {[what](const std::string& text) { return text.empty() ? "'', expected " + what : ""; }, ""};
+}
+
 void add_emit_option(CLI::App& command, std::vector<std::string>& kinds, const std::string& description) {
     command
         .add_option(
@@ -110,7 +114,8 @@ void add_convolution_option(CLI::App& command, ConvAlgorithm& algorithm) {
 
 void add_until_option(CLI::App& command, std::string& name) {
     command.add_option("--until", name, "node or value at which the model ends: what it makes is the output")
-        ->option_text("NAME");
+        ->option_text("NAME")
+        ->check(not_empty("a name"));
 }
 
 void add_parallel_option(CLI::App& command, int& parallel) {
@@ -132,6 +137,7 @@ int process_count(int given) {
 
 void add_target_option(CLI::App& command, std::string& target) {
     const auto why_not = [](const std::string& text) -> std::string {
+        if (text.empty()) return "'', expected a target";
         try {
             parse_targets(text);
             return "";

@@ -87,7 +87,8 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
         ->option_text("DIR");
     command
         ->add_option("--name", options.name, "name of the C functions and files; default: from the model's file name")
-        ->option_text("NAME");
+        ->option_text("NAME")
+        ->check(not_empty("a name"));
     add_target_option(*command, options.target);
     add_dim_option(*command, arguments->dims);
     add_emit_option(*command, options.emit, "further results");

@@ -19,6 +19,7 @@ Schedules read_schedules(const std::filesystem::path& file) {
     int number = 0;
     for (std::string line; std::getline(stream, line);) {
         ++number;
+        if (line.ends_with('\r')) line.pop_back();  // of an editor that ends lines as Windows does
         std::smatch found;
         if (body) {
             if (line == "}")

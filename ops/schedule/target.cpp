@@ -101,6 +101,9 @@ Target Target::parse(const std::string& text) {
     if (!is_processor || halide.os != Halide::Target::Linux || halide.has_gpu_feature() != is_gpu) {
         throw CompileError("'{}' is not supported, expected Linux on x86 or ARM, and of GPUs opencl or cuda", text);
     }
+    // The host program is C.
+    if (halide.has_feature(Halide::Target::CPlusPlusMangling))
+        throw CompileError("'{}' is not supported, expected kernels with C names, not c_plus_plus_name_mangling", text);
     Target target;
     target.text = halide.to_string();
     read_features(halide, target);

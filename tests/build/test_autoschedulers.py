@@ -131,6 +131,15 @@ def test_kernels_that_the_file_does_not_name_keep_their_schedule(onnx2halide, co
     assert "            return;\n        }\n        // From mine.cpp.\n        if (true) {\n        }\n\n    }\n" in given[0]
 
 
+def test_file_may_end_lines_as_windows_does(compile_image, tmp_path):
+    kernel = re.search(r"class (\w+) ", classes(compile_image("default"))[0])[1]
+    text = f"void {kernel}::schedule() {{\n    if (true) {{\n    }}\n\n}}\n"
+    (tmp_path / "mine.cpp").write_text(text)
+    plain = classes(compile_image("mine.cpp"))
+    (tmp_path / "mine.cpp").write_bytes(text.replace("\n", "\r\n").encode())
+    assert classes(compile_image("mine.cpp")) == plain
+
+
 def classes(folder) -> list[str]:
     """What is emitted after the banner, split at the ends of classes."""
     return (folder / "image_generators.cpp").read_text().split("#include", 1)[1].split("HALIDE_REGISTER_GENERATOR")

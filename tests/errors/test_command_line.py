@@ -27,10 +27,18 @@ IMAGES = ("x", FLOAT, ["batch", 3, "height", "width"])
             (["--target", target], 2, f"--target: '{target}' is not supported, expected Linux on x86 or ARM, and of GPUs opencl or cuda\n" + HELP)
             for target in ("x86-64-windows", "wasm-32-wasmrt", "x86-64-linux-vulkan", "hexagon-32-noos")
         ),
+        (["--target", ""], 2, "--target: '', expected a target\n" + HELP),
+        (
+            ["--target", "x86-64-linux-c_plus_plus_name_mangling"],
+            2,
+            "--target: 'x86-64-linux-c_plus_plus_name_mangling' is not supported, expected kernels with C names, not c_plus_plus_name_mangling\n" + HELP,
+        ),
         (["--cc", "no-such-compiler"], 2, "--cc: no-such-compiler cannot be started: No such file or directory\n" + HELP),
         (["--cc", "false"], 2, "--cc: false -dumpmachine names no machine, expected a C compiler such as gcc or clang\n" + HELP),
         (["--cc", "/"], 2, "--cc: / cannot be started: Permission denied\n" + HELP),
         (["--cc", ""], 2, "--cc: '', expected a C compiler's command\n" + HELP),
+        (["--name", ""], 2, "--name: '', expected a name\n" + HELP),
+        (["--until", ""], 2, "--until: '', expected a name\n" + HELP),
         (["--name", "my model"], 2, "--name: 'my model' cannot name C functions, expected one such as 'my_model'\n" + HELP),
         (["--name", "float"], 2, "--name: 'float' cannot name C functions, expected one such as 'model_float'\n" + HELP),
         (["--emit", "poem"], 2, "--emit: 'poem', expected one of shared_library, stmt, stmt_html, assembly, llvm_assembly, schedule\n" + HELP),

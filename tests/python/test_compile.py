@@ -22,6 +22,8 @@ def test_model_as_path_bytes_and_proto(tmp_path, own_cache):
         assert np.array_equal(onnx2halide.compile(model, cache=own_cache).run([X])[0], abs(X))
     with pytest.raises(TypeError, match="a model is a path, bytes or a ModelProto, not int"):
         onnx2halide.compile(3)
+    with pytest.raises(TypeError, match="a model is a path, bytes or a ModelProto, not GraphProto"):
+        onnx2halide.compile(unary("Abs").graph)
 
 
 def test_ports(own_cache):

@@ -68,7 +68,7 @@ class Source:
             name = name or self.path.stem
         elif isinstance(model, (bytes, bytearray, memoryview)):
             self.bytes = bytes(model)
-        elif hasattr(model, "SerializeToString"):
+        elif hasattr(model, "SerializeToString") and hasattr(model, "graph"):
             self.bytes = model.SerializeToString(deterministic=True)
             name = name or model.graph.name
         else:
