@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "Halide.h"
@@ -57,15 +58,11 @@ inline std::vector<TileVersion> tile_versions(Expr extent, int most, int least =
     return versions_of_sizes(extent, sizes, least);
 }
 
-/// Versions for tiles of up to `most` pixels of a row. The smaller ones divide the widths of most feature maps: images
-/// of 224 and 320 pixels are halved to multiples of 7 and 5, those of powers of two to multiples of 4.
-inline std::vector<TileVersion> pixel_versions(Expr width, int most, int least) {
-    std::vector<int> sizes = {most};
-    for (int size : {14, 8, 7, 5, 4, 2}) {
-        if (size < most) sizes.push_back(size);
-    }
-    if (most > 1) sizes.push_back(1);
-    return versions_of_sizes(width, sizes, least);
+/// Versions for tiles of up to `most` pixels of a row: `most` and those of `sizes`, which descend to 1, that are less.
+inline std::vector<TileVersion> pixel_versions(Expr width, int most, const std::vector<int>& sizes, int least) {
+    std::vector<int> used = {most};
+    std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(used), [&](int size) { return size < most; });
+    return versions_of_sizes(width, used, least);
 }
 
 /// The versions, preceded by one for an extent of 1. By this comparison Halide knows the extent in that version.

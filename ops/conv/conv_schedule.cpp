@@ -140,9 +140,10 @@ private:
         if (!tile_.has_versions()) return source_.schedule(conv_.output.func, output_);
         const std::string width = source_.dim(conv_.output.extents[1]),
                           pixels = source_.param("pixels", tile_.tile().pixels);
-        source_.schedule_versions(
-            conv_.output.func,
-            fmt::format("onnx::pixel_versions({}, {}, {})", width, pixels, tile_.tile().least_pixels), output_);
+        source_.schedule_versions(conv_.output.func,
+                                  fmt::format("onnx::pixel_versions({}, {}, {{{}}}, {})", width, pixels,
+                                              fmt::join(pixels_of_open_tiles, ", "), tile_.tile().least_pixels),
+                                  output_);
     }
 
     void order_loops() {

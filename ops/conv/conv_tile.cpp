@@ -74,10 +74,10 @@ int choose_lanes(const ConvLoops& loops, const Target& target) {
 }
 
 /// Cycles of a row of tiles, the last one counted as whole. An open width counts as those of the usual feature maps, of
-/// images of 224, 320 and 416 pixels, where smaller tiles are used if they fit better (onnx::pixel_versions); or as
-/// large. A kernel for several layers does not tell how wide they are.
+/// images of 224, 320 and 416 pixels, where smaller tiles are used if they fit better; or as large. A kernel for
+/// several layers does not tell how wide they are.
 double row_cycles(const ConvLoops& loops, ConvTile tile, const Target& target) {
-    constexpr int64_t smaller[] = {14, 8, 7, 5, 4, 2, 1}, widths[] = {7, 10, 13, 14, 20, 26, 28, 40, 52, 56};
+    constexpr int64_t widths[] = {7, 10, 13, 14, 20, 26, 28, 40, 52, 56};
     struct Version {
         int64_t pixels;
         double cycles;
@@ -85,9 +85,9 @@ double row_cycles(const ConvLoops& loops, ConvTile tile, const Target& target) {
     std::vector<Version> versions = {{tile.pixels, tile_cycles(loops, tile, target)}};
     if (!loops.open_width) return versions[0].cycles * static_cast<double>(ceil_div(loops.width, tile.pixels));
     if (!loops.is_row_of_image) return versions[0].cycles * static_cast<double>(loops.width) / tile.pixels;
-    for (const int64_t pixels : smaller) {
+    for (const int pixels : pixels_of_open_tiles) {
         if (pixels >= versions[0].pixels) continue;
-        tile.pixels = static_cast<int>(pixels);
+        tile.pixels = pixels;
         versions.push_back({pixels, tile_cycles(loops, tile, target)});
     }
     double of_a_pixel = 0;

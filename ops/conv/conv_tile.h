@@ -48,6 +48,12 @@ struct ConvTile {
     /// The number of vectors of sums.
     int sums() const { return pixels / pixels_of_vector * tile_rows * vectors; }
 };
+
+/// Pixels of the tiles of an open width, besides the chosen one and if they are fewer. They divide the widths of most
+/// feature maps: images of 224 and 320 pixels are halved to multiples of 7 and 5, those of powers of two to multiples
+/// of 4.
+constexpr int pixels_of_open_tiles[] = {14, 8, 7, 5, 4, 2, 1};
+
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
 
 /// Estimated cycles of all tiles of an image or plane.
