@@ -53,6 +53,7 @@ KernelSource::KernelSource(const Target& target, const std::string& class_name, 
     : target_(target), naming_(naming), class_name_(class_name), outputs_(std::move(outputs)),
       defined_(defined.begin(), defined.end()) {
     names_.reserve(class_name);
+    names_.reserve(thread_count_symbol);
     reserve_symbols();
     // A value called `x` is renamed in favour of the Var `x`, so that loops have the same names everywhere.
     for (const char* var : {"n", "c", "z", "y", "x", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "r", "k"}) {
@@ -191,6 +192,8 @@ std::string KernelSource::dim(const Dim& dim) {
     symbols_.merge(dim.symbols());
     return dim.text(DimSyntax::halide);
 }
+
+std::string KernelSource::threads() { return dim(Dim::symbol(thread_count_symbol)); }
 
 std::string KernelSource::literal(double number, ElementType type) {
     return fmt::format("Expr({})", float_text(number, type == ElementType::float64));

@@ -74,6 +74,8 @@ public:
 
     /// A dimension as Halide text; its symbols become int32 arguments of the kernel.
     std::string dim(const Dim& dim);
+    /// The number of threads that share a run's tasks, as Halide text: an int32 argument of the kernel.
+    std::string threads();
     /// A number as a Halide expression of the type in which kernels compute `type` (float for float16): Expr(0.5f).
     static std::string literal(double number, ElementType type);
     static std::string literal(int64_t number, ElementType type);
@@ -148,6 +150,8 @@ public:
     const std::string& name_of(const Value* value) const { return value_names_.at(value); }
     /// Symbols that are int32 arguments of the kernel, after its input buffers, in this order.
     const std::set<std::string>& symbols() const { return symbols_; }
+    /// Adds arguments, which may be unused.
+    void add_symbols(const std::set<std::string>& symbols) { symbols_.insert(symbols.begin(), symbols.end()); }
     /// A GeneratorParam.
     struct Param {
         std::string role;  // its name in the schedule's code

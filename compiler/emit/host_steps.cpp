@@ -35,8 +35,10 @@ std::string halide_type_text(ElementType type) {
 
 std::string session_text(const Dim& dim) {
     std::map<std::string, Dim> names;
-    for (const std::string& symbol : dim.symbols())
-        names[symbol] = Dim::symbol(fmt::format("D({})", symbol), -Dim::unbounded);
+    for (const std::string& symbol : dim.symbols()) {
+        const bool is_dim = symbol != thread_count_symbol;
+        names[symbol] = Dim::symbol(is_dim ? fmt::format("D({})", symbol) : "session->threads", -Dim::unbounded);
+    }
     return dim.substitute(names).text(DimSyntax::c);
 }
 

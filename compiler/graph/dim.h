@@ -134,6 +134,9 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 Proof prove_equal(const Dim& a, const Dim& b);
 Proof prove_less_equal(const Dim& a, const Dim& b);
 
+/// The symbol for the number of threads that share a run's tasks. No dim of a model has this name.
+constexpr const char* thread_count_symbol = "threads";
+
 /// The product of all dims, such as the number of elements of a tensor.
 Dim product(const std::vector<Dim>& dims);
 

@@ -17,7 +17,7 @@ std::string InputDims::new_symbol(const OpenDim& open) {
     static const std::regex own("(.*_)?(extent|element)_[0-9_]+(of_[0-9]+)?"
                                 "|[A-Za-z]+_[0-9]+_(iterations?|(output|state|slice)_[0-9]+_[0-9]+)");
     const std::string name = names_.unique(open.hint());
-    return std::regex_match(name, own) ? names_.unique(name + "_dim") : name;
+    return name == thread_count_symbol || std::regex_match(name, own) ? names_.unique(name + "_dim") : name;
 }
 
 TensorType InputDims::type_of(const onnx::ValueInfoProto& input) {

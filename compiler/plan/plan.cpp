@@ -206,12 +206,15 @@ private:
                                             KernelSource::Naming naming,
                                             const std::function<std::string(const Target&)>& class_name) const {
         std::vector<KernelSource> sources;
+        std::set<std::string> symbols;
         for (const Target& target : program_.targets) {
             sources.push_back(write_kernel(group, escaping, target, class_name(target), naming));
-            if (sources.back().inputs() != sources[0].inputs() || sources.back().symbols() != sources[0].symbols())
+            if (sources.back().inputs() != sources[0].inputs())
                 throw std::logic_error(sources.back().class_name() + " has other arguments than " +
                                        sources[0].class_name());
+            symbols.insert(sources.back().symbols().begin(), sources.back().symbols().end());
         }
+        for (KernelSource& source : sources) source.add_symbols(symbols);
         return sources;
     }
 
@@ -258,6 +261,7 @@ private:
     void find_symbols() {
         for (const auto& [symbol, dim] : program_.graph->symbols) program_.symbols.push_back(symbol);
         std::set<std::string> known(program_.symbols.begin(), program_.symbols.end());
+        known.insert(thread_count_symbol);  // the session's
         const auto add = [&](const Dim& dim) {
             for (const std::string& symbol : dim.symbols()) {
                 if (known.insert(symbol).second) program_.symbols.push_back(symbol);

@@ -122,9 +122,10 @@ private:
     void split_open_rows() {
         constexpr int64_t rows_of_a_halo_row = 4;
         const std::string height = source_.dim(conv_.output.extents[2]), width = source_.dim(conv_.output.extents[1]);
-        const std::string rows = fmt::format("onnx::rows_of_task({}, {}, {}, {})", height, width,
-                                             source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_.tile())),
-                                             std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows));
+        const std::string rows =
+            fmt::format("onnx::rows_of_task({}, {}, {}, {}, {})", height, width,
+                        source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_.tile())),
+                        std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows), source_.threads());
         strips_.push_back(source_.var("strip"));
         split(tile_.rows(), strips_.back(), rows, "GuardWithIf");
     }

@@ -121,8 +121,8 @@ private:
         // Weights are loaded anew for each strip, and its first products wait for them.
         const auto enough =
             static_cast<int>(std::max(walk_.strip * usual_.tiles_in_block_row(), int64_t{2} * walk_.product.pixels));
-        return fmt::format("onnx::rows_of_task({}, {}, {}, 1)", block_rows(), tiles_in_block_row(),
-                           source_.param("tiles_of_task", enough));
+        return fmt::format("onnx::rows_of_task({}, {}, {}, 1, {})", block_rows(), tiles_in_block_row(),
+                           source_.param("tiles_of_task", enough), source_.threads());
     }
 
     void walk_output() {

@@ -179,7 +179,8 @@ void Cumulative::schedule_columns(KernelSource& source) const {
     columns.func = func + ".update(1)";
     const Dim count = columns.extents[0];
     std::string size = source.param("columns", static_cast<int>(std::min(most, count.constant().value_or(most))));
-    if (!count.constant()) size = fmt::format("onnx::rows_of_task({}, 1, {}, 1)", source.dim(count), size);
+    if (!count.constant())
+        size = fmt::format("onnx::rows_of_task({}, 1, {}, 1, {})", source.dim(count), size, source.threads());
     columns.vars[0] = tile;
     columns.extents[0] = ceil_div(count, most);
     source.schedule(columns.func, {guarded_split(x, tile, size),

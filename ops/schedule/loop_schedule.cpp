@@ -156,8 +156,8 @@ std::string iterations_of_a_task(KernelSource& source, const Dim& elements, cons
     if (const auto length = elements.constant())
         return source.param("rows",
                             static_cast<int>(elements_of_a_task / std::clamp<int64_t>(*length, 1, elements_of_a_task)));
-    return fmt::format("onnx::rows_of_task({}, {}, {}, 1)", source.dim(count), source.dim(elements),
-                       source.param("elements", elements_of_a_task));
+    return fmt::format("onnx::rows_of_task({}, {}, {}, 1, {})", source.dim(count), source.dim(elements),
+                       source.param("elements", elements_of_a_task), source.threads());
 }
 
 std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& nontrivial, size_t tile) {

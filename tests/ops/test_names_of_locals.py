@@ -118,6 +118,14 @@ def test_dims_called_as_sizes_that_a_run_finds(dim):
     check(proto, {"x": np.float32([1, 0, 2, 3]), "z": random(5), "size": np.array([4, 5])}, exactly=True)
 
 
+def test_dims_and_values_called_threads():
+    """The number of threads is an argument of kernels, such as the convolution's."""
+    weights = random(16, 16, 3, 3)
+    nodes = [node("Relu", "x", "threads"), node("Conv", "threads w", "y", pads=[1, 1, 1, 1])]
+    proto = model(nodes, [("x", FLOAT, ["n", 16, "threads", "width"])], [("y", FLOAT, [None] * 4)], {"w": weights})
+    check(proto, {"x": random(1, 16, 40, 30)})
+
+
 def test_values_that_make_the_same_identifier():
     nodes = [node("NonZero", "x", "i_1"), node("NonZero", "z", "i.1"), node("Neg", "i_1", "y"), node("Neg", "i.1", "w")]
     ports = [("x", FLOAT, ["n"]), ("z", FLOAT, ["m"])]

@@ -32,6 +32,22 @@ def test_images(channels, kernel, attributes):
     check(proto, [{"x": (n, channels, h, w)} for h, w, n in IMAGES], threads=2)
 
 
+# The number of tasks depends on the number of threads: a multiple of it, as many, or fewer.
+@pytest.mark.parametrize("threads", [1, 3, 4, 7])
+@pytest.mark.parametrize(
+    "kernel, attributes",
+    [
+        ((64, 64, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ((64, 64, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
+        ((64, 1, 3, 3), {"group": 64}),
+    ],
+)
+def test_rows_are_divided_among_threads(kernel, attributes, threads):
+    node = helper.make_node("Conv", ["x", "w"], ["c"], **attributes)
+    proto = model(node, ["n", 64, "h", "w_"], weights(*kernel))
+    check(proto, [{"x": (n, 64, h, w)} for n, h, w in ((1, 3, 3), (1, 15, 14), (2, 28, 28), (1, 57, 56), (1, 112, 90))], threads=threads)
+
+
 # If taps see only padding, as with small images, loops run from the first to the last that do not.
 @pytest.mark.parametrize(
     "kernel, attributes",
