@@ -97,11 +97,14 @@ inline void interleave_tile(Func tile, int axis, int written, int read, Func cop
 
 /// The number of rows in a task: enough for it to have this many elements, and for neighbouring tasks to share few of
 /// the rows that they read; more if some threads would otherwise have more tasks than others. If only some threads
-/// would have one at all, each has one, of half as many rows at least.
-inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows, Expr threads) {
+/// would have a task at all, all rows are one, whose `inner_tasks` are divided instead; if these are fewer than
+/// threads, too, each thread has a task of half as many rows at least.
+inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows, Expr threads,
+                         int inner_tasks = 1) {
     const Expr enough = clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);
     const Expr most_tasks = Halide::max(rows / Halide::max(enough, 1), 1);
     const Expr tasks = select(most_tasks >= threads, most_tasks / threads * threads,  //
+                              inner_tasks >= threads, 1,                              //
                               most_tasks * 2 >= threads, Halide::min(threads, rows), most_tasks);
     return (rows + tasks - 1) / tasks;
 }

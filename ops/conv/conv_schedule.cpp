@@ -122,10 +122,10 @@ private:
     void split_open_rows() {
         constexpr int64_t rows_of_a_halo_row = 4;
         const std::string height = source_.dim(conv_.output.extents[2]), width = source_.dim(conv_.output.extents[1]);
-        const std::string rows =
-            fmt::format("onnx::rows_of_task({}, {}, {}, {}, {})", height, width,
-                        source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_.tile())),
-                        std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows), source_.threads());
+        const std::string rows = fmt::format("onnx::rows_of_task({}, {}, {}, {}, {}, {})", height, width,
+                                             source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_.tile())),
+                                             std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows),
+                                             source_.threads(), channel_tasks());
         strips_.push_back(source_.var("strip"));
         split(tile_.rows(), strips_.back(), rows, "GuardWithIf");
     }
@@ -197,9 +197,17 @@ private:
         output_.push_back(parallel(task_));
         // If an image is one strip, tiles of channels are tasks: only the outermost loop with several iterations is
         // divided among threads.
-        const int64_t channels_of_tile = int64_t{tile_.tile().lanes} * tile_.tile().vectors;
-        if (!walk_.channels_outermost && !channels_.empty() && conv_.loops.channels > channels_of_tile)
-            output_.push_back(parallel(channels_.back()));
+        if (channel_tasks() > 1) output_.push_back(parallel(channels_.back()));
+    }
+
+    /// The iterations of the outermost loop over channels in a strip; 1 if there is none.
+    int64_t channel_tasks() const {
+        const ConvTile& tile = tile_.tile();
+        if (walk_.channels_outermost || channels_.empty()) return 1;
+        if (conv_.loops.whole_group) return conv_.loops.groups;
+        const bool walks = tile_.walks_channels();
+        return ceil_div(conv_.loops.channels,
+                        walks ? ordered_channels(conv_.loops, tile) : int64_t{tile.lanes} * tile.vectors);
     }
 
     void place_input() {

@@ -1,12 +1,14 @@
 #include "ops/conv/conv_winograd_schedule.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "ops/conv/conv_winograd.h"
 #include "ops/node_generator.h"
+#include "ops/schedule/cycles.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
 #include "ops/schedule/read_ahead.h"
@@ -118,12 +120,21 @@ private:
     /// Rows of blocks in a strip: a parameter or, for an open image, as many as have enough tiles.
     std::string rows_of_strip() {
         if (!loops_.is_open()) return source_.param("rows", walk_.strip);
-        // Weights are loaded anew for each strip, and its first products wait for them.
-        const auto enough =
-            static_cast<int>(std::max(walk_.strip * usual_.tiles_in_block_row(), int64_t{2} * walk_.product.pixels));
-        return fmt::format("onnx::rows_of_task({}, {}, {}, 1, {})", block_rows(), tiles_in_block_row(),
-                           source_.param("tiles_of_task", enough), source_.threads());
+        // Weights are loaded anew for each strip, which takes at most half of its time.
+        constexpr double most_share = 0.5;
+        const int64_t places = walk_.places[rows] * walk_.places[columns],
+                      weight_bytes = loops_.terms() * loops_.channels * loops_.groups * places * 4;
+        const double tile_cycles =
+                         static_cast<double>(walk_.product.cycles * channel_tiles() * loops_.groups * places) /
+                         walk_.product.pixels,
+                     weight_cycles = static_cast<double>(weight_bytes) / read_rate(weight_bytes);
+        const int enough =
+            std::max(walk_.product.pixels, static_cast<int>(std::ceil(weight_cycles / most_share / tile_cycles)));
+        return fmt::format("onnx::rows_of_task({}, {}, {}, 1, {}, {})", block_rows(), tiles_in_block_row(),
+                           source_.param("tiles_of_task", enough), source_.threads(), channel_tiles());
     }
+
+    int64_t channel_tiles() const { return ceil_div(loops_.channels, walk_.product.lanes * walk_.product.vectors); }
 
     void walk_output() {
         vector_ = source_.var("vector"), channels_ = source_.var("co");
@@ -152,8 +163,7 @@ private:
             directives.push_back(parallel(planes_.back()));
             // If an image is one strip, tiles of channels are tasks: only the outermost loop with several iterations is
             // divided among threads.
-            if (loops_.channels > walk_.product.lanes * walk_.product.vectors)
-                directives.push_back(parallel(channels_));
+            if (channel_tiles() > 1) directives.push_back(parallel(channels_));
         }
         if (!walk_.channels_outermost && !loops_.is_open()) {
             std::vector<std::string> tasks = strips;
