@@ -3,19 +3,33 @@
 
 namespace onnx2halide {
 
-void expand_composites(Graph& graph) {
+namespace {
+
+/// Expands those nodes that are in the graph now. Returns whether there was one.
+bool expand_once(Graph& graph) {
     std::vector<Node*> nodes;
     for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+    bool found = false;
     for (Node* node : nodes) {
         const auto generator = make_generator(*node);
         const auto* composite = dynamic_cast<const Composite*>(generator.get());
         if (!composite) continue;
+        found = true;
         const std::vector<Value*> results = composite->expand(graph);
         const std::vector<Value*> outputs = node->outputs;
         graph.remove(node);
         for (size_t i = 0; i < outputs.size(); ++i) {
             if (outputs[i]) Composite::rename(graph, results.at(i), outputs[i]);
         }
+    }
+    return found;
+}
+
+}  // namespace
+
+void expand_composites(Graph& graph) {
+    // An expansion may contain composites itself.
+    while (expand_once(graph)) {
     }
 }
 

@@ -1,6 +1,7 @@
 #include "ops/product/einsum.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/composite.h"
+#include "ops/product/einsum_expansions.h"
 #include "ops/product/equation.h"
 #include "ops/product/matrix_product.h"
 
@@ -89,31 +90,10 @@ private:
     }
 };
 
-/// The equation of a batch of matrix products: one index, which both operands have, is summed, and the result's last
-/// index is a column of the second operand.
+/// A batch of matrix products (see Equation::is_product).
 class EinsumProduct : public EinsumNode<MatrixProduct> {
 public:
     using EinsumNode::EinsumNode;
-
-    static bool fits(const Equation& equation) {
-        if (equation.operands.size() != 2 || equation.result.labels(0).empty()) return false;
-        const Labels a = equation.operands[0].labels(1), b = equation.operands[1].labels(1),
-                     result = equation.result.labels(1);
-        const auto count = [](const Labels& labels, Label label) {
-            return std::count(labels.begin(), labels.end(), label);
-        };
-        std::set<Label> all(a.begin(), a.end());
-        all.insert(b.begin(), b.end());
-        const auto repeats = [&](Label label) { return count(a, label) > 1 || count(b, label) > 1; };
-        if (std::any_of(all.begin(), all.end(), repeats)) return false;
-        Labels summed;
-        std::copy_if(all.begin(), all.end(), std::back_inserter(summed),
-                     [&](Label label) { return count(result, label) == 0; });
-        const bool has_step =
-            summed.size() == 1 && summed[0] != first_of_ellipsis && count(a, summed[0]) && count(b, summed[0]);
-        const Label column = result.back();
-        return has_step && column != first_of_ellipsis && !count(a, column);
-    }
 
 protected:
     Dim depth() const override { return contraction().extents.at(step()); }
@@ -153,115 +133,11 @@ private:
     }
 };
 
-/// A product of matrices, not batched, whose rows, columns and steps may each be several adjacent axes:
-/// `ibh,hnd->ibnd`.
-struct PlainProduct {
-    size_t a, b;  // operands of the node
-    Labels rows, columns, steps;
-    bool b_is_transposed = false;
-
-    static std::optional<PlainProduct> of(const Node& node) {
-        if (node.inputs.size() != 2 || !node.has_input(0) || !node.has_input(1) ||
-            !is_float(node.inputs[0]->checked_type().element))
-            return std::nullopt;
-        const std::vector<std::vector<Dim>> shapes = {node.inputs[0]->checked_type().shape,
-                                                      node.inputs[1]->checked_type().shape};
-        const Contraction contraction(Equation(node.string("equation")), shapes);
-        for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 1}, {1, 0}}) {
-            const auto product = of(contraction, a, b);
-            if (product && product->fits(contraction, shapes)) return product;
-        }
-        return std::nullopt;
-    }
-
-private:
-    static std::optional<PlainProduct> of(const Contraction& contraction, size_t a, size_t b) {
-        const Labels &left = contraction.operands[a], &right = contraction.operands[b], &result = contraction.result;
-        PlainProduct product{a, b, {}, {}, {}};
-        for (const Label label : left) (has(result, label) ? product.rows : product.steps).push_back(label);
-        for (const Label label : right) {
-            if (has(result, label)) product.columns.push_back(label);
-        }
-        const auto joined = [](Labels first, const Labels& second) {
-            first.insert(first.end(), second.begin(), second.end());
-            return first;
-        };
-        product.b_is_transposed = right == joined(product.columns, product.steps);
-        const bool is_product = !product.rows.empty() && !product.columns.empty() && !product.steps.empty() &&
-                                left == joined(product.rows, product.steps) &&
-                                (product.b_is_transposed || right == joined(product.steps, product.columns)) &&
-                                result == joined(product.rows, product.columns);
-        const auto all = joined(joined(product.rows, product.columns), product.steps);
-        if (!is_product || std::set<Label>(all.begin(), all.end()).size() != all.size()) return std::nullopt;
-        return product;
-    }
-
-    /// Whether nothing is broadcast, and merged axes have known extents.
-    bool fits(const Contraction& contraction, const std::vector<std::vector<Dim>>& shapes) const {
-        const size_t first = b_is_transposed ? columns.size() : 0;
-        for (size_t i = 0; i < steps.size(); ++i) {
-            if (prove_equal(shapes[a][rows.size() + i], shapes[b][first + i]) != Proof::yes) return false;
-        }
-        const auto is_one_axis = [&](const Labels& labels) {
-            const auto extent = [&](Label label) { return contraction.extents.at(label); };
-            // Reshape does not take 0 as an extent.
-            return std::none_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).is(0); }) &&
-                   (labels.size() == 1 ||
-                    std::all_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).constant(); }));
-        };
-        return is_one_axis(steps) && is_one_axis(columns);
-    }
-
-    static bool has(const Labels& labels, Label label) {
-        return std::find(labels.begin(), labels.end(), label) != labels.end();
-    }
-};
-
-/// Reshapes a value whose `kept` first axes stay as they are to the `others`.
-Value* reshaped(CompositeBuilder& builder, const std::string& role, Value* value, size_t kept,
-                const std::vector<int64_t>& others) {
-    // 0: the extent of the input.
-    std::vector<int64_t> shape(kept, 0);
-    shape.insert(shape.end(), others.begin(), others.end());
-    Value* list = builder.constant(role + "_shape",
-                                   make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
-    return builder.add(role, {"Reshape", 5, {value, list}});
-}
-
-std::vector<Value*> expand_product(CompositeBuilder& builder) {
-    const PlainProduct product = PlainProduct::of(builder.node()).value();
-    Value *a = builder.input(product.a), *b = builder.input(product.b);
-    const std::vector<Dim> shape = b->checked_type().shape;
-    const auto first_step = shape.begin() + (product.b_is_transposed ? product.columns.size() : 0),
-               first_column = shape.begin() + (product.b_is_transposed ? 0 : product.steps.size());
-    const std::vector<Dim> steps(first_step, first_step + product.steps.size()),
-        columns(first_column, first_column + product.columns.size());
-    const auto count = [](const std::vector<Dim>& extents) { return onnx2halide::product(extents).constant(); };
-
-    if (steps.size() > 1) a = reshaped(builder, "rows", a, product.rows.size(), {*count(steps)});
-    if (steps.size() > 1 || columns.size() > 1) {
-        // -1: the axis whose extent is known only at run time, if there is one.
-        std::vector<int64_t> matrix = {count(steps).value_or(-1), count(columns).value_or(-1)};
-        if (product.b_is_transposed) std::swap(matrix[0], matrix[1]);
-        b = reshaped(builder, "matrix", b, 0, matrix);
-    }
-    if (product.b_is_transposed)
-        b = builder.add("columns", {"Transpose", 1, {b}, {{"perm", std::vector<int64_t>{1, 0}}}});
-    Value* result = builder.add("product", {"MatMul", 13, {a, b}});
-    if (columns.size() > 1) {
-        std::vector<int64_t> axes;
-        for (const Dim& column : columns) axes.push_back(*column.constant());
-        result = reshaped(builder, "result", result, product.rows.size(), axes);
-    }
-    return {result};
-}
-
 }  // namespace
 
 std::unique_ptr<NodeGenerator> make_einsum(const Node& node) {
-    if (PlainProduct::of(node)) return make_composite<expand_product>(node);
-    return EinsumProduct::fits(Equation(node.string("equation"))) ? make<EinsumProduct>(node)
-                                                                  : make<SumOfProducts>(node);
+    if (auto expanded = make_expanded_einsum(node)) return expanded;
+    return Equation(node.string("equation")).is_product() ? make<EinsumProduct>(node) : make<SumOfProducts>(node);
 }
 
 }  // namespace onnx2halide

@@ -58,6 +58,25 @@ Term Equation::implied_result() const {
     return term;
 }
 
+bool Equation::is_product() const {
+    if (operands.size() != 2 || this->result.labels(0).empty()) return false;
+    const Labels a = operands[0].labels(1), b = operands[1].labels(1), result = this->result.labels(1);
+    const auto count = [](const Labels& labels, Label label) {
+        return std::count(labels.begin(), labels.end(), label);
+    };
+    std::set<Label> all(a.begin(), a.end());
+    all.insert(b.begin(), b.end());
+    const auto repeats = [&](Label label) { return count(a, label) > 1 || count(b, label) > 1; };
+    if (std::any_of(all.begin(), all.end(), repeats)) return false;
+    Labels summed;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(summed),
+                 [&](Label label) { return count(result, label) == 0; });
+    const bool has_step =
+        summed.size() == 1 && summed[0] != first_of_ellipsis && count(a, summed[0]) && count(b, summed[0]);
+    const Label column = result.back();
+    return has_step && column != first_of_ellipsis && !count(a, column);
+}
+
 Contraction::Contraction(const Equation& equation, const std::vector<std::vector<Dim>>& shapes) {
     if (equation.operands.size() != shapes.size()) {
         throw CompileError("equation has {} operands, the node {}", equation.operands.size(), shapes.size());

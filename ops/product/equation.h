@@ -32,6 +32,10 @@ struct Equation {
     /// Throws CompileError if the text has anything but letters, commas, an arrow and ellipses.
     explicit Equation(std::string text);
 
+    /// Whether it is a batch of matrix products: one index, which both operands have, is summed, and the result's last
+    /// index is a column of the second operand.
+    bool is_product() const;
+
 private:
     Term implied_result() const;
 };
