@@ -150,6 +150,7 @@ ProgramBuild plan_build(const ModelJob& job, const std::vector<Target>& targets,
     PlanOptions plan;
     plan.name = job.result.name;
     plan.grouping = grouping_of(options);
+    plan.in_place = !options.autoscheduler() && !options.schedule_file();
     build.watch = job.watch;
     build.program = make_program(graph, targets, plan);
     if (!options.tuning_file.empty()) apply_tuning(options.tuning_file, build.program);

@@ -14,7 +14,7 @@ namespace {
 
 class MemoryPlanner {
 public:
-    explicit MemoryPlanner(Program& program) : program_(program) {}
+    MemoryPlanner(Program& program, bool in_place) : program_(program), in_place_(in_place) {}
 
     void plan() {
         for_each_step(program_.main,
@@ -182,7 +182,7 @@ private:
     /// compute the one at the same position. Null if there is none.
     const Value* reusable_input(const Step& step) {
         // Kernels for a GPU are compiled on the promise that their inputs and outputs do not overlap.
-        if (program_.is_gpu() || step.kind != Step::Kind::kernel) return nullptr;
+        if (!in_place_ || program_.is_gpu() || step.kind != Step::Kind::kernel) return nullptr;
         const Value* output = step.outputs[0];
         for (const Node* node : step.nodes) {
             if (!make_generator(*node)->is_pointwise()) return nullptr;
@@ -296,6 +296,7 @@ private:
     }
 
     Program& program_;
+    bool in_place_;  // whether pointwise kernels may overwrite an input
     std::unordered_map<const Value*, const Value*> viewed_;
     std::set<const Value*> computed_;                  // outputs of steps
     std::set<const Value*> wholes_;                    // values that others are parts of
@@ -306,6 +307,6 @@ private:
 
 }  // namespace
 
-void plan_memory(Program& program) { MemoryPlanner(program).plan(); }
+void plan_memory(Program& program, bool in_place) { MemoryPlanner(program, in_place).plan(); }
 
 }  // namespace onnx2halide

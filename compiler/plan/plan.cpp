@@ -47,7 +47,7 @@ public:
         drop_dead_steps();
         number_steps(program_.main);
         find_symbols();
-        plan_memory(program_);
+        plan_memory(program_, options_.in_place);
         return std::move(program_);
     }
 

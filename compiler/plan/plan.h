@@ -11,6 +11,9 @@ struct PlanOptions {
     Grouping grouping = Grouping::fused;
     /// Whether kernels take every extent as an argument, so that one serves all sizes (for the fold program).
     bool symbolic_extents = false;
+    /// Whether pointwise kernels may overwrite an input. Schedules that compute an element twice, as ShiftInwards does,
+    /// must not be used with that: those of autoschedulers do, and those that a person wrote may.
+    bool in_place = true;
 };
 
 /// Cuts the graph into kernels, orders the steps and assigns storage to every tensor. Every value must have a type. The

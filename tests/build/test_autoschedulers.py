@@ -86,6 +86,18 @@ def test_shapes_that_are_hard_to_schedule(tmp_path, name):
     assert np.array_equal(compiled[2].run([images])[0], images.reshape(2, 3, 3, 2, 3, 2).max(axis=(3, 5)))
 
 
+@pytest.mark.parametrize("schedule", [*(f"auto:{name}" for name in AUTOSCHEDULERS), "mine.cpp"])
+def test_schedules_may_compute_elements_twice(tmp_path, schedule):
+    """As vectors at the end of a row do that are shifted inwards: a kernel must not overwrite its input."""
+    (tmp_path / "mine.cpp").write_text("void q_Mul::schedule() {\n    q.vectorize(x, 8);\n}\n")
+    schedule = tmp_path / schedule if schedule == "mine.cpp" else schedule
+    nodes = [node("TopK", "x k", "p i", axis=0), node("Mul", "p c", "q"), node("CumSum", "q a", "y")]
+    constants = {"k": np.array([21]), "c": np.float32(3), "a": np.array(0)}
+    proto = model(nodes, [("x", FLOAT, [21])], [("y", FLOAT, [21])], constants)
+    compiled = package.compile(proto, schedule=str(schedule), cache=tmp_path)
+    assert np.array_equal(compiled.run([np.ones(21, np.float32)])[0], np.arange(3, 64, 3))
+
+
 def test_python_passes_warnings_on(tmp_path, monkeypatch):
     compiler = tmp_path / "compiler"
     real = package.compiler.find_compiler()
