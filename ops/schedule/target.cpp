@@ -87,6 +87,24 @@ bool is_known(const std::string& text) {
     }
 }
 
+/// The target without the features that give vectors of floats another length than those of integers, which are AVX
+/// without AVX2 and AVX-512 without Skylake's part: schedules assume that they are equal.
+Halide::Target with_one_vector_size(Halide::Target target) {
+    const auto has_one = [&] {
+        return target.natural_vector_size(Halide::Float(32)) * 4 == target.natural_vector_size(Halide::UInt(8));
+    };
+    if (has_one()) return target;
+    if (target.features_any_of({Feature::AVX512, Feature::AVX512_KNL})) {
+        for (const Feature feature : {Feature::AVX2, Feature::AVX, Feature::FMA, Feature::F16C, Feature::SSE41})
+            target.set_feature(feature);
+        target.set_features({Feature::AVX512, Feature::AVX512_KNL}, false);
+    } else {
+        target.set_feature(Feature::SSE41);
+        target.set_feature(Feature::AVX, false);
+    }
+    return target;
+}
+
 }  // namespace
 
 Target Target::parse(const std::string& text) {
@@ -95,7 +113,7 @@ Target Target::parse(const std::string& text) {
             "'{}' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, "
             "arm-64-linux or host-opencl",
             text);
-    const Halide::Target halide(text);
+    const Halide::Target halide = with_one_vector_size(Halide::Target(text));
     const bool is_processor = halide.arch == Halide::Target::X86 || halide.arch == Halide::Target::ARM;
     const bool is_gpu = halide.has_feature(Halide::Target::OpenCL) || halide.has_feature(Halide::Target::CUDA);
     if (!is_processor || halide.os != Halide::Target::Linux || halide.has_gpu_feature() != is_gpu) {
