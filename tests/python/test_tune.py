@@ -1,5 +1,6 @@
 """onnx2halide tune. No test depends on speed: with LEAST_GAIN far below 0, any variant wins."""
 
+import ctypes
 import json
 import os
 import re
@@ -75,6 +76,33 @@ def test_a_file_is_extended(image, tune_here):
     with Trials(image, Options(tuning="mine.json"), 1) as trials:
         starts = {kernel.key: {role: kernel.value[role] for role in kernel.value if kernel.value[role] != kernel.own[role]} for kernel in trials.kernels}
     assert {key: params for key, params in starts.items() if params} == {key: entry["params"] for key, entry in first.items()}
+
+
+def test_faults_in_a_part_of_another_tensor_are_found(tmp_path):
+    """The rows of what a Concat joins are apart."""
+    weights = {name: np.random.default_rng(1).normal(size=shape).astype(np.float32) for name, shape in (("w1", (16, 16, 3, 3)), ("w2", (32, 16, 1, 1)), ("w3", (16, 48, 3, 3)))}
+    nodes = [node("Conv", "x w1", "a", pads=[1] * 4), node("Conv", "x w2", "b"), node("Concat", "a b", "c", axis=1), node("Conv", "c w3", "y", pads=[1] * 4)]
+    proto = model(nodes, [("x", FLOAT, [1, 16, 12, 12])], [("y", FLOAT, [1, 16, 12, 12])], weights)
+    (tmp_path / "parts.onnx").write_bytes(proto.SerializeToString())
+    are_parts = []
+    with Trials(tmp_path / "parts.onnx", Options(), 1) as trials:
+        for kernel in trials.kernels:
+            own = trials.compiled(kernel)
+            pointer = ctypes.POINTER(onnx2halide_trials._Buffer)
+            prototype = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[pointer] * (kernel.inputs + kernel.outputs))
+            run = prototype(own.address)
+
+            def with_wrong_last_element(*arguments):
+                status = run(*arguments)
+                found = arguments[-1].contents.array()
+                are_parts.append(not found.flags.c_contiguous)
+                found.flat[-1] += 1
+                return status
+
+            wrong = prototype(with_wrong_last_element)
+            variant = onnx2halide_trials.Variant({}, b"", ctypes.cast(wrong, ctypes.c_void_p).value)
+            assert trials.fault(kernel, variant, own)
+    assert True in are_parts and False in are_parts
 
 
 def test_nothing_wins(image, onnx2halide):

@@ -243,10 +243,13 @@ class _Buffer(ctypes.Structure):
     ]
 
     def array(self) -> np.ndarray:
-        """A view of its elements, which must be dense."""
+        """A view of its elements. The rows of a part of another tensor are apart."""
         dtype = dtype_of(BFLOAT16) if self.code == 4 else np.dtype(f"{'iuf'[self.code]}{self.bits // 8}")
-        count = int(np.prod([self.dim[i].extent for i in range(self.dimensions)], dtype=np.int64))
-        return np.frombuffer((ctypes.c_uint8 * (count * dtype.itemsize)).from_address(self.host), dtype)
+        dims = [self.dim[i] for i in reversed(range(self.dimensions))]
+        shape = [dim.extent for dim in dims]
+        length = 1 + sum((dim.extent - 1) * dim.stride for dim in dims) if all(shape) else 0
+        memory = (ctypes.c_uint8 * (length * dtype.itemsize)).from_address(self.host or 0)
+        return np.ndarray(shape, dtype, memory, strides=[dim.stride * dtype.itemsize for dim in dims])
 
 
 @contextlib.contextmanager
