@@ -308,7 +308,7 @@ GeneratorFile split_generators(const std::string& name, const std::string& text)
     for (size_t mark = text.find(registration_mark); mark != std::string::npos;
          mark = text.find(registration_mark, position)) {
         const size_t name_start = mark + registration_mark.size(),
-                     last = std::min(text.find('\n', mark), text.size() - 1);
+                     last = std::min(text.find('\n', text.find(')', mark)), text.size() - 1);
         const std::string class_name = text.substr(name_start, text.find_first_of(",)", name_start) - name_start);
         const size_t declared = text.find("\nclass " + class_name + " ", position);
         if (declared > mark) throw CompileError("HALIDE_REGISTER_GENERATOR({}) does not follow its class", class_name);

@@ -32,6 +32,14 @@ TEST_CASE("a generator file falls into its preamble and its classes") {
     CHECK(file.classes[1].line == 17);
 }
 
+TEST_CASE("a registration may be wrapped") {
+    const std::string start = "class one : public Halide::Generator<one> {};\nHALIDE_REGISTER_GENERATOR(one,";
+    const GeneratorFile file = split_generators("a.cpp", preamble + start + "\n    one)\n\n" + class_of("two"));
+    REQUIRE(file.classes.size() == 2);
+    CHECK(file.classes[0].text == start + "\n    one)\n");
+    CHECK(file.classes[1].text == class_of("two"));
+}
+
 TEST_CASE("objects do not depend on the banner and the comments between classes") {
     const GeneratorFile a =
         split_generators("a.cpp", banner + preamble + "\n// one\n" + class_of("one") + "\n// two\n" + class_of("two"));

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import re
 import subprocess
 import time
 
@@ -247,6 +248,15 @@ def test_verify_against_a_reference(command):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("layer.onnx: seed 0 against onnxruntime\n  equal  scores: max |a - b| ")
     assert done.stdout.endswith("layer.onnx: all 2 values of the graph are equal\n")
+
+
+def test_verify_of_a_schedule_in_a_file(command, tmp_path):
+    """The node that differs is found with other kernels, which the file does not name."""
+    assert command("compile", "layer.onnx", "-o", "emitted", "--sources-only").returncode == 0
+    kernel = re.search(r"^class (\w+) ", (tmp_path / "emitted" / "layer_generators.cpp").read_text(), re.MULTILINE)[1]
+    (tmp_path / "mine.cpp").write_text(f"void {kernel}::schedule() {{\n}}\n")
+    done = command("verify", "layer.onnx", "--schedule", "mine.cpp")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_verify_against_shipped_data(command, tmp_path):

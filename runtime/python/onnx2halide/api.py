@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import pathlib
 from collections.abc import Iterable, Mapping
 
 from onnx2halide.compiler import CompileError, Options, Source, libraries
@@ -96,7 +97,9 @@ def _load(source: Source, result, options: Options, threads: int, cache) -> Mode
 
 def _load_all_values(source: Source, options: Options, threads: int, cache) -> Model:
     """Loads the same model with every value of its graph as an output."""
-    exposed = dataclasses.replace(options, all_values=True)
+    # A schedule file is for the kernels of the model as it is; other kernels compute all its values.
+    schedule = "default" if pathlib.Path(options.schedule).is_file() else options.schedule
+    exposed = dataclasses.replace(options, all_values=True, schedule=schedule)
     result = libraries([source], exposed, cache)[0]
     if isinstance(result, CompileError):
         raise result
