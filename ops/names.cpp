@@ -10,6 +10,8 @@ namespace onnx2halide {
 namespace {
 
 constexpr std::string_view reserved_words[] = {
+// Macros of C and C++, Halide and the runtime, which the build lists
+#include "onnx2halide_reserved_macros.inc"
     // C and C++
     "alignas",
     "alignof",
@@ -105,35 +107,6 @@ constexpr std::string_view reserved_words[] = {
     "xor",
     "xor_eq",
     "main",
-    "NULL",
-    "errno",
-    "assert",
-    "linux",
-    "unix",
-    "stdin",
-    "stdout",
-    "stderr",
-    "INT8_MIN",
-    "INT16_MIN",
-    "INT32_MIN",
-    "INT64_MIN",
-    "INT8_MAX",
-    "INT16_MAX",
-    "INT32_MAX",
-    "INT64_MAX",
-    "UINT8_MAX",
-    "UINT16_MAX",
-    "UINT32_MAX",
-    "UINT64_MAX",
-    "INTMAX_MIN",
-    "INTMAX_MAX",
-    "UINTMAX_MAX",
-    "INTPTR_MIN",
-    "INTPTR_MAX",
-    "UINTPTR_MAX",
-    "PTRDIFF_MIN",
-    "PTRDIFF_MAX",
-    "SIZE_MAX",
     // Halide's names that generators use, and members of Generator
     "Halide",
     "Var",

@@ -133,6 +133,14 @@ def test_values_that_make_the_same_identifier():
     check(proto, {"x": np.float32([1, 0, 2, 3]), "z": random(12)}, exactly=True)
 
 
+def test_names_of_macros():
+    """Of the C++ and C headers that emitted files include."""
+    names = ["NAN", "EOF", "M_PI", "BUFSIZ", "RAND_MAX", "va_end", "errno", "isnan"]
+    nodes = [node("Add", f"{names[i]} {names[i + 1]}", f"y{i}") for i in range(0, len(names), 2)]
+    proto = model(nodes, [(name, FLOAT, [5]) for name in names], [(f"y{i}", FLOAT, [5]) for i in range(0, len(names), 2)])
+    check(proto, {name: random(5) for name in names}, exactly=True)
+
+
 def test_names_of_halides_intrinsics():
     """Log tests bits with bitwise_and, and abs is one of a kernel's expressions."""
     nodes = [node("Add", "x x", "bitwise_and"), node("Neg", "bitwise_and", "abs"), node("Abs", "abs", "round"), node("Log", "round", "y")]
