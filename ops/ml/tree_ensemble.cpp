@@ -62,20 +62,34 @@ std::vector<double> reals(const Node& node, const std::string& attribute) {
     return {floats.begin(), floats.end()};
 }
 
-/// Throws CompileError if a node can be reached in two ways: it would not be a tree, and could have a cycle.
+/// Throws CompileError if a path of branches is endless or leads to a root. Several branches may lead to the same node,
+/// as where an exporter tests for one of several categories by several comparisons.
 void check_trees(const TreeEnsemble& ensemble) {
-    std::vector<int> parents(ensemble.nodes.size(), 0);
-    const auto count_parent = [&](size_t child) {
-        if (ensemble.nodes[child].branch && ++parents[child] > 1)
-            throw CompileError("two branches lead to node {}, expected trees", child);
+    std::vector<size_t> parents(ensemble.nodes.size(), 0);
+    const auto for_children = [&](const TreeEnsemble::Node& node, const auto& action) {
+        if (!node.branch) return;
+        action(node.branch->if_true);
+        action(node.branch->if_false);
     };
-    for (const TreeEnsemble::Node& node : ensemble.nodes) {
-        if (!node.branch) continue;
-        count_parent(node.branch->if_true);
-        count_parent(node.branch->if_false);
-    }
+    for (const TreeEnsemble::Node& node : ensemble.nodes) for_children(node, [&](size_t child) { ++parents[child]; });
     for (const size_t root : ensemble.roots) {
-        if (parents[root] > 0) throw CompileError("a branch leads to node {}, which is the root of a tree", root);
+        if (ensemble.nodes[root].branch && parents[root] > 0)
+            throw CompileError("a branch leads to node {}, which is the root of a tree", root);
+    }
+    // A node is removed when all of its parents are; those of a cycle, and behind it, remain.
+    std::vector<size_t> open;
+    for (size_t i = 0; i < parents.size(); ++i) {
+        if (parents[i] == 0) open.push_back(i);
+    }
+    while (!open.empty()) {
+        const size_t node = open.back();
+        open.pop_back();
+        for_children(ensemble.nodes[node], [&](size_t child) {
+            if (--parents[child] == 0) open.push_back(child);
+        });
+    }
+    for (size_t i = 0; i < parents.size(); ++i) {
+        if (parents[i] > 0) throw CompileError("the branches that lead to node {} form a cycle", i);
     }
 }
 

@@ -211,6 +211,26 @@ def test_members():
     check(model, rows(200, missing=True), reference=OnnxReference(model))
 
 
+def test_branches_that_share_a_node():
+    """As converters write a test for one of several categories: one comparison after the other leads there."""
+    lists = {
+        "nodes_treeids": [0] * 6,
+        "nodes_nodeids": [0, 1, 2, 3, 4, 5],
+        "nodes_featureids": [0, 0, 1, 0, 0, 0],
+        "nodes_modes": ["BRANCH_EQ", "BRANCH_EQ", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF"],
+        "nodes_values": [1.0, 2.0, 0.5, 0.0, 0.0, 0.0],
+        "nodes_truenodeids": [2, 2, 4, 0, 0, 0],
+        "nodes_falsenodeids": [1, 3, 5, 0, 0, 0],
+        "target_treeids": [0] * 3,
+        "target_nodeids": [3, 4, 5],
+        "target_ids": [0] * 3,
+        "target_weights": [10.0, 20.0, 30.0],
+        "n_targets": 1,
+    }
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **lists)
+    check(one_node(node, Forest(), "n", TensorProto.FLOAT, TensorProto.FLOAT), rows(200))
+
+
 NODES = len(Forest(2, 2).nodes)
 ERRORS = [
     ({"n_targets": 0}, "there are 0 targets, expected 1 to 2147483647"),
@@ -220,7 +240,8 @@ ERRORS = [
     ({"nodes_featureids": [-1] * NODES}, f"a branch tests feature -1, expected one in [0, {FEATURES})"),
     ({"nodes_featureids": [FEATURES] * NODES}, f"a branch tests feature {FEATURES}, expected one in [0, {FEATURES})"),
     ({"nodes_truenodeids": [99] * NODES}, "nodes_truenodeids names node 99 of tree 0, which does not exist"),
-    ({"nodes_truenodeids": [0] * NODES}, "two branches lead to node 0, expected trees"),
+    ({"nodes_truenodeids": [0] * NODES}, "a branch leads to node 0, which is the root of a tree"),
+    ({"nodes_truenodeids": [1] * NODES}, "the branches that lead to node 6 form a cycle"),
     ({"nodes_nodeids": [0] * NODES}, "tree 0 has two nodes 0"),
     ({"aggregate_function": "MEDIAN"}, "aggregate_function has the value 'MEDIAN', expected one of AVERAGE, SUM, MIN, MAX"),
 ]
