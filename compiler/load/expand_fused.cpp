@@ -112,9 +112,9 @@ OperatorBody fused_matmul_activation(const OperatorCall& call) {
 OperatorBody nhwc_fused_conv(const OperatorCall& call) {
     OperatorBody body{{"X", "W", "B", "Z"}, {"Y"}, {}};
     const std::string attributes = call.passed_on_to_conv();
-    body.add_planes("image", "X");
+    body.add_planes("image", "X", call.spatial_rank());
     body.add(fmt::format("planes = Conv{}(image, W, B)", attributes));
-    body.add_image("conv", "planes");
+    body.add_image("conv", "planes", call.spatial_rank());
     if (call.has_input(3)) body.add("sum = Add(conv, Z)");
     add_conv_activation(body, call, call.has_input(3) ? "sum" : "conv");
     return body;
@@ -155,9 +155,9 @@ OperatorBody nhwc_max_pool(const OperatorCall& call) {
     OperatorBody body{{"x"}, {"y"}, {}};
     const std::string attributes =
         call.passed_on({"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
-    body.add_planes("image", "x");
+    body.add_planes("image", "x", call.spatial_rank());
     body.add(fmt::format("pooled = MaxPool{}(image)", attributes));
-    body.add_image("y", "pooled");
+    body.add_image("y", "pooled", call.spatial_rank());
     return body;
 }
 

@@ -63,10 +63,10 @@ OperatorBody skip_group_norm(const OperatorCall& call) {
 OperatorBody nhwc_conv(const OperatorCall& call) {
     OperatorBody body{{"x", "w", "b"}, {"y"}, {}};
     const std::string attributes = call.passed_on_to_conv();
-    body.add_planes("image", "x");
-    body.add_planes("filters", "w");
+    body.add_planes("image", "x", call.spatial_rank());
+    body.add_planes("filters", "w", call.spatial_rank());
     body.add(fmt::format("conv = Conv{}(image, filters, b)", attributes));
-    body.add_image("y", "conv");
+    body.add_image("y", "conv", call.spatial_rank());
     return body;
 }
 
@@ -80,9 +80,9 @@ OperatorBody qlinear_conv(const OperatorCall& call) {
         body.add(fmt::format("y = QLinearConv{}(x, {})", attributes, operands));
         return body;
     }
-    body.add_planes("image", "x");
+    body.add_planes("image", "x", call.spatial_rank());
     body.add(fmt::format("conv = QLinearConv{}(image, {})", attributes, operands));
-    body.add_image("y", "conv");
+    body.add_image("y", "conv", call.spatial_rank());
     return body;
 }
 

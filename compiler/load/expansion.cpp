@@ -108,6 +108,13 @@ std::string OperatorCall::passed_on(std::initializer_list<std::string_view> attr
     return texts.empty() ? "" : fmt::format("<{}>", fmt::join(texts, ", "));
 }
 
+size_t OperatorCall::spatial_rank() const {
+    for (const std::string_view name : {"kernel_shape", "strides", "dilations"}) {
+        if (has(name)) return integers(name).size();
+    }
+    return has("pads") ? integers("pads").size() / 2 : 2;
+}
+
 void OperatorCall::refuse_flag(std::string_view attribute) const {
     const int64_t value = integer(attribute, 0);
     if (value > 0) throw CompileError("attribute {} is {}, which is not supported", attribute, value);
@@ -128,12 +135,17 @@ void OperatorBody::add_scalar(std::string_view name, float value, std::string_vi
                     like));
 }
 
-void OperatorBody::add_planes(std::string_view planes, std::string_view image) {
-    add(fmt::format("{} = Transpose<perm = [0, 3, 1, 2]>({})", planes, image));
+void OperatorBody::add_planes(std::string_view planes, std::string_view image, size_t spatial_rank) {
+    std::vector<size_t> perm = {0, spatial_rank + 1};
+    for (size_t axis = 1; axis <= spatial_rank; ++axis) perm.push_back(axis);
+    add(fmt::format("{} = Transpose<perm = [{}]>({})", planes, fmt::join(perm, ", "), image));
 }
 
-void OperatorBody::add_image(std::string_view image, std::string_view planes) {
-    add(fmt::format("{} = Transpose<perm = [0, 2, 3, 1]>({})", image, planes));
+void OperatorBody::add_image(std::string_view image, std::string_view planes, size_t spatial_rank) {
+    std::vector<size_t> perm = {0};
+    for (size_t axis = 2; axis <= spatial_rank + 1; ++axis) perm.push_back(axis);
+    perm.push_back(1);
+    add(fmt::format("{} = Transpose<perm = [{}]>({})", image, fmt::join(perm, ", "), planes));
 }
 
 std::span<const ExpandedOperator> expanded_operators() {

@@ -43,6 +43,9 @@ public:
         return passed_on({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"});
     }
 
+    /// The number of a Conv's or pool's spatial axes, as its attributes have it; 2 if it has none of them.
+    size_t spatial_rank() const;
+
     /// Throw CompileError if the call has this flag, input or output, which is not supported.
     void refuse_flag(std::string_view attribute) const;
     void refuse_input(int i, std::string_view name) const;
@@ -65,9 +68,10 @@ struct OperatorBody {
     void add(std::string_view text);
     /// Defines `name`, a scalar of the type of `like`.
     void add_scalar(std::string_view name, float value, std::string_view like);
-    /// Defines `planes`, an NHWC image in NCHW layout; add_image does the reverse.
-    void add_planes(std::string_view planes, std::string_view image);
-    void add_image(std::string_view image, std::string_view planes);
+    /// Defines `planes`, an NHWC image in NCHW layout; add_image does the reverse. Images may have any number of
+    /// spatial axes.
+    void add_planes(std::string_view planes, std::string_view image, size_t spatial_rank = 2);
+    void add_image(std::string_view image, std::string_view planes, size_t spatial_rank = 2);
 };
 
 /// One row of the table of operators that are expanded. `expand` throws CompileError if it does not support the call.

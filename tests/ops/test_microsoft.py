@@ -137,6 +137,8 @@ def convolutions():
     for dtype in ("uint8", "int8"):
         pixels = x(2, 9, 11, 5, dtype=dtype, between=(-99, 99) if dtype == "int8" else (0, 255))
         yield Fused("NhwcMaxPool", [pixels], {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]})
+    yield Fused("NhwcMaxPool", [x(2, 11, 5, dtype="uint8", between=(0, 255))], {"kernel_shape": [3], "strides": [2]})
+    yield Fused("NhwcMaxPool", [x(1, 4, 5, 6, 3, dtype="uint8", between=(0, 255))], {"kernel_shape": [2, 3, 2]})
 
 
 def products():

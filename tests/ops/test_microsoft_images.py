@@ -47,6 +47,10 @@ def convolutions():
             attributes = {"channels_last": is_last, "group": group, "pads": [1, 1, 0, 1], "strides": [2, 1]}
             yield Fused("QLinearConv", operands, attributes)
             yield Fused("QLinearConv", [*operands, np.arange(-3, 3).astype(np.int32) * 40], attributes)
+    for axes in (1, 3):
+        pixels, weights = x(2, *(9, 5, 6)[:axes], 3, dtype="uint8", between=(0, 255)), bytes_of(4, 3, *[3] * axes) % 8
+        operands = [pixels, np.float32(0.1), np.uint8(120), weights, np.float32(0.05), np.uint8(3), np.float32(0.7), np.uint8(130)]
+        yield Fused("QLinearConv", operands, {"channels_last": 1, "pads": [1] * 2 * axes})
     image, filters, bias = x(2, 3, 5, 6), constant(3, 2, 3, 3), constant(2)
     for pads in (np.array([1, 0, 1, 2]), Given([1, 0, 1, 2])):
         for attributes in ({}, {"strides": [2, 2], "output_padding": [1, 0]}):
