@@ -206,7 +206,7 @@ std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b)
         if (q.is(1)) continue;
         if (p.is(1)) {
             result[offset + i] = q;
-        } else if (prove_equal(p, q) == Proof::no) {
+        } else if (prove_equal(p, q) == Proof::no && prove_equal(p, 1) == Proof::no && prove_equal(q, 1) == Proof::no) {
             throw CompileError("shapes {} and {} cannot be broadcast together", shape_text(a), shape_text(b));
         } else {
             result[offset + i] = broadcast_extent(p, q);

@@ -18,7 +18,7 @@ class Cache {
 public:
     explicit Cache(std::string symbol) : symbol_(std::move(symbol)) {}
 
-    /// Whether all readers of a value concatenate it, branch on it, or move its elements to such readers.
+    /// Whether all readers of a value concatenate it, branch on it, or move or convert its elements for such readers.
     bool is_kept(const Value& value) {
         if (!has_as_axis(value)) return false;
         return std::all_of(value.consumers.begin(), value.consumers.end(),
@@ -41,8 +41,9 @@ private:
         if (is_one_of(node, {"If"})) return may_be_empty_ = true;  // when the other branch is taken
         if (is_one_of(node, {"Concat", "onnx2halide.AppendStates"}) && !is_maybe_empty(*node.outputs[0]))
             return may_be_empty_ = true;
-        const bool moves = is_one_of(node, {"Cast", "Concat", "Gather", "Identity", "Reshape", "Slice", "Split",
-                                            "Squeeze", "Transpose", "Unsqueeze"});
+        const bool moves =
+            is_one_of(node, {"Cast", "Concat", "DequantizeLinear", "Gather", "Identity", "QuantizeLinear", "Reshape",
+                             "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"});
         return moves && std::all_of(node.outputs.begin(), node.outputs.end(),
                                     [&](const Value* output) { return !output || is_kept(*output); });
     }

@@ -40,14 +40,19 @@ def sample(port: onnx.ValueInfoProto, dims: dict[str, int]) -> np.ndarray:
     return np.ones(shape, dtype) if port.name == "mask" else np.random.default_rng(len(port.name)).normal(size=shape).astype(dtype)
 
 
-# The past's keys have another order of axes, the values are cast; without a cache none of that may be needed.
+# The past's keys have another order of axes and have been quantised, the values are cast; without a cache none of that
+# may be needed.
 JOINED = """
     decoder (float[batch, length, 8] x, float[batch, past, 2, 4] keys, float[batch, 2, past, 4] values)
         => (float[batch, 2, length, 4] y, float[batch, 2, total, 4] all_keys) {
         shape = Constant<value_ints = [0, 0, 2, 4]>()
         new = Reshape(x, shape)
         heads = Transpose<perm = [0, 2, 1, 3]>(new)
-        old = Transpose<perm = [0, 2, 1, 3]>(keys)
+        scale = Constant<value_float = 0.02>()
+        zero = Constant<value = int8 {0}>()
+        quantised = QuantizeLinear(keys, scale, zero)
+        old_keys = DequantizeLinear(quantised, scale, zero)
+        old = Transpose<perm = [0, 2, 1, 3]>(old_keys)
         all_keys = Concat<axis = 2>(old, heads)
         old_values = Cast<to = 1>(values)
         all_values = Concat<axis = -2>(old_values, heads)

@@ -213,3 +213,13 @@ def test_sizes_computed_in_floats(size, type):
     for n in [*range(3, 30), 49, 160, 1001]:
         x = np.zeros((n, 3 * n + 1), np.float32)
         np.testing.assert_array_equal(compiled.run([x])[0], reference.run({"x": x})["y"], err_msg=str(n))
+
+
+@pytest.mark.parametrize("x, r, bounds", [([2, 0, 3], ["a", "b", 3], {}), ([3], ["b"], {"b": "1..2"})])
+def test_open_axis_that_can_only_be_broadcast(x, r, bounds):
+    """Beside an axis of another extent, the open one must be 1."""
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", x), ("r", r))]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [f"y{axis}" for axis in range(len(x))])
+    graph = helper.make_graph([helper.make_node("Add", ["x", "r"], ["y"])], "open", ports, [result])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    check(proto, [{"x": tuple(x), "r": tuple(1 if isinstance(dim, str) else dim for dim in r)}], dims=bounds)
