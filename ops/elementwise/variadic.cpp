@@ -143,7 +143,12 @@ private:
         return bound ? std::optional<Number>(static_cast<double>(*bound)) : std::nullopt;
     }
 
-    static std::string text(std::optional<float> bound) { return bound ? float_text(*bound, false) : ""; }
+    std::string text(std::optional<float> bound) const {
+        if (!bound) return "";
+        // Exprs are made of floats, but not of doubles, without being told so.
+        const bool is_double = in(0).element == ElementType::float64;
+        return is_double ? KernelSource::literal(*bound, in(0).element) : float_text(*bound, false);
+    }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -175,11 +176,19 @@ public:
 
     std::vector<Dim> repeats() const {
         if (node_.version >= 6) return dims(1);
+        // Version 1 repeats one axis. Its numbers have the data's type.
         std::vector<Dim> repeats(in(0).rank(), 1);
-        const auto axis = single_dim(2).constant();
-        if (!axis) throw CompileError("axis must be known at compile time, it is {}", single_dim(2).text());
-        repeats[normalised_axis(*axis, repeats.size())] = single_dim(1);
+        repeats[normalised_axis(whole(2), repeats.size())] = whole(1);
         return repeats;
+    }
+
+private:
+    /// An integer of the data's type.
+    int64_t whole(size_t i) const {
+        const double number = single_real(i);
+        if (number != std::trunc(number) || std::abs(number) > Dim::unbounded)
+            throw CompileError("input {} ('{}') is {}, expected a whole number", i, input(i)->name, number);
+        return static_cast<int64_t>(number);
     }
 
 protected:

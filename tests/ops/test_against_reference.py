@@ -24,6 +24,8 @@ def elementwise():
     yield Case("Log", [x(3, 17, between=(1e-3, 100))])
     yield Case("Clip", [x(3, 17), np.float32(-0.5), None])
     yield Case("Clip", [x(3, 17), None, np.float32(0.5)])
+    for dtype in ("float64", "float16"):
+        yield Case("Clip", [x(3, 17, dtype=dtype)], {"min": -0.5, "max": 0.7}, opset=6)
     yield Case("Elu", [x(3, 17)], {"alpha": 0.3})
 
 
@@ -250,6 +252,28 @@ def products():
         yield Case("Gemm", [x(*shapes[0]), constant(*shapes[1]), constant(17)], {"transA": a, "transB": b, "alpha": 0.5})
         yield Case("Gemm", [x(*shapes[0]), x(*shapes[1]), x(7, 1)], {"transA": a, "transB": b, "beta": 2.0})
     yield Case("Einsum", [x(2, 5, 7), x(2, 7, 9)], {"equation": "bij,bjk->bik"})
+    # Products whose operands or axes have another order.
+    for equation, left, right in (
+        ("bclhn,bcshn->bclsh", (2, 1, 20, 5, 33), (2, 1, 17, 5, 33)),
+        ("bclhn,bclhp->bchpn", (1, 2, 20, 3, 33), (1, 2, 20, 3, 18)),
+        ("bij,bj->bi", (3, 17, 20), (3, 20)),
+        ("ij,j->i", (17, 20), (20,)),
+        ("...ij,kj...->k...i", (4, 17, 20), (9, 20, 4)),
+        ("bik,bkj->ijb", (4, 7, 20), (1, 20, 9)),  # of which one index is broadcast
+    ):
+        yield Case("Einsum", [x(*left), x(*right)], {"equation": equation})
+        if 1 not in right[:1]:
+            yield Case("Einsum", [x(*left), x(*right)], {"equation": equation}, is_open=True)
+    # Three operands and more, of which pairs are multiplied.
+    for equation, *shapes in (
+        ("ij,kl,jk->il", (5, 7), (9, 4), (7, 9)),
+        ("bclhn,bcshn,bcls,bcshp->bclhp", (1, 2, 6, 3, 4), (1, 2, 5, 3, 4), (1, 2, 6, 5), (1, 2, 5, 3, 7)),
+        ("...i,i,...i->...", (3, 17), (17,), (3, 17)),
+        ("ii,ij,k->jk", (5, 5), (5, 3), (4,)),
+    ):
+        yield Case("Einsum", [x(*shape) for shape in shapes], {"equation": equation})
+        yield Case("Einsum", [x(*shape) for shape in shapes], {"equation": equation}, is_open=True)
+    yield Case("Einsum", [x(3, 17), x(17), x(1, 17)], {"equation": "...i,i,...i->..."})
     # Products of one matrix with several merged axes: the second operand in place and transposed, constant and not, on the left.
     for equation, left, right in (
         ("ibh,hnd->ibnd", (3, 2, 8), (8, 4, 5)),
