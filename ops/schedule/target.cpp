@@ -113,7 +113,7 @@ Target Target::parse(const std::string& text) {
             "'{}' is not a target that Halide knows, expected one such as host, x86-64-linux-avx2-fma-f16c, "
             "arm-64-linux or host-opencl",
             text);
-    const Halide::Target halide = with_one_vector_size(Halide::Target(text));
+    Halide::Target halide(text);
     const bool is_processor = halide.arch == Halide::Target::X86 || halide.arch == Halide::Target::ARM;
     const bool is_gpu = halide.has_feature(Halide::Target::OpenCL) || halide.has_feature(Halide::Target::CUDA);
     if (!is_processor || halide.os != Halide::Target::Linux || halide.has_gpu_feature() != is_gpu) {
@@ -122,6 +122,7 @@ Target Target::parse(const std::string& text) {
     // The host program is C.
     if (halide.has_feature(Halide::Target::CPlusPlusMangling))
         throw CompileError("'{}' is not supported, expected kernels with C names, not c_plus_plus_name_mangling", text);
+    halide = with_one_vector_size(halide);
     Target target;
     target.text = halide.to_string();
     read_features(halide, target);
