@@ -57,8 +57,9 @@ void rewrite(Graph& graph, const Target& target, const ConvPolicy& policy, bool 
     use_integer_products(graph, target, policy);
 
     // Fewer nodes. Scales that are folded into weights no longer separate a convolution from its activation; the other
-    // two passes recognise nodes as exporters write them, which no later pass preserves.
+    // passes recognise nodes as exporters write them, which no later pass preserves.
     trim_conv_taps(graph);
+    rewrite_group_normalisation(graph, target);
     fuse_channel_scales(graph);
     fuse_standardisation(graph);
     fuse_activations(graph);

@@ -57,6 +57,11 @@ void use_byte_products(Graph& graph, const Target& target);
 /// of a small image.
 void trim_conv_taps(Graph& graph);
 
+/// Recognises the normalisation of groups of channels as exporters write it for ONNX before GroupNormalization: as an
+/// InstanceNormalization of reshaped images, whose channels could not be innermost. On processors, a GroupNormalization
+/// becomes nodes that combine the statistics of channels: vectors along a single group's channels would be short.
+void rewrite_group_normalisation(Graph& graph, const Target& target);
+
 /// Folds nodes that scale and shift channels by constants, such as an inference-mode BatchNormalization, into the
 /// constant weights and bias of the convolution before them. Without one, a BatchNormalization and the nodes of this
 /// kind that follow it become one Mul and one Add.

@@ -40,12 +40,15 @@ const Sum sums[] = {
     {"ReduceLogSum", 0, "sum", "{x}", "{s} += {x}", "onnx::log({s})", true},
 };
 
+/// The mean square of elements minus input 1, which is broadcast to them. Axes are an attribute.
+const Sum deviation = {"MeanSquareDeviation", 0, "squares", "{x} * {x}", "{s} += {x}", "{s} / {count}"};
+
 /// A reduction that adds or multiplies.
 class ReduceSum : public ReduceNode {
 public:
     explicit ReduceSum(const Node& node)
-        : ReduceNode(node), sum_(*std::find_if(std::begin(sums), std::end(sums),
-                                               [&](const Sum& row) { return row.op == node.op_type; })) {}
+        : ReduceSum(node, *std::find_if(std::begin(sums), std::end(sums),
+                                        [&](const Sum& row) { return row.op == node.op_type; })) {}
 
     std::vector<std::optional<KnownElements>> known() const override {
         if (!sum_.known) return {};
@@ -59,6 +62,8 @@ public:
     }
 
 protected:
+    ReduceSum(const Node& node, const Sum& sum) : ReduceNode(node), sum_(sum) {}
+
     ElementType type() const override {
         return sum_.is_real && !is_float(in(0).element) ? ElementType::float64 : in(0).element;
     }
@@ -94,6 +99,16 @@ private:
                 : fmt::format("cast<{}>({})", KernelSource::compute_type(type()), source.dim(count));
         if (is_mean() && is_integer(type())) return fmt::format("onnx::div({}, {})", sum, divisor);
         return fmt::format(fmt::runtime(sum_.result), fmt::arg("s", sum), fmt::arg("count", divisor));
+    }
+};
+
+class MeanSquareDeviation : public ReduceSum {
+public:
+    explicit MeanSquareDeviation(const Node& node) : ReduceSum(node, deviation) {}
+
+protected:
+    std::string element(KernelSource& source, const Coordinates& place) const override {
+        return fmt::format("({} - {})", ReduceSum::element(source, place), source.read_broadcast(input(1), place));
     }
 };
 
@@ -225,7 +240,8 @@ std::unique_ptr<NodeGenerator> make_reduction(const Node& node) {
 std::vector<Operator> reduce_operators() {
     std::vector<Operator> rows = {{"ReduceMax", 1, make_reduction<ReduceMax>},
                                   {"ReduceMin", 1, make_reduction<ReduceMin>},
-                                  {"ReduceLogSumExp", 1, make_reduction<ReduceLogSumExp>}};
+                                  {"ReduceLogSumExp", 1, make_reduction<ReduceLogSumExp>},
+                                  {"MeanSquareDeviation", 1, make<MeanSquareDeviation>, "onnx2halide"}};
     for (const Sum& row : sums) rows.push_back({row.op, 1, make_reduction<ReduceSum>});
     return rows;
 }

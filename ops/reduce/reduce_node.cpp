@@ -64,7 +64,7 @@ void ReduceNode::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     const Reduction reduced = reduction();
     const auto read = [&](const Coordinates& place) {
-        const std::string x = source.read(input(0), place);
+        const std::string x = element(source, place);
         return type() == in(0).element ? x : cast_text(x, type());
     };
     if (!reduced.may_reduce_any()) return map(source, at, read(at));

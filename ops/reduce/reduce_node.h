@@ -43,6 +43,10 @@ protected:
 
     /// The type of the kernel's arithmetic, such as float64 for square roots of integers.
     virtual ElementType type() const { return in(0).element; }
+    /// The element of input 0 that counts at this place.
+    virtual std::string element(KernelSource& source, const Coordinates& place) const {
+        return source.read(input(0), place);
+    }
     /// Defines the output by folds over the elements `x`, one per iteration of an RDom.
     virtual void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const = 0;
     /// Defines the output when each of its elements is computed from a single element `x`.

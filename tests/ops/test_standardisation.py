@@ -42,3 +42,34 @@ def test_written_out(case):
     inputs = {"x": (np.random.default_rng(1).normal(size=SHAPES[dims]) * 3 + 1).astype(dtype)}
     found, expected = case.compile().run_by_name(inputs)["y"], OnnxRuntime(proto).run(inputs)["y"]
     np.testing.assert_allclose(found, expected, rtol=TOLERANCES[element], atol=TOLERANCES[element])
+
+
+GROUPS = """<ir_version: 8, opset_import: ["": 17]> g (float[{dims}] x, float[12, 8, 1, 1] w) => (float[{dims_of_result}] y) {{
+    images = Conv(x, w)
+    joined_shape = Constant<value_ints = [0, {groups}, -1]>()
+    joined = Reshape(images, joined_shape)
+    standardised = InstanceNormalization<epsilon: float = 0.01>(joined, factor, offset)
+    shape = Shape(images)
+    parts = Reshape(standardised, shape)
+    scaled = Mul(parts, scale)
+    shifted = Add(scaled, shift)
+    y = Relu(shifted)
+}}"""
+
+
+def grouped(groups: int, dims: str) -> onnx.ModelProto:
+    """GroupNormalization as PyTorch exports it for ONNX before that had it."""
+    proto = onnx.parser.parse_model(GROUPS.format(groups=groups, dims=dims, dims_of_result=dims.replace("8,", "12,")))
+    draw = np.random.default_rng(0)
+    constants = {"factor": draw.normal(size=groups), "offset": draw.normal(size=groups), "scale": draw.normal(size=(12, 1, 1)), "shift": draw.normal(size=(12, 1, 1))}
+    proto.graph.initializer.extend(numpy_helper.from_array(np.float32(value), name) for name, value in constants.items())
+    return proto
+
+
+@pytest.mark.parametrize("case", [Recipe(grouped, *kind) for kind in product((1, 3, 12), ("2, 8, 9, 11", "b, 8, h, l"))], ids=str)
+def test_groups_of_channels(case):
+    proto = case.model()
+    draw = np.random.default_rng(1)
+    inputs = {"x": draw.normal(size=(2, 8, 9, 11)).astype(np.float32), "w": draw.normal(size=(12, 8, 1, 1)).astype(np.float32)}
+    found, expected = case.compile().run_by_name(inputs)["y"], OnnxRuntime(proto).run(inputs)["y"]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
