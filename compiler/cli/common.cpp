@@ -137,7 +137,6 @@ int process_count(int given) {
 
 void add_target_option(CLI::App& command, std::string& target) {
     const auto why_not = [](const std::string& text) -> std::string {
-        if (text.empty()) return "'', expected a target";
         try {
             parse_targets(text);
             return "";
@@ -151,6 +150,7 @@ void add_target_option(CLI::App& command, std::string& target) {
                     "best first, "
                     "the library uses the first that its machine supports; default: host, all features of this machine")
         ->option_text("TARGET,...")
+        ->check(not_empty("a target"))
         ->check(CLI::Validator(why_not, ""));
 }
 

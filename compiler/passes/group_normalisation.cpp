@@ -18,12 +18,8 @@ struct Groups {
     Value* result;            // of the second Reshape
 };
 
-bool is_sole_use(const Graph& graph, const Value* value) {
-    return value->consumers.size() == 1 && !graph.is_output(value);
-}
-
 std::optional<Groups> groups_of(const Graph& graph, const Node& node) {
-    if (!is_operator(node, "InstanceNormalization") || !is_sole_use(graph, node.outputs[0])) return std::nullopt;
+    if (!is_operator(node, "InstanceNormalization") || !sole_producer(graph, node.outputs[0])) return std::nullopt;
     const Node *joins = sole_producer(graph, node.inputs[0]), &parts = *node.outputs[0]->consumers[0];
     if (!joins || !is_operator(*joins, "Reshape") || !is_operator(parts, "Reshape")) return std::nullopt;
     const std::vector<Dim>&images = joins->inputs[0]->checked_type().shape,

@@ -17,11 +17,13 @@ namespace {
 
 bool has(const Labels& labels, Label label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
 
-Contraction contraction_of(const Node& node) {
+std::vector<std::vector<Dim>> shapes_of(const Node& node) {
     std::vector<std::vector<Dim>> shapes;
     for (const Value* input : node.inputs) shapes.push_back(input->checked_type().shape);
-    return {Equation(node.string("equation")), shapes};
+    return shapes;
 }
+
+Contraction contraction_of(const Node& node) { return {Equation(node.string("equation")), shapes_of(node)}; }
 
 /// The equation, with the axes of ellipses as letters.
 std::string equation_text(const Contraction& contraction, const std::array<Labels, 2>& operands, const Labels& result) {
@@ -47,12 +49,9 @@ struct PlainProduct {
     bool b_is_transposed = false;
 
     static std::optional<PlainProduct> of(const Node& node) {
-        if (node.inputs.size() != 2 || !node.has_input(0) || !node.has_input(1) ||
-            !is_float(node.inputs[0]->checked_type().element))
-            return std::nullopt;
-        const std::vector<std::vector<Dim>> shapes = {node.inputs[0]->checked_type().shape,
-                                                      node.inputs[1]->checked_type().shape};
-        const Contraction contraction(Equation(node.string("equation")), shapes);
+        if (node.inputs.size() != 2 || !is_float(node.inputs[0]->checked_type().element)) return std::nullopt;
+        const std::vector<std::vector<Dim>> shapes = shapes_of(node);
+        const Contraction contraction = contraction_of(node);
         for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 1}, {1, 0}}) {
             const auto product = of(contraction, a, b);
             if (product && product->fits(contraction, shapes)) return product;
@@ -248,6 +247,9 @@ std::vector<Value*> expand_pairwise(CompositeBuilder& builder) {
 }  // namespace
 
 std::unique_ptr<NodeGenerator> make_expanded_einsum(const Node& node) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!node.has_input(i)) return nullptr;  // which inference refuses
+    }
     if (PlainProduct::of(node)) return make_composite<expand_product>(node);
     if (Equation(node.string("equation")).is_product()) return nullptr;
     if (ReorderedProduct::of(node)) return make_composite<expand_reordered>(node);

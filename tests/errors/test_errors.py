@@ -133,6 +133,10 @@ MODELS = {
             Sum (a, b) => (r) { r = Add (a, b) }"""),
         "node 'y' (Add): input 1 is missing",
     ),
+    "missing factor": (
+        model([helper.make_node("Einsum", ["x", "", "x"], ["y"], name="y", equation="ij,jk,kl->il")], [X], [OPEN]),
+        "node 'y' (Einsum): input 1 is missing",
+    ),
     "too many arguments of a function": (
         parser.parse_model("""
             <ir_version: 10, opset_import: ["": 22, "local": 1]>
