@@ -264,6 +264,7 @@ class dense_PackedMatMul : public Halide::Generator<dense_PackedMatMul> {
 public:
     GeneratorParam<int> vectors{"vectors", 2};
     GeneratorParam<int> rows{"rows", 1};
+    GeneratorParam<int> parts{"parts", 4};
 
     Input<Buffer<float, 2>> flat{"flat"};  // 512, 1
     Input<Buffer<float, 3>> dense_W_packed{"dense_W_packed"};  // 16, 512, 1
@@ -299,18 +300,33 @@ public:
             .vectorize(x, lanes)
             .unroll(x)
             .unroll(y);
+
+        // So few sums would wait for each other's additions: each is added up in several parts.
+        Func dense_sum_parts = dense_sum.update().split(k.x, group, step_of_group, parts).rfactor(step_of_group, part);
+        dense_sum_parts.compute_at(dense, y_tile)
+            .vectorize(x, lanes)
+            .unroll(x)
+            .unroll(y)
+            .unroll(part);
+        dense_sum_parts.update().reorder(x, y, part, group)
+            .vectorize(x, lanes)
+            .unroll(x)
+            .unroll(y)
+            .unroll(part);
         dense_sum.compute_at(dense, y_tile)
             .vectorize(x, lanes)
             .unroll(x)
             .unroll(y);
-        dense_sum.update().reorder(x, y, k.x)
+        dense_sum.update().reorder(x, y, step_of_group)
             .vectorize(x, lanes)
             .unroll(x)
-            .unroll(y);
+            .unroll(y)
+            .unroll(step_of_group);
     }
 
 private:
-    Var y{"y"}, x{"x"}, x_tile{"x_tile"}, y_tile{"y_tile"};
+    Var y{"y"}, x{"x"}, x_tile{"x_tile"}, y_tile{"y_tile"}, part{"part"};
+    RVar group{"group"}, step_of_group{"step_of_group"};
     RDom k;
     Func dense_sum{"dense_sum"};
 };

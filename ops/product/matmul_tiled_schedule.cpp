@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <optional>
 
@@ -187,6 +188,35 @@ Directives prefetches(KernelSource& source, const MatmulLoops& matmul, const Til
     return directives;
 }
 
+/// Into how many parts each sum of a tile is divided that has so few sums that their additions would wait for each
+/// other; 1 if it has enough.
+int choose_parts(const MatmulLoops& matmul, const Tiling& tiling) {
+    constexpr int64_t enough_sums = 8, few_sums = 2, least_steps = 4;
+    const auto steps = steps_of(matmul);
+    const int64_t sums = int64_t{tiling.tile.rows} * tiling.tile.vectors;
+    if (!steps || matmul.steps_at_once > 1 || !matmul.rows.constant() || !matmul.columns.constant() || sums > few_sums)
+        return 1;
+    int64_t parts = std::bit_floor(static_cast<uint64_t>(enough_sums / sums));
+    while (parts > 1 && (*steps % parts != 0 || *steps / parts < least_steps)) parts /= 2;
+    return static_cast<int>(parts);
+}
+
+/// Divides each sum at `place` into parts, of every so many steps.
+void schedule_parts_of_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, int count,
+                            const Directives& registers) {
+    const std::string parts = source.local(matmul.sum + "_parts"), group = source.rvar("group"),
+                      step = source.rvar("step_of_group"), part = source.var("part");
+    source.schedule("// So few sums would wait for each other's additions: each is added up in several parts.");
+    source.schedule(fmt::format("Func {} = {}.update().split({}, {}, {}, {}).rfactor({}, {});", parts, matmul.sum,
+                                matmul.step, group, step, source.param("parts", count), step, part));
+    const Directives all = joined(registers, {unroll(part)});
+    source.schedule(parts, joined({place}, all));
+    source.schedule(parts + ".update()", joined({reorder({matmul.column, matmul.row, part, group})}, all));
+    source.schedule(matmul.sum, joined({place}, registers));
+    source.schedule(matmul.sum + ".update()",
+                    joined({reorder({matmul.column, matmul.row, step})}, joined(registers, {unroll(step)})));
+}
+
 }  // namespace
 
 void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
@@ -203,9 +233,12 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     }
     if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
     const std::string place = compute_at(matmul.output.func, tiling.inner());
+    const Directives registers = in_registers(matmul.column, matmul.row, tiling.vector);
+    if (const int parts = choose_parts(matmul, tiling); parts > 1)
+        return schedule_parts_of_sums(source, matmul, place, parts, registers);
     const Directives ahead = prefetches(source, matmul, tiling);
     if (!ahead.empty()) source.schedule("// What the next tile reads is prefetched meanwhile.");
-    schedule_sums(source, matmul, place, tiling.width, in_registers(matmul.column, matmul.row, tiling.vector), ahead);
+    schedule_sums(source, matmul, place, tiling.width, registers, ahead);
     schedule_single_row(source, matmul, place);
 }
 

@@ -53,6 +53,7 @@ GRAPHS = {
 
 # Graphs of more nodes, in ONNX's textual syntax.
 TEXTS = {
+    "few columns": "(float[1,128] x, float[128,24] w) => (float[1,24] y) { y = MatMul (x, w) }",
     "block": """(float[1,16,20,20] x, float[16,16,3,3] v, float[16,1,3,3] d, float[32,16,1,1] p) => (float[1,32,10,10] y) {
         a = Conv <pads = [1, 1, 1, 1]> (x, v) b = Add (a, x) c = Relu (b)
         e = Conv <pads = [1, 1, 1, 1], strides = [2, 2], group = 16> (c, d) f = HardSwish (e) y = Conv (f, p) }""",

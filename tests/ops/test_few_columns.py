@@ -1,0 +1,30 @@
+"""Products of few rows with so few columns of weights that sums are added up in parts, against numpy: depths that are and are not
+multiples of the parts, elements of three types, and what follows in the same kernel."""
+
+import numpy as np
+import onnx
+import onnx2halide
+import pytest
+from make_models import model, node
+
+ROWS_DEPTHS_COLUMNS = [(1, 128, 24), (1, 256, 10), (1, 36, 16), (1, 127, 5), (1, 7, 3), (2, 64, 16), (3, 40, 2), (1, 30, 1), (1, 64, 33)]
+TYPES = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE, "int32": onnx.TensorProto.INT32}
+
+
+def product(kind: str, rows: int, weights: np.ndarray) -> onnx.ModelProto:
+    nodes = [node("MatMul", "a w", "p"), node("Add", "p p", "y")]
+    return model(nodes, [("a", TYPES[kind], [rows, weights.shape[0]])], [("y", TYPES[kind], [rows, weights.shape[1]])], {"w": weights})
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-linux-avx2-fma-f16c", "x86-64-linux"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_few_columns(kind, target):
+    rng = np.random.default_rng(3)
+    all_weights = [rng.integers(-9, 9, (depth, columns)).astype(kind) for _, depth, columns in ROWS_DEPTHS_COLUMNS]
+    protos = [product(kind, rows, weights) for (rows, _, _), weights in zip(ROWS_DEPTHS_COLUMNS, all_weights, strict=True)]
+    for proto, weights, sizes, compiled in zip(
+        protos, all_weights, ROWS_DEPTHS_COLUMNS, onnx2halide.compile_many(protos, target=target), strict=True
+    ):
+        a = rng.integers(-9, 9, sizes[:2]).astype(kind)
+        # Sums of small integers are exact in every order.
+        np.testing.assert_array_equal(compiled.run([a])[0], 2 * (a @ weights), err_msg=str(sizes))
