@@ -1,15 +1,21 @@
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "ops/axis_map.h"
 #include "ops/families.h"
 #include "ops/movement/indices.h"
+#include "ops/schedule/cycles.h"
+#include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
 
 namespace onnx2halide {
 
 namespace {
+
+/// The role under which the domain of the updates is kept, of output 0.
+constexpr const char* updates_role = "updates";
 
 /// How a scattered element, {b}, is combined with the existing one, {a}.
 struct ScatterFormula {
@@ -82,14 +88,48 @@ protected:
     virtual size_t first_whole_axis() const { return out(0).rank(); }
 
 private:
-    /// Updates, two of which may write the same element, stay in order inside of the loops over whole slices.
+    /// Updates, two of which may write the same element, stay in order. Runs of their slices are the tasks.
     void schedule_update(KernelSource& source, const std::string& update) const {
         TensorType slice = out(0);
         for (size_t i = 0; i < first_whole_axis(); ++i) slice.shape[i] = 1;
-        const Loops loops = nontrivial_loops(loops_over(update, slice, source.vars(slice.rank())));
+        Loops loops = nontrivial_loops(loops_over(update, slice, source.vars(slice.rank())));
         if (source.target().is_gpu()) return schedule_loops(source, loops);
+        if (loops.vars.empty()) return;
+        if (const auto run = run_of_slice(loops.extents[0])) {
+            const std::string x = loops.vars[0], block = source.var(x + "_block");
+            source.schedule(update, {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, x,
+                                                 source.param("run", static_cast<int>(*run)))});
+            loops.vars.insert(loops.vars.begin() + 1, block);
+            loops.extents.insert(loops.extents.begin() + 1, loops.extents[0].constant().value() / *run);
+            loops.extents[0] = *run;
+        }
+        const std::vector<Dim>& indices = in(1).shape;
+        const size_t axes = indices.size() - 1;
+        for (size_t i = axes; i-- > 0;) {
+            loops.vars.insert(loops.vars.begin() + 1, KernelSource::axis(source.kept(output(0), updates_role), i));
+            loops.extents.insert(loops.extents.begin() + 1, indices[axes - 1 - i]);
+        }
+        source.schedule(update, {reorder(loops.vars)});
         vectorise(source, loops, true);
-        parallelise(source, loops);
+        if (fills_few_vectors(source, loops.extents[0])) source.schedule(update, {unroll(loops.vars[0])});
+        parallelise(source, loops, 1 + axes);
+    }
+
+    bool fills_few_vectors(const KernelSource& source, const Dim& row) const {
+        constexpr int64_t few = 8;
+        const int64_t lanes = source.target().lanes(out(0).element), elements = row.constant().value_or(0);
+        return elements > lanes && elements % lanes == 0 && elements <= few * lanes;
+    }
+
+    /// The elements of a slice's rows that make a task, whole cache lines, if these are divided.
+    std::optional<int64_t> run_of_slice(const Dim& row) const {
+        constexpr int64_t most_runs = 16, least_bytes = 2 * cache_line_bytes;
+        const auto elements = row.constant();
+        const int64_t least = least_bytes / info(out(0).element).bytes;
+        if (!elements || *elements % least != 0) return {};
+        int64_t runs = most_runs;
+        while (runs > 1 && *elements % (runs * least) != 0) runs /= 2;
+        return runs > 1 ? std::optional(*elements / runs) : std::nullopt;
     }
 
     ScatterFormula reduction_;
@@ -149,6 +189,7 @@ protected:
         Coordinates from;
         if (count > 0) {
             const std::string r = source.rdom("r", {in(1).shape.rend() - count, in(1).shape.rend()});
+            source.keep(output(0), updates_role, r);
             for (size_t i = count; i-- > 0;) from.push_back(KernelSource::axis(r, i));
         }
         Coordinates to = index_texts(source, input(1), from, {in(0).shape.begin(), in(0).shape.begin() + width});

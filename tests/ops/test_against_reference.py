@@ -331,6 +331,11 @@ def movement():
     for dtype in ("float32", "float64", "int64"):  # results, including whole vectors, are in the caller's memory
         for reduction in ("add", "mul", "min", "max"):
             yield Case("ScatterND", [x(4, 16, dtype=dtype), np.array([[1], [-1]]), x(2, 16, dtype=dtype)], {"reduction": reduction}, engine=OnnxRuntime)
+    for slice_shape in ((1024,), (3, 96), (24,), (5, 3)):  # slices of several runs, of one, and of several rows
+        for places in ((60, 1), (5, 12, 1)):  # some of which meet
+            operands = [x(20, *slice_shape), x(*places, dtype="int64", between=(0, 20)), x(*places[:-1], *slice_shape)]
+            yield Case("ScatterND", operands, {"reduction": "add"}, engine=OnnxRuntime)
+            yield Case("ScatterND", operands, {}, engine=OnnxRuntime)
     for reduction in ("add", "mul", "min", "max"):
         yield Case("ScatterElements", [x(4, 16, dtype="bool"), x(4, 16, dtype="int64", between=(0, 4)), x(4, 16, dtype="bool")], {"reduction": reduction})
     yield Case("Split", [x(3, 17, 1), indices(0, 1)], {"axis": 2}, outputs=2)
