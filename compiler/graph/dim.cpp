@@ -29,10 +29,10 @@ int64_t floor_div(int64_t a, int64_t b) {
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
-/// a − b, or nullopt if a factor overflows 64 bits.
-std::optional<Dim> difference(const Dim& a, const Dim& b) {
+/// a − b · c, or nullopt if a factor overflows 64 bits.
+std::optional<Dim> difference(const Dim& a, const Dim& b, const Dim& c = 1) {
     try {
-        return a - b;
+        return a - b * c;
     } catch (const CompileError&) {
         return std::nullopt;
     }
@@ -217,18 +217,34 @@ Dim operator*(const Dim& a, const Dim& b) {
     return result;
 }
 
+const Dim::Terms::value_type& Dim::leading_term() const {
+    const auto has_lower_key = [](const AtomPtr& p, const AtomPtr& q) { return p->key < q->key; };
+    return *std::max_element(terms_.begin(), terms_.end(), [&](const auto& p, const auto& q) {
+        if (p.first.size() != q.first.size()) return p.first.size() < q.first.size();
+        return std::lexicographical_compare(q.first.begin(), q.first.end(), p.first.begin(), p.first.end(),
+                                            has_lower_key);
+    });
+}
+
 std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
     if (a == b && !a.is(0)) return 1;
-    if (b.terms_.size() != 1) return std::nullopt;
-    const auto& [divisor, divisor_factor] = *b.terms_.begin();
-    Dim result;
-    for (const auto& [product, factor] : a.terms_) {
+    if (b.terms_.empty()) return std::nullopt;
+    // Long division of polynomials: that of the leading terms yields a term of the quotient.
+    const auto& [divisor, divisor_factor] = b.leading_term();
+    Dim result, remainder = a;
+    while (!remainder.terms_.empty()) {
+        const auto& [product, factor] = remainder.leading_term();
         Dim::Product rest;
         std::set_difference(product.begin(), product.end(), divisor.begin(), divisor.end(), std::back_inserter(rest),
                             [](const auto& p, const auto& q) { return p->key < q->key; });
         if (factor == INT64_MIN && divisor_factor == -1) return std::nullopt;
         if (rest.size() + divisor.size() != product.size() || factor % divisor_factor != 0) return std::nullopt;
-        result.add(rest, factor / divisor_factor);
+        Dim term;
+        term.add(rest, factor / divisor_factor);
+        const auto less = difference(remainder, term, b);
+        if (!less) return std::nullopt;
+        result = result + term;
+        remainder = *less;
     }
     return result;
 }

@@ -87,7 +87,8 @@ public:
     /// 1 if both are the same number, else 0.
     friend Dim is_equal(const Dim& a, const Dim& b);
 
-    /// a / b if b divides every term of a, else nullopt.
+    /// a / b if b divides a as a polynomial with integers as factors, else nullopt. Taken to be right for a b of 0,
+    /// too.
     friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 
     /// Whether both are the same expression, where extent_of(n) is the same as n. Different expressions may still have
@@ -106,11 +107,14 @@ private:
     struct ProductLess {
         bool operator()(const Product& a, const Product& b) const;
     };
-    std::map<Product, int64_t, ProductLess> terms_;
+    using Terms = std::map<Product, int64_t, ProductLess>;
+    Terms terms_;
 
     static Dim of_atom(AtomPtr atom);
     static Dim operation(AtomKind kind, const Dim& a, const Dim& b);
     void add(const Product& product, int64_t factor);
+    /// The highest term in an order that products by the same term keep. There must be a term.
+    const Terms::value_type& leading_term() const;
     /// n if this is extent_of(n), else this dim.
     const Dim& without_extent() const;
 };
