@@ -47,6 +47,8 @@ public:
         drop_dead_steps();
         number_steps(program_.main);
         find_symbols();
+        if (options_.grouping == Grouping::whole && !program_.is_static())
+            throw CompileError("--pipeline whole: sizes depend on elements known at run time, expected constant ones");
         plan_memory(program_, options_.in_place);
         return std::move(program_);
     }

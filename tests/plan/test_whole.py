@@ -7,6 +7,7 @@ import numpy as np
 import onnx2halide as package
 import pytest
 from make_models import FLOAT, chain, model, node
+from onnx import TensorProto
 
 HELP = "Run with --help for more information.\n"
 
@@ -54,6 +55,16 @@ def test_outputs_may_be_read_and_need_no_alignment(tmp_path):
             "small.onnx: --pipeline whole: node 'y' (Unique) runs outside of kernels, expected only nodes with kernels\n",
         ),
         (
+            model(
+                [node("Mul", "n n", "p"), node("Concat", "p p", "pads", axis=0), node("Pad", "x pads", "b"), node("ReduceSum", "b", "y", keepdims=0)],
+                [("x", FLOAT, [4]), ("n", TensorProto.INT64, [1])],
+                [("y", FLOAT, [])],
+            ),
+            [],
+            1,
+            "small.onnx: --pipeline whole: sizes depend on elements known at run time, expected constant ones\n",
+        ),
+        (
             chain("Neg"),
             ["--target", "x86-64-linux-sse41-opencl"],
             2,
@@ -61,7 +72,7 @@ def test_outputs_may_be_read_and_need_no_alignment(tmp_path):
         ),
         (chain("Neg"), ["--pipeline", "half"], 2, "--pipeline: 'half', expected one of kernels, whole\n" + HELP),
     ],
-    ids=["open dims", "many nodes", "host", "GPU", "unknown"],
+    ids=["open dims", "many nodes", "host", "sizes of elements", "GPU", "unknown"],
 )
 def test_refused(onnx2halide, tmp_path, what, words, status, message):
     (tmp_path / "small.onnx").write_bytes(what.SerializeToString())
