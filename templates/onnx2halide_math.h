@@ -1,6 +1,7 @@
 // ONNX's arithmetic and elementary functions, as Halide functions.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -168,10 +169,11 @@ inline Expr tanh(Expr x) {
     return onnx::clip(y * p / q, -1.0f, 1.0f);
 }
 
-// An integer that a cast may follow. Halide merges casts from a float to an integer and from there to another one,
-// whose range the float may exceed, so that the result is undefined instead of wrapping around. LLVM removes both flips
-// of a bit.
+// A number that a cast may follow. Halide merges casts from a float to an integer and from there to another one, whose
+// range the float may exceed, so that the result is undefined instead of wrapping around; and those from bfloat16 to
+// float and from there to float16, which makes infinities of NaNs. LLVM removes both flips of a bit.
 inline Expr unmerged(Expr x) {
+    if (x.type().is_float()) return reinterpret(x.type(), onnx::unmerged(reinterpret(UInt(x.type().bits()), x)));
     Expr bit = Internal::make_const(x.type(), 1);
     return (x ^ bit) ^ bit;
 }
@@ -270,12 +272,18 @@ inline Expr natural_pow(Expr x, Expr n) {
         n = select(n < highest, n, (n & (highest - 1)) | highest);
     }
     Steps steps;
-    Expr power = steps.add(onnx::unsigned_bits(x)), exponent = steps.add(n), result = cast(power.type(), 1);
-    for (int i = 0; i < digits; ++i) {
-        if (i > 0) power = steps.add(power * power);
-        result = steps.add(select(((exponent >> i) & 1) != 0, result * power, result));
+    // Halide writes out what it bounds, if that follows from scalars: a product of 2^31 factors. It bounds no integer
+    // that was the bits of a float.
+    const auto unbounded = [&](Expr e) {
+        e = cast(UInt(std::max(32, e.type().bits())), e);
+        return steps.add(reinterpret(e.type(), steps.add(reinterpret(Float(e.type().bits()), e))));
+    };
+    Expr base = unbounded(onnx::unsigned_bits(x)), exponent = unbounded(n), result = cast(base.type(), 1);
+    for (int i = digits; i-- > 0;) {
+        if (i < digits - 1) result = steps.add(result * result);
+        result = steps.add(select(((exponent >> i) & 1) != 0, result * base, result));
     }
-    return steps.finish(reinterpret(x.type(), result));
+    return steps.finish(reinterpret(x.type(), cast(UInt(bits), result)));
 }
 
 // A power of an integer. With an exponent that is a float, it is computed in double unless that is a known natural

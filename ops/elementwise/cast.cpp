@@ -33,6 +33,8 @@ std::string cast_element(const std::string& x, ElementType from, ElementType to)
     if (is_real(from) && to == ElementType::uint32) return converted(truncated(x, "int64_t"), "uint32_t");
     if (is_real(from) && is_integer(to)) return truncated(x, info(to).halide_name);
     if (!is_real(from) && is_narrow_float(to)) return converted(converted(x, "float"), info(to).halide_name);
+    if (from == ElementType::bfloat16 && to != from)
+        return converted(fmt::format("onnx::unmerged({})", x), info(to).halide_name);
     return converted(x, info(to).halide_name);
 }
 

@@ -43,6 +43,9 @@ def broadcasts():
             yield Case("Pow", [x(3, 17, dtype=base, between=(0, 99)), x(17, dtype=exponent, between=(0, 99))])
         yield Case("Pow", [x(3, 17, dtype=base, between=(0, 99)), np.array(9, base)])
     yield Case("Pow", [x(3, 17, dtype="int64", between=(-9, 9)), x(17, dtype="int64", between=(2**40, 2**60))])
+    for shapes in (((), (7,)), ((7,), ()), ((), ()), ((1,), (1,))):  # numbers that do not depend on a loop
+        for dtype in ("int32", "int64"):
+            yield Case("Pow", [x(*shape, dtype=dtype, between=(0, 99)) for shape in shapes])
     for exponent in (indices(2), np.float32([2])):  # a square beyond the integers that doubles represent
         yield Case("Pow", [x(17, dtype="int64", between=(2**30, 2**31)), exponent], engine=OnnxRuntime)
     yield Case("Pow", [x(90, dtype="int64", between=(-3, 4)), x(90, dtype="int64", between=(-4, 0))], engine=OnnxRuntime)

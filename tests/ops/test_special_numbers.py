@@ -3,6 +3,7 @@ results LLVM assumes to be finite."""
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx2halide
@@ -175,6 +176,18 @@ def test_powers(dtype, is_open):
     (found,) = onnx2halide.compile(binary("Pow", dtype, "n" if is_open else a.size)).run([a, b])
     np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype is np.float16 else 2e-5)
     np.testing.assert_array_equal(np.signbit(found)[expected == 0], np.signbit(expected)[expected == 0])
+
+
+@pytest.mark.parametrize("steps", [["float16"], ["float", "float16"], ["double", "float16"]], ids="-".join)
+def test_casts_of_bfloat16(steps):
+    """Each of which keeps what is no number, also if Halide may merge them."""
+    text, value = "", "x"
+    for i, step in enumerate(steps):
+        text += f"v{i} = Cast <to = {onnx.TensorProto.DataType.Value(step.upper())}> ({value}) "
+        value = f"v{i}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g (bfloat16[40] x) => (float16[40] y) {{ {text} y = Identity ({value}) }}')
+    x = np.resize(np.float32([np.nan, -np.nan, np.inf, -np.inf, 1, -2.5, 0, 1e-5]), 40).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(onnx2halide.compile(model).run([x])[0], x.astype(np.float32).astype(np.float16))
 
 
 @pytest.mark.parametrize("exponent", [0, 0.5, -0.5, 1, -1, 2, 3, -3, 2.5, 17, -17, 1e10])
