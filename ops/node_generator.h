@@ -66,7 +66,8 @@ struct Alternative {
 /// Adjacent axes of output 0, from the first to the last.
 struct AxisRun {
     size_t first, last;
-    size_t before = 0;  // leading axes of input 0 that output 0 does not have
+    int shift = 0;       // the operand's axis less that of output 0
+    size_t operand = 0;  // the only input that has these axes
 };
 
 /// One ONNX node as Halide source text. The constructor throws CompileError on the first attribute that it cannot
@@ -151,8 +152,8 @@ public:
     /// depend, such as that of a power.
     virtual bool is_layer_scalar(size_t) const { return false; }
 
-    /// The axes of output 0 that are faster when they are merged into one, and input 0's with them; nullopt if there
-    /// are none. Asked after layouts are set.
+    /// The axes of output 0 that are faster when they are merged into one, and those of the input that has them;
+    /// nullopt if there are none. Asked after layouts are set.
     virtual std::optional<AxisRun> axes_gaining_as_one(const Target&) const { return std::nullopt; }
 
     // Layout: the order of elements in memory, and which values share it.

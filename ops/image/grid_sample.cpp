@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,6 +25,8 @@ public:
         const auto channels = in(0).shape[1].constant();
         return channels && *channels >= 8 ? LayoutNeed::channels_last : LayoutNeed::any;
     }
+    /// Rows of pixels that do not fill vectors.
+    std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
     std::vector<Check> checks() const override;
     Dim flops() const override;
 
@@ -99,6 +102,18 @@ std::vector<Check> GridSample::checks() const {
     check_extent(checks, 1, 0, in(0).shape[0]);
     check_extent(checks, 1, in(1).rank() - 1, static_cast<int64_t>(axes()));
     return checks;
+}
+
+std::optional<AxisRun> GridSample::axes_gaining_as_one(const Target& target) const {
+    const size_t first = 2, last = out(0).rank() - 1, grid = 1;
+    if (target.is_gpu() || first == last || !out(0).is_row_major() || !in(grid).is_row_major()) return std::nullopt;
+    int nontrivial = 0;
+    for (size_t axis = first; axis <= last; ++axis) {
+        if (in(grid).shape[axis - 1] != out(0).shape[axis]) return std::nullopt;
+        nontrivial += out(0).shape[axis].is(1) ? 0 : 1;
+    }
+    const bool fill = floor_mod(out(0).shape[last], target.lanes(out(0).element)).is(0);
+    return nontrivial > 1 && !fill ? std::optional(AxisRun{first, last, -1, grid}) : std::nullopt;
 }
 
 /// The output's coordinates without that of the channel.
@@ -189,14 +204,15 @@ void GridSample::interpolate(KernelSource& source) const {
         const std::string first =
             table(source, name + "_first", pixel(source), mode_ == Mode::linear ? whole : whole + " - 1");
         const std::string distance = fmt::format("abs({} - {} - {})", place, first, t);
+        // Stored tap by tap: the weights of adjacent pixels are read as a vector.
         Coordinates arguments = pixel(source);
-        arguments.push_back(t);
+        arguments.insert(arguments.begin(), t);
         table(source, name + "_weight", arguments,
               fmt::format("cast<{}>({})", KernelSource::compute_type(sum_type()),
                           mode_ == Mode::linear ? fmt::format("1 - {}", distance)
                                                 : fmt::format("onnx::cubic({}, -0.75f)", distance)));
-        arguments.back() = KernelSource::axis(domain, axes() - 1 - i);
-        places.push_back(tap(source, i, first, arguments.back()));
+        arguments.front() = KernelSource::axis(domain, axes() - 1 - i);
+        places.push_back(tap(source, i, first, arguments.front()));
         std::reverse(arguments.begin(), arguments.end());
         weights += fmt::format("{}({}) * ", source.kept(output(0), name + "_weight"), fmt::join(arguments, ", "));
         from.push_back(fmt::format("clamp({}, 0, {})", places.back(), source.dim(in(0).shape[i + 2] - 1)));

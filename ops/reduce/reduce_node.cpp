@@ -172,7 +172,7 @@ std::optional<AxisRun> ReduceNode::axes_gaining_as_one(const Target& target) con
         std::count_if(in(0).shape.begin() + first, in(0).shape.end(), [](const Dim& extent) { return !extent.is(1); });
     if (count < 2) return std::nullopt;
     const size_t before = rank - out(0).rank();
-    return AxisRun{first - before, last - before, before};
+    return AxisRun{first - before, last - before, static_cast<int>(before)};
 }
 
 Dim ReduceNode::contiguous_run() const {

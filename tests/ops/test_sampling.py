@@ -16,6 +16,7 @@ def grids():
         yield Case("GridSample", [x(2, 3, 5, 7), x(2, 4, 17, 2, **within)], {"mode": mode, "padding_mode": padding, "align_corners": align}, **engine)
     for mode in ("nearest", "linear", "cubic"):
         yield Case("GridSample", [x(1, 17, 5, 7), x(1, 4, 3, 2, **within)], {"mode": mode})  # channels fill vectors
+        yield Case("GridSample", [x(2, 3, 5, 7), x(2, 3, 32, 2, **within)], {"mode": mode})  # pixels do
         yield Case("GridSample", [x(1, 2, 4, 5, 6), x(1, 2, 3, 17, 3, **within)], {"mode": mode, "padding_mode": "reflection"})
         yield Case("GridSample", [x(2, 3, 9), x(2, 20, 1, **within)], {"mode": mode, "padding_mode": "reflection" if mode == "cubic" else "border"})
     for image, grid in (("float64", "float32"), ("float64", "float64"), ("float16", "float16")):
