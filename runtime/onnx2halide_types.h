@@ -60,8 +60,9 @@ typedef struct onnx2halide_value {
     int32_t type;        /* element type: ONNX2HALIDE_FLOAT32 … */
     int64_t rank;        /* number of dims */
     const int64_t* dims; /* outermost first */
-    void* data; /* row-major elements, of any alignment; for an output the caller's buffer, or NULL for the session's */
-    size_t size;                     /* bytes at data */
+    void* data;  /* row-major elements, aligned as their C type is; for an output the caller's buffer, or NULL for the
+                    session's */
+    size_t size; /* bytes at data */
     struct onnx2halide_value* items; /* of a sequence or an optional value; a map has two: its keys and its values */
     int64_t count;                   /* number of items; 0 for an optional value that is absent */
 } onnx2halide_value;

@@ -114,6 +114,13 @@ inline Expr with_sign_of(Expr x, Expr magnitude) {
     return reinterpret(x.type(), reinterpret(bits, magnitude) | sign);
 }
 
+// The nearest integer; ties round to even. Without SSE4.1 Halide rounds by way of integers, whose range infinities, NaN
+// and large numbers exceed, and which have no -0.
+inline Expr round(Expr x) {
+    Expr whole = x.type().bits() == 64 ? Expr(uint64_t(0x4330000000000000)) : Expr(uint32_t(0x4b000000));  // 2^52, 2^23
+    return select(onnx::magnitude_bits(x) < whole, onnx::with_sign_of(x, Halide::round(x)), x);
+}
+
 // e^x / 2^halvings of a float32 that is clipped to [-87.3, highest], within 6 ulp; 0 below -87. NaN stays NaN.
 // x = n ln 2 + r, and 2 e^r is a polynomial with minimal relative error (1.1e-7) for |r| <= ln 2 / 2. It is 2 e^r
 // rather than e^r because 2^n may overflow where e^x does not.

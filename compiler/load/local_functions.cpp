@@ -94,6 +94,21 @@ void copy_returned_values(google::protobuf::RepeatedPtrField<onnx::NodeProto>& n
     }
 }
 
+/// Copies a function's outputs that are its inputs: ONNX's inliner expects a node that makes each.
+void copy_returned_operands(onnx::FunctionProto& function) {
+    std::set<std::string> made;
+    for (const onnx::NodeProto& node : function.node()) made.insert(node.output().begin(), node.output().end());
+    int count = 0;
+    for (std::string& output : *function.mutable_output()) {
+        if (made.contains(output)) continue;
+        onnx::NodeProto& copy = *function.add_node();
+        copy.set_op_type("Identity");
+        copy.add_input(output);
+        output = fmt::format("{}_returned_operand_{}", output, count++);
+        copy.add_output(output);
+    }
+}
+
 /// The message of an assertion in ONNX, without the source location.
 std::string without_assertion(const std::string& text) {
     constexpr std::string_view end = "` failed: ";
@@ -109,6 +124,7 @@ void inline_local_functions(onnx::ModelProto& model) {
     for (onnx::FunctionProto& function : *model.mutable_functions()) {
         int count = 0;
         copy_returned_values(*function.mutable_node(), count);
+        copy_returned_operands(function);
     }
     // The inliner asserts conditions that ONNX's checker does not check, such as that a call has no more operands than
     // its function.

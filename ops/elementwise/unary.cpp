@@ -65,7 +65,7 @@ constexpr Formula formulas[] = {
     {"Reciprocal", 1, Takes::floats, "strict_float(1 / {x})", nullptr, reciprocal},
     {"Floor", 1, Takes::floats, "floor({x})", nullptr, std::floor, false, integer_near<&Ratio::floor>},
     {"Ceil", 1, Takes::floats, "ceil({x})", nullptr, std::ceil, false, integer_near<&Ratio::ceil>},
-    {"Round", 11, Takes::floats, "round({x})", nullptr, std::nearbyint, false, integer_near<&Ratio::round>},
+    {"Round", 11, Takes::floats, "onnx::round({x})", nullptr, std::nearbyint, false, integer_near<&Ratio::round>},
     {"Sqrt", 1, Takes::floats, "sqrt({x})", nullptr, std::sqrt},
     {"Exp", 1, Takes::floats, "onnx::exp({x})", nullptr, std::exp},
     {"Log", 1, Takes::floats, "onnx::log({x})", nullptr, std::log},

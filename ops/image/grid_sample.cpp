@@ -145,7 +145,7 @@ std::string GridSample::place(KernelSource& source, size_t axis) const {
     std::string text = aligns_corners_ ? fmt::format("strict_float(({} + 1) / 2 * ({} - 1))", number, extent)
                                        : fmt::format("strict_float((({} + 1) * {} - 1) / 2)", number, extent);
     // Rounds to the nearest integer, ties to even, before padding is applied.
-    if (mode_ == Mode::nearest) text = fmt::format("round({})", text);
+    if (mode_ == Mode::nearest) text = fmt::format("onnx::round({})", text);
     if (padding_ == "reflection") {
         const std::string place = table(source, name + "_unpadded", pixel(source), text);
         text = aligns_corners_ ? fmt::format("onnx::reflect({}, 0, {} - 1)", place, extent)

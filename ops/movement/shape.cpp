@@ -231,6 +231,8 @@ public:
             if (!is_float(in(i).element) && !is_integer(in(i).element))
                 throw CompileError("input {} has type {}, expected numbers", i, info(in(i).element).name);
         }
+        if (prove_less_equal(depth(), -1) == Proof::yes)
+            throw CompileError("depth is {}, expected 0 or more", depth().text());
         std::vector<Dim> shape = in(0).shape;
         shape.insert(shape.begin() + axis(), depth());
         return {TensorType(in(2).element, std::move(shape))};

@@ -147,7 +147,7 @@ protected:
         if (divides_by_usual_number())
             return stored(fmt::format("onnx::divide_and_quantize(get_target(), {}, {}, {})", x, scale, integers));
         std::string number = quotient(x, scale);
-        if (precision() == ElementType::float64) number = fmt::format("cast<float>(round({}))", number);
+        if (precision() == ElementType::float64) number = fmt::format("cast<float>(onnx::round({}))", number);
         return stored(fmt::format("onnx::quantize(get_target(), {}, {})", number, integers));
     }
 

@@ -130,7 +130,10 @@ def _read_image(file: pathlib.Path, port: Port, pixels: tuple[float, float], res
     if not channels_first and not (len(port.shape) == 4 and port.shape[3] in (1, 3)):
         raise ValueError(f"{file}: input '{port.name}' of shape {list(port.shape)} is not an image of 1 or 3 channels")
     channels, height, width = (port.shape[axis] for axis in ((1, 2, 3) if channels_first else (3, 1, 2)))
-    image = Image.open(file).convert("L" if channels == 1 else "RGB")
+    image = Image.open(file)
+    if image.mode.startswith("I"):  # 16 bits, which Pillow's own conversion clips
+        image = Image.fromarray((np.asarray(image) // 257).astype(np.uint8))
+    image = image.convert("L" if channels == 1 else "RGB")
     wanted = (width or image.width, height or image.height)
     if image.size != wanted and not resize:
         size = f"{image.width}x{image.height}"

@@ -77,8 +77,9 @@ class Port:
     def _numbers(self, value) -> np.ndarray:
         try:
             array = np.asarray(value, dtype=None if hasattr(value, "dtype") else self.dtype, order="C")
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"input {self.name!r} cannot be made an array of {self.dtype}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            kind = ValueError if isinstance(error, OverflowError) else type(error)
+            raise kind(f"input {self.name!r} cannot be made an array of {self.dtype}: {error}") from None
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
         array = array if array.dtype == self.dtype else stored(array, self.dtype)
