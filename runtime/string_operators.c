@@ -275,7 +275,6 @@ static int print_all(onnx2halide_session* session, const halide_buffer_t* x, int
 /* Returns 0 if the text does not start with a number of this type. */
 static int parse_number(const char* text, struct halide_type_t type, void* to, int64_t i) {
     char* end = NULL;
-    int is_small = 0; /* strtod reports subnormal numbers as out of range, too */
     errno = 0;
     if (type.code == halide_type_int) {
         ((int64_t*)to)[i] = strtoll(text, &end, 10);
@@ -283,13 +282,12 @@ static int parse_number(const char* text, struct halide_type_t type, void* to, i
         ((uint64_t*)to)[i] = strtoull(text, &end, 10);
     } else {
         const double real = strtod(text, &end);
-        is_small = -1 < real && real < 1;
         if (type.bits == 64)
             ((double*)to)[i] = real;
         else
             ((float*)to)[i] = (float)real;
     }
-    return end != text && (errno != ERANGE || is_small);
+    return end != text && errno != ERANGE;
 }
 
 static int parse_all(onnx2halide_session* session, const char* node, const halide_buffer_t* x,

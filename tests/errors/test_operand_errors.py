@@ -19,6 +19,10 @@ MODELS = {
         model([node("Conv", "x w", "y", strides=[2**32])], [("x", FLOAT, [1, 2, 5])], [("y", FLOAT, [None] * 3)], {"w": np.ones((3, 2, 1), np.float32)}),
         "node 'y' (Conv): strides has the value 4294967296, expected at most 2147483647",
     ),
+    "a depth below 0": (
+        model([node("OneHot", "x d v", "y")], [X], [OPEN], {"d": np.array(-1), "v": np.zeros(2, np.float32)}),
+        "node 'y' (OneHot): depth is -1, expected 0 or more",
+    ),
     "a factor of another type": (
         model([node("MatMul", "x w", "y")], [X], [OPEN], {"w": np.ones((3, 2))}),
         "node 'y' (MatMul): input 1 has type float64, expected float32 as input 0",

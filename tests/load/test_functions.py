@@ -130,6 +130,15 @@ def test_bodies_that_return_what_no_node_of_theirs_makes():
     )
 
 
+def test_function_that_returns_its_operand():
+    check(
+        """<ir_version: 9, opset_import: ["" : 17, "local" : 1]> g (float[3,4] x) => (float[3,4] w) { y, z = local.Both (x) w = Sub (y, z) }
+        <domain: "local", opset_import: ["" : 17]> Both (a) => (a, b) { b = Neg (a) }""",
+        {"x": X},
+        OnnxReference,
+    )
+
+
 def test_domain_that_only_a_function_imports():
     check(
         """<ir_version: 8, opset_import: ["" : 17, "local" : 1]> g (int64[3] x) => (int64[3] y) { y = local.Encode (x) }

@@ -178,6 +178,21 @@ def test_powers(dtype, is_open):
     np.testing.assert_array_equal(np.signbit(found)[expected == 0], np.signbit(expected)[expected == 0])
 
 
+@pytest.mark.parametrize("target", ["host", "x86-64-linux"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+def test_rounding(dtype, target):
+    """Without SSE4.1 Halide rounds by way of integers."""
+    numbers = [np.nan, np.inf, -np.inf, 0, -0.0, 0.5, -0.5, -0.2, 1.5, 2.5, -2.5, 2**22 + 0.5, 2.0**31, -(2.0**40), 2.0**52 + 0.5, 2.0**63, -1e30]
+    x = np.resize(np.array(numbers, dtype), 40)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ports = [helper.make_tensor_value_info(name, kind, [40]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Round", ["x"], ["y"])], "rounds", ports[:1], ports[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    (found,) = onnx2halide.compile(model, target=target).run([x])
+    np.testing.assert_array_equal(found, np.rint(x))
+    np.testing.assert_array_equal(np.signbit(found)[found == 0], np.signbit(x)[found == 0])
+
+
 @pytest.mark.parametrize("steps", [["float16"], ["float", "float16"], ["double", "float16"]], ids="-".join)
 def test_casts_of_bfloat16(steps):
     """Each of which keeps what is no number, also if Halide may merge them."""

@@ -133,6 +133,13 @@ def test_run_reads_images(command, tmp_path):
     assert np.allclose(np.load(tmp_path / "out" / "y.npy")[0, :, 0, 0], [-255, 0, -51])
 
 
+def test_run_reads_images_of_16_bits(command, tmp_path):
+    onnx.save(unary("Neg", shape=[1, 1, 2, 2]), tmp_path / "image.onnx")
+    Image.fromarray(np.array([[0, 65535], [257 * 51, 257 * 102]], np.uint16)).save(tmp_path / "image.png")
+    command("run", "image.onnx", "--input", "image.png", "-o", "out")
+    assert np.allclose(np.load(tmp_path / "out" / "y.npy")[0, 0], [[0, -1], [-0.2, -0.4]])
+
+
 def test_run_resizes_images_when_asked(command, tmp_path):
     onnx.save(unary("Neg", shape=[1, 1, 2, 3]), tmp_path / "image.onnx")
     Image.fromarray(np.full((4, 6), 255, np.uint8)).save(tmp_path / "image.png")
