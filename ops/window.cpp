@@ -86,10 +86,10 @@ std::string WindowAxis::tap(KernelSource& source, const std::string& at, const s
 std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name, size_t axes) {
     const std::vector<int64_t> values = node.integers(name, std::vector<int64_t>(axes, 1));
     if (values.size() != axes) throw CompileError("{} has {} values, expected {}", name, values.size(), axes);
-    constexpr int64_t most = INT32_MAX;  // kernels' coordinates
     for (const int64_t value : values) {
         if (value < 1) throw CompileError("{} has the value {}, expected 1 or more", name, value);
-        if (value > most) throw CompileError("{} has the value {}, expected at most {}", name, value, most);
+        if (value > Dim::unbounded)
+            throw CompileError("{} has the value {}, expected at most {}", name, value, Dim::unbounded);
     }
     return values;
 }

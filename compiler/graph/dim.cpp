@@ -29,13 +29,18 @@ int64_t floor_div(int64_t a, int64_t b) {
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
-/// a − b · c, or nullopt if a factor overflows 64 bits.
-std::optional<Dim> difference(const Dim& a, const Dim& b, const Dim& c = 1) {
+/// The result of arithmetic, or nullopt if a factor overflows 64 bits.
+template <typename Compute>
+std::optional<Dim> unless_it_overflows(Compute compute) {
     try {
-        return a - b * c;
+        return compute();
     } catch (const CompileError&) {
         return std::nullopt;
     }
+}
+
+std::optional<Dim> difference(const Dim& a, const Dim& b) {
+    return unless_it_overflows([&] { return a - b; });
 }
 
 }  // namespace
@@ -218,11 +223,8 @@ Dim operator*(const Dim& a, const Dim& b) {
 }
 
 const Dim::Terms::value_type& Dim::leading_term() const {
-    const auto has_lower_key = [](const AtomPtr& p, const AtomPtr& q) { return p->key < q->key; };
-    return *std::max_element(terms_.begin(), terms_.end(), [&](const auto& p, const auto& q) {
-        if (p.first.size() != q.first.size()) return p.first.size() < q.first.size();
-        return std::lexicographical_compare(q.first.begin(), q.first.end(), p.first.begin(), p.first.end(),
-                                            has_lower_key);
+    return *std::max_element(terms_.begin(), terms_.end(), [](const auto& p, const auto& q) {
+        return p.first.size() == q.first.size() ? ProductLess()(q.first, p.first) : p.first.size() < q.first.size();
     });
 }
 
@@ -241,9 +243,9 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
         if (rest.size() + divisor.size() != product.size() || factor % divisor_factor != 0) return std::nullopt;
         Dim term;
         term.add(rest, factor / divisor_factor);
-        const auto less = difference(remainder, term, b);
+        const auto less = unless_it_overflows([&] { return remainder - term * b; });
         if (!less) return std::nullopt;
-        result = result + term;
+        result += term;
         remainder = *less;
     }
     return result;

@@ -74,38 +74,41 @@ void add_defaults(onnx::ModelProto& model) {
     for (onnx::FunctionProto& function : *model.mutable_functions()) add_defaults(*function.mutable_node(), functions);
 }
 
+std::set<std::string> names_made_by(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+    std::set<std::string> names;
+    for (const onnx::NodeProto& node : nodes) names.insert(node.output().begin(), node.output().end());
+    return names;
+}
+
+/// Adds a node that copies a value, and returns the name of the copy. `count` numbers the copies.
+std::string add_copy(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, const std::string& value, int& count) {
+    onnx::NodeProto& copy = *nodes.Add();
+    copy.set_op_type("Identity");
+    copy.add_input(value);
+    copy.add_output(fmt::format("{}_returned_{}", value, count++));
+    return copy.output(0);
+}
+
 /// Copies the outputs of a function's subgraphs that are not the results of nodes in them, or occur twice: ONNX's
-/// inliner renames each output as if a node made it. `count` numbers the copies.
+/// inliner renames each output as if a node made it.
 void copy_returned_values(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, int& count) {
     for (onnx::NodeProto& owner : nodes) {
         visit_subgraphs(owner, [&](onnx::GraphProto& graph) {
             copy_returned_values(*graph.mutable_node(), count);
-            std::set<std::string> made;
-            for (const onnx::NodeProto& node : graph.node()) made.insert(node.output().begin(), node.output().end());
+            std::set<std::string> made = names_made_by(graph.node());
             for (onnx::ValueInfoProto& output : *graph.mutable_output()) {
-                if (made.erase(output.name()) > 0) continue;
-                onnx::NodeProto& copy = *graph.add_node();
-                copy.set_op_type("Identity");
-                copy.add_input(output.name());
-                output.set_name(fmt::format("{}_returned_{}", output.name(), count++));
-                copy.add_output(output.name());
+                if (made.erase(output.name()) == 0)
+                    output.set_name(add_copy(*graph.mutable_node(), output.name(), count));
             }
         });
     }
 }
 
 /// Copies a function's outputs that are its inputs: ONNX's inliner expects a node that makes each.
-void copy_returned_operands(onnx::FunctionProto& function) {
-    std::set<std::string> made;
-    for (const onnx::NodeProto& node : function.node()) made.insert(node.output().begin(), node.output().end());
-    int count = 0;
+void copy_returned_operands(onnx::FunctionProto& function, int& count) {
+    const std::set<std::string> made = names_made_by(function.node());
     for (std::string& output : *function.mutable_output()) {
-        if (made.contains(output)) continue;
-        onnx::NodeProto& copy = *function.add_node();
-        copy.set_op_type("Identity");
-        copy.add_input(output);
-        output = fmt::format("{}_returned_operand_{}", output, count++);
-        copy.add_output(output);
+        if (!made.contains(output)) output = add_copy(*function.mutable_node(), output, count);
     }
 }
 
@@ -124,7 +127,7 @@ void inline_local_functions(onnx::ModelProto& model) {
     for (onnx::FunctionProto& function : *model.mutable_functions()) {
         int count = 0;
         copy_returned_values(*function.mutable_node(), count);
-        copy_returned_operands(function);
+        copy_returned_operands(function, count);
     }
     // The inliner asserts conditions that ONNX's checker does not check, such as that a call has no more operands than
     // its function.

@@ -215,7 +215,7 @@ std::string Resize::outside(KernelSource& source, const std::vector<Axis>& axes)
 std::string Resize::result_of(const std::string& sum) const {
     const ElementType type = out(0).element;
     if (is_float(type)) return fmt::format("cast<{}>({})", KernelSource::compute_type(type), sum);
-    return fmt::format("saturating_cast<{}>(round({}))", info(type).halide_name, sum);
+    return fmt::format("saturating_cast<{}>(onnx::round({}))", info(type).halide_name, sum);
 }
 
 void Resize::algorithm(KernelSource& source) const {

@@ -55,6 +55,13 @@ def test_inputs_that_do_not_fit(difference, inputs, error, message):
     assert np.array_equal(difference.run([A, B])[0], A - B)  # the session still works
 
 
+@pytest.mark.parametrize("number", [-1, 300, 10**30])
+def test_numbers_out_of_range(own_cache, number):
+    copy = onnx2halide.compile(unary("Identity", TensorProto.UINT8, [1]), cache=own_cache)
+    with pytest.raises(ValueError, match="small: input 'x' cannot be made an array of uint8: "):
+        copy.run([[number]])
+
+
 def test_open_batch(own_cache):
     model = onnx2halide.compile(dense(), cache=own_cache)
     for batch in (1, 5, 2):
