@@ -80,8 +80,8 @@ TileSize tile_size(const Window& window, int64_t alignment, int registers, int64
 std::string parallelise_strips(KernelSource& source, const Loops& outer, const std::string& around,
                                const Dim& elements) {
     Loops strips{outer.func,
-                 {outer.vars[1], outer.vars[0], outer.vars.back()},
-                 {outer.extents[1], outer.extents[0], outer.extents.back()},
+                 {outer.vars[0], outer.vars[1], outer.vars.back()},
+                 {outer.extents[0], outer.extents[1], outer.extents.back()},
                  outer.element};
     strips = nontrivial_loops(strips);
     if (strips.vars.empty()) return around;
@@ -207,7 +207,7 @@ void WindowPool::schedule_windows(KernelSource& source, const SharedTile& tile, 
     const std::string around = tile.around == outer[has_rows ? 2 : 1] ? "" : tile.around;
     Directives order = has_runs ? Directives{c, y, tile.run, x} : Directives{c, x, y, around};
     order.insert(order.end(), outer.begin() + 2, outer.end() - 1);
-    order.insert(order.end(), {outer[1], outer[0], outer.back()});
+    order.insert(order.end(), {outer[0], outer[1], outer.back()});
     Directives directives = joined(splits, {reorder(order), tile.vectors()});
     if (!has_runs) directives.push_back(unroll(x));
     if (has_rows && (has_runs || tile.in_registers)) directives.push_back(unroll(y));
