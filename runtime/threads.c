@@ -14,10 +14,18 @@ enum { LOOK_NS = 1000000, LOOK_ALONE_NS = 20000 /* before it starts to yield its
 /* How long a woken worker may take to begin before the caller yields its core, on which the worker may be waiting. */
 enum { WAKE_NS = 50000 };
 
-/* The tasks assigned to one thread. It takes them from the front, other threads from the back. */
+/* A thread's share of a job, in a cache line of its own: what a worker needs to begin, and what the caller needs to see
+ * that it has ended, each is a single transfer between cores, which may take longer than a small task. */
 typedef struct share {
-    _Alignas(128) uint64_t tasks; /* the first in the lower half, the end in the upper half */
-    _Alignas(128) int cpu;        /* the one on which the thread was seen last; -1: it sleeps */
+    /* The tasks left: the first in the lower half, the end in the upper half. The thread takes them from the front,
+     * other threads from the back. */
+    _Alignas(128) uint64_t tasks;
+    uint32_t job;  /* the number of the job; the caller writes it last */
+    uint32_t done; /* how many tasks of all jobs the thread has run */
+    int cpu;       /* the one on which the thread was seen last; -1: it sleeps */
+    halide_task_t task;
+    void* context;
+    uint8_t* closure;
 } share;
 
 struct onnx2halide_team {
@@ -28,14 +36,9 @@ struct onnx2halide_team {
     int places;     /* length of shares */
     unsigned forks; /* when it started */
     pthread_t* threads;
-    int64_t waking_since; /* when workers that still sleep were first woken; 0: none was */
-    /* The job. */
-    halide_task_t task;
-    void* context;
-    uint8_t* closure;
-    int status; /* code of a task that failed */
-    /* Upper half: the job's number. Lower half: whether workers may still join it, and how many are working on it. */
-    _Alignas(128) uint64_t state;
+    int64_t waking_since;  /* when workers that still sleep were first woken; 0: none was */
+    uint32_t jobs, issued; /* how many jobs, and tasks of all jobs, there have been */
+    int status;            /* code of a task that failed */
     share shares[];
 };
 
@@ -48,10 +51,6 @@ static void count_fork(void) { ++forks; }
 static void note_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
 
 static int has_workers(const onnx2halide_team* team) { return team && team->workers > 0 && team->forks == forks; }
-
-static const uint64_t is_open = 1u << 31, workers_at_it = 0xffff;
-
-static uint32_t number(uint64_t state) { return (uint32_t)(state >> 32); }
 
 /* The argument of a worker's thread. */
 typedef struct worker {
@@ -110,21 +109,25 @@ static int take(share* from, int last, int* task) {
         if (first == end) return 0;
         *task = (int)(last ? end - 1 : first);
         rest = last ? tasks_between(first, end - 1) : tasks_between(first + 1, end);
-    } while (!__atomic_compare_exchange_n(&from->tasks, &tasks, rest, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&from->tasks, &tasks, rest, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
     return 1;
 }
 
-/* Runs a thread's own tasks, then those that the others have not started. */
+/* Runs a thread's own tasks, then those that the others have not started. A worker may be late and find the tasks of a
+ * later job: a job does not end before all of its tasks are counted as done, so that a task that is taken always
+ * belongs to the job that its share describes. */
 static void run_tasks(onnx2halide_team* team, int own) {
     is_at_work = 1;
+    share* mine = &team->shares[own];
     for (int i = 0; i <= team->workers; ++i) {
         share* from = &team->shares[(own + i) % (team->workers + 1)];
-        int task;
-        while (take(from, i > 0, &task)) {
+        uint32_t done = 0;
+        for (int task; take(from, i > 0, &task); ++done) {
             if (__atomic_load_n(&team->status, __ATOMIC_RELAXED) != 0) continue;
-            const int status = team->task(team->context, task, team->closure);
+            const int status = from->task(from->context, task, from->closure);
             if (status != 0) __atomic_store_n(&team->status, status, __ATOMIC_RELAXED);
         }
+        if (done > 0) __atomic_store_n(&mine->done, mine->done + done, __ATOMIC_RELEASE);
     }
     is_at_work = 0;
 }
@@ -157,12 +160,13 @@ static void keep_apart(onnx2halide_team* team, int own) {
 
 /* Sleeps until there is a job with another number. Returns 0 if the team ends instead. */
 static int sleep_until_job(onnx2halide_team* team, int own, uint32_t last) {
-    note_cpu(&team->shares[own], -1);
+    share* mine = &team->shares[own];
+    note_cpu(mine, -1);
     pthread_mutex_lock(&team->lock);
-    __atomic_add_fetch(&team->sleepers, 1, __ATOMIC_SEQ_CST);
-    while (!team->is_over && number(__atomic_load_n(&team->state, __ATOMIC_SEQ_CST)) == last)
+    __atomic_add_fetch(&team->sleepers, 1, __ATOMIC_ACQ_REL);
+    while (!team->is_over && __atomic_load_n(&mine->job, __ATOMIC_ACQUIRE) == last)
         pthread_cond_wait(&team->wake, &team->lock);
-    __atomic_sub_fetch(&team->sleepers, 1, __ATOMIC_SEQ_CST);
+    __atomic_sub_fetch(&team->sleepers, 1, __ATOMIC_RELAXED);
     const int is_over = team->is_over;
     pthread_mutex_unlock(&team->lock);
     keep_apart(team, own);
@@ -172,7 +176,7 @@ static int sleep_until_job(onnx2halide_team* team, int own, uint32_t last) {
 /* Waits for a job with another number than the last one's. Returns 0 if the team ends instead. */
 static int wait_for_job(onnx2halide_team* team, int own, uint32_t last) {
     waiting wait = {0};
-    while (number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) == last) {
+    while (__atomic_load_n(&team->shares[own].job, __ATOMIC_RELAXED) == last) {
         if (!spin_once(&wait)) continue;
         if (wait.ns > LOOK_NS) return sleep_until_job(team, own, last);
         keep_apart(team, own);
@@ -185,18 +189,9 @@ static void* work(void* argument) {
     free(argument);
     onnx2halide_team* team = self.team;
     thread_index = self.index;
-    uint32_t last = 0;
-    while (wait_for_job(team, self.index, last)) {
-        uint64_t state = __atomic_load_n(&team->state, __ATOMIC_RELAXED);
-        last = number(state);
-        /* A job that ended before this worker could join is left alone: the caller may be setting up the next one. */
-        while ((state & is_open) && number(state) == last) {
-            if (!__atomic_compare_exchange_n(&team->state, &state, state + 1, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                continue;
-            run_tasks(team, self.index);
-            __atomic_sub_fetch(&team->state, 1, __ATOMIC_RELEASE);
-            break;
-        }
+    for (uint32_t last = 0; wait_for_job(team, self.index, last);) {
+        last = __atomic_load_n(&team->shares[self.index].job, __ATOMIC_ACQUIRE);
+        run_tasks(team, self.index);
     }
     return NULL;
 }
@@ -263,7 +258,8 @@ static int run_alone(void* context, halide_task_t task, int min, int size, uint8
 }
 
 static void wake_sleepers(onnx2halide_team* team) {
-    if (__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST) == 0) {
+    /* An addition, so that either it sees that a worker goes to sleep, or that worker sees the job. */
+    if (__atomic_add_fetch(&team->sleepers, 0, __ATOMIC_ACQ_REL) == 0) {
         team->waking_since = 0;
         return;
     }
@@ -275,26 +271,33 @@ static void wake_sleepers(onnx2halide_team* team) {
     if (time - team->waking_since > WAKE_NS) sched_yield();
 }
 
+/* Whether all tasks of all jobs have been run. */
+static int is_done(const onnx2halide_team* team) {
+    uint32_t done = 0;
+    for (int i = 0; i <= team->workers; ++i) done += __atomic_load_n(&team->shares[i].done, __ATOMIC_ACQUIRE);
+    return done == team->issued;
+}
+
 int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t task, int min, int size,
                           uint8_t* closure) {
     if (!has_workers(team) || is_at_work || size < 2) return run_alone(context, task, min, size, closure);
-    team->task = task;
-    team->context = context;
-    team->closure = closure;
     team->status = 0;
+    team->issued += (uint32_t)size;
+    ++team->jobs;
     const int threads = team->workers + 1;
-    for (int i = 0; i < threads; ++i) {
+    note_cpu(&team->shares[0], sched_getcpu());
+    for (int i = threads; i-- > 0;) {
         const int first = min + (int)((int64_t)size * i / threads),
                   end = min + (int)((int64_t)size * (i + 1) / threads);
-        team->shares[i].tasks = tasks_between((uint32_t)first, (uint32_t)end);
+        share* to = &team->shares[i];
+        to->task = task;
+        to->context = context;
+        to->closure = closure;
+        __atomic_store_n(&to->tasks, tasks_between((uint32_t)first, (uint32_t)end), __ATOMIC_RELEASE);
+        __atomic_store_n(&to->job, team->jobs, __ATOMIC_RELEASE);
     }
-    note_cpu(&team->shares[0], sched_getcpu());
-    const uint32_t next = number(__atomic_load_n(&team->state, __ATOMIC_RELAXED)) + 1;
-    __atomic_store_n(&team->state, (uint64_t)next << 32 | is_open, __ATOMIC_SEQ_CST);
     wake_sleepers(team);
     run_tasks(team, 0);
-    uint64_t state = __atomic_and_fetch(&team->state, ~is_open, __ATOMIC_ACQUIRE);
-    for (waiting wait = {0}; (state & workers_at_it) != 0; spin_once(&wait))
-        state = __atomic_load_n(&team->state, __ATOMIC_ACQUIRE);
+    for (waiting wait = {0}; !is_done(team);) spin_once(&wait);
     return team->status;
 }
