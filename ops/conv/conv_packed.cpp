@@ -131,6 +131,7 @@ ConvLoops PackedConv::loops_of_sums() const {
     for (size_t axis = 1; axis < in(0).rank(); ++axis) loops.input_elements *= estimate(in(0).shape[axis]);
     loops.input_elements *= loops.images;
     loops.weight_elements = estimate(in(1).elements());
+    loops.output_elements = estimate(out(0).elements());
     return loops;
 }
 

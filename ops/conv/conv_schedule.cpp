@@ -153,8 +153,9 @@ private:
         std::vector<std::string> order = in_tile(), tasks = strips_;
         append(order, tiles_);
         if (walk_.channels_outermost) {
+            if (walk_.strips_outermost) tasks.insert(tasks.begin(), channels_.begin(), channels_.end());
             append(tasks, {planes.begin(), planes.end() - 1});
-            append(tasks, channels_);
+            if (!walk_.strips_outermost) append(tasks, channels_);
             planes = {planes.back()};
         } else {
             append(order, channels_);

@@ -216,7 +216,12 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
 
     const int64_t tiles_along = ceil_div(length, step);
-    const int64_t strip = best_strip(tiles_along, all_cycles, [&](int64_t tiles_of_strip) {
+    // What is read by more threads than one, weights or inputs and, by the next kernel, outputs, is the less the
+    // better.
+    const bool strips_outermost = channels_outermost && loops.input_row_elements == 0 && tiles_along > 1 &&
+                                  loops.weight_elements <= loops.input_elements + loops.output_elements;
+    const int64_t most = strips_outermost ? ceil_div(tiles_along, 2) : tiles_along;
+    const int64_t strip = best_strip(tiles_along, most, all_cycles, [&](int64_t tiles_of_strip) {
         const int64_t tasks = ceil_div(tiles_along, tiles_of_strip) * loops.images;
         const double task = static_cast<double>(cycles * tiles_across * tiles_of_strip) + task_overhead;
         if (channels_outermost) return Tasks{tasks * channel_tiles, task};
@@ -224,7 +229,7 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
         return Tasks{tasks, task * static_cast<double>(channel_tiles) +
                                 copy_cycles * static_cast<double>(loops.input_row_elements * rows)};
     });
-    return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true};
+    return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true, strips_outermost};
 }
 
 int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile) {

@@ -31,7 +31,7 @@ struct ConvLoops {
                                  // the input is read in place
     int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
     int64_t input_pixel_bytes;   // the stride from one pixel's input to the next
-    int64_t input_elements, weight_elements;
+    int64_t input_elements, weight_elements, output_elements;
 
     /// Whether strips consist of rows, as the output has several, rather than of pixels.
     bool has_strips_of_rows() const { return height > 1 || open_height; }
@@ -73,6 +73,9 @@ struct ConvWalk {
     int strip;                // known rows per parallel task; pixels if there is only one row
     bool channels_outermost;  // weights are read once, the input once per tile of channels
     bool parallel;
+    // Tiles of channels are tasks, but all of a strip before the next one's: as all kernels that divide an image into
+    // rows, each thread then finds in its own cache what it wrote in the step before.
+    bool strips_outermost = false;
 };
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
 

@@ -79,7 +79,7 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling) {
     const int64_t a_bytes = *matmul.rows.constant() * *steps * bytes;
     if (a_bytes > level2_bytes && b_bytes <= level2_bytes) return 0;
     const double cycles = tile_cycles * static_cast<double>(*rows * *columns);
-    const int64_t strip = best_strip(*rows, cycles, [&](int64_t tiles) {
+    const int64_t strip = best_strip(*rows, *rows, cycles, [&](int64_t tiles) {
         return Tasks{ceil_div(*rows, tiles) * *columns, static_cast<double>(tiles) * tile_cycles + task_overhead};
     });
     return strip == *rows ? 0 : static_cast<int>(strip);

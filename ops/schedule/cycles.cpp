@@ -43,11 +43,11 @@ double use_of_threads(double cycles, const std::function<double(int threads)>& c
     return use;
 }
 
-int64_t best_strip(int64_t tiles, double cycles, const std::function<Tasks(int64_t strip)>& tasks_of) {
+int64_t best_strip(int64_t tiles, int64_t most, double cycles, const std::function<Tasks(int64_t strip)>& tasks_of) {
     constexpr double hardly = 1.001;
-    int64_t best = tiles;
+    int64_t best = most;
     double best_use = 0;
-    for (int64_t strip = tiles; strip >= 1; --strip) {
+    for (int64_t strip = most; strip >= 1; --strip) {
         // As many strips, but a shorter last one, gain nothing.
         if (strip != ceil_div(tiles, ceil_div(tiles, strip))) continue;
         const Tasks tasks = tasks_of(strip);

@@ -46,8 +46,9 @@ struct Tasks {
     double cycles;
 };
 
-/// Into strips of how many tiles a row of `tiles` is divided so that threads are used best, if `tasks_of` are the tasks
-/// that strips of that many make, and all take `cycles` on one thread at best. Of strips that are as good, the longest.
-int64_t best_strip(int64_t tiles, double cycles, const std::function<Tasks(int64_t strip)>& tasks_of);
+/// Into strips of how many tiles, `most` or fewer, a row of `tiles` is divided so that threads are used best, if
+/// `tasks_of` are the tasks that strips of that many make, and all take `cycles` on one thread at best. Of strips that
+/// are as good, the longest.
+int64_t best_strip(int64_t tiles, int64_t most, double cycles, const std::function<Tasks(int64_t strip)>& tasks_of);
 
 }  // namespace onnx2halide
