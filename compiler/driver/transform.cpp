@@ -110,6 +110,8 @@ void transform(Graph& graph, const std::vector<Target>& targets, const CompileOp
 
 void transform_folded(Graph& graph, const std::vector<Target>& targets, const CompileOptions& options) {
     const bool is_whole = options.pipeline == Pipeline::whole;
+    // Exporters compute the indices of a slice, whose elements are constants only now.
+    if (!options.is_naive()) for_each_graph(graph, replace_boxes);
     pack_ports(graph);
     copy_outputs(graph, is_whole);
     allow_empty(graph);

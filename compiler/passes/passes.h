@@ -105,6 +105,10 @@ void reduce_planes(Graph& graph);
 /// nodes of each kernel.
 void merge_axes(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
 
+/// Replaces each ScatterND with constant indices that fill a box of the data, as exporters write an assignment to a
+/// slice, by a ReplaceBox or, if nothing of the data is left, by the updates.
+void replace_boxes(Graph& graph);
+
 /// Avoids copies by making tensors parts of others (see Part). The inputs of a Concat are written directly into its
 /// result, which leaves only the other inputs to copy, and the outputs of nodes such as Split and Slice are parts of
 /// their input. This applies to nodes that are kernels by themselves; `kernels_of` returns the nodes of each kernel of

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ops/axis_map.h"
 #include "ops/families.h"
@@ -283,10 +284,53 @@ private:
     size_t axis() const { return normalised_axis(node_.integer("axis", -2), in(0).rank()); }
 };
 
+/// ReplaceBox, which stands for a ScatterND of known indices (see replace_boxes): the first input, in which the second
+/// replaces the box that begins at `starts`. `axes` has the axis of the second input that runs along each axis of the
+/// first, or -1 where the box is one element long and has no such axis.
+class ReplaceBox : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override { return {TensorType(in(0).element, in(0).shape)}; }
+    std::vector<size_t> moved() const override { return {0, 1}; }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(out(0).rank());
+        const std::vector<int64_t> starts = node_.integers("starts"), axes = node_.integers("axes");
+        Coordinates from(in(1).rank(), "0");
+        std::vector<std::string> inside;
+        // Halide makes a loop without conditions for what is likely: along the last axis that the box does not fill,
+        // that an element is in the box, or that it is not if the box is short.
+        bool is_short = false;
+        for (size_t i = 0; i < at.size(); ++i) {
+            const Dim extent = axes[i] < 0 ? Dim(1) : in(1).shape[axes[i]];
+            if (axes[i] >= 0) from[axes[i]] = at[i];
+            if (prove_equal(extent, in(0).shape[i]) == Proof::yes) continue;
+            is_short = prove_less_equal(in(0).shape[i], extent * 2) != Proof::yes;
+            const auto expected = [&](const std::string& text) { return is_short ? text : likely(text); };
+            if (starts[i] > 0) inside.push_back(expected(fmt::format("{} >= {}", at[i], starts[i])));
+            inside.push_back(expected(fmt::format("{} < {}", at[i], source.dim(extent + starts[i]))));
+            if (axes[i] < 0) continue;
+            const std::string place = starts[i] == 0 ? at[i] : fmt::format("{} - {}", at[i], starts[i]);
+            from[axes[i]] = fmt::format("clamp({}, 0, {})", expected(place), source.dim(extent - 1));
+        }
+        const std::string update = source.element(input(1), from);
+        if (inside.empty()) return source.store(output(0), at, update);
+        const std::string past = source.element(input(0), at);
+        source.store(
+            output(0), at,
+            fmt::format("select({}, {}, {})", fmt::join(inside, " && "), update, is_short ? likely(past) : past));
+    }
+
+private:
+    static std::string likely(const std::string& value) { return fmt::format("likely({})", value); }
+};
+
 }  // namespace
 
 std::vector<Operator> scatter_operators() {
     return {{"TensorScatter", 24, make<TensorScatter>},
+            {"ReplaceBox", 1, make<ReplaceBox>, own_domain},
             {"Scatter", 9, make<ScatterElements>},
             {"ScatterElements", 11, make<ScatterElements>},
             {"ScatterND", 11, make<ScatterND>}};

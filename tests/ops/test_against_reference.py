@@ -301,6 +301,26 @@ def products():
         yield Case("MatMul", [x(2, rows, 1), constant(1, columns)])
 
 
+def box(*slices):
+    """The coordinates of each element of a box, along a last axis."""
+    return np.stack(np.mgrid[slices], axis=-1)
+
+
+def boxes():
+    """Indices of a tensor of 6 x 37 x 5 that fill a box in order, and some that do not."""
+    yield box(slice(1, 5), slice(3, 37))
+    yield box(slice(2, 6))  # of whole slices
+    yield box(slice(0, 6), slice(0, 37))  # nothing is left
+    yield box(slice(0, 6), slice(1, 37), slice(0, 4))
+    yield box(slice(-4, -1), slice(0, 9), slice(-1, 0))
+    yield box(slice(3, 4), slice(0, 37)).reshape(1, 1, 37, 1, 2)
+    yield box(slice(0, 6), slice(0, 37)).reshape(2, 3, 37, 2)  # two axes for one
+    yield box(slice(1, 6, 2), slice(3, 37))  # with gaps
+    yield box(slice(1, 5), slice(0, 9))[:, ::-1]
+    yield box(slice(1, 5), slice(0, 9)).transpose(1, 0, 2)
+    yield box(slice(1, 5), slice(0, 9)) // 2 * 2  # repeated
+
+
 def movement():
     for perm in ([1, 0, 2], [2, 1, 0], [0, 2, 1]):
         yield Case("Transpose", [x(3, 8, 17)], {"perm": perm})
@@ -339,6 +359,10 @@ def movement():
             operands = [x(20, *slice_shape), x(*places, dtype="int64", between=(0, 20)), x(*places[:-1], *slice_shape)]
             yield Case("ScatterND", operands, {"reduction": "add"}, engine=OnnxRuntime)
             yield Case("ScatterND", operands, {}, engine=OnnxRuntime)
+    for places in boxes():
+        indexed = places.shape[:-1]
+        yield Case("ScatterND", [x(6, 37, 5), places, x(*indexed, *(6, 37, 5)[places.shape[-1]:])], engine=OnnxRuntime)
+    yield Case("ScatterND", [x(6, 37, dtype="uint8"), box(slice(1, 5), slice(3, 30)), x(4, 27, dtype="uint8")], engine=OnnxRuntime)
     for reduction in ("add", "mul", "min", "max"):
         yield Case("ScatterElements", [x(4, 16, dtype="bool"), x(4, 16, dtype="int64", between=(0, 4)), x(4, 16, dtype="bool")], {"reduction": reduction})
     yield Case("Split", [x(3, 17, 1), indices(0, 1)], {"axis": 2}, outputs=2)
