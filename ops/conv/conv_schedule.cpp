@@ -34,7 +34,7 @@ public:
         split_pixels();
         order_loops();
         schedule_output();
-        schedule_conv_sums(source_, tile_, compute_at(conv_.output.func, tiles_.front()));
+        schedule_conv_sums(source_, tile_, compute_at(conv_.output.func, sums_at_));
         place_input();
     }
 
@@ -46,7 +46,7 @@ private:
     const std::string &c_, &x_;
     // Loops outside of a tile: over tiles in a strip, over tiles of channels, and over strips; each innermost first.
     std::vector<std::string> tiles_, channels_, strips_;
-    std::string task_;
+    std::string task_, sums_at_;
     Directives output_;  // of the output's Func
 
     std::string outer(const std::string& var) { return source_.var(var + "o"); }
@@ -167,6 +167,7 @@ private:
         output_.push_back(reorder(order));
         append(output_, vectorised());
         parallelise(tasks);
+        sums_at_ = walk_.products > 0 ? task_ : tiles_.front();
         if (walk_.channels_outermost) task_ = planes.front();
     }
 

@@ -59,6 +59,7 @@ private:
         const bool has_groups = tile_.has_vectors_of_groups();
         const std::vector<std::string> in_tile = has_groups ? tile_.in_tile_of_groups() : tile_.in_tile();
         Directives directives = has_groups ? Directives{tile_.split_into_groups()} : tile_.vectors_of_pixels();
+        if (walks_rows()) directives.push_back(split_products());
         directives.push_back(reorder(joined(joined({conv_.at_once}, in_tile), reduction())));
         directives = joined(directives, has_groups ? tile_.vectorised_groups(in_tile) : tile_.vectorised());
         if (!conv_.at_once.empty()) {
@@ -66,7 +67,9 @@ private:
             directives.push_back(vectorize(conv_.at_once));
         }
         const Directives ahead = prefetches();
-        if (!ahead.empty()) source_.schedule("// What the next tile reads is prefetched meanwhile.");
+        if (!ahead.empty())
+            source_.schedule(fmt::format("// What the next {} meanwhile.",
+                                         walks_rows() ? "products read is prefetched" : "tile reads is prefetched"));
         source_.schedule(conv_.sum + ".update()", joined(joined(directives, unrolled_reduction()), ahead));
     }
 
@@ -105,9 +108,20 @@ private:
 
     bool unrolls_neighbours() const { return onnx2halide::unrolls_neighbours(conv_.loops, tile_.tile()); }
 
-    /// The reduction's loops, innermost first.
+    bool walks_rows() const { return tile_.walk().products > 0; }
+    std::string parts() const { return source_.rvar("part"); }
+
+    /// Splits the innermost loop of products into parts, between which all rows are walked.
+    std::string split_products() const {
+        const auto products = static_cast<int>(tile_.walk().products);
+        return fmt::format("split({0}, {1}, {0}, {2})", conv_.reduction[0], parts(),
+                           held(source_.param("products", products), conv_.loops.inner_products));
+    }
+
+    /// The loops of the sums outside of a tile, innermost first: the reduction's and perhaps one over rows.
     std::vector<std::string> reduction() const {
         std::vector<std::string> loops = conv_.reduction;
+        if (walks_rows()) loops.insert(loops.begin() + 1, {tile_.rows(), parts()});
         if (unrolls_neighbours() && conv_.loops.inner_products > 1) std::swap(loops[0], loops[1]);
         return loops;
     }
@@ -140,7 +154,12 @@ private:
         Directives directives;
         if (!conv_.distant.name.empty())
             directives.push_back(prefetch(conv_.distant.name, loop, most_pixels(), conv_.distant.distance, iterations));
-        if (reads_weights_ahead()) {
+        if (walks_rows()) {
+            directives.push_back(
+                prefetch(conv_.weights, loop,
+                         fmt::format("{} / {}", source_.param("products", static_cast<int>(tile_.walk().products)),
+                                     iterations)));
+        } else if (reads_weights_ahead()) {
             const std::string blocks = blocks_of(tile_.tile_channels(), weight_block);
             directives.push_back(prefetch(conv_.weights, loop, blocks, loops.products, iterations));
         }

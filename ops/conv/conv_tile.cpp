@@ -199,6 +199,28 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
 
 double conv_cycles(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).all_cycles; }
 
+namespace {
+
+/// See ConvWalk::products. Tiles of few pixels, as wide as a small image, take weights as fast as no far cache gives
+/// them, over and over for each row.
+int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile) {
+    constexpr int64_t most_bytes = level1_bytes / 2, least_products = 32;
+    const bool is_row = tile.pixels >= loops.width && tile.tile_rows == 1 && tile.pixels_of_vector == 1;
+    if (!is_row || !loops.has_strips_of_rows() || loops.open_width || loops.open_height) return 0;
+    if (!loops.shares_inputs || loops.groups > 1 || loops.whole_group || loops.element != ElementType::float32)
+        return 0;
+    const int64_t vector_bytes = int64_t{tile.lanes} * tile.vectors * info(loops.element).bytes,
+                  weight_bytes = loops.products * vector_bytes, sum_bytes = loops.width * loops.height * vector_bytes;
+    constexpr double most_rate = level2_rate / 3;
+    const bool is_fast = static_cast<double>(weight_bytes) > most_rate * static_cast<double>(tile.cycles);
+    if (!is_fast || weight_bytes <= level1_bytes || sum_bytes > most_bytes) return 0;
+    int64_t products = std::min(loops.inner_products, most_bytes / vector_bytes);
+    while (products >= least_products && (loops.inner_products % products != 0 || products % 4 != 0)) --products;
+    return products >= least_products ? products : 0;
+}
+
+}  // namespace
+
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     const bool by_rows = loops.has_strips_of_rows();
     const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
@@ -215,6 +237,8 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     if (is_open) return {static_cast<int>(length), channels_outermost, true};
     if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
 
+    if (const int64_t products = products_of_all_rows(loops, tile); channels_outermost && products > 0)
+        return {static_cast<int>(length), channels_outermost, true, false, products};
     const int64_t tiles_along = ceil_div(length, step);
     // What is read by more threads than one, weights or inputs and, by the next kernel, outputs, is the less the
     // better.

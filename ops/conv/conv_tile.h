@@ -76,6 +76,9 @@ struct ConvWalk {
     // Tiles of channels are tasks, but all of a strip before the next one's: as all kernels that divide an image into
     // rows, each thread then finds in its own cache what it wrote in the step before.
     bool strips_outermost = false;
+    // So many of the innermost products are added for all rows before the next ones, so that their weights stay in the
+    // nearest cache; 0: a tile's sums stay in registers over all products.
+    int64_t products = 0;
 };
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
 

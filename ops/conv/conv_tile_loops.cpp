@@ -47,8 +47,11 @@ void ConvTileLoops::hold_rows(const std::string& strip) {
 void ConvTileLoops::explain() const {
     const ConvLoops& loops = conv_.loops;
     if (loops.shares_inputs) {
-        source_.schedule(fmt::format("// A tile's sums stay in registers over all taps: {}.",
+        source_.schedule(fmt::format("// A tile's sums stay in registers over {}: {}.",
+                                     walk_.products > 0 ? "some products" : "all taps",
                                      register_text(tile_, source_.target())));
+        if (walk_.products > 0)
+            source_.schedule("// All rows use the weights of these products before those of the next ones are read.");
     } else {
         source_.schedule(
             has_vectors_of_groups()
@@ -69,6 +72,7 @@ void ConvTileLoops::explain() const {
 
 bool ConvTileLoops::lacks_registers() const {
     constexpr int registers = 12;
+    if (walk_.products > 0) return false;  // the sums are in memory
     return conv_.has_long_epilogue && tile_.sums() + registers > source_.target().vector_registers;
 }
 

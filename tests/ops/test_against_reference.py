@@ -88,6 +88,9 @@ def windows():
     for shape, size, attribute in [((1, 512, 5, 13), 3, {}), ((2, 256, 9, 19), 5, {"strides": [1, 2]}), ((1, 520, 4, 17), 7, {"dilations": [1, 2]})]:
         pads = [size // 2, 1, size // 2, size - 1]
         yield Case("Conv", [x(*shape), constant(shape[1], 1, size, size), constant(shape[1])], {"group": shape[1], "pads": pads, **attribute})
+    # Images so small that weights are read once for all rows.
+    for shape, outputs, attribute in [((2, 96, 14, 14), 80, {"pads": [1, 1, 1, 1]}), ((1, 160, 9, 13), 176, {"pads": [2, 1, 0, 1]})]:
+        yield Case("Conv", [x(*shape), constant(outputs, shape[1], 3, 3), constant(outputs)], {"strides": [2, 2], **attribute})
     # Groups with more channels than registers hold, which are not whole vectors.
     yield Case("Conv", [x(1, 272, 3, 9), constant(272, 136, 1, 1), constant(272)], {"group": 2})
     yield Case("Conv", [x(2, 40, 5, 7), constant(408, 10, 3, 3), constant(408)], {"group": 4, "pads": [1, 1, 1, 1]})
