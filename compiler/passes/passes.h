@@ -96,7 +96,7 @@ void assign_layouts(Graph& graph, const Target& target);
 /// these. Exporters write a dense layer as Reshape, MatMul, Reshape, Add, for example.
 void sink_views(Graph& graph);
 
-/// Replaces pools over whole images in row-major layout by reductions.
+/// Replaces pools over whole images by reductions, where their elements fill vectors.
 void reduce_planes(Graph& graph);
 
 /// Makes kernels treat several axes as one if tiles fill that better: convolutions of single pixels (1x1, stride 1) the

@@ -9,7 +9,7 @@ void reduce_planes(Graph& graph) {
     for (const auto& node : graph.nodes()) {
         const auto generator = make_generator(*node);
         const auto* pool = dynamic_cast<const GlobalPool*>(generator.get());
-        if (!pool || !pool->has_planes()) continue;
+        if (!pool || !pool->is_reduction()) continue;
         std::vector<int64_t> axes(node->inputs[0]->checked_type().rank() - 2);
         std::iota(axes.begin(), axes.end(), 2);
         node->op_type = pool->reduction();

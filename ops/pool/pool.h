@@ -146,6 +146,8 @@ public:
     /// Whether each channel's elements are adjacent, and reducing them in place pays off. The node is then a reduction
     /// along the image's axes, by the operator named by `reduction` (see reduce_planes).
     bool has_planes() const;
+    /// Whether it is a reduction along the axes of images, in the layout that has been chosen.
+    bool is_reduction() const;
     /// The reduction operator that computes the same; empty if there is none.
     std::string_view reduction() const;
 

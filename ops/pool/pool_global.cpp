@@ -17,6 +17,10 @@ bool GlobalPool::has_planes() const {
     return in(0).is_row_major() && !reduction().empty() && elements.value_or(few) >= few;
 }
 
+bool GlobalPool::is_reduction() const {
+    return has_planes() || (in(0).layout == channels_last(in(0).rank()) && !reduction().empty());
+}
+
 std::vector<TensorType> GlobalPool::infer() const {
     const TensorType& data = in(0);
     if (!is_float(data.element)) throw CompileError("element type {} is not supported", info(data.element).name);

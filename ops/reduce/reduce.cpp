@@ -82,6 +82,7 @@ protected:
     }
 
     std::vector<std::string> folds() const override { return {sum_.role}; }
+    bool adds_up() const override { return true; }
 
 private:
     const Sum& sum_;

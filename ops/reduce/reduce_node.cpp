@@ -8,6 +8,7 @@
 #include "ops/schedule/directives.h"
 #include "ops/schedule/gpu_rows.h"
 #include "ops/schedule/loop_schedule.h"
+#include "ops/schedule/slab_schedule.h"
 
 namespace onnx2halide {
 
@@ -93,6 +94,7 @@ void ReduceNode::schedule(KernelSource& source) const {
     if (is_gpu || !has_folds) return NodeGenerator::schedule(source);
     const Loops loops = source.output_loops();
     Loops nontrivial = nontrivial_loops(loops);
+    if (schedule_in_slabs(source, nontrivial)) return;
     if (takes_rows_at_once(source.target(), loops)) {
         const std::string rows = source.var("rows");
         source.schedule(
@@ -109,7 +111,15 @@ void ReduceNode::schedule(KernelSource& source) const {
     }
 }
 
-bool ReduceNode::schedule_on_gpu(KernelSource& source) const {
+bool ReduceNode::schedule_in_slabs(KernelSource& source, const Loops& results) const {
+    if (!adds_up() || contiguous_axes() > 0 || results.vars.empty() || !results.extents[0].constant()) return false;
+    if (!is_float(type()) || is_narrow_float(type()) || !is_parallel_work(in(0).elements())) return false;
+    // Channels could be tasks, too, but each would then read what all threads have written.
+    const auto tasks = product({results.extents.begin() + 1, results.extents.end()}).constant();
+    return tasks && schedule_slabs(source, row_loops(source), results, *tasks);
+}
+
+RowLoops ReduceNode::row_loops(KernelSource& source) const {
     RowLoops rows;
     rows.output = rows.numbers = source.output_loops();
     rows.steps = {"", {}, domain(), type()};
@@ -119,8 +129,10 @@ bool ReduceNode::schedule_on_gpu(KernelSource& source) const {
     rows.length = product(domain());
     for (const std::string& role : folds())
         rows.stages.push_back({source.kept(output(0), role), RowStage::Kind::reduction});
-    return schedule_rows_on_gpu(source, rows);
+    return rows;
 }
+
+bool ReduceNode::schedule_on_gpu(KernelSource& source) const { return schedule_rows_on_gpu(source, row_loops(source)); }
 
 int ReduceNode::vector_width(const Target& target, int vectors) const {
     int width = vectors * target.lanes(compute_element(type()));

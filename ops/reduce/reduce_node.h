@@ -8,6 +8,7 @@
 
 #include "ops/node_generator.h"
 #include "ops/reduce/reduction.h"
+#include "ops/schedule/row_schedule.h"
 
 namespace onnx2halide {
 
@@ -55,6 +56,8 @@ protected:
     virtual void schedule_folds(KernelSource& source, const Loops& loops) const = 0;
     /// The roles of the folds, in order.
     virtual std::vector<std::string> folds() const = 0;
+    /// Whether the folds are sums or products, so that parts of them may be combined at the end.
+    virtual bool adds_up() const { return false; }
 
     /// Defines a Func with the output's dimensions that starts with `identity` and folds terms by `step`, in which
     /// `{s}` is the accumulator and `{x}` the term. Returns its element for the output's.
@@ -75,6 +78,11 @@ protected:
     static std::string innermost(const Loops& loops);
 
 private:
+    /// The results and the folds, as normalisations have them.
+    RowLoops row_loops(KernelSource& source) const;
+    /// Divides the elements of a few results into slabs in memory order, as the threads have written them. Returns
+    /// false if that is not possible or not faster.
+    bool schedule_in_slabs(KernelSource& source, const Loops& results) const;
     /// Lets the threads of a block share the folds of a few elements. Returns false if that is not possible.
     bool schedule_on_gpu(KernelSource& source) const;
     std::vector<Dim> axes() const;

@@ -35,7 +35,7 @@ bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& out
     // Each stage waits for all tasks of the previous one.
     constexpr int64_t enough_tasks = 4, elements_of_a_slab = 8 * elements_of_a_task, most_slabs = 16;
     const Loops steps = nontrivial_loops(rows.steps);
-    const auto elements = product(rows.output.extents).constant();
+    const auto elements = (product(rows.numbers.extents) * rows.length).constant();
     // Rows that are parts of a loop, such as groups of channels, have no vectors of their own.
     const bool are_loops = rows.output.vars == source.output_loops().vars && source.output_count() == 1;
     if (tasks >= enough_tasks || !elements || steps.vars.empty() || !are_loops || rows.keep_elements()) return false;
