@@ -39,9 +39,11 @@ bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& out
     // Rows that are parts of a loop, such as groups of channels, have no vectors of their own.
     const bool are_loops = rows.output.vars == source.output_loops().vars && source.output_count() == 1;
     if (tasks >= enough_tasks || !elements || steps.vars.empty() || !are_loops || rows.keep_elements()) return false;
-    const int lanes = source.target().lanes(rows.numbers.element);
     const int64_t count = *outside.extents[0].constant(), slow = *steps.extents.back().constant(),
                   slabs = std::min(*elements / elements_of_a_slab, most_slabs);
+    int lanes = source.target().lanes(rows.numbers.element);
+    const int least_lanes = lanes / 2;
+    while (lanes > least_lanes && count % lanes != 0) lanes /= 2;
     if (count % lanes != 0 || slabs < 2 || slow < slabs) return false;
 
     const std::string& x = outside.vars[0];
