@@ -204,7 +204,7 @@ namespace {
 /// See ConvWalk::products. Tiles of few pixels, as wide as a small image, take weights as fast as no far cache gives
 /// them, over and over for each row.
 int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile) {
-    constexpr int64_t most_bytes = level1_bytes / 2, least_products = 32;
+    constexpr int64_t most_bytes = level1_bytes / 2, least_products = 32, least_tiles = 8;
     const bool is_row = tile.pixels >= loops.width && tile.tile_rows == 1 && tile.pixels_of_vector == 1;
     if (!is_row || !loops.has_strips_of_rows() || loops.open_width || loops.open_height) return 0;
     if (!loops.shares_inputs || loops.groups > 1 || loops.whole_group || loops.element != ElementType::float32)
@@ -213,7 +213,9 @@ int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile) {
                   weight_bytes = loops.products * vector_bytes, sum_bytes = loops.width * loops.height * vector_bytes;
     constexpr double most_rate = level2_rate / 3;
     const bool is_fast = static_cast<double>(weight_bytes) > most_rate * static_cast<double>(tile.cycles);
-    if (!is_fast || weight_bytes <= level1_bytes || sum_bytes > most_bytes) return 0;
+    if (!is_fast || weight_bytes <= level2_bytes / 4 || sum_bytes > most_bytes) return 0;
+    // Tiles of channels are the only tasks.
+    if (loops.channels < least_tiles * tile.lanes * tile.vectors) return 0;
     int64_t products = std::min(loops.inner_products, most_bytes / vector_bytes);
     while (products >= least_products && (loops.inner_products % products != 0 || products % 4 != 0)) --products;
     return products >= least_products ? products : 0;

@@ -89,7 +89,7 @@ def windows():
         pads = [size // 2, 1, size // 2, size - 1]
         yield Case("Conv", [x(*shape), constant(shape[1], 1, size, size), constant(shape[1])], {"group": shape[1], "pads": pads, **attribute})
     # Images so small that weights are read once for all rows.
-    for shape, outputs, attribute in [((2, 96, 14, 14), 80, {"pads": [1, 1, 1, 1]}), ((1, 160, 9, 13), 176, {"pads": [2, 1, 0, 1]})]:
+    for shape, outputs, attribute in [((2, 256, 14, 14), 256, {"pads": [1, 1, 1, 1]}), ((1, 288, 9, 13), 520, {"pads": [2, 1, 0, 1]})]:
         yield Case("Conv", [x(*shape), constant(outputs, shape[1], 3, 3), constant(outputs)], {"strides": [2, 2], **attribute})
     # Groups with more channels than registers hold, which are not whole vectors.
     yield Case("Conv", [x(1, 272, 3, 9), constant(272, 136, 1, 1), constant(272)], {"group": 2})
