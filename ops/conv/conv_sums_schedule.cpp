@@ -110,12 +110,12 @@ private:
 
     bool walks_rows() const { return tile_.walk().products > 0; }
     std::string parts() const { return source_.rvar("part"); }
+    std::string products() const { return source_.param("products", static_cast<int>(tile_.walk().products)); }
 
     /// Splits the innermost loop of products into parts, between which all rows are walked.
     std::string split_products() const {
-        const auto products = static_cast<int>(tile_.walk().products);
         return fmt::format("split({0}, {1}, {0}, {2})", conv_.reduction[0], parts(),
-                           held(source_.param("products", products), conv_.loops.inner_products));
+                           held(products(), conv_.loops.inner_products));
     }
 
     /// The loops of the sums outside of a tile, innermost first: the reduction's and perhaps one over rows.
@@ -155,10 +155,8 @@ private:
         if (!conv_.distant.name.empty())
             directives.push_back(prefetch(conv_.distant.name, loop, most_pixels(), conv_.distant.distance, iterations));
         if (walks_rows()) {
-            directives.push_back(
-                prefetch(conv_.weights, loop,
-                         fmt::format("{} / {}", source_.param("products", static_cast<int>(tile_.walk().products)),
-                                     iterations)));
+            if (!conv_.weights.empty())
+                directives.push_back(prefetch(conv_.weights, loop, fmt::format("{} / {}", products(), iterations)));
         } else if (reads_weights_ahead()) {
             const std::string blocks = blocks_of(tile_.tile_channels(), weight_block);
             directives.push_back(prefetch(conv_.weights, loop, blocks, loops.products, iterations));
