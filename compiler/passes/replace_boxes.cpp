@@ -70,13 +70,23 @@ private:
     }
 };
 
+/// Whether the updates are known to have the shape that fits; if not, ScatterND says so when the model runs.
+bool has_expected_shape(const TensorType& updates, const Constant& indices, const TensorType& data) {
+    std::vector<Dim> expected(indices.shape.begin(), indices.shape.end() - 1);
+    expected.insert(expected.end(), data.shape.begin() + indices.shape.back(), data.shape.end());
+    return updates.shape == expected;
+}
+
 bool has_known_indices(const Node& node) {
     if (node.op_type != "ScatterND" || !node.domain.empty() || node.string("reduction", "none") != "none") return false;
     const TensorType &data = node.inputs[0]->checked_type(), &updates = node.inputs[2]->checked_type();
-    const Value& indices = *node.inputs[1];
+    const Value &indices = *node.inputs[1], &result = *node.outputs[0];
+    // Sizes may depend on a result whose elements are known.
+    if (result.known || result.ratios || !result.bindings.empty()) return false;
     return indices.constant && indices.constant->data && indices.constant->element == ElementType::int64 &&
            data.is_row_major() && updates.is_row_major() && node.outputs[0]->checked_type().is_row_major() &&
-           std::all_of(data.shape.begin(), data.shape.end(), [](const Dim& extent) { return extent.constant(); });
+           std::all_of(data.shape.begin(), data.shape.end(), [](const Dim& extent) { return extent.constant(); }) &&
+           has_expected_shape(updates, *indices.constant, data);
 }
 
 /// Whether nothing of the data is left.

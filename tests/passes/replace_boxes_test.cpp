@@ -51,6 +51,7 @@ TEST_CASE("other indices are read") {
     CHECK(replaced({2, 1}, {2, 3}, "2,4") == "ScatterND");
     CHECK(replaced({2, 2, 2}, {1, 1, 2, 1, 1, 2, 2, 2}, "2,2") == "ScatterND");
     CHECK(replaced({2, 1}, {1, 2}, "2,4", "reduction=add") == "ScatterND");
+    CHECK(replaced({2, 1}, {1, 2}, "n,4") == "ScatterND");  // which checks that n is 2
 }
 
 }  // namespace onnx2halide
