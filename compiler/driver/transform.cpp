@@ -112,6 +112,8 @@ void transform_folded(Graph& graph, const std::vector<Target>& targets, const Co
     const bool is_whole = options.pipeline == Pipeline::whole;
     // Exporters compute the indices of a slice, whose elements are constants only now.
     if (!options.is_naive()) for_each_graph(graph, replace_boxes);
+    // What only indices or replaced data needed would keep other nodes from being fused.
+    for_each_graph(graph, prune);
     pack_ports(graph);
     copy_outputs(graph, is_whole);
     allow_empty(graph);

@@ -72,6 +72,7 @@ private:
 
 /// Whether the updates are known to have the shape that fits; if not, ScatterND says so when the model runs.
 bool has_expected_shape(const TensorType& updates, const Constant& indices, const TensorType& data) {
+    if (indices.shape.back() > static_cast<int64_t>(data.rank())) return false;
     std::vector<Dim> expected(indices.shape.begin(), indices.shape.end() - 1);
     expected.insert(expected.end(), data.shape.begin() + indices.shape.back(), data.shape.end());
     return updates.shape == expected;
@@ -83,8 +84,11 @@ bool has_known_indices(const Node& node) {
     const Value &indices = *node.inputs[1], &result = *node.outputs[0];
     // Sizes may depend on a result whose elements are known.
     if (result.known || result.ratios || !result.bindings.empty()) return false;
-    return indices.constant && indices.constant->data && indices.constant->element == ElementType::int64 &&
-           data.is_row_major() && updates.is_row_major() && node.outputs[0]->checked_type().is_row_major() &&
+    // The elements of a folded constant lie in the layout of its value; `inspect` does not compute them.
+    if (!indices.constant || indices.constant->type() != indices.checked_type()) return false;
+    if (indices.constant->elements() * int64_t{sizeof(int64_t)} != std::ssize(*indices.constant->data)) return false;
+    return indices.constant->element == ElementType::int64 && data.is_row_major() && updates.is_row_major() &&
+           node.outputs[0]->checked_type().is_row_major() &&
            std::all_of(data.shape.begin(), data.shape.end(), [](const Dim& extent) { return extent.constant(); }) &&
            has_expected_shape(updates, *indices.constant, data);
 }

@@ -71,7 +71,7 @@ bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile);
 /// How the tiles are walked.
 struct ConvWalk {
     int strip;                // known rows per parallel task; pixels if there is only one row
-    bool channels_outermost;  // weights are read once, the input once per tile of channels
+    bool channels_outermost;  // weights are read once (per strip, see below), the input once per tile of channels
     bool parallel;
     // Tiles of channels are tasks, but all of a strip before the next one's: as all kernels that divide an image into
     // rows, each thread then finds in its own cache what it wrote in the step before.

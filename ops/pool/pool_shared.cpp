@@ -83,6 +83,10 @@ std::string parallelise_strips(KernelSource& source, const Loops& outer, const s
                  {outer.vars[0], outer.vars[1], outer.vars.back()},
                  {outer.extents[0], outer.extents[1], outer.extents.back()},
                  outer.element};
+    if (strips.vars[1] == around) {
+        std::swap(strips.vars[0], strips.vars[1]);
+        std::swap(strips.extents[0], strips.extents[1]);
+    }
     strips = nontrivial_loops(strips);
     if (strips.vars.empty()) return around;
     Directives directives;
@@ -165,8 +169,8 @@ std::string WindowPool::all_along(KernelSource& source, size_t i, const ElementA
     return all;
 }
 
-/// Schedules one vector of channels at a time, in tiles of windows. All of an image's elements for one vector come
-/// before the next one's: what tiles share is still in the nearest cache.
+/// Schedules one vector of channels at a time, in tiles of windows. All elements of a strip of columns for one vector
+/// come before the next one's: what tiles share is still in the nearest cache.
 void WindowPool::schedule_shared(KernelSource& source) const {
     const Window window = this->window();
     const bool has_rows = window.size() > 1;
@@ -207,7 +211,8 @@ void WindowPool::schedule_windows(KernelSource& source, const SharedTile& tile, 
     const std::string around = tile.around == outer[has_rows ? 2 : 1] ? "" : tile.around;
     Directives order = has_runs ? Directives{c, y, tile.run, x} : Directives{c, x, y, around};
     order.insert(order.end(), outer.begin() + 2, outer.end() - 1);
-    order.insert(order.end(), {outer[0], outer[1], outer.back()});
+    // What a signal's tiles share is computed for one vector of channels, so that the loop over these is outside.
+    order.insert(order.end(), {outer[has_rows ? 0 : 1], outer[has_rows ? 1 : 0], outer.back()});
     Directives directives = joined(splits, {reorder(order), tile.vectors()});
     if (!has_runs) directives.push_back(unroll(x));
     if (has_rows && (has_runs || tile.in_registers)) directives.push_back(unroll(y));

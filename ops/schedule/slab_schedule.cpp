@@ -44,7 +44,9 @@ bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& out
     int lanes = source.target().lanes(rows.numbers.element);
     const int least_lanes = lanes / 2;
     while (lanes > least_lanes && count % lanes != 0) lanes /= 2;
-    if (count % lanes != 0 || slabs < 2 || slow < slabs) return false;
+    // Each slab has sums of its own for all rows, which are added up by one thread.
+    const bool are_few = count * slabs * 8 <= *elements;
+    if (count % lanes != 0 || slabs < 2 || slow < slabs || !are_few) return false;
 
     const std::string& x = outside.vars[0];
     const std::string iterations = source.param("slab", static_cast<int>(ceil_div(slow, slabs)));

@@ -147,3 +147,12 @@ def test_no_model(onnx2halide, tmp_path):
     (tmp_path / "tiny.onnx").write_bytes(b"")
     done = onnx2halide("inspect", "tiny.onnx")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "tiny.onnx: is not an ONNX model, or is truncated\n")
+
+
+def test_constants_that_compile_would_compute(onnx2halide, tmp_path):
+    """They have types, but no elements."""
+    nodes = [node("Add", "i i", "places"), node("ScatterND", "x places u", "y")]
+    constants = {"i": np.zeros((10, 10, 1), np.int64)}
+    write(tmp_path, model(nodes, [("x", FLOAT, [3]), ("u", FLOAT, [10, 10])], [("y", FLOAT, [3])], constants))
+    done = onnx2halide("inspect", "tiny.onnx")
+    assert (done.returncode, done.stderr) == (0, "")

@@ -124,6 +124,12 @@ CASES = [
         {"x": (3, 5, 24)},
         {"w": (24, 16), "s": rows(5), "z": np.zeros(5, np.uint8)},
     ),
+    Graph(
+        "computed indices of a box",
+        "(float[12, 10] x, float[8, 8] u) => (float[12, 10] y, float[8, 8] z) { i = Transpose<perm = [0, 2, 1]>(t) z = Relu(u) y = ScatterND(x, i, z) }",
+        {"x": (12, 10), "u": (8, 8)},
+        {"t": np.mgrid[2:10, 1:9].transpose(1, 0, 2)},
+    ),
 ]
 
 
