@@ -63,6 +63,7 @@ void rewrite(Graph& graph, const Target& target, const ConvPolicy& policy, bool 
     fuse_channel_scales(graph);
     fuse_standardisation(graph);
     fuse_activations(graph);
+    find_global_pools(graph);
 
     // Once weights have their final numbers: forms in which they are multiplied fastest. Phases are convolutions, whose
     // weights are packed; bytes are multiplied as they are, so this is decided before they are packed, too.
@@ -76,7 +77,7 @@ void rewrite(Graph& graph, const Target& target, const ConvPolicy& policy, bool 
 
     // Layouts need all kernels' nodes. Views exist only from then on.
     assign_layouts(graph, target);
-    reduce_planes(graph);
+    reduce_global_pools(graph);
     if (is_whole) return;
     sink_views(graph);
     merge_axes(graph, kernels_of(graph), target);

@@ -81,6 +81,9 @@ void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy =
 /// The same for quantised weights only. It runs before use_integer_products, which then finds convolutions.
 void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
+/// Replaces pools whose only window is the image by global pools, as older exporters do not write these.
+void find_global_pools(Graph& graph);
+
 /// Moves a constant factor of a MatMul's operand to its result, where the product's kernel applies it.
 void scale_products(Graph& graph);
 
@@ -96,8 +99,8 @@ void assign_layouts(Graph& graph, const Target& target);
 /// these. Exporters write a dense layer as Reshape, MatMul, Reshape, Add, for example.
 void sink_views(Graph& graph);
 
-/// Replaces pools over whole images by reductions, where their elements fill vectors.
-void reduce_planes(Graph& graph);
+/// Replaces global pools by reductions, which have faster schedules in most layouts.
+void reduce_global_pools(Graph& graph);
 
 /// Makes kernels treat several axes as one if tiles fill that better: convolutions of single pixels (1x1, stride 1) the
 /// axes of an image, products with one matrix those of the batch and the rows, normalisations those that number the

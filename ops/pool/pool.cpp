@@ -158,6 +158,14 @@ std::vector<TensorType> WindowPool::infer() const {
     return {TensorType(data.element, shape)};
 }
 
+bool WindowPool::covers_image() const {
+    const Window window = this->window();
+    return is_float(in(0).element) && !node_.has_output(1) &&
+           std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
+               return axis.input == Dim(axis.kernel) && axis.output == Dim(1) && !axis.reaches_outside();
+           });
+}
+
 void WindowPool::algorithm(KernelSource& source) const {
     if (pools_rows(source)) return define_rows(source);
     pools_shared(source) ? define_shared(source) : Pool::algorithm(source);
@@ -185,7 +193,7 @@ Coordinates WindowPool::under(KernelSource& source, const Coordinates& taps) con
 std::string WindowPool::element_at(KernelSource& source, const Coordinates& coordinates) const {
     const Window window = this->window();
     Coordinates at = coordinates;
-    const auto meets_input = [](const WindowAxis& axis) { return axis.dilation == 1 && axis.always_meets_input(); };
+    const auto meets_input = [](const WindowAxis& axis) { return axis.dilation == 1 && axis.always_spans_input(); };
     if (node_.op_type != "MaxPool" || !std::all_of(window.begin(), window.end(), meets_input))
         return read_padded(source, input(0), window, at, neutral());
     // The nearest element of the input is in the window, too: taking it twice does not change a maximum.

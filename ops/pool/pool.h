@@ -70,6 +70,8 @@ public:
     LayoutNeed layout_need() const override { return has_rows() ? LayoutNeed::any : LayoutNeed::channels_last; }
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
+    /// Whether the only window is the image, so that a global pool computes the same.
+    bool covers_image() const;
     Dim flops() const override { return shares_taps() ? out(0).elements() * shared_combinations() : Pool::flops(); }
 
 protected:
@@ -144,7 +146,7 @@ public:
     std::vector<TensorType> infer() const override;
     LayoutNeed layout_need() const override { return has_planes() ? LayoutNeed::any : LayoutNeed::channels_last; }
     /// Whether each channel's elements are adjacent, and reducing them in place pays off. The node is then a reduction
-    /// along the image's axes, by the operator named by `reduction` (see reduce_planes).
+    /// along the image's axes, by the operator named by `reduction` (see reduce_global_pools).
     bool has_planes() const;
     /// Whether it is a reduction along the axes of images, in the layout that has been chosen.
     bool is_reduction() const;

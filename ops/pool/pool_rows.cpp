@@ -22,9 +22,9 @@ bool WindowPool::has_rows() const {
     // Shorter rows fill no vectors: channels do, which is worth changing the layout and back.
     constexpr int64_t least = 8, most_taps = 16;
     const Window window = this->window();
-    const bool always_meets =
-        std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) { return axis.always_meets_input(); });
-    return in(0).is_row_major() && !is_narrow_float(in(0).element) && always_meets &&
+    const bool always_spans =
+        std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) { return axis.always_spans_input(); });
+    return in(0).is_row_major() && !is_narrow_float(in(0).element) && always_spans &&
            window.back().kernel <= most_taps && out(0).shape.back().constant().value_or(least) >= least;
 }
 

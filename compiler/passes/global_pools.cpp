@@ -5,7 +5,17 @@
 
 namespace onnx2halide {
 
-void reduce_planes(Graph& graph) {
+void find_global_pools(Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+        const auto generator = make_generator(*node);
+        const auto* pool = dynamic_cast<const WindowPool*>(generator.get());
+        if (!pool || !pool->covers_image()) continue;
+        node->op_type = "Global" + node->op_type;
+        std::erase_if(node->attributes, [](const auto& attribute) { return attribute.first != "p"; });
+    }
+}
+
+void reduce_global_pools(Graph& graph) {
     for (const auto& node : graph.nodes()) {
         const auto generator = make_generator(*node);
         const auto* pool = dynamic_cast<const GlobalPool*>(generator.get());
