@@ -42,7 +42,7 @@ bool WindowAxis::reaches_after() const {
     return prove_less_equal((output - 1) * stride + span() - pad_begin, input) != Proof::yes;
 }
 
-bool WindowAxis::always_meets_input() const {
+bool WindowAxis::always_spans_input() const {
     // The last window starts less than a span before the end of the padding, or before the input's end.
     return prove_less_equal(pad_begin, span() - 1) == Proof::yes &&
            (prove_less_equal(pad_end, span() - 1) == Proof::yes ||
@@ -97,6 +97,10 @@ std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name
 std::vector<int64_t> spatial_pads(const Node& node, size_t axes) {
     const std::vector<int64_t> pads = node.integers("pads", std::vector<int64_t>(axes * 2, 0));
     if (pads.size() != axes * 2) throw CompileError("pads has {} values, expected {}", pads.size(), axes * 2);
+    for (const int64_t pad : pads) {
+        if (pad < -Dim::unbounded || pad > Dim::unbounded)
+            throw CompileError("pads has the value {}, expected at most {} elements", pad, Dim::unbounded);
+    }
     return pads;
 }
 
@@ -117,7 +121,9 @@ Window read_window(const Node& node, const std::vector<Dim>& input, const std::v
     Window window;
     for (size_t i = 0; i < axes; ++i) {
         WindowAxis axis{kernel[i], strides[i], dilations[i], pads[i], pads[axes + i], input[i + 2], 0};
-        if (axis.kernel < 1) throw CompileError("kernel_shape has the value {}, expected 1 or more", axis.kernel);
+        if (axis.kernel < 1 || axis.kernel > Dim::unbounded) {
+            throw CompileError("kernel_shape has the value {}, expected 1 to {}", axis.kernel, Dim::unbounded);
+        }
         if (auto_pad.starts_with("SAME")) {
             pad_same(axis, auto_pad == "SAME_UPPER");
         } else {

@@ -20,8 +20,9 @@ struct WindowAxis {
     bool reaches_before() const;
     bool reaches_after() const;
     bool reaches_outside() const { return reaches_before() || reaches_after(); }
-    /// Whether every window contains an element of the input.
-    bool always_meets_input() const;
+    /// Whether an element of the input is between the first and the last tap of every window, or under one. Dilated
+    /// windows may skip it.
+    bool always_spans_input() const;
     /// The number of taps inside of the input, or of the padded input, for the output at a coordinate; empty if it is
     /// the whole kernel everywhere.
     std::string taps_inside(KernelSource& source, const std::string& at) const;

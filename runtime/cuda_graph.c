@@ -202,7 +202,7 @@ static int copy_inputs(onnx2halide_session* session) {
         if (!tensor || !tensor->device || !(tensor->flags & halide_buffer_flag_host_dirty)) continue;
         if (onnx2halide_tensor_bytes(tensor) == 0) continue;
         const int status = halide_copy_to_device(session, tensor, session->model->device());
-        if (status != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);
+        if (status != 0) return onnx2halide_fail_halide(session, status);
     }
     return 0;
 }
@@ -237,8 +237,7 @@ static void drop_executable(onnx2halide_recording* recording) {
  * record nothing. */
 static int run_in_context(onnx2halide_session* session) {
     if (run_graph(session) == 0) return 0;
-    session->error[0] = '\0';
-    session->step = NULL;
+    onnx2halide_forget_error(session);
     session->model->bind(session);
     const int code = session->model->steps(session);
     if (code != 0 && session->recording->executable) return code;

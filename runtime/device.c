@@ -1,9 +1,5 @@
 #include "device.h"
 
-static int fail(onnx2halide_session* session, int status) {
-    return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);
-}
-
 static int has_elements(const halide_buffer_t* tensor) { return onnx2halide_tensor_bytes(tensor) > 0; }
 
 /* Whether the contents of a tensor are current on the device. */
@@ -34,7 +30,7 @@ static int reserve(onnx2halide_session* session, halide_buffer_t* tensor, onnx2h
     halide_buffer_t room = *tensor;
     if (bytes == 0) room.dimensions = 0; /* one element, since devices do not allocate empty memory */
     if (status == 0) status = halide_device_malloc(session, &room, session->model->device());
-    if (status != 0) return fail(session, status);
+    if (status != 0) return onnx2halide_fail_halide(session, status);
     tensor->device = room.device;
     tensor->device_interface = room.device_interface;
     tensor->flags = halide_buffer_flag_host_dirty;
@@ -48,7 +44,7 @@ static int to_device(onnx2halide_session* session, halide_buffer_t* tensor) {
     session->step = NULL;
     if (!has_elements(tensor)) tensor->flags = 0;
     const int status = halide_copy_to_device(session, tensor, session->model->device());
-    return status == 0 ? 0 : fail(session, status);
+    return status == 0 ? 0 : onnx2halide_fail_halide(session, status);
 }
 
 static int make_on_device(onnx2halide_session* session, halide_buffer_t* tensor) {
@@ -70,7 +66,7 @@ static int to_host(onnx2halide_session* session, halide_buffer_t* tensor) {
         RUN(session->model->recorder->launch(session));
     if (!has_elements(tensor)) tensor->flags = 0; /* CUDA does not copy zero bytes */
     const int status = halide_copy_to_host(session, tensor);
-    return status == 0 ? 0 : fail(session, status);
+    return status == 0 ? 0 : onnx2halide_fail_halide(session, status);
 }
 
 int onnx2halide_to_device(onnx2halide_session* session, int count, halide_buffer_t* const* tensors) {
@@ -126,11 +122,11 @@ static int copy_run(onnx2halide_session* session, const halide_buffer_t* to, int
     target.device = 0;
     target.device_interface = NULL;
     int status = halide_device_crop(session, &whole, &target);
-    if (status != 0) return fail(session, status);
+    if (status != 0) return onnx2halide_fail_halide(session, status);
     status = halide_buffer_copy(session, &source, session->model->device(), &target);
     const int released = halide_device_release_crop(session, &target);
     if (status == 0) status = released;
-    return status == 0 ? 0 : fail(session, status);
+    return status == 0 ? 0 : onnx2halide_fail_halide(session, status);
 }
 
 int onnx2halide_copy_tensor(onnx2halide_session* session, halide_buffer_t* to, halide_buffer_t* from) {

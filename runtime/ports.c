@@ -167,7 +167,7 @@ static int give_tensor(onnx2halide_session* session, const onnx2halide_port* por
         if (!data) return ONNX2HALIDE_NO_MEMORY;
         onnx2halide_give_strings(session, item->data, count, data);
     }
-    *value = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, item->rank, item->dims, data, bytes, NULL, 0};
+    *value = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, item->rank, item->dims, data, bytes, NULL, 0, data};
     return 0;
 }
 
@@ -177,7 +177,7 @@ int onnx2halide_give_box(onnx2halide_session* session, const onnx2halide_port* p
     const int64_t count = holds_box ? number != ONNX2HALIDE_NOTHING : onnx2halide_box_size(session, number);
     onnx2halide_value* items = onnx2halide_keep(session, (size_t)count * sizeof *items);
     if (!items) return ONNX2HALIDE_NO_MEMORY;
-    *value = (onnx2halide_value){port->kind, port->type, 0, NULL, NULL, 0, items, count};
+    *value = (onnx2halide_value){port->kind, port->type, 0, NULL, NULL, 0, items, count, NULL};
     if (holds_box) return count == 0 ? 0 : onnx2halide_give_box(session, port->item, number, items);
     const onnx2halide_item* from = onnx2halide_items_of(session, number);
     const onnx2halide_port keys = keys_of(port);

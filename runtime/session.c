@@ -16,19 +16,34 @@
 /* Why this thread's last create, or its last call without a session, failed. */
 static _Thread_local char create_error[512];
 
+void onnx2halide_forget_error(onnx2halide_session* session) {
+    session->error[0] = '\0';
+    session->has_error = 0;
+    session->step = session->node = NULL;
+}
+
 int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...) {
-    /* A kernel's own message comes first and says more. */
-    if (session->error[0] != '\0') return code;
+    /* A kernel's own message comes first and says more. Several threads may fail at once. */
+    if (__atomic_exchange_n(&session->has_error, 1, __ATOMIC_RELAXED)) return code;
     char message[sizeof session->error - 64];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     /* A message that names the model's node needs no step; besides, the last step may be another node's. */
-    const int names_step = session->step && strncmp(message, "node '", 6) != 0;
-    snprintf(session->error, sizeof session->error, "%s: %s%s%s%s", session->model->name, names_step ? "step '" : "",
-             names_step ? session->step : "", names_step ? "': " : "", message);
+    const char *name = session->model->name, *step = session->step, *node = session->node;
+    if (strncmp(message, "node '", 6) == 0 || (!step && !node)) {
+        snprintf(session->error, sizeof session->error, "%s: %s", name, message);
+    } else if (node) {
+        snprintf(session->error, sizeof session->error, "%s: %s: %s", name, node, message);
+    } else {
+        snprintf(session->error, sizeof session->error, "%s: step '%s': %s", name, step, message);
+    }
     return code;
+}
+
+int onnx2halide_fail_halide(onnx2halide_session* session, int status) {
+    return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);
 }
 
 const char* onnx2halide_error(const onnx2halide_session* session) { return session ? session->error : create_error; }
@@ -46,7 +61,7 @@ static int default_threads(void) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t allowed; /* too small on machines with more than 1024 cores: then the call fails */
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) cores = CPU_COUNT(&allowed);
-    return cores < 1 ? 1 : cores > 64 ? 64 : (int)cores;
+    return cores < 1 ? 1 : cores > ONNX2HALIDE_MAX_THREADS ? ONNX2HALIDE_MAX_THREADS : (int)cores;
 }
 
 /* Maps the weights file. It must end with the id of the weights that this program was compiled with. */
@@ -297,7 +312,7 @@ void onnx2halide_late_tensor(onnx2halide_session* session, int index, struct hal
     session->next_dim += rank;
 }
 
-static int check_inputs(onnx2halide_session* session) {
+int onnx2halide_check_inputs(onnx2halide_session* session) {
     const onnx2halide_model* model = session->model;
     for (int i = 0; i < model->input_count; ++i) {
         if (!session->input_data[i])
@@ -309,9 +324,8 @@ static int check_inputs(onnx2halide_session* session) {
 
 int onnx2halide_run(onnx2halide_session* session) {
     const onnx2halide_model* model = session->model;
-    session->error[0] = '\0';
-    session->step = NULL;
-    int code = check_inputs(session);
+    onnx2halide_forget_error(session);
+    int code = onnx2halide_check_inputs(session);
     if (code == 0) code = onnx2halide_forget_run(session);
     if (code != 0) return code;
     for (int i = 0; i < model->output_count; ++i) {
@@ -324,8 +338,6 @@ int onnx2halide_run(onnx2halide_session* session) {
 
 int onnx2halide_run_bound(onnx2halide_session* session) {
     const onnx2halide_model* model = session->model;
-    const int code = check_inputs(session);
-    if (code != 0) return code;
     if (session->scratch_wanted > 0) grow_scratch(session);
     model->bind(session);
     session->is_small_step = 0; /* a run that failed may have left it set */

@@ -63,8 +63,7 @@ typedef struct onnx2halide_model {
     const unsigned char* weights;      /* NULL: they are in a file */
     size_t weight_bytes;
     const char* weights_id;
-    int uses_device;
-    const struct halide_device_interface_t* (*device)(void); /* if uses_device */
+    const struct halide_device_interface_t* (*device)(void); /* NULL: kernels run on the processor */
     const int* device_memory_of;                             /* index into device_memory, by tensor */
     int device_memory_count;
     const onnx2halide_recorder* recorder; /* NULL: each kernel is launched by itself */
@@ -99,8 +98,10 @@ typedef struct onnx2halide_device_memory {
 struct onnx2halide_session {
     const onnx2halide_model* model;
     const char* step; /* the running kernel, for messages */
+    const char* node; /* the label of the node of the running host operator, for messages; or NULL */
     char error[512];
-    int target; /* index of the model's target that this session uses */
+    int has_error; /* atomic: whether a thread has written the error, or is writing it */
+    int target;    /* index of the model's target that this session uses */
     int threads;
     onnx2halide_team* team; /* NULL: one thread */
     int is_small_step;      /* whether the running step is too small to distribute to threads */
@@ -150,9 +151,15 @@ int onnx2halide_no_session(const onnx2halide_model* model, const char* function)
 
 /* Sets the session's error, unless one is set already, and returns the code. */
 int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...);
+/* The same for a status other than 0 that Halide has returned. */
+int onnx2halide_fail_halide(onnx2halide_session* session, int status);
+/* Begins a run, or another attempt at one. */
+void onnx2halide_forget_error(onnx2halide_session* session);
 
-/* Runs the model on the memory that input_data and output_data point to. onnx2halide_run_bound does not check
- * output_data: each output has memory, or gets it from the steps. */
+/* Fails if an input of the run has no memory. */
+int onnx2halide_check_inputs(onnx2halide_session* session);
+/* Runs the model on the memory that input_data and output_data point to. onnx2halide_run_bound checks neither: each
+ * output has memory, or gets it from the steps. */
 int onnx2halide_run_bound(onnx2halide_session* session);
 int onnx2halide_run(onnx2halide_session* session);
 int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value* inputs, onnx2halide_value* outputs);
@@ -198,7 +205,7 @@ int onnx2halide_reserve(onnx2halide_session* session, uint64_t tensor_bytes);
         session->step = name;                                                                                          \
         do {                                                                                                           \
             const int status = call;                                                                                   \
-            if (status != 0) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "Halide's error %d", status);        \
+            if (status != 0) return onnx2halide_fail_halide(session, status);                                          \
         } while (session->trace && session->trace(session->trace_context, name));                                      \
     } while (0)
 

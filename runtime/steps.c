@@ -71,14 +71,14 @@ int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result res
     int64_t extents[ONNX2HALIDE_MAX_RANK];
     for (int i = 0; i < rank; ++i) extents[i] = dims[rank - 1 - i];
     int code = 0;
-    if (result.slot >= 0) code = onnx2halide_on_heap(session, result.tensor, "a result", result.slot, rank, extents);
+    if (result.slot >= 0) code = onnx2halide_on_heap(session, result.tensor, result.name, result.slot, rank, extents);
     *data = session->tensors[result.tensor].host;
     return code;
 }
 
-int onnx2halide_append(onnx2halide_session* session, const char* node, int index, int slot,
+int onnx2halide_append(onnx2halide_session* session, const char* node, onnx2halide_result stacked,
                        const halide_buffer_t* slice, int64_t iteration) {
-    halide_buffer_t* result = &session->tensors[index];
+    halide_buffer_t* result = &session->tensors[stacked.tensor];
     int64_t extents[ONNX2HALIDE_MAX_RANK];
     const int rank = slice->dimensions;
     for (int i = 0; i < rank; ++i) {
@@ -90,12 +90,12 @@ int onnx2halide_append(onnx2halide_session* session, const char* node, int index
         }
     }
     extents[rank] = iteration + 1;
-    const int code = onnx2halide_set_shape(session, index, node, NULL, rank + 1, extents);
-    if (code != 0) return code;
+    session->node = node;
+    RUN(onnx2halide_set_shape(session, stacked.tensor, stacked.name, NULL, rank + 1, extents));
+    session->node = NULL;
     const size_t bytes = onnx2halide_tensor_bytes(slice);
-    const int grown = onnx2halide_grow(session, slot, bytes * (size_t)(iteration + 1));
-    if (grown != 0) return grown;
-    result->host = session->heap[slot].data;
+    RUN(onnx2halide_grow(session, stacked.slot, bytes * (size_t)(iteration + 1)));
+    result->host = session->heap[stacked.slot].data;
     memcpy(result->host + bytes * (size_t)iteration, slice->host, bytes);
     return 0;
 }
@@ -182,6 +182,7 @@ int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_b
     }
     if (data && !is_string) memcpy(data, tensor->host, bytes);
     if (!data) data = tensor->host;
-    *result = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0};
+    const void* lent = result->data ? NULL : data;
+    *result = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0, lent};
     return 0;
 }

@@ -15,9 +15,6 @@ int onnx2halide_on_heap(onnx2halide_session* session, int tensor, const char* na
                         const int64_t* extents);
 /* Grows the memory of `slot` to at least this many bytes, and keeps its contents. */
 int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes);
-/* Appends a slice to a result that has `iteration` slices. */
-int onnx2halide_append(onnx2halide_session* session, const char* node, int result, int slot,
-                       const halide_buffer_t* slice, int64_t iteration);
 /* Reverses the order of a result's slices. */
 void onnx2halide_reverse_slices(onnx2halide_session* session, int result);
 /* Fails if a trip count is too large. */
@@ -67,8 +64,12 @@ static inline int64_t onnx2halide_element_count(const halide_buffer_t* tensor) {
  * memory and shape are set already. Tensor -1: the result is not used. */
 typedef struct onnx2halide_result {
     int tensor, slot;
+    const char* name; /* if the operator determines its shape, for messages */
 } onnx2halide_result;
 
+/* Appends a slice to a result that has `iteration` slices. */
+int onnx2halide_append(onnx2halide_session* session, const char* node, onnx2halide_result result,
+                       const halide_buffer_t* slice, int64_t iteration);
 /* Sets the shape of a result, outermost dim first; its elements are to be written to *data. */
 int onnx2halide_make_result(onnx2halide_session* session, onnx2halide_result result, int rank, const int64_t* dims,
                             void** data);
@@ -81,7 +82,7 @@ static inline int64_t onnx2halide_dim(int64_t number) {
 #define VIEW_OF(tensor, data, extents) RUN(onnx2halide_set_shape(session, tensor_##tensor, #tensor, data, extents))
 #define ON_HEAP(tensor, slot, extents) RUN(onnx2halide_on_heap(session, tensor_##tensor, #tensor, slot, extents))
 #define APPEND(node, result, slot, slice, iteration)                                                                   \
-    RUN(onnx2halide_append(session, node, tensor_##result, slot, T(slice), iteration))
+    RUN(onnx2halide_append(session, node, (onnx2halide_result){tensor_##result, slot, #result}, T(slice), iteration))
 #define REVERSE(result) onnx2halide_reverse_slices(session, tensor_##result)
 #define DELIVER(output, tensor) RUN(onnx2halide_deliver(session, output, T(tensor)))
 /* CHECK("node 'sum' (ReduceSum)", "axis", D(axes_element_0), -2, 1); */
@@ -103,19 +104,21 @@ static inline int64_t onnx2halide_dim(int64_t number) {
                                   (const int64_t[]){__VA_ARGS__}))
 #define CHECK_TRIP_COUNT(node, trip_count) RUN(onnx2halide_check_trip_count(session, node, trip_count))
 /* Calls a host operator: HOST(onnx2halide_non_zero, "node 'found' (NonZero)", T(x), HEAP_RESULT(found, 2)); */
-#define HOST(function, node, ...)                                                                                      \
+#define HOST(function, label, ...)                                                                                     \
     do {                                                                                                               \
         session->step = NULL;                                                                                          \
-        RUN(function(session, node, __VA_ARGS__));                                                                     \
+        session->node = label;                                                                                         \
+        RUN(function(session, label, __VA_ARGS__));                                                                    \
+        session->node = NULL;                                                                                          \
     } while (0)
 /* Two arguments: a count and an array. */
 #define TENSORS(...)                                                                                                   \
     (int)(sizeof((const halide_buffer_t*[]){__VA_ARGS__}) / sizeof(halide_buffer_t*)), (const halide_buffer_t*[]) {    \
         __VA_ARGS__                                                                                                    \
     }
-#define HEAP_RESULT(tensor, slot) ((onnx2halide_result){tensor_##tensor, slot})
-#define RESULT(tensor) ((onnx2halide_result){tensor_##tensor, -1})
-#define NO_RESULT ((onnx2halide_result){-1, -1})
+#define HEAP_RESULT(tensor, slot) ((onnx2halide_result){tensor_##tensor, slot, #tensor})
+#define RESULT(tensor) ((onnx2halide_result){tensor_##tensor, -1, NULL})
+#define NO_RESULT ((onnx2halide_result){-1, -1, NULL})
 #define IS_TRUE(tensor) (*T(tensor)->host != 0)
 #define HAS_ELEMENTS(tensor) (onnx2halide_tensor_bytes(T(tensor)) > 0)
 #define COPY(to, from) memcpy(T(to)->host, T(from)->host, onnx2halide_tensor_bytes(T(from)))

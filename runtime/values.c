@@ -97,7 +97,8 @@ static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs
             session->output_data[i] = onnx2halide_keep(session, (size_t)elements * sizeof(int64_t));
             if (!session->output_data[i]) return ONNX2HALIDE_NO_MEMORY;
         }
-        outputs[i] = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0};
+        const void* lent = outputs[i].data ? NULL : data;
+        outputs[i] = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0, lent};
     }
     return 0;
 }
@@ -144,19 +145,22 @@ static int convert_outputs(onnx2halide_session* session, onnx2halide_value* outp
 
 int onnx2halide_run_values(onnx2halide_session* session, const onnx2halide_value* inputs, onnx2halide_value* outputs) {
     const onnx2halide_model* model = session->model;
-    session->error[0] = '\0';
-    session->step = NULL;
+    onnx2halide_forget_error(session);
     if ((!inputs && model->input_count > 0) || (!outputs && model->output_count > 0)) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "run_values has a null pointer for its values");
     }
     int code = onnx2halide_forget_run(session);
-    for (int i = 0; i < model->output_count; ++i) session->output_data[i] = NULL;
+    for (int i = 0; i < model->output_count; ++i) {
+        session->output_data[i] = NULL;
+        if (outputs[i].data == outputs[i].lent) outputs[i].data = NULL;
+    }
     for (int i = 0; i < model->input_count && code == 0; ++i)
         code = check_input(session, &model->inputs[i], &inputs[i]);
     if (code == 0) code = bind_dims(session, inputs);
     for (int i = 0; i < model->input_count && code == 0; ++i) code = bind_input(session, i, &inputs[i]);
     session->results = outputs;
     if (code == 0) code = bind_outputs(session, outputs);
+    if (code == 0) code = onnx2halide_check_inputs(session);
     if (code == 0) code = onnx2halide_run_bound(session);
     return code != 0 ? code : convert_outputs(session, outputs);
 }

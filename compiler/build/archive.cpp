@@ -61,11 +61,22 @@ std::string run_c_compiler(const CSource& source, const std::vector<std::string>
     return result.output;
 }
 
+/// The C compiler's command, and what it says of its version.
+std::string compiler_identity(const std::string& cc) {
+    static std::map<std::string, std::string> known;
+    static std::mutex lock;
+    const std::lock_guard guard(lock);
+    std::string& version = known[cc];
+    if (version.empty()) version = cc + "\n" + run_process(with_arguments(cc, {"--version"})).output;
+    return version;
+}
+
 /// Compiles a source, or takes the object from the cache. `text` is everything that the object depends on besides the
 /// compiler and its optimisation level.
 void compile_c(const CSource& source, const std::string& text, const fs::path& object) {
     const ObjectCache cache;
-    const std::string key = ObjectCache::key("C source", source.cc + " " + source.optimisation + "\n" + text);
+    const std::string key =
+        ObjectCache::key("C source", compiler_identity(source.cc) + source.optimisation + "\n" + text);
     if (cache.fetch(key, object)) return;
     run_c_compiler(source, {"-c", "-o", object.string()});
     cache.store(key, object);
@@ -216,7 +227,8 @@ std::string build_runtime(const ArchiveJob& job) {
     const fs::path joined = job.objects / "runtime.joined.o";
     const std::vector<std::string_view> sources = runtime_sources(job.target);
     const std::string halide_target = halide_runtime_target(job.target);
-    std::string text = fmt::format("{} {}\n{}\n", job.cc, runtime_optimisation, halide_target) + runtime_headers();
+    std::string text =
+        fmt::format("{}{}\n{}\n", compiler_identity(job.cc), runtime_optimisation, halide_target) + runtime_headers();
     for (const std::string_view source : sources) text += read_text(runtime_folder / source);
     const ObjectCache cache;
     const std::string key = ObjectCache::key("runtime", text);

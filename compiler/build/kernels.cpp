@@ -207,7 +207,8 @@ private:
             const GeneratorClass& generator = *slice.classes[i]->generator;
             const std::string body = generator.text.substr(0, generator.text.rfind(registration_mark));
             // Errors then point into the person's file.
-            const std::string line = fmt::format("#line {} \"{}\"\n", generator.line, slice.job->file.name);
+            const std::string line =
+                fmt::format("#line {} \"{}\"\n", generator.line, slice.classes[i]->wanted_by[0]->file.name);
             source += fmt::format("\nnamespace {0} {{\n{1}{2}ONNX2HALIDE_REGISTER_GENERATOR({3}, \"{0}\")\n}}\n",
                                   slot(i), line, body, generator.name);
         }

@@ -68,7 +68,7 @@ int compile(Arguments& arguments) {
             tell(success_text(result, options.output, options.sources_only));
         } else {
             fmt::print(stderr, "{}\n", result.error);
-            status = exit_model_at_fault;
+            status = std::max<int>(status, result.is_our_fault ? exit_our_fault : exit_model_at_fault);
         }
     }
     return status;

@@ -127,6 +127,7 @@ void fold_constants(std::vector<ModelJob>& jobs, const CompileOptions& options) 
     run_fold_programs(folds, options.parallel, options.progress);
     for (size_t i = 0; i < folds.size(); ++i) {
         if (!folds[i].error.empty()) owners[i]->fail("constants: " + folds[i].error);
+        owners[i]->result.is_our_fault = folds[i].is_our_fault;
     }
 }
 
@@ -184,6 +185,7 @@ void build(std::vector<ModelJob>& jobs, const std::vector<Target>& targets, cons
     for (size_t i = 0; i < builds.size(); ++i) {
         ModelJob& job = *owners[i];
         if (!builds[i].error.empty()) job.fail(builds[i].error);
+        job.result.is_our_fault = builds[i].is_our_fault;
         job.result.kernels = builds[i].program.kernels.size();
         job.result.seconds = builds[i].seconds;
         job.result.arena_bytes = builds[i].arena_bytes();

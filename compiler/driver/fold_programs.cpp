@@ -56,7 +56,7 @@ public:
     }
     ~LoadedModel() {
         if (session_) destroy_(session_);
-        // The library stays loaded: its thread pool may still run its code.
+        dlclose(handle_);
     }
     LoadedModel(const LoadedModel&) = delete;
 
@@ -139,6 +139,7 @@ void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const Progress&
     build_programs(builds, parallel, progress);
     for (size_t i = 0; i < builds.size(); ++i) {
         owners[i]->error = builds[i].error;
+        owners[i]->is_our_fault = builds[i].is_our_fault;
         if (!owners[i]->error.empty()) continue;
         const std::string& name = builds[i].program.name;
         try {

@@ -11,7 +11,8 @@ namespace onnx2halide {
 /// The fold program of one model, which may be none.
 struct FoldJob {
     FoldProgram program;
-    std::string error;  // set by run_fold_programs: why it cannot be built or run; empty: it was
+    std::string error;          // set by run_fold_programs: why it cannot be built or run; empty: it was
+    bool is_our_fault = false;  // see ProgramBuild
 };
 
 /// Builds the fold programs together, runs each once and makes its results constants. They are built for an instruction

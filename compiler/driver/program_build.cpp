@@ -102,7 +102,10 @@ public:
     explicit Staging(ProgramBuild& build) : build_(build) {}
 
     bool is_valid() const { return build_.error.empty(); }
-    void fail(const std::exception& error) { build_.error = message_of(error); }
+    void fail(const std::exception& error) {
+        build_.error = message_of(error);
+        build_.is_our_fault = dynamic_cast<const std::logic_error*>(&error) != nullptr;
+    }
 
     /// Makes the temporary folder.
     void emit_sources() {
@@ -134,6 +137,8 @@ public:
     /// Notes the results of build_kernels.
     void take(const KernelJob& job) {
         build_.error = job.error;
+        // A kernel's own schedule always fits.
+        build_.is_our_fault = !job.error.empty() && build_.emit.schedules.empty() && build_.autoscheduler.empty();
         build_.scratch_bytes = job.scratch_bytes;
         build_.warnings = job.warnings;
         if (!build_.trials.empty() && build_.error.empty()) write_trials(build_.program, job);

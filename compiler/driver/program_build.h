@@ -27,6 +27,7 @@ struct ProgramBuild {
 
     // Results of build_programs.
     std::string error;                          // why it cannot be built; nothing is left in the folder then
+    bool is_our_fault = false;                  // the error is the compiler's, not the model's or the machine's
     std::vector<std::string> warnings = {};     // of kernels on which the autoscheduler fails
     std::optional<int64_t> scratch_bytes = {};  // the most that a kernel asks of one thread; none until they are built
     bool needs_re2 = false;                     // a step calls a function of the runtime that does

@@ -61,7 +61,6 @@ public:
                 {"WEIGHTS_POINTER", has_embedded_weights() ? "onnx2halide_" + program_.name + "_weights" : "NULL"},
                 {"WEIGHT_BYTES", fmt::to_string(program_.weight_bytes)},
                 {"WEIGHTS_ID", options_.weights_id},
-                {"USES_DEVICE", program_.is_gpu() ? "1" : "0"},
                 {"DEVICE_HEADERS", device_headers()},
                 {"OPERATOR_HEADERS", operator_headers(steps)},
                 {"DEVICE_MEMORY", device_memory_table()},

@@ -51,6 +51,10 @@ void check_type(const Value& value) {
     if (value.type->box) return check_box(value);
     if (value.type->rank() > max_rank)
         throw CompileError("value '{}' has {} axes, expected at most {}", value.name, value.type->rank(), max_rank);
+    const auto is_negative = [](const Dim& extent) { return extent.constant().value_or(0) < 0; };
+    if (std::any_of(value.type->shape.begin(), value.type->shape.end(), is_negative))
+        throw CompileError("value '{}' has shape {}, expected extents of 0 or more", value.name,
+                           shape_text(value.type->shape));
     if (!can_be_counted(*value.type)) {
         throw CompileError("value '{}' has shape {}, expected at most {} elements", value.name,
                            shape_text(value.type->shape), Dim::unbounded);

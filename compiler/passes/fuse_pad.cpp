@@ -63,13 +63,13 @@ SpatialPads with_pads(const Node& node, const SpatialPads& added) {
     return pads;
 }
 
-/// Whether every window of a pool has elements besides padding.
+/// Whether every window of a pool has elements besides padding. Dilated windows may skip them.
 bool has_elements(const Node& pool, const SpatialPads& pads) {
     const SpatialPads kernel = pool.integers("kernel_shape"),
                       dilations = pool.integers("dilations", SpatialPads(kernel.size(), 1));
     for (size_t i = 0; i < pads.size(); ++i) {
         const size_t axis = i % kernel.size();
-        if (pads[i] > (kernel[axis] - 1) * dilations[axis]) return false;
+        if (pads[i] > 0 && (dilations[axis] != 1 || pads[i] >= kernel[axis])) return false;
     }
     return true;
 }

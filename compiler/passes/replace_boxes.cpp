@@ -72,7 +72,6 @@ private:
 
 /// Whether the updates are known to have the shape that fits; if not, ScatterND says so when the model runs.
 bool has_expected_shape(const TensorType& updates, const Constant& indices, const TensorType& data) {
-    if (indices.shape.back() > static_cast<int64_t>(data.rank())) return false;
     std::vector<Dim> expected(indices.shape.begin(), indices.shape.end() - 1);
     expected.insert(expected.end(), data.shape.begin() + indices.shape.back(), data.shape.end());
     return updates.shape == expected;

@@ -125,7 +125,6 @@ static const onnx2halide_model description = {
     .weights = onnx2halide_digits_weights,
     .weight_bytes = 107328,
     .weights_id = "777cfedeeb809dea1463a439437e1922",
-    .uses_device = 0,
     .targets = targets,
     .target_count = sizeof targets / sizeof targets[0],
     .shapes = shapes,

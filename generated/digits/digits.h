@@ -68,7 +68,8 @@ enum { ONNX2HALIDE_TENSOR = 0, ONNX2HALIDE_SEQUENCE = 1, ONNX2HALIDE_MAP = 2, ON
 
 /* One input or output of NAME_run_values. Inputs belong to the caller; a run only reads them. For an output the caller
  * provides a buffer, or leaves the value zero-initialised: then the session provides it. Whatever the session provides
- * belongs to it and is valid until its next run; that always includes items and the texts of strings. */
+ * belongs to it and is valid until its next run; that always includes items and the texts of strings. The value may
+ * then serve for the next run's output. */
 typedef struct onnx2halide_value {
     int32_t kind;        /* ONNX2HALIDE_TENSOR … */
     int32_t type;        /* element type: ONNX2HALIDE_FLOAT32 … */
@@ -79,6 +80,7 @@ typedef struct onnx2halide_value {
     size_t size; /* bytes at data */
     struct onnx2halide_value* items; /* of a sequence or an optional value; a map has two: its keys and its values */
     int64_t count;                   /* number of items; 0 for an optional value that is absent */
+    const void* lent; /* of an output: what data was set to, if that is the session's memory; else NULL */
 } onnx2halide_value;
 
 /* An element of a tensor of strings, whose data is an array of these. In outputs a null character follows the text. */

@@ -231,7 +231,8 @@ private:
     std::string diagonal(KernelSource& source) const {
         if (!has_input(1)) return "0";
         if (!known_input(1))
-            return fmt::format("cast<int32_t>({})", source.element(input(1), Coordinates(in(1).rank(), "0")));
+            return fmt::format("saturating_cast<int32_t>({})",
+                               source.element(input(1), Coordinates(in(1).rank(), "0")));
         return source.dim(max(min(single_dim(1), Dim(Dim::unbounded)), Dim(-Dim::unbounded)));
     }
 };

@@ -181,6 +181,10 @@ public:
 
     std::vector<TensorType> infer() const override {
         if (in(1).rank() == 0) throw CompileError("indices have rank 0, expected 1 or more");
+        if (prove_equal(in(1).shape.back(), static_cast<int64_t>(first_whole_axis())) == Proof::no) {
+            throw CompileError("indices have shape {} and updates {}, which does not fit data of {}",
+                               shape_text(in(1).shape), shape_text(in(2).shape), shape_text(in(0).shape));
+        }
         return ScatterNode::infer();
     }
 
@@ -207,6 +211,7 @@ protected:
     std::vector<Check> checks() const override {
         const size_t count = in(1).rank() - 1, width = first_whole_axis();
         std::vector<Check> checks;
+        check_extent(checks, 1, count, static_cast<int64_t>(width));
         for (size_t axis = 0; axis < in(2).rank(); ++axis) {
             check_extent(checks, 2, axis, axis < count ? in(1).shape[axis] : in(0).shape[width + axis - count]);
         }

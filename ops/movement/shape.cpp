@@ -22,6 +22,13 @@ public:
     Dim flops() const override { return 0; }
 };
 
+/// A number of elements that a model gives as a float. Throws CompileError for one that no tensor can have.
+Dim extent_of(double number, std::string_view what) {
+    // Also false for NaN.
+    if (std::abs(number) <= static_cast<double>(Dim::unbounded)) return static_cast<int64_t>(number);
+    throw CompileError("{} is {}, expected at most {}", what, number, Dim::unbounded);
+}
+
 /// A tensor of int64 dims, always known to inference.
 class ShapeNode : public GivenNode {
 public:
@@ -171,7 +178,7 @@ private:
         if (is_float(in(0).element)) {
             const double start = single_real(0), limit = single_real(1), delta = single_real(2);
             if (delta == 0) throw CompileError("delta is 0");
-            return static_cast<int64_t>(std::max(std::ceil((limit - start) / delta), 0.0));
+            return extent_of(std::max(std::ceil((limit - start) / delta), 0.0), "the number of elements");
         }
         const Dim &start = single_dim(0), &limit = single_dim(1), &delta = single_dim(2);
         if (delta.is(0)) throw CompileError("delta is 0");
@@ -258,7 +265,7 @@ public:
         const std::string here = at[axis()];
         Coordinates from = at;
         from.erase(from.begin() + axis());
-        const std::string index = fmt::format("cast<int32_t>({})", source.read(input(0), from));
+        const std::string index = fmt::format("saturating_cast<int32_t>({})", source.read(input(0), from));
         const std::string is_on =
             fmt::format("{0} == {1} || {0} == {1} - {2}", index, here, source.dim(out(0).shape[axis()]));
         source.store(
@@ -270,7 +277,7 @@ private:
     size_t axis() const { return normalised_axis(node_.integer("axis", -1), in(0).rank() + 1); }
 
     Dim depth() const {
-        if (known_input(1)) return is_float(in(1).element) ? Dim(static_cast<int64_t>(single_real(1))) : single_dim(1);
+        if (known_input(1)) return is_float(in(1).element) ? extent_of(single_real(1), "depth") : single_dim(1);
         return shape_operand(1, in(0).rank() + 1)[axis()];
     }
 };

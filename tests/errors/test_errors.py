@@ -151,6 +151,26 @@ MODELS = {
         chain("Neg", shape=(1 << 40, 1 << 40)),
         "value 'x' has shape 1099511627776x1099511627776, expected at most 2147483647 elements",
     ),
+    "reshape to negative extents": (
+        model([node("Reshape", "x shape", "y")], [X], [OPEN], {"shape": np.array([-2, -3])}),
+        "node 'y' (Reshape): value 'y' has shape -2x-3, expected extents of 0 or more",
+    ),
+    "parts of negative length": (
+        model([node("Split", "x parts", "y z", axis=1)], [X], [OPEN, ("z", *OPEN[1:])], {"parts": np.array([-1, 4])}),
+        "node 'y' (Split): value 'y' has shape 2x-1, expected extents of 0 or more",
+    ),
+    "repeated a negative number of times": (
+        model([node("Tile", "x counts", "y")], [X], [OPEN], {"counts": np.array([1, -1])}),
+        "node 'y' (Tile): value 'y' has shape 2x-3, expected extents of 0 or more",
+    ),
+    "an endless range": (
+        model([node("Range", "start limit delta", "y")], [], [("y", FLOAT, [None])], {"start": np.float32(0), "limit": np.float32(np.inf), "delta": np.float32(1)}),
+        "node 'y' (Range): the number of elements is inf, expected at most 2147483647",
+    ),
+    "a window longer than any tensor": (
+        model([node("MaxPool", "x", "y", kernel_shape=[2**62], dilations=[8])], [("x", FLOAT, [1, 1, 4])], [("y", FLOAT, [None, None, None])]),
+        "node 'y' (MaxPool): kernel_shape has the value 4611686018427387904, expected 1 to 2147483647",
+    ),
     "operand of no elements": (
         model([node("Range", "start limit delta", "y")], [], [("y", FLOAT, [None])], {name: np.zeros(0 if name == "delta" else (), np.float32) for name in ("start", "limit", "delta")}),
         "node 'y' (Range): input 2 ('delta') has 0 elements, expected 1",

@@ -31,6 +31,14 @@ MODELS = {
         model([node("ScatterND", "x i u", "y")], [X], [OPEN], {"i": np.array([[0]]), "u": np.ones((1, 3))}),
         "node 'y' (ScatterND): input 2 has type float64, expected float32 as input 0",
     ),
+    "indices wider than the updates allow": (
+        model([node("ScatterND", "x i u", "y")], [X], [OPEN], {"i": np.zeros((1, 2), np.int64), "u": np.ones((1, 3), np.float32)}),
+        "node 'y' (ScatterND): indices have shape 1x2 and updates 1x3, which does not fit data of 2x3",
+    ),
+    "indices narrower than the updates allow": (
+        model([node("ScatterND", "x i u", "y")], [X], [OPEN], {"i": np.zeros((2, 1), np.int64), "u": np.ones(2, np.float32)}),
+        "node 'y' (ScatterND): indices have shape 2x1 and updates 2, which does not fit data of 2x3",
+    ),
     "indices of another rank": (
         model([node("ScatterElements", "x i u", "y")], [X], [OPEN], {"i": np.array([0]), "u": np.ones(1, np.float32)}),
         "node 'y' (ScatterElements): input 1 has rank 1, expected 2",

@@ -36,6 +36,10 @@ values: 0 \n\
 right: 1
 values: the session's buffer: 0 \n\
 right: 1
+values: the session's buffer again: 0 
+right: 1
+values: the caller's buffer instead: 0 
+right: 1
 type float32, rank 2, dims 4 5
 """
 

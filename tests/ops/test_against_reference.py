@@ -373,6 +373,11 @@ def movement():
     yield Case("Expand", [x(3, 1), indices(2, 1, 17)])
     yield Case("DepthToSpace", [x(1, 12, 3, 5)], {"blocksize": 2, "mode": "CRD"})
     yield Case("Trilu", [x(2, 7, 9), np.int64(-1)], {"upper": 0})
+    for diagonal in (2**32, -(2**32)):
+        yield Case("Trilu", [x(2, 3), np.int64(diagonal)])
+    # Numbers that are indices in 32 bits only.
+    for places in (np.array([2**32, 2**32 - 1, -(2**32), 1, -1]), np.array([2**32 - 1, 2], np.uint32), np.float32([-1, 1, 2**40, -(2**40)])):
+        yield Case("OneHot", [places, np.int64(3), np.float32([-1, 1])])
     for mode in ("nearest", "linear", "cubic"):
         yield Case("Resize", [x(1, 2, 5, 7), None, np.float32([1, 1, 2, 1.5])], {"mode": mode})
     yield Case("GatherElements", [x(3, 5), x(3, 2, dtype="int64", between=(-5, 5))], {"axis": 1})

@@ -63,6 +63,7 @@ TEST_CASE("a Pad before a pool becomes its pads if the pool treats padding in th
         {"p = Pad(x, pads, low)\n y = MaxPool(p) kernel_shape=4,4 strides=2,2 ceil_mode=1",
          "p pads"},                                                                // windows would be left out
         {"p = Pad(x, pads, low)\n y, i = MaxPool(p) kernel_shape=3,3", "p pads"},  // indices count the padding
+        {"p = Pad(x, pads, low)\n y = MaxPool(p) kernel_shape=3,3 dilations=2,2", "p pads"},  // may skip all elements
         {"p = Pad(x, pads)\n y = AveragePool(p) kernel_shape=3,3 count_include_pad=1", "x pads 1 1 1 1"},
         {"p = Pad(x, pads)\n y = AveragePool(p) kernel_shape=3,3", "p pads"},
         {"p = Pad(x, pads)\n y = AveragePool(p) kernel_shape=3,3 count_include_pad=1 auto_pad=SAME_UPPER", "p pads"},

@@ -123,6 +123,13 @@ static void runs(layer* session) {
     onnx2halide_value own = tensor(0, 0, NULL, NULL, 0);
     tell("values: the session's buffer", layer_run_values(session, &in, &own), session);
     printf("right: %d\n", own.data && own.size == sizeof y && memcmp(own.data, expected, sizeof y) == 0);
+    own.size = 0; /* of no account in memory that is the session's */
+    tell("values: the session's buffer again", layer_run_values(session, &in, &own), session);
+    printf("right: %d\n", own.data && own.size == sizeof y && memcmp(own.data, expected, sizeof y) == 0);
+    memset(y, 0, sizeof y);
+    own.data = y;
+    tell("values: the caller's buffer instead", layer_run_values(session, &in, &own), session);
+    printf("right: %d\n", own.data == y && memcmp(y, expected, sizeof y) == 0);
     printf("type %s, rank %d, dims %d %d\n", onnx2halide_type_name(own.type), (int)own.rank, (int)own.dims[0],
            (int)own.dims[1]);
 }

@@ -9,7 +9,7 @@
 enum { MOST_PORTS = 8 };
 
 static onnx2halide_value value_of(const onnx2halide_port* port) {
-    onnx2halide_value value = {ONNX2HALIDE_TENSOR, 0, 0, NULL, NULL, sizeof(float), NULL, 0};
+    onnx2halide_value value = {ONNX2HALIDE_TENSOR, 0, 0, NULL, NULL, sizeof(float), NULL, 0, NULL};
     int32_t axis;
     value.type = port->type;
     value.rank = port->rank;

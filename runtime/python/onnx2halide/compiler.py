@@ -122,10 +122,10 @@ def find_compiler() -> pathlib.Path:
 
 
 def identity(compiler: pathlib.Path) -> str:
-    """A hash of the compiler, of the sources that go into every library (runtime and templates), and of this processor, which `host`
-    stands for."""
+    """A hash of the compiler, of what goes into every library (the program around generators, runtime and templates), and of this
+    processor, which `host` stands for."""
     templates = _runtime.parent / "templates"
-    files = [compiler, *sorted([*_runtime.glob("*.[ch]"), *_runtime.glob("*.cc"), *templates.glob("*.*")])]
+    files = [compiler, *compiler.parent.glob("libonnx2halide_generator_main.a"), *sorted([*_runtime.glob("*.[ch]"), *_runtime.glob("*.cc"), *templates.glob("*.*")])]
     return _identity(tuple((file, file.stat().st_mtime_ns) for file in files))
 
 

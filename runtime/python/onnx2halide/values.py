@@ -44,9 +44,10 @@ CValue._fields_ = [
     ("size", ctypes.c_size_t),
     ("items", ctypes.POINTER(CValue)),
     ("count", ctypes.c_int64),
+    ("lent", ctypes.c_void_p),
 ]
 # The same struct, for reading many of them, and the indices of its fields data, size and items.
-_VALUE = struct.Struct("iiqPPNPq")
+_VALUE = struct.Struct("iiqPPNPqP")
 _DATA, _SIZE, _ITEMS = range(4, 7)
 
 
