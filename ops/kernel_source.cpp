@@ -188,6 +188,12 @@ std::string KernelSource::name(const Value* value) {
     return value_names_[value] = is_input ? new_name(value->name) : func(value->name);
 }
 
+std::string KernelSource::linear_index(const Coordinates& at, const std::vector<Dim>& shape) {
+    std::string index = at.empty() ? "0" : at[0];
+    for (size_t i = 1; i < at.size(); ++i) index = fmt::format("({}) * {} + {}", index, dim(shape[i]), at[i]);
+    return index;
+}
+
 std::string KernelSource::dim(const Dim& dim) {
     symbols_.merge(dim.symbols());
     return dim.text(DimSyntax::halide);

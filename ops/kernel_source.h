@@ -74,6 +74,8 @@ public:
 
     /// A dimension as Halide text; its symbols become int32 arguments of the kernel.
     std::string dim(const Dim& dim);
+    /// The row-major index of an element of this shape: `(y) * 56 + x`.
+    std::string linear_index(const Coordinates& at, const std::vector<Dim>& shape);
     /// The number of threads that share a run's tasks, as Halide text: an int32 argument of the kernel.
     std::string threads();
     /// A number as a Halide expression of the type in which kernels compute `type` (float for float16): Expr(0.5f).

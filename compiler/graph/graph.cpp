@@ -172,6 +172,12 @@ Value* Graph::find(const std::string& name) const {
     return found == values_.end() ? nullptr : found->second.get();
 }
 
+std::vector<Node*> Graph::snapshot() const {
+    std::vector<Node*> nodes;
+    for (const auto& node : nodes_) nodes.push_back(node.get());
+    return nodes;
+}
+
 Value* Graph::new_value(const std::string& hint) {
     std::string name = hint;
     for (int i = 2; values_.contains(name); ++i) name = fmt::format("{}_{}", hint, i);

@@ -177,6 +177,8 @@ public:
     Value* new_value(const std::string& hint);
 
     const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+    /// The nodes at this moment, for loops that change the graph.
+    std::vector<Node*> snapshot() const;
     /// An index that no node of the graph has or had.
     int next_index() const { return next_index_; }
     /// Adds a node before `before` (null: at the end) and links its values.

@@ -7,10 +7,8 @@ namespace {
 
 /// Expands those nodes that are in the graph now. Returns whether there was one.
 bool expand_once(Graph& graph) {
-    std::vector<Node*> nodes;
-    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     bool found = false;
-    for (Node* node : nodes) {
+    for (Node* node : graph.snapshot()) {
         const auto generator = make_generator(*node);
         const auto* composite = dynamic_cast<const Composite*>(generator.get());
         if (!composite) continue;

@@ -65,7 +65,7 @@ private:
     }
 
     /// Whether a node depends on constants only, and its results are of known size, not empty, and have no symbols
-    /// bound to them.
+    /// bound to them. Random numbers do, as every run draws the same ones.
     bool is_foldable(const Node& node) const {
         const auto is_constant = [&](const Value* value) {
             return !value || value->constant || copies_.contains(value);

@@ -168,10 +168,8 @@ std::optional<NewNode> activation_by(const Graph& graph, const Node& node) {
 }  // namespace
 
 void fuse_activations(Graph& graph) {
-    std::vector<Node*> nodes;
-    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     bool is_fused = false;
-    for (Node* node : nodes) {
+    for (Node* node : graph.snapshot()) {
         const auto fused = activation_by(graph, *node);
         if (!fused) continue;
         graph.replace_uses(node->outputs[0], add_node(graph, *fused, node->name, node));

@@ -185,10 +185,8 @@ std::optional<Standardisation> standardised_by(const Graph& graph, const Node& n
 }  // namespace
 
 void fuse_standardisation(Graph& graph) {
-    std::vector<Node*> nodes;
-    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     bool is_fused = false;
-    for (Node* node : nodes) {
+    for (Node* node : graph.snapshot()) {
         const auto found = standardised_by(graph, *node);
         if (!found || found->rows->checked_type() != node->outputs[0]->checked_type()) continue;
         const NewNode fused{

@@ -107,20 +107,14 @@ void combine_channels(Graph& graph, const Node& node) {
     graph.replace_uses(node.outputs[0], result);
 }
 
-std::vector<Node*> all_nodes(const Graph& graph) {
-    std::vector<Node*> nodes;
-    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-    return nodes;
-}
-
 }  // namespace
 
 void rewrite_group_normalisation(Graph& graph, const Target& target) {
-    for (const Node* node : all_nodes(graph)) {
+    for (const Node* node : graph.snapshot()) {
         if (const auto groups = groups_of(graph, *node)) recognise(graph, *node, *groups);
     }
     if (target.is_gpu()) return;
-    for (const Node* node : all_nodes(graph)) {
+    for (const Node* node : graph.snapshot()) {
         if (has_statistics_of_channels(*node)) combine_channels(graph, *node);
     }
 }

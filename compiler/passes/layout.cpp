@@ -16,9 +16,7 @@ public:
     LayoutAssigner(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
     void assign() {
-        std::vector<Node*> nodes;
-        for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
-        for (Node* node : nodes) visit(*node);
+        for (Node* node : graph_.snapshot()) visit(*node);
         for (size_t i = 0; i < graph_.outputs.size(); ++i) {
             Value* output = graph_.outputs[i];
             graph_.outputs[i] = in_layout(output, row_major(rank(output)), nullptr);

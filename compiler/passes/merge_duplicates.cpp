@@ -112,9 +112,7 @@ void replace(Graph& graph, Value* duplicate, Value* kept) {
 
 void merge_duplicates(Graph& graph) {
     std::unordered_map<std::string, Node*> known;
-    std::vector<Node*> nodes;
-    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-    for (Node* node : nodes) {
+    for (Node* node : graph.snapshot()) {
         const auto key = key_of(*node);
         if (!key) continue;
         const auto [first, is_new] = known.emplace(*key, node);

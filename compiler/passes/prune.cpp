@@ -37,8 +37,7 @@ void prune(Graph& graph) {
         if (!output || output->constant) continue;
         output->constant = output->known ? constant_of_known(*output) : constant_view(*node);
     }
-    std::vector<Node*> nodes;
-    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+    const std::vector<Node*> nodes = graph.snapshot();
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
         const bool is_constant = (*node)->outputs.size() == 1 && (*node)->outputs[0] && (*node)->outputs[0]->constant;
         if (is_constant || !is_read(graph, **node)) graph.remove(*node);

@@ -17,9 +17,7 @@ public:
     explicit ViewSinker(Graph& graph) : graph_(graph) {}
 
     void sink() {
-        std::vector<Node*> nodes;
-        for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
-        for (Node* node : nodes) visit(*node);
+        for (Node* node : graph_.snapshot()) visit(*node);
     }
 
 private:

@@ -9,11 +9,7 @@
 namespace onnx2halide {
 
 std::string random_place(KernelSource& source, const TensorType& type) {
-    const Coordinates at = source.vars(type.rank());
-    std::string place = at.empty() ? "0" : at[0];
-    for (size_t i = 1; i < at.size(); ++i)
-        place = fmt::format("({}) * {} + {}", place, source.dim(type.shape[i]), at[i]);
-    return place;
+    return source.linear_index(source.vars(type.rank()), type.shape);
 }
 
 uint32_t random_stream(const Node& node) {

@@ -6,13 +6,6 @@ namespace onnx2halide {
 
 namespace {
 
-/// The row-major index of the element at these coordinates, as text.
-std::string linear_index_text(KernelSource& source, const std::vector<Dim>& shape, const Coordinates& at) {
-    std::string index = at.empty() ? "0" : at[0];
-    for (size_t i = 1; i < at.size(); ++i) index = fmt::format("({}) * {} + {}", index, source.dim(shape[i]), at[i]);
-    return index;
-}
-
 /// The coordinates of the element with a row-major index, as text.
 Coordinates coordinates_text(KernelSource& source, const std::vector<Dim>& shape, const std::string& index) {
     Coordinates at(shape.size(), "0");
@@ -39,7 +32,7 @@ public:
         const ElementInfo& type = info(out(0).element);
         const Coordinates at = source.vars(out(0).rank());
         const std::string index = source.local("i");
-        source.line(fmt::format("const Expr {} = {};", index, linear_index_text(source, out(0).shape, at)));
+        source.line(fmt::format("const Expr {} = {};", index, source.linear_index(at, out(0).shape)));
         const std::string byte = source.element(input(0), {fmt::format("{} / {}", index, 8 / type.bits)});
         const std::string shift = fmt::format("cast<uint8_t>({} % {} * {})", index, 8 / type.bits, type.bits);
         source.store(output(0), at,

@@ -84,9 +84,7 @@ public:
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(constant_.shape.size());
-        std::string index = "0";
-        for (size_t i = 0; i < at.size(); ++i)
-            index = i == 0 ? at[0] : fmt::format("({}) * {} + {}", index, constant_.shape[i], at[i]);
+        const std::string index = source.linear_index(at, out(0).shape);
         std::vector<std::string> elements;
         for (int64_t i = 0; i < constant_.elements(); ++i) elements.push_back(literal(constant_, i));
         source.define(output(0), at, fmt::format("mux({}, {{{}}})", index, fmt::join(elements, ", ")));

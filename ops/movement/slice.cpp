@@ -189,30 +189,32 @@ std::optional<int64_t> count_of_starts(const Node& node) {
     return std::nullopt;
 }
 
-/// An operand of Slice, of any size up to the rank, padded for all axes: those past its end are taken whole.
-Value* for_all_axes(CompositeBuilder& builder, size_t i) {
+/// An operand of Slice as int64, and for each axis what takes it whole instead.
+std::pair<Value*, Value*> given_and_whole(CompositeBuilder& builder, size_t i) {
     const int64_t whole[] = {0, Dim::unbounded, 0, 1};  // start, end, none for axes, step
     const auto rank = static_cast<int64_t>(builder.input(0)->checked_type().rank());
     const std::string role = fmt::format("operand_{}", i);
     const auto int64 = static_cast<int64_t>(ElementType::int64);
-    Value* given = builder.add(role + "_given", {"Cast", 13, {builder.input(i)}, {{"to", int64}}});
-    Value* rest = integer_constant(builder, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
-    Value* longer = builder.add(role + "_longer", {"Concat", 13, {given, rest}, {{"axis", int64_t{0}}}});
-    return part(builder, role, longer, 0, 0, rank);
+    return {builder.add(role + "_given", {"Cast", 13, {builder.input(i)}, {{"to", int64}}}),
+            integer_constant(builder, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]))};
+}
+
+/// An operand of Slice, of any size up to the rank, padded for all axes: those past its end are taken whole.
+Value* for_all_axes(CompositeBuilder& builder, size_t i) {
+    const auto [given, whole] = given_and_whole(builder, i);
+    const std::string role = fmt::format("operand_{}", i);
+    Value* longer = builder.add(role + "_longer", {"Concat", 13, {given, whole}, {{"axis", int64_t{0}}}});
+    return part(builder, role, longer, 0, 0, static_cast<int64_t>(builder.input(0)->checked_type().rank()));
 }
 
 /// Expands a Slice of several axes known only at run time to one of all axes, where other axes are taken whole.
 std::vector<Value*> expand_open_axes(CompositeBuilder& builder) {
-    const int64_t whole[] = {0, INT64_MAX, 0, 1};  // start, end, none for axes, step
-    const auto rank = static_cast<int64_t>(builder.input(0)->checked_type().rank());
     std::vector<Value*> inputs = {builder.input(0), nullptr, nullptr, nullptr, nullptr};
     for (const size_t i : {1, 2, 4}) {
         if (!builder.has_input(i)) continue;
-        const std::string role = fmt::format("operand_{}", i);
-        const auto int64 = static_cast<int64_t>(ElementType::int64);
-        Value* given = builder.add(role + "_given", {"Cast", 13, {builder.input(i)}, {{"to", int64}}});
-        Value* rest = integer_constant(builder, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]));
-        inputs[i] = builder.add(role, {"ScatterElements", 13, {rest, builder.input(3), given}});
+        const auto [given, whole] = given_and_whole(builder, i);
+        inputs[i] =
+            builder.add(fmt::format("operand_{}", i), {"ScatterElements", 13, {whole, builder.input(3), given}});
     }
     return {builder.add("slice", {"Slice", builder.node().version, inputs})};
 }

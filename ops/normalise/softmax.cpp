@@ -178,12 +178,13 @@ protected:
 private:
     /// The row-major index of an element in its row.
     std::string index(KernelSource& source, const Coordinates& at) const {
-        std::string index;
+        Coordinates in_row;
+        std::vector<Dim> extents;
         for (const size_t axis : row_axes()) {
-            index = index.empty() ? at[axis]
-                                  : fmt::format("({}) * {} + {}", index, source.dim(in(0).shape[axis]), at[axis]);
+            in_row.push_back(at[axis]);
+            extents.push_back(in(0).shape[axis]);
         }
-        return index.empty() ? "0" : index;
+        return source.linear_index(in_row, extents);
     }
 };
 

@@ -13,14 +13,14 @@ std::vector<TensorType> MaxPoolWithIndices::infer() const {
 
 /// The index of an input element in the whole tensor. With storage_order 1 the last two axes are in column-major order.
 std::string MaxPoolWithIndices::index(KernelSource& source, const Coordinates& at) const {
-    const std::vector<Dim>& shape = in(0).shape;
-    std::vector<size_t> order;
-    for (size_t i = 0; i < at.size(); ++i) order.push_back(i);
-    if (node_.integer("storage_order", 0) != 0) std::reverse(order.begin() + 2, order.end());
-    std::string text = fmt::format("cast<int64_t>({})", at[0]);
-    for (size_t i = 1; i < order.size(); ++i)
-        text = fmt::format("({}) * {} + {}", text, source.dim(shape[order[i]]), at[order[i]]);
-    return text;
+    std::vector<Dim> shape = in(0).shape;
+    Coordinates from = at;
+    if (node_.integer("storage_order", 0) != 0) {
+        std::reverse(shape.begin() + 2, shape.end());
+        std::reverse(from.begin() + 2, from.end());
+    }
+    from[0] = fmt::format("cast<int64_t>({})", from[0]);
+    return source.linear_index(from, shape);
 }
 
 void MaxPoolWithIndices::algorithm(KernelSource& source) const {

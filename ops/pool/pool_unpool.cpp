@@ -48,10 +48,9 @@ void MaxUnpool::algorithm(KernelSource& source) const {
                             source.read(input(0), tap)));
 
     const Coordinates at = source.vars(shape.size());
-    std::string place = at[0];
+    const std::string place = source.linear_index(at, shape);
     std::vector<std::string> inside;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
-        if (axis > 0) place = fmt::format("({}) * {} + {}", place, source.dim(shape[axis]), at[axis]);
         if (!(shape[axis] == out(0).shape[axis]))
             inside.push_back(fmt::format("{} < {}", at[axis], source.dim(shape[axis])));
     }
