@@ -29,16 +29,19 @@ typedef struct share {
 } share;
 
 struct onnx2halide_team {
-    pthread_mutex_t lock; /* guards is_over, and going to sleep */
+    /* What threads read between tasks, and hardly any thread writes. */
+    _Alignas(128) int workers; /* number of threads that have started, besides the caller's */
+    int places;                /* length of shares */
+    unsigned forks;            /* when it started */
+    int status;                /* code of a task that failed */
+    pthread_t* threads;
+    /* What the caller writes for each job, and workers when they go to sleep. */
+    _Alignas(128) uint32_t jobs; /* how many jobs there have been */
+    uint32_t issued;             /* how many tasks of all jobs there have been */
+    int64_t waking_since;        /* when workers that still sleep were first woken; 0: none was */
+    pthread_mutex_t lock;        /* guards is_over, and going to sleep */
     pthread_cond_t wake;
     int is_over, sleepers;
-    int workers;    /* number of threads that have started, besides the caller's */
-    int places;     /* length of shares */
-    unsigned forks; /* when it started */
-    pthread_t* threads;
-    int64_t waking_since;  /* when workers that still sleep were first woken; 0: none was */
-    uint32_t jobs, issued; /* how many jobs, and tasks of all jobs, there have been */
-    int status;            /* code of a task that failed */
     share shares[];
 };
 
@@ -281,7 +284,7 @@ static int is_done(const onnx2halide_team* team) {
 int onnx2halide_share_out(onnx2halide_team* team, void* context, halide_task_t task, int min, int size,
                           uint8_t* closure) {
     if (!has_workers(team) || is_at_work || size < 2) return run_alone(context, task, min, size, closure);
-    team->status = 0;
+    if (team->status != 0) team->status = 0;
     team->issued += (uint32_t)size;
     ++team->jobs;
     const int threads = team->workers + 1;

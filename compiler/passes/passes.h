@@ -108,8 +108,8 @@ void reduce_global_pools(Graph& graph);
 /// nodes of each kernel.
 void merge_axes(Graph& graph, const std::vector<std::vector<const Node*>>& kernels, const Target& target);
 
-/// Replaces each ScatterND with constant indices that fill a box of the data, as exporters write an assignment to a
-/// slice, by a ReplaceBox or, if nothing of the data is left, by the updates.
+/// Replaces each ScatterND with constant indices that fill a sizeable box of the data, as exporters write an assignment
+/// to a slice, by a ReplaceBox or, if nothing of the data is left, by the updates.
 void replace_boxes(Graph& graph);
 
 /// Avoids copies by making tensors parts of others (see Part). The inputs of a Concat are written directly into its

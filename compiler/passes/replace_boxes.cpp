@@ -42,6 +42,15 @@ public:
         return covers(box) ? std::optional(box) : std::nullopt;
     }
 
+    /// Whether the updates are a sizeable part of the data. Reading the indices of others hardly matters, and models
+    /// that write one part of a tensor after the other would have a kernel for each: ReplaceBox has fixed places.
+    bool are_many() const {
+        constexpr int64_t most_parts = 16;
+        int64_t places = 1;
+        for (int64_t i = 0; i < width_; ++i) places *= *data_[i].constant();
+        return std::ssize(elements_) / width_ * most_parts >= places;
+    }
+
 private:
     std::span<const int64_t> elements_;
     std::vector<int64_t> extents_;  // of the updates' first axes
@@ -132,7 +141,8 @@ void replace_boxes(Graph& graph) {
     }
     for (Node* node : found) {
         const Indices indices(*node->inputs[1]->constant, node->inputs[0]->checked_type().shape);
-        if (const auto box = indices.box()) replace(graph, *node, *box);
+        const auto box = indices.box();
+        if (box && indices.are_many()) replace(graph, *node, *box);
     }
 }
 

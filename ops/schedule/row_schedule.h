@@ -7,7 +7,7 @@
 
 namespace onnx2halide {
 
-/// A Func that a normalisation computes for each row of a tensor, before the row's results.
+/// A Func that a normalisation or reduction computes for each row of a tensor, before the row's results.
 struct RowStage {
     enum class Kind {
         reduction,  // over the row, by an update
@@ -18,7 +18,7 @@ struct RowStage {
     Kind kind;
 };
 
-/// What the schedule of a normalisation works on.
+/// What the schedule of a normalisation or reduction works on.
 struct RowLoops {
     Loops output;                      // of the group's last Func, or of a stage with the elements of rows
     std::vector<std::string> row;      // its loops within a row; empty if a row is not a set of loops

@@ -41,7 +41,7 @@ bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& out
     if (tasks >= enough_tasks || !elements || steps.vars.empty() || !are_loops || rows.keep_elements()) return false;
     const int64_t count = *outside.extents[0].constant(), slow = *steps.extents.back().constant(),
                   slabs = std::min(*elements / elements_of_a_slab, most_slabs);
-    int lanes = source.target().lanes(rows.numbers.element);
+    int lanes = source.target().lanes(rows.steps.element);
     const int least_lanes = lanes / 2;
     while (lanes > least_lanes && count % lanes != 0) lanes /= 2;
     // Each slab has sums of its own for all rows, which are added up by one thread.
@@ -50,7 +50,7 @@ bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& out
 
     const std::string& x = outside.vars[0];
     const std::string iterations = source.param("slab", static_cast<int>(ceil_div(slow, slabs)));
-    Directives vectors = {fmt::format("vectorize({}, {})", x, source.lanes(rows.numbers.element, lanes))};
+    Directives vectors = {fmt::format("vectorize({}, {})", x, source.lanes(rows.steps.element, lanes))};
     if (count / lanes <= source.target().vector_registers / 4) vectors.push_back(unroll(x));
     source.schedule("// A vector has elements of several rows: tasks are slabs of all rows, whose sums are added up.");
     for (const auto& [func, kind] : rows.stages) {

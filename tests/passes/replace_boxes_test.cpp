@@ -12,16 +12,17 @@ namespace {
 /// What writes y, a copy of x in which updates of this shape replace the elements at these indices: `ReplaceBox starts
 /// 1 0 axes 0 1`, `View`, `ScatterND`, or `z` if y is the updates themselves.
 std::string replaced(const std::vector<int64_t>& shape, const std::vector<int64_t>& indices, const std::string& updates,
-                     const std::string& attributes = "") {
-    const auto graph = parse_graph(fmt::format(R"(
-        x = input float32[3,4]
+                     const std::string& attributes = "", const std::string& data = "3,4") {
+    const auto graph =
+        parse_graph(fmt::format(R"(
+        x = input float32[{}]
         i = constant int64[{}] {}
         u = input float32[{}]
         z = Relu(u)
         y = ScatterND(x, i, z) {}
         output y)",
-                                               fmt::join(shape, ","), fmt::join(indices, " "), updates, attributes)
-                                       .c_str());
+                                data, fmt::join(shape, ","), fmt::join(indices, " "), updates, attributes)
+                        .c_str());
     replace_boxes(*graph);
     const Value* result = graph->outputs.at(0);
     const Node& node = *result->producer;
@@ -42,6 +43,11 @@ TEST_CASE("indices that fill a box are not read") {
 TEST_CASE("nothing is copied if the box is all of the data") {
     CHECK(replaced({3, 1}, {0, 1, 2}, "3,4") == "z");
     CHECK(replaced({3, 1, 1}, {0, 1, 2}, "3,1,4") == "View");
+}
+
+TEST_CASE("indices of a small box are read") {
+    CHECK(replaced({1, 1}, {3}, "1,4", "", "16,4") == "ReplaceBox starts 3 0 axes -1 1");
+    CHECK(replaced({1, 1}, {3}, "1,4", "", "17,4") == "ScatterND");
 }
 
 TEST_CASE("other indices are read") {
