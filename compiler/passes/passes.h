@@ -81,7 +81,7 @@ void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy =
 /// The same for quantised weights only. It runs before use_integer_products, which then finds convolutions.
 void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
-/// Replaces pools whose only window is the image by global pools, as older exporters do not write these.
+/// Replaces pools whose only window has the whole image by global pools, as older exporters do not write these.
 void find_global_pools(Graph& graph);
 
 /// Moves a constant factor of a MatMul's operand to its result, where the product's kernel applies it.

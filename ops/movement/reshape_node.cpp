@@ -162,7 +162,7 @@ void ReshapeNode::schedule(KernelSource& source) const {
     tiled.extents.insert(tiled.extents.begin(), {Dim(width), Dim(*stretches)});
     source.schedule(loops.func, {fmt::format("split({}, {}, {}, {})", c, place, from, *stretches),
                                  fmt::format("split({0}, {1}, {0}, {2}, {3})", place, vector, width,
-                                             tail_strategy(length, width, false)),
+                                             tail_strategy(length, width, true)),
                                  reorder(tiled.vars), vectorize(place), unroll(from)});
     parallelise(source, tiled, 2);
 }

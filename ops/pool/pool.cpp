@@ -160,9 +160,12 @@ std::vector<TensorType> WindowPool::infer() const {
 
 bool WindowPool::covers_image() const {
     const Window window = this->window();
+    const bool counts_pads = node_.integer("count_include_pad", 0) != 0;
     return is_float(in(0).element) && !node_.has_output(1) &&
-           std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
-               return axis.input == Dim(axis.kernel) && axis.output == Dim(1) && !axis.reaches_outside();
+           std::all_of(window.begin(), window.end(), [&](const WindowAxis& axis) {
+               const auto length = axis.input.constant(), before = axis.pad_begin.constant();
+               return length && before && axis.output.is(1) && axis.dilation == 1 && *before >= 0 &&
+                      *length + *before <= axis.kernel && (!counts_pads || *length == axis.kernel);
            });
 }
 

@@ -70,7 +70,8 @@ public:
     LayoutNeed layout_need() const override { return has_rows() ? LayoutNeed::any : LayoutNeed::channels_last; }
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
-    /// Whether the only window is the image, so that a global pool computes the same.
+    /// Whether the only window has the whole image, and padding that does not count, so that a global pool computes the
+    /// same.
     bool covers_image() const;
     Dim flops() const override { return shares_taps() ? out(0).elements() * shared_combinations() : Pool::flops(); }
 

@@ -186,6 +186,9 @@ def windows():
             for is_open in (False, True):
                 yield Case(op, [x(1, 17, *size)], {"ceil_mode": 1, **attribute, **include}, engine=OnnxRuntime, is_open=is_open)
     yield Case("GlobalAveragePool", [x(2, 17, 5, 3)])
+    for op, attribute in (("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1}), ("LpPool", {})):  # one window
+        yield Case(op, [x(2, 17, 5, 3)], {"kernel_shape": [7, 4], "pads": [1, 1, 1, 0], **attribute}, engine=OnnxRuntime)
+        yield Case(op, [x(2, 17, 5, 3)], {"kernel_shape": [5, 3], "auto_pad": "VALID", **attribute}, engine=OnnxRuntime)
     for op, attribute in (("GlobalMaxPool", {}), ("GlobalAveragePool", {}), *(("GlobalLpPool", {"p": p}) for p in (1, 2, 3))):
         for is_open in (False, True):  # planes are reduced in place
             yield Case(op, [x(2, 3, 17, 19)], attribute, engine=OnnxRuntime, opset=21, is_open=is_open)

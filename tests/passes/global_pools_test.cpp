@@ -46,6 +46,12 @@ TEST_CASE("a pool whose only window is the image is a global pool") {
     CHECK(found("float32[2,3,7,5]", "AveragePool(x) kernel_shape=7,5") == "y = GlobalAveragePool(x)\noutput y\n");
     CHECK(found("float32[2,3,4,1]", "MaxPool(x) kernel_shape=4,1") == "y = GlobalMaxPool(x)\noutput y\n");
     CHECK(found("float32[2,3,1,4]", "LpPool(x) kernel_shape=1,4 p=3") == "y = GlobalLpPool(x)\noutput y\n");
+    CHECK(found("float32[2,3,6,4]", "AveragePool(x) kernel_shape=7,7 pads=1,2,0,1") ==
+          "y = GlobalAveragePool(x)\noutput y\n");
+    CHECK(found("float32[2,3,6,6]", "AveragePool(x) kernel_shape=7,7 pads=0,0,1,1 count_include_pad=1") ==
+          "y = AveragePool(x)\noutput y\n");
+    CHECK(found("float32[2,3,3,3]", "MaxPool(x) kernel_shape=3,3 dilations=2,2 pads=1,1,1,1") ==
+          "y = MaxPool(x)\noutput y\n");
     CHECK(found("float32[2,3,7,5]", "AveragePool(x) kernel_shape=5,5") == "y = AveragePool(x)\noutput y\n");
     CHECK(found("float32[2,3,5,5]", "AveragePool(x) kernel_shape=5,5 pads=0,0,1,1") ==
           "y = AveragePool(x)\noutput y\n");
