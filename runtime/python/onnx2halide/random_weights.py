@@ -10,11 +10,14 @@ from onnx import helper, numpy_helper
 # Nodes through which a weight reaches the node that decides its role.
 _PASSED_THROUGH = {"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Identity"}
 
+# Readers after which a product needs no gain: no activation is between them.
+_LINEAR = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Concat", "Split", "Slice", "AveragePool", "GlobalAveragePool", "Softmax"} | _PASSED_THROUGH
+
 
 def with_random_weights(model: onnx.ModelProto, seed: int = 0) -> onnx.ModelProto:
     """A copy of the model in which every float32 weight (an initialiser, or the result of ConstantOfShape on one) is a random initialiser.
-    Weights of products have He's scale, so that activations neither vanish nor explode; scales and variances are near 1, and all others
-    are small."""
+    Weights of products have He's scale, but less where no activation follows, so that activations neither vanish nor explode; scales
+    and variances are near 1, and all others are small."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
@@ -23,7 +26,9 @@ def with_random_weights(model: onnx.ModelProto, seed: int = 0) -> onnx.ModelProt
     weights = []
     for name, shape in shapes.items():
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        weights.append(numpy_helper.from_array(_random(rng, shape, *_role(name, uses)).astype(np.float32), name))
+        node, index = _role(name, uses)
+        gain = _gain(node, uses, shapes) if node is not None else 1
+        weights.append(numpy_helper.from_array(_random(rng, shape, node, index, gain).astype(np.float32), name))
     nodes = [node for node in graph.node if not (node.op_type == "ConstantOfShape" and node.output[0] in shapes)]
     used = {name for node in nodes for name in node.input}
     kept = [tensor for tensor in graph.initializer if tensor.name not in shapes and tensor.name in used]
@@ -64,13 +69,24 @@ def _role(name: str, uses) -> tuple[onnx.NodeProto | None, int]:
     return node, index
 
 
-def _random(rng: np.random.Generator, shape: tuple[int, ...], node: onnx.NodeProto | None, index: int) -> np.ndarray:
+def _random(rng: np.random.Generator, shape: tuple[int, ...], node: onnx.NodeProto | None, index: int, gain: float) -> np.ndarray:
     op = node.op_type if node else ""
     if op in ("Conv", "Gemm", "MatMul") and index == 1 and len(shape) > 1:
-        return rng.normal(0, np.sqrt(2 / _fan_in(node, shape)), shape)
+        return rng.normal(0, np.sqrt(gain / _fan_in(node, shape)), shape)
     if op == "Mul" or (op == "BatchNormalization" and index in (1, 4)):  # a scale or a variance
         return rng.uniform(0.5, 1.5, shape)
     return rng.normal(0, 0.1, shape)
+
+
+def _gain(node: onnx.NodeProto, uses, weights) -> float:
+    """What a product multiplies the variance of its input by: 2 before an activation, which halves it again, 1 before another linear
+    node, and less for a term of a sum of activations, of which there may be many."""
+    reader, _ = uses.get(node.output[0], (None, 0))
+    if reader is not None and reader.op_type == "BatchNormalization":
+        reader, _ = uses.get(reader.output[0], (None, 0))
+    if reader is not None and reader.op_type in ("Add", "Sum") and not any(name in weights for name in reader.input):
+        return 0.5
+    return 1 if reader is None or reader.op_type in _LINEAR else 2
 
 
 def _fan_in(node: onnx.NodeProto, shape: tuple[int, ...]) -> int:
