@@ -66,7 +66,7 @@ typedef struct onnx2halide_value {
     size_t size; /* bytes at data */
     struct onnx2halide_value* items; /* of a sequence or an optional value; a map has two: its keys and its values */
     int64_t count;                   /* number of items; 0 for an optional value that is absent */
-    const void* lent; /* of an output: what data was set to, if that is the session's memory; else NULL */
+    const void* lent; /* of an output: set to data by a run, if that is the session's memory; NULL with your own */
 } onnx2halide_value;
 
 /* An element of a tensor of strings, whose data is an array of these. In outputs a null character follows the text. */

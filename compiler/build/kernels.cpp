@@ -231,7 +231,8 @@ private:
         const auto file = [&](const std::string& kind) { return fs::path(made.string() + "." + kind); };
         const fs::path object = file("o"), scratch = file("scratch"), error = file("error");
         if (!fs::exists(scratch) || !fs::exists(object)) {
-            fail(missing, "its generator fails:\n" + (fs::exists(error) ? read_text(error) : output));
+            const bool is_refused = fs::exists(error);
+            fail(missing, "its generator fails:\n" + (is_refused ? read_text(error) : output), is_refused);
             return;
         }
         std::string told = read_text(scratch);
@@ -255,10 +256,12 @@ private:
         report();
     }
 
-    void fail(const MissingClass& missing, const std::string& why) {
+    void fail(const MissingClass& missing, const std::string& why, bool is_refused = false) {
         const std::lock_guard guard(lock_);
         for (KernelJob* job : missing.wanted_by) {
-            if (job->error.empty()) job->error = fmt::format("kernel '{}': {}", missing.generator->name, why);
+            if (!job->error.empty()) continue;
+            job->error = fmt::format("kernel '{}': {}", missing.generator->name, why);
+            job->is_refused = is_refused;
         }
     }
 

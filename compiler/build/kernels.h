@@ -48,6 +48,7 @@ struct KernelJob {
 
     // Results of build_kernels.
     std::string error;                             // why a kernel cannot be built; empty: all are
+    bool is_refused = false;                       // whether that is what Halide says of its schedule or algorithm
     std::vector<std::string> warnings;             // kernels on which the autoscheduler fails, and why
     int64_t scratch_bytes = 0;                     // the most that a kernel asks of one thread
     std::map<std::string, std::string> schedules;  // C++ by kernel, if `kinds` names `schedule`

@@ -98,7 +98,7 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
         const int32_t type =
             constant.element == ElementType::string ? ONNX2HALIDE_INT64 : static_cast<int32_t>(constant.element);
         inputs.push_back({ONNX2HALIDE_TENSOR, type, static_cast<int64_t>(constant.shape.size()), constant.shape.data(),
-                          const_cast<std::byte*>(constant.data->data()), constant.data->size(), nullptr, 0});
+                          const_cast<std::byte*>(constant.data->data()), constant.data->size(), nullptr, 0, nullptr});
     }
     std::vector<std::shared_ptr<std::vector<std::byte>>> buffers;
     for (const Value* result : fold.results) {
@@ -108,7 +108,7 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
         outputs.push_back({});
         if (size)
             outputs.back() = {ONNX2HALIDE_TENSOR,     0,       0, nullptr, buffers.back()->data(),
-                              buffers.back()->size(), nullptr, 0};
+                              buffers.back()->size(), nullptr, 0, nullptr};
     }
     model.run(inputs, outputs);
     std::vector<Constant> results;

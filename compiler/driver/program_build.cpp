@@ -104,7 +104,7 @@ public:
     bool is_valid() const { return build_.error.empty(); }
     void fail(const std::exception& error) {
         build_.error = message_of(error);
-        build_.is_our_fault = dynamic_cast<const std::logic_error*>(&error) != nullptr;
+        build_.is_our_fault = dynamic_cast<const std::runtime_error*>(&error) == nullptr;
     }
 
     /// Makes the temporary folder.
@@ -137,8 +137,9 @@ public:
     /// Notes the results of build_kernels.
     void take(const KernelJob& job) {
         build_.error = job.error;
-        // A kernel's own schedule always fits.
-        build_.is_our_fault = !job.error.empty() && build_.emit.schedules.empty() && build_.autoscheduler.empty();
+        // A kernel's own schedule always fits, as it is emitted.
+        const bool is_own = build_.emit.schedules.empty() && build_.autoscheduler.empty() && !build_.is_tuned;
+        build_.is_our_fault = job.is_refused && is_own;
         build_.scratch_bytes = job.scratch_bytes;
         build_.warnings = job.warnings;
         if (!build_.trials.empty() && build_.error.empty()) write_trials(build_.program, job);

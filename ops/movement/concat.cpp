@@ -186,6 +186,8 @@ private:
             source.schedule(fmt::format("{}.reorder({});", loops.func, fmt::join(loops.vars, ", ")));
         }
         if (is_gpu) return schedule_loops(source, loops);
+        // Within an iteration of an epilogue's loop, the axis is the only loop.
+        if (!at_root && piece.extent.is(1)) return;
         loops = fuse_innermost(source, loops, loops_inside(piece));
         vectorise(source, loops, true);
         if (at_root) parallelise(source, loops);

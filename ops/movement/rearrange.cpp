@@ -230,10 +230,11 @@ public:
 private:
     std::string diagonal(KernelSource& source) const {
         if (!has_input(1)) return "0";
-        if (!known_input(1))
-            return fmt::format("saturating_cast<int32_t>({})",
-                               source.element(input(1), Coordinates(in(1).rank(), "0")));
-        return source.dim(max(min(single_dim(1), Dim(Dim::unbounded)), Dim(-Dim::unbounded)));
+        // None that is farther away meets the matrix, and the sum with a row may have no more than 32 bits.
+        const Dim first = -in(0).shape[in(0).rank() - 2], last = in(0).shape.back();
+        if (known_input(1)) return source.dim(max(min(single_dim(1), last), first));
+        return fmt::format("cast<int32_t>(clamp({}, {}, {}))", source.element(input(1), Coordinates(in(1).rank(), "0")),
+                           source.dim(first), source.dim(last));
     }
 };
 

@@ -23,7 +23,7 @@ public:
 };
 
 /// A number of elements that a model gives as a float. Throws CompileError for one that no tensor can have.
-Dim extent_of(double number, std::string_view what) {
+Dim extent_from(double number, std::string_view what) {
     // Also false for NaN.
     if (std::abs(number) <= static_cast<double>(Dim::unbounded)) return static_cast<int64_t>(number);
     throw CompileError("{} is {}, expected at most {}", what, number, Dim::unbounded);
@@ -176,7 +176,7 @@ private:
         if (is_float(in(0).element)) {
             const double start = single_real(0), limit = single_real(1), delta = single_real(2);
             if (delta == 0) throw CompileError("delta is 0");
-            return extent_of(std::max(std::ceil((limit - start) / delta), 0.0), "the number of elements");
+            return extent_from(std::max(std::ceil((limit - start) / delta), 0.0), "the number of elements");
         }
         const Dim &start = single_dim(0), &limit = single_dim(1), &delta = single_dim(2);
         if (delta.is(0)) throw CompileError("delta is 0");
@@ -275,7 +275,7 @@ private:
     size_t axis() const { return normalised_axis(node_.integer("axis", -1), in(0).rank() + 1); }
 
     Dim depth() const {
-        if (known_input(1)) return is_float(in(1).element) ? extent_of(single_real(1), "depth") : single_dim(1);
+        if (known_input(1)) return is_float(in(1).element) ? extent_from(single_real(1), "depth") : single_dim(1);
         return shape_operand(1, in(0).rank() + 1)[axis()];
     }
 };

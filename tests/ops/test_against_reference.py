@@ -186,7 +186,7 @@ def windows():
             for is_open in (False, True):
                 yield Case(op, [x(1, 17, *size)], {"ceil_mode": 1, **attribute, **include}, engine=OnnxRuntime, is_open=is_open)
     yield Case("GlobalAveragePool", [x(2, 17, 5, 3)])
-    for op, attribute in (("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1}), ("LpPool", {})):  # one window
+    for op, attribute in (("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1}), *(("LpPool", {"p": p}) for p in (1, 2, 3))):  # one window
         yield Case(op, [x(2, 17, 5, 3)], {"kernel_shape": [7, 4], "pads": [1, 1, 1, 0], **attribute}, engine=OnnxRuntime)
         yield Case(op, [x(2, 17, 5, 3)], {"kernel_shape": [5, 3], "auto_pad": "VALID", **attribute}, engine=OnnxRuntime)
     for op, attribute in (("GlobalMaxPool", {}), ("GlobalAveragePool", {}), *(("GlobalLpPool", {"p": p}) for p in (1, 2, 3))):
@@ -377,10 +377,10 @@ def movement():
     yield Case("DepthToSpace", [x(1, 12, 3, 5)], {"blocksize": 2, "mode": "CRD"})
     yield Case("Trilu", [x(2, 7, 9), np.int64(-1)], {"upper": 0})
     for diagonal in (2**32, -(2**32)):
-        yield Case("Trilu", [x(2, 3), np.int64(diagonal)])
+        yield Case("Trilu", [x(2, 3), x(dtype="int64", between=(diagonal, diagonal + 1))])
     # Numbers that are indices in 32 bits only.
-    for places in (np.array([2**32, 2**32 - 1, -(2**32), 1, -1]), np.array([2**32 - 1, 2], np.uint32), np.float32([-1, 1, 2**40, -(2**40)])):
-        yield Case("OneHot", [places, np.int64(3), np.float32([-1, 1])])
+    for dtype, first in (("int64", 2**32), ("int64", -(2**32) - 3), ("uint32", 2**32 - 3)):
+        yield Case("OneHot", [x(9, dtype=dtype, between=(first, first + 3)), np.int64(3), np.float32([-1, 1])])
     for mode in ("nearest", "linear", "cubic"):
         yield Case("Resize", [x(1, 2, 5, 7), None, np.float32([1, 1, 2, 1.5])], {"mode": mode})
     yield Case("GatherElements", [x(3, 5), x(3, 2, dtype="int64", between=(-5, 5))], {"axis": 1})

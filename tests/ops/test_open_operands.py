@@ -21,6 +21,7 @@ BATCH = "g (float[n,c,h] x, float[a] s, float[b] t, float[d] m, float[e] v) => (
 INSTANCE = "g (float[n,c,h] x, float[a] s, float[b] t) => (float[n,c,h] y) { y = InstanceNormalization (x, s, t) }"
 GROUPS = "g (float[n,c,h] x, float[a] s, float[b] t) => (float[n,c,h] y) { y = GroupNormalization <num_groups = 2, epsilon = 0.01> (x, s, t) }"
 SCATTER = "g (float[n,m] x, int64[p,q] i, float[u,v] w) => (float[n,m] y) { y = ScatterElements <axis = 0> (x, i, w) }"
+SCATTER_ROWS = "g (float[n,m] x, int64[p,k] i, float[u,w] z) => (float[n,m] y) { y = ScatterND (x, i, z) }"
 SCATTER_ND = "g (float[n,m] x, int64[p,q,1] i, float[u,v,w] z) => (float[n,m] y) { y = ScatterND (x, i, z) }"
 DET = "g (float[a,n,m] x) => (float[a] y) { y = Det (x) }"
 DFT = "g (float[a,n,z] x) => (float[a,m,2] y) { y = DFT (x) }"
@@ -49,6 +50,7 @@ CASES = [
     (20, "g (float[n,m] x, int64[p,q] i) => (float[p,q] y) { y = GatherElements <axis = 0> (x, i) }", [(x(2, 3), ints([0, 1]))], (x(2, 3), ints([0, 1, 1, 1])), "'y' (GatherElements): dim 1 of 'i' is 4, expected one in [0, 3]"),
     (20, SCATTER, [(x(2, 3), ints([0, 1, 1]), x(1, 3))], (x(2, 3), ints([0, 1, 1]), x(2, 3)), "'y' (ScatterElements): dim 0 of 'w' is 2, expected 1"),
     (20, SCATTER, [(x(2, 3), ints([0, 1]), x(1, 2))], (x(2, 3), ints([0, 1, 1, 0]), x(1, 4)), "'y' (ScatterElements): dim 1 of 'i' is 4, expected one in [0, 3]"),
+    (20, SCATTER_ROWS, [(x(2, 3), ints([0], [1]), x(2, 3))], (x(2, 3), ints([0, 0], [1, 1]), x(2, 3)), "'y' (ScatterND): dim 1 of 'i' is 2, expected 1"),
     (20, SCATTER_ND, [(x(2, 3), ints([[0], [1]]), x(1, 2, 3))], (x(2, 3), ints([[0], [1]]), x(1, 2, 4)), "'y' (ScatterND): dim 2 of 'z' is 4, expected 3"),
     (20, "g (float[n,m,k] x, int64[l] i) => (float[n,m,k] y) { y = ReverseSequence (x, i) }", [(x(4, 2, 3), ints(2, 4))], (x(4, 2, 3), ints(2, 3, 1)), "'y' (ReverseSequence): dim 0 of 'i' is 3, expected 2"),
     (20, "g (float[n,m,k] x, int64[l] i) => (float[n,m,k] y) { y = ReverseSequence (x, i) }", [(x(4, 2, 3), ints(0, 1))], (x(4, 2, 3), ints(2, 7)), "'y' (ReverseSequence): input 1 has the index 7"),

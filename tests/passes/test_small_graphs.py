@@ -94,6 +94,12 @@ CASES = [
         {"three": np.array(3)},
     ),
     Graph(
+        "single elements joined in rows that are read in the same kernel",
+        "(float[2, 4, 12, 2] x, float[12, 2] s, float[12, 2] c) => (float[2, 4, 12, 2] y)"
+        "{ a = Mul(x, c) l, r = Split<axis = 3>(x) n = Neg(r) t = Concat<axis = 3>(n, l) b = Mul(t, s) y = Add(a, b) }",
+        {"x": (2, 4, 12, 2), "s": (12, 2), "c": (12, 2)},
+    ),
+    Graph(
         "a Concat along the outermost of open axes",
         "(float[a, b, c] x, float[d, b, c] z) => (float[e, b, c] y) { y = Concat<axis = 0>(x, z, x) }",
         {"x": (2, 3, 5), "z": (1, 3, 5)},

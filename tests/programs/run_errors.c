@@ -128,6 +128,7 @@ static void runs(layer* session) {
     printf("right: %d\n", own.data && own.size == sizeof y && memcmp(own.data, expected, sizeof y) == 0);
     memset(y, 0, sizeof y);
     own.data = y;
+    own.lent = NULL;
     tell("values: the caller's buffer instead", layer_run_values(session, &in, &own), session);
     printf("right: %d\n", own.data == y && memcmp(y, expected, sizeof y) == 0);
     printf("type %s, rank %d, dims %d %d\n", onnx2halide_type_name(own.type), (int)own.rank, (int)own.dims[0],

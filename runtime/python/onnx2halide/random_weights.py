@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 _PASSED_THROUGH = {"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Identity"}
 
 # Readers after which a product needs no gain: no activation is between them.
-_LINEAR = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Concat", "Split", "Slice", "AveragePool", "GlobalAveragePool", "Softmax"} | _PASSED_THROUGH
+_LINEAR = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Concat", "Split", "Slice", "AveragePool", "GlobalAveragePool", "Softmax"}
 
 
 def with_random_weights(model: onnx.ModelProto, seed: int = 0) -> onnx.ModelProto:
@@ -82,7 +82,7 @@ def _gain(node: onnx.NodeProto, uses, weights) -> float:
     """What a product multiplies the variance of its input by: 2 before an activation, which halves it again, 1 before another linear
     node, and less for a term of a sum of activations, of which there may be many."""
     reader, _ = uses.get(node.output[0], (None, 0))
-    if reader is not None and reader.op_type == "BatchNormalization":
+    while reader is not None and reader.op_type in _PASSED_THROUGH | {"BatchNormalization"}:
         reader, _ = uses.get(reader.output[0], (None, 0))
     if reader is not None and reader.op_type in ("Add", "Sum") and not any(name in weights for name in reader.input):
         return 0.5

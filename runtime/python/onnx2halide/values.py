@@ -47,7 +47,7 @@ CValue._fields_ = [
     ("lent", ctypes.c_void_p),
 ]
 # The same struct, for reading many of them, and the indices of its fields data, size and items.
-_VALUE = struct.Struct("iiqPPNPqP")
+_VALUE = struct.Struct("iiqPPNPqP0q")
 _DATA, _SIZE, _ITEMS = range(4, 7)
 
 
