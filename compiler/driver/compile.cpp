@@ -154,8 +154,8 @@ ProgramBuild plan_build(const ModelJob& job, const std::vector<Target>& targets,
     plan.in_place = !options.autoscheduler() && !options.schedule_file();
     build.watch = job.watch;
     build.program = make_program(graph, targets, plan);
-    build.is_tuned = !options.tuning_file.empty();
-    if (build.is_tuned) apply_tuning(options.tuning_file, build.program);
+    build.has_tuning = !options.tuning_file.empty();
+    if (build.has_tuning) apply_tuning(options.tuning_file, build.program);
     build.emit.model_file = job.model.file;
     build.emit.model_sha256 = job.model.sha256;
     build.emit.opset = graph.opset;

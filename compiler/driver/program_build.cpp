@@ -138,7 +138,7 @@ public:
     void take(const KernelJob& job) {
         build_.error = job.error;
         // A kernel's own schedule always fits, as it is emitted.
-        const bool is_own = build_.emit.schedules.empty() && build_.autoscheduler.empty() && !build_.is_tuned;
+        const bool is_own = build_.emit.schedules.empty() && build_.autoscheduler.empty() && !build_.has_tuning;
         build_.is_our_fault = job.is_refused && is_own;
         build_.scratch_bytes = job.scratch_bytes;
         build_.warnings = job.warnings;

@@ -22,7 +22,7 @@ struct ProgramBuild {
     bool runs_once = false;             // favour a short build over a fast program
     std::string cc = "gcc";             // the C compiler's command
     std::string autoscheduler = {};     // of the kernels; empty: their own schedules
-    bool is_tuned = false;              // whether a tuning file has set parameters of these
+    bool has_tuning = false;            // whether a tuning file has set parameters of these
     std::filesystem::path trials = {};  // see write_trials; empty: none
     Stopwatch watch = {};               // measures `seconds`
 

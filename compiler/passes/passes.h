@@ -74,15 +74,15 @@ void fuse_standardisation(Graph& graph);
 /// Fuses the nodes of an activation that an exporter has written out: Gelu in both of its forms, Mish or HardSwish.
 void fuse_activations(Graph& graph);
 
+/// Replaces pools whose only window has the whole image by global pools, as older exporters do not write these.
+void find_global_pools(Graph& graph);
+
 /// Replaces a ConvTranspose with constant weights by a Conv over the input's grid, which computes a channel for each
 /// phase of the output (the remainders of coordinates modulo the strides), and a PhasesToSpace, which interleaves the
 /// phases. Phases that read fewer elements than others have weights of zero or, if that is faster, a Conv of their own.
 void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 /// The same for quantised weights only. It runs before use_integer_products, which then finds convolutions.
 void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
-
-/// Replaces pools whose only window has the whole image by global pools, as older exporters do not write these.
-void find_global_pools(Graph& graph);
 
 /// Moves a constant factor of a MatMul's operand to its result, where the product's kernel applies it.
 void scale_products(Graph& graph);
