@@ -101,8 +101,12 @@ class Machine:
 def machine() -> Machine:
     """Measures for about a second."""
     sizes = _cache_sizes()
-    traffic = [_traffic(level, size, size * 3 // 4) for level, size in sizes.items()]
-    traffic.append(_traffic("memory", 1 << 62, max([64 << 20, *(4 * size for size in sizes.values())])))
+    traffic = []
+    below = 0
+    for level, size in sizes.items():
+        traffic.append(_traffic(level, size, _working_sets(size, below)))
+        below = size
+    traffic.append(_traffic("memory", 1 << 62, [max([64 << 20, *(4 * size for size in sizes.values())])]))
     return Machine(_library().onnx2halide_peak_flops(), tuple(traffic))
 
 
@@ -117,8 +121,21 @@ def _cache_sizes() -> dict[str, int]:
     return sizes
 
 
-def _traffic(level: str, size: int, working_set: int) -> Traffic:
-    reads, writes = ctypes.c_double(), ctypes.c_double()
-    if _library().onnx2halide_peak_traffic(ctypes.c_size_t(working_set), ctypes.byref(reads), ctypes.byref(writes)) != 0:
-        raise MemoryError(f"no memory for a working set of {working_set} bytes")
-    return Traffic(level, size, reads.value, writes.value)
+def _working_sets(size: int, below: int) -> list[int]:
+    """Sizes in bytes that fit into a level, and of which the level below holds a quarter at most. Other programs may fill much of a shared
+    level, so that the largest would not be its rate."""
+    sets = [size * 3 // 4]
+    while below > 0 and sets[-1] // 2 >= 4 * below:
+        sets.append(sets[-1] // 2)
+    return sets
+
+
+def _traffic(level: str, size: int, working_sets: list[int]) -> Traffic:
+    """The highest rates in any of these working sets."""
+    best_reads = best_writes = 0.0
+    for working_set in working_sets:
+        reads, writes = ctypes.c_double(), ctypes.c_double()
+        if _library().onnx2halide_peak_traffic(ctypes.c_size_t(working_set), ctypes.byref(reads), ctypes.byref(writes)) != 0:
+            raise MemoryError(f"no memory for a working set of {working_set} bytes")
+        best_reads, best_writes = max(best_reads, reads.value), max(best_writes, writes.value)
+    return Traffic(level, size, best_reads, best_writes)
