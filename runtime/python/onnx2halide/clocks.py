@@ -72,10 +72,10 @@ class StepClock:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes per second that one core reads and writes in a working set that fits into a level of the memory hierarchy."""
+    """Bytes per second that one core reads and writes in a working set that fits into a part of a level of the memory hierarchy."""
 
     level: str  # L1, L2, L3 or memory
-    bytes: int  # capacity of the level
+    bytes: int  # size of the part
     reads: float
     writes: float
 
@@ -85,7 +85,7 @@ class Machine:
     """The measured limits of one core."""
 
     flops: float  # float32 multiply-adds per second, times two
-    traffic: tuple[Traffic, ...]  # from the smallest level to memory
+    traffic: tuple[Traffic, ...]  # from the smallest part of the first level to memory
 
     def least_seconds(self, flops: float, bytes_read: float, bytes_written: float, threads: int = 1) -> tuple[float, str]:
         """A lower bound on a kernel's time, and what limits it: `FMA`, or the level of memory that holds the bytes. Each core has caches of
@@ -104,9 +104,9 @@ def machine() -> Machine:
     traffic = []
     below = 0
     for level, size in sizes.items():
-        traffic.append(_traffic(level, size, _working_sets(size, below)))
+        traffic += [_traffic(level, part, part * 3 // 4) for part in _parts(size, below)]
         below = size
-    traffic.append(_traffic("memory", 1 << 62, [max([64 << 20, *(4 * size for size in sizes.values())])]))
+    traffic.append(_traffic("memory", 1 << 62, max([64 << 20, *(4 * size for size in sizes.values())])))
     return Machine(_library().onnx2halide_peak_flops(), tuple(traffic))
 
 
@@ -121,21 +121,17 @@ def _cache_sizes() -> dict[str, int]:
     return sizes
 
 
-def _working_sets(size: int, below: int) -> list[int]:
-    """Sizes in bytes that fit into a level, and of which the level below holds a quarter at most. Other programs may fill much of a shared
-    level, so that the largest would not be its rate."""
-    sets = [size * 3 // 4]
-    while below > 0 and sets[-1] // 2 >= 4 * below:
-        sets.append(sets[-1] // 2)
-    return sets
+def _parts(size: int, below: int) -> list[int]:
+    """A level's size, after its half, quarter and so on, of which the level below holds no more than a third. Other programs may fill much
+    of a shared level, which small working sets then use at its full rate, and large ones not."""
+    parts = [size]
+    while below > 0 and parts[0] >= 8 * below:
+        parts.insert(0, parts[0] // 2)
+    return parts
 
 
-def _traffic(level: str, size: int, working_sets: list[int]) -> Traffic:
-    """The highest rates in any of these working sets."""
-    best_reads = best_writes = 0.0
-    for working_set in working_sets:
-        reads, writes = ctypes.c_double(), ctypes.c_double()
-        if _library().onnx2halide_peak_traffic(ctypes.c_size_t(working_set), ctypes.byref(reads), ctypes.byref(writes)) != 0:
-            raise MemoryError(f"no memory for a working set of {working_set} bytes")
-        best_reads, best_writes = max(best_reads, reads.value), max(best_writes, writes.value)
-    return Traffic(level, size, best_reads, best_writes)
+def _traffic(level: str, size: int, working_set: int) -> Traffic:
+    reads, writes = ctypes.c_double(), ctypes.c_double()
+    if _library().onnx2halide_peak_traffic(ctypes.c_size_t(working_set), ctypes.byref(reads), ctypes.byref(writes)) != 0:
+        raise MemoryError(f"no memory for a working set of {working_set} bytes")
+    return Traffic(level, size, reads.value, writes.value)
