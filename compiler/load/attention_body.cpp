@@ -58,32 +58,12 @@ void AttentionBody::add_positions() {
         positions = Range(first_position, end_position, one_position))");
 }
 
-void AttentionBody::add_scores(const Masks& masks) {
+void AttentionBody::add_attention(std::string_view result, const Masks& masks) {
     add(fmt::format(
-        R"(scores = onnx2halide.AttentionScores<scale: float = {}, softcap: float = {}, mask_filter_value: float = {},
-                                               window = {}>(q, keys, {}, {}, {}))",
-        call_.real("scale", 0.0f), call_.real("softcap", 0.0f), call_.real("mask_filter_value", -10000.0f),
+        R"({} = onnx2halide.Attention<scale: float = {}, softcap: float = {}, mask_filter_value: float = {},
+                                     window = {}>(q, keys, values, {}, {}, {}))",
+        result, call_.real("scale", 0.0f), call_.real("softcap", 0.0f), call_.real("mask_filter_value", -10000.0f),
         masks.window, masks.mask, masks.positions, masks.bias));
-}
-
-void AttentionBody::add_result(std::string_view result, int64_t heads, int64_t heads_of_values) {
-    add("probabilities = Softmax<axis = -1>(scores)");
-    if (heads == heads_of_values) {
-        add("mixed = MatMul(probabilities, values)");
-    } else {
-        add(fmt::format(R"(
-            shared_shape = Constant<value_ints = [0, {}, -1, 0]>()
-            heads_shape = Constant<value_ints = [0, {}, -1, 0]>()
-            shared_probabilities = Reshape(probabilities, shared_shape)
-            shared_mixed = MatMul(shared_probabilities, values)
-            mixed = Reshape(shared_mixed, heads_shape))",
-                        heads_of_values, heads));
-    }
-    add(fmt::format(R"(
-        mixed_rows = Transpose<perm = [0, 2, 1, 3]>(mixed)
-        rows_shape = Constant<value_ints = [0, 0, -1]>()
-        {} = Reshape(mixed_rows, rows_shape))",
-                    result));
 }
 
 }  // namespace onnx2halide

@@ -29,10 +29,8 @@ public:
         std::string_view mask, positions, bias;
         int64_t window = 0;  // the number of keys, up to its own position, that a query sees; 0: all
     };
-    /// Defines `scores` from `q` and `keys`.
-    void add_scores(const Masks& masks);
-    /// Defines `result` [batch, sequence, heads * size] from `scores` and `values`.
-    void add_result(std::string_view result, int64_t heads, int64_t heads_of_values);
+    /// Defines `result` [batch, sequence, heads * size], the attention of `q` to `keys` and `values`.
+    void add_attention(std::string_view result, const Masks& masks);
 
     OperatorBody body() && { return std::move(body_); }
 

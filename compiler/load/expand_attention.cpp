@@ -76,8 +76,7 @@ OperatorBody attention(const OperatorCall& call) {
         add_biased_heads(body, name, fmt::format("{}_product", name), heads);
     }
     add_past_and_present(body);
-    body.add_scores(masks_of(body, call, "mask_index", "attention_bias"));
-    body.add_result("output", heads, heads);
+    body.add_attention("output", masks_of(body, call, "mask_index", "attention_bias"));
     return std::move(body).body();
 }
 
@@ -99,8 +98,7 @@ OperatorBody quantised_attention(const OperatorCall& call) {
                          split("rows", -1, "")));
     for (const char* name : {"q", "k", "v"}) body.add_heads(name, fmt::format("{}_rows", name), heads);
     add_past_and_present(body);
-    body.add_scores(masks_of(body, call, "mask_index", ""));
-    body.add_result("output", heads, heads);
+    body.add_attention("output", masks_of(body, call, "mask_index", ""));
     return std::move(body).body();
 }
 
@@ -164,8 +162,7 @@ OperatorBody multi_head_attention(const OperatorCall& call) {
     body.add_states("values", body.has_input("past_value") ? "past_value" : "", "v");
     if (body.has_output("present_key")) body.add("present_key = Identity(keys)");
     if (body.has_output("present_value")) body.add("present_value = Identity(values)");
-    body.add_scores(masks_of(body, call, "key_padding_mask", "attention_bias"));
-    body.add_result("output", heads, heads);
+    body.add_attention("output", masks_of(body, call, "key_padding_mask", "attention_bias"));
     return std::move(body).body();
 }
 

@@ -37,8 +37,7 @@ public:
         add_keys_and_values();
         AttentionBody::Masks masks{"", "positions", body_.has_input("attention_bias") ? "attention_bias" : ""};
         masks.window = call_.integer("local_window_size", -1);
-        body_.add_scores(masks);
-        body_.add_result("output", heads_, shared_);
+        body_.add_attention("output", masks);
         return std::move(body_).body();
     }
 
@@ -93,15 +92,28 @@ private:
     void add_keys_and_values() {
         const bool is_rotated = call_.integer("do_rotary", 0) != 0;
         if (!is_rotated) body_.add("q = Identity(raw_q)");
+        body_.add(R"(
+            first_place = Constant<value_ints = [0]>()
+            end_place = Reshape(total, flat)
+            places_axis = Constant<value_ints = [2]>())");
         add_states("keys", "past_key", is_rotated ? "k" : "raw_k", "present_key");
         add_states("values", "past_value", "v", "present_value");
     }
 
+    /// Defines `present`, and `result` without the places that no row of the batch has filled yet.
     void add_states(std::string_view result, std::string_view past, std::string_view added, std::string_view present) {
-        body_.add(body_.has_input(past)
-                      ? fmt::format("{} = onnx2halide.AppendStates({}, {}, lengths, total)", result, past, added)
-                      : fmt::format("{} = Identity({})", result, added));
-        if (body_.has_output(present)) body_.add(fmt::format("{} = Identity({})", present, result));
+        if (body_.has_input(past)) {
+            body_.add(fmt::format(R"(
+                {0}_places = onnx2halide.AppendStates({1}, {2}, lengths, total)
+                {0} = Slice({0}_places, first_place, end_place, places_axis))",
+                                  result, past, added));
+        } else {
+            body_.add(fmt::format(R"(
+                {0}_places = Identity({1})
+                {0} = Identity({1}))",
+                                  result, added));
+        }
+        if (body_.has_output(present)) body_.add(fmt::format("{} = Identity({}_places)", present, result));
     }
 
     const OperatorCall& call_;

@@ -77,12 +77,13 @@ Rows find_rows(const Graph& graph, const Node& product) {
 }
 
 /// Whether a product is a batch of matrix products that are computed in tiles. The batch are the heads, each with its
-/// own values or all with the same. There must be keys.
+/// own values or all with the same. There must be keys: without any, ONNX's products are zeros.
 bool is_attention(const Node& product) {
     const TensorType &scores = product.inputs[0]->checked_type(), &values = product.inputs[1]->checked_type();
     const size_t rank = scores.rank();
     if (rank < 2 || values.rank() != rank) return false;
     if (!values.shape[rank - 1].constant() || scores.elements().is(0)) return false;
+    if (prove_less_equal(1, scores.shape[rank - 1]) != Proof::yes) return false;
     if (scores.element != ElementType::float32 && scores.element != ElementType::float64) return false;
     for (size_t axis = 0; axis + 2 < rank; ++axis) {
         const bool is_shared = values.shape[axis].is(1);

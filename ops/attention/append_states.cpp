@@ -33,34 +33,48 @@ public:
         const Coordinates at = source.vars(4);
         const std::string zero = fmt::format("cast<{}>(0)", info(out(0).element).halide_name);
         const std::string length = fmt::format("cast<int>({})", source.element(input(2), {at[0]}));
-        source.store(output(0), at, zero);
+        const auto along = [&](const char* role, const Dim& extent) {
+            const std::string place = KernelSource::axis(source.rdom(role, {extent}), 0);
+            source.keep(output(0), role, place);
+            return place;
+        };
+        source.line("// Each place is written once, but for those that are appended.");
+        source.store(output(0), at, fmt::format("undef<{}>()", info(out(0).element).halide_name));
 
-        const std::string place = KernelSource::axis(source.rdom("place", {in(0).shape[2]}), 0);
+        const std::string place = along("place", in(0).shape[2]);
         const Coordinates past = {at[0], at[1], place, at[3]};
         source.store(output(0), past,
                      fmt::format("select({} < {}, {}, {})", place, length, source.element(input(0), past), zero));
 
-        const std::string step = KernelSource::axis(source.rdom("step", {in(1).shape[2]}), 0);
+        if (!new_places().is(0)) {
+            const std::string free = along("free", new_places());
+            source.store(output(0), {at[0], at[1], fmt::format("{} + {}", source.dim(in(0).shape[2]), free), at[3]},
+                         zero);
+        }
+
+        const std::string step = along("step", in(1).shape[2]);
         const std::string next = fmt::format("clamp({} + {}, 0, {})", length, step, source.dim(out(0).shape[2] - 1));
         source.store(output(0), {at[0], at[1], next, at[3]}, source.element(input(1), {at[0], at[1], step, at[3]}));
-        source.keep(output(0), "place", place);
-        source.keep(output(0), "step", step);
     }
 
     void schedule(KernelSource& source) const override {
         const std::string own = source.name(output(0));
         if (source.output_loops(0).func != own) source.schedule(own + ".compute_root();");
-        schedule_loops(source, loops_over(own, out(0), source.vars(4)));
-        schedule_update(source, 0, "place", in(0));
-        schedule_update(source, 1, "step", in(1));
+        int update = 0;
+        schedule_update(source, update++, "place", in(0).shape[2]);
+        if (!new_places().is(0)) schedule_update(source, update++, "free", new_places());
+        schedule_update(source, update, "step", in(1).shape[2]);
         for (size_t i = source.output_loops(0).func == own; i < source.output_count(); ++i)
             schedule_loops(source, source.output_loops(i));
     }
 
 private:
-    void schedule_update(KernelSource& source, int number, const std::string& role, const TensorType& copied) const {
+    /// The number of places that the result has and the cache has not.
+    Dim new_places() const { return out(0).shape[2] - in(0).shape[2]; }
+
+    void schedule_update(KernelSource& source, int number, const std::string& role, const Dim& places) const {
         TensorType type = out(0);
-        type.shape[2] = copied.shape[2];
+        type.shape[2] = places;
         Coordinates at = source.vars(4);
         at[2] = source.kept(output(0), role);
         Loops loops = loops_over(fmt::format("{}.update({})", source.name(output(0)), number), type, at);

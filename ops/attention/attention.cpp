@@ -11,42 +11,87 @@ namespace onnx2halide {
 
 namespace {
 
-/// Attention's scores, before softmax: of queries [batch, heads, queries, size] and keys [batch, key heads, keys,
-/// size], where several consecutive heads may share a key head.
+/// Attention of queries [batch, heads, queries, size] to keys [batch, key heads, keys, size] and their values, where
+/// several consecutive heads, a group, may share a key head: softmax(scores) * values, where the scores are
 ///
 ///     softcap(queries * keys' * scale) + bias + penalties of masked keys
 ///
 /// and the lowest number for keys after a query's own position.
-class AttentionScores {
+class Attention {
 public:
-    explicit AttentionScores(CompositeBuilder& builder) : builder_(builder) {
-        check_rank(builder, 0, 4);
-        check_rank(builder, 1, 4);
-        queries_ = builder.input(0);
-        keys_ = builder.input(1);
+    explicit Attention(CompositeBuilder& builder) : builder_(builder) {
+        for (const Input i : {queries_input, keys_input, values_input}) check_rank(builder, i, 4);
+        queries_ = builder.input(queries_input);
+        keys_ = builder.input(keys_input);
+        const Dim &heads = queries_->type->shape[1], &shared = keys_->type->shape[1];
+        if (!heads.constant() || !shared.constant() || shared.is(0) || !floor_mod(heads, *shared.constant()).is(0))
+            throw CompileError("{} heads cannot share {} heads of keys", heads.text(), shared.text());
+        shared_ = *shared.constant();
+        group_ = *heads.constant() / shared_;
+        // The only queries of a group are the rows of one product, which reads the shared keys once.
+        groups_are_rows_ = queries_->type->shape[2].is(1);
+        has_group_axis_ = group_ > 1 && !groups_are_rows_;
     }
 
+    /// [batch, queries, heads * size]
     Value* make() {
+        Value* probabilities = builder_.add("probabilities", {"Softmax", 13, {scores()}, {{"axis", int64_t{-1}}}});
+        Value* mixed =
+            binary("mixed", "MatMul", probabilities, shared_by_group("shared_values", builder_.input(values_input)));
+        if (groups_are_rows_) return reshaped(builder_, "rows", mixed, {0, 1, -1});
+        const std::vector<int64_t> perm =
+            has_group_axis_ ? std::vector<int64_t>{0, 3, 1, 2, 4} : std::vector<int64_t>{0, 2, 1, 3};
+        return reshaped(builder_, "rows", builder_.add("mixed_rows", {"Transpose", 13, {mixed}, {{"perm", perm}}}),
+                        {0, 0, -1});
+    }
+
+private:
+    enum Input { queries_input, keys_input, values_input, mask_input, positions_input, bias_input };
+
+    /// [batch, key heads, group, queries, keys], without the axis of groups if it is not needed.
+    Value* scores() {
         Value* scores = softcapped(binary("scaled", "Mul", products(), number("scale", scale())));
-        if (Value* bias = builder_.optional_input(bias_input)) scores = binary("biased", "Add", scores, bias);
+        if (Value* bias = builder_.optional_input(bias_input)) {
+            check_rank(builder_, bias_input, 4);
+            scores = binary("biased", "Add", scores, of_groups("bias", bias));
+        }
         if (Value* mask = visible_by_mask()) scores = binary("masked", "Add", scores, penalty(mask));
         if (builder_.has_input(positions_input)) scores = chosen("causal", visible_by_position(), scores, lowest());
         return scores;
     }
 
-private:
-    enum Input { mask_input = 2, positions_input, bias_input };
-
     Value* products() {
-        const auto heads = queries_->checked_type().shape[1].constant(), shared = keys_->type->shape[1].constant();
-        if (!heads || !shared || *shared < 1 || *heads % *shared != 0)
-            throw CompileError("{} heads cannot share {} heads of keys", queries_->type->shape[1].text(),
-                               keys_->type->shape[1].text());
-        Value* rows = *heads == *shared ? queries_ : reshaped(builder_, "rows", queries_, {0, *shared, -1, 0});
+        const std::vector<int64_t> perm =
+            has_group_axis_ ? std::vector<int64_t>{0, 1, 2, 4, 3} : std::vector<int64_t>{0, 1, 3, 2};
         Value* columns =
-            builder_.add("columns", {"Transpose", 13, {keys_}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}}});
-        Value* products = binary("products", "MatMul", rows, columns);
-        return *heads == *shared ? products : reshaped(builder_, "shared_products", products, {0, *heads, -1, 0});
+            builder_.add("columns", {"Transpose", 13, {shared_by_group("shared_keys", keys_)}, {{"perm", perm}}});
+        return binary("products", "MatMul", of_groups("queries", queries_), columns);
+    }
+
+    /// Divides the heads of a tensor [.., heads, queries, elements] into groups; heads may have extent 1, for all.
+    Value* of_groups(const std::string& role, Value* x) {
+        if (group_ == 1) return x;
+        const bool has_heads = !x->checked_type().shape.at(1).is(1);
+        if (groups_are_rows_) return has_heads ? reshaped(builder_, role + "_rows", x, {0, shared_, -1, 0}) : x;
+        if (!has_heads) return unsqueezed(builder_, role + "_of_all", x, {1});
+        Value* heads = integer_constant(builder_, role + "_heads", {0, shared_, group_});
+        Value* rest = builder_.add(role + "_rest", {"Shape", 15, {x}, {{"start", int64_t{2}}}});
+        Value* shape = builder_.add(role + "_shape", {"Concat", 13, {heads, rest}, {{"axis", int64_t{0}}}});
+        return builder_.add(role + "_of_groups", {"Reshape", 14, {x, shape}});
+    }
+
+    /// Keys or values with an axis of extent 1 where queries have a group's heads.
+    Value* shared_by_group(const std::string& role, Value* x) {
+        return has_group_axis_ ? unsqueezed(builder_, role, x, {2}) : x;
+    }
+
+    /// Inserts `axes` of extent 1, of which the first is that of heads, to make a mask [batch, heads, queries, keys].
+    Value* over_heads(const std::string& role, Value* mask, std::vector<int64_t> axes) {
+        if (has_group_axis_) {
+            for (int64_t& axis : axes) ++axis;
+            axes.insert(axes.begin(), 1);
+        }
+        return unsqueezed(builder_, role, mask, axes);
     }
 
     float scale() const {
@@ -82,8 +127,7 @@ private:
             Value* zero = builder_.add("zero", {"CastLike", 15, {number("zero_real", 0), mask}});
             shows = binary("shown", "Greater", mask, zero);
         }
-        return unsqueezed(builder_, "visible", shows,
-                          shape.size() == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
+        return over_heads("visible", shows, shape.size() == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
     }
 
     /// Reshapes a mask so that its last axis is the keys'. Otherwise symbols that must be equal would look like a
@@ -106,7 +150,7 @@ private:
             Value* numbers = builder_.add(role, {"Slice", 13, {mask, from, to}});
             Value* wide = builder_.add(role + "_wide",
                                        {"Cast", 13, {numbers}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
-            return unsqueezed(builder_, role + "_column", wide, {1, 2, 3});
+            return over_heads(role + "_column", wide, {1, 2, 3});
         };
         Value* places = key_places();
         Value* ends = column("ends", integer_constant(builder_, "first", {0}), rows);
@@ -131,8 +175,8 @@ private:
         const std::vector<Dim>& shape = positions->checked_type().shape;
         if (shape.size() != 1 && shape.size() != 2)
             throw CompileError("positions have shape {}, expected 1 or 2 axes", shape_text(shape));
-        positions = unsqueezed(builder_, "position", positions,
-                               shape.size() == 1 ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 3});
+        positions = shape.size() == 1 ? unsqueezed(builder_, "position", positions, {1})
+                                      : over_heads("position", positions, {1, 3});
         Value* places = key_places();
         Value* before = binary("before", "LessOrEqual", places, positions);
         const int64_t window = builder_.node().integer("window", 0);
@@ -167,9 +211,11 @@ private:
 
     CompositeBuilder& builder_;
     Value *queries_, *keys_;
+    int64_t shared_, group_;  // the number of key heads, and of heads that share one
+    bool groups_are_rows_, has_group_axis_;
 };
 
-std::vector<Value*> expand_scores(CompositeBuilder& builder) { return {AttentionScores(builder).make()}; }
+std::vector<Value*> expand_attention(CompositeBuilder& builder) { return {Attention(builder).make()}; }
 
 /// [batch, sequence, heads * size] as [batch, heads, sequence, size]; a tensor of rank 4 is returned as it is.
 std::vector<Value*> expand_heads(CompositeBuilder& builder) {
@@ -188,7 +234,7 @@ std::vector<Value*> expand_heads(CompositeBuilder& builder) {
 std::vector<Operator> attention_operators() {
     std::vector<Operator> rows = rotary_operators();
     for (const Operator& row : append_states_operators()) rows.push_back(row);
-    rows.push_back({"AttentionScores", 1, make_composite<expand_scores>, own_domain});
+    rows.push_back({"Attention", 1, make_composite<expand_attention>, own_domain});
     rows.push_back({"SoftmaxMatMul", 1, make<SoftmaxMatMul>, own_domain});
     rows.push_back({"SplitHeads", 1, make_composite<expand_heads>, own_domain});
     return rows;

@@ -232,6 +232,21 @@ def test_kernels(onnx2halide, tmp_path, scores, shapes, kernels):
     assert operators(onnx2halide, tmp_path, model(shapes, scores)) == kernels
 
 
+@pytest.mark.parametrize("queries, kernels", [(5, [["MatMul", "Mul", "Where", "SoftmaxMatMul"]]), (1, [["MatMul", "Mul", "Where"], ["Softmax"], ["MatMul"]])])
+def test_heads_that_share_keys(onnx2halide, tmp_path, queries, kernels):
+    """Their scores are not stored either, and a group's only queries are rows of one product."""
+    proto = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["com.microsoft" : 1]> heads (
+        float[1,{queries},48] q, float[1,{queries},16] k, float[1,{queries},16] v, float[1,2,9,8] past_k, float[1,2,9,8] past_v)
+        => (float[1,{queries},48] y, float[1,2,9,8] next_k, float[1,2,9,8] next_v) <int32[1] last = {{8}}, int32 total = {{9}}> {{
+            y, next_k, next_v = com.microsoft.GroupQueryAttention<num_heads = 6, kv_num_heads = 2>(q, k, v, past_k, past_v, last, total)
+        }}""")
+    appended = [["AppendStates"], ["AppendStates"]]
+    assert sorted(operators(onnx2halide, tmp_path, proto)) == sorted(kernels + appended)
+    rng = np.random.default_rng(0)
+    inputs = {port.name: rng.normal(size=[dim.dim_value for dim in port.type.tensor_type.shape.dim]).astype(np.float32) for port in proto.graph.input}
+    check(package.compile(proto), proto, inputs)
+
+
 def test_an_output_keeps_its_name():
     """The product of scaled operands as the model's output."""
     proto = onnx.parser.parse_model(f"""{HEADER}

@@ -65,6 +65,7 @@ CASES = [
     Case("y = ReduceMax (z, a)", (4, 6), 0, {"a": ints(1)}),
     Case("y = Slice (z, s, e)", (6, 6), 0, {"s": ints(5), "e": ints(8)}),
     Case("t = Transpose (z) y = MatMul (t, z)", (4, 6), 0, {}),
+    Case("t = Transpose (z) s = MatMul (q, t) p = Softmax (s) y = MatMul (p, z)", (4, 6), 0, {"q": x(9, 6)}),
     Case("y = Gemm (z, w, b)", (4, 6), 0, {"w": x(6, 5), "b": x(5)}),
     Case("y, i = TopK (z, n)", (4, 6), 0, {"n": ints(2)}),
     Case("y = Concat <axis = 0> (z, a, z)", (4, 6), 0, {"a": x(2, 6)}),
