@@ -84,7 +84,7 @@ bool is_attention(const Node& product) {
     if (rank < 2 || values.rank() != rank) return false;
     if (!values.shape[rank - 1].constant() || scores.elements().is(0)) return false;
     if (prove_less_equal(1, scores.shape[rank - 1]) != Proof::yes) return false;
-    if (scores.element != ElementType::float32 && scores.element != ElementType::float64) return false;
+    if (!is_float(scores.element)) return false;
     for (size_t axis = 0; axis + 2 < rank; ++axis) {
         const bool is_shared = values.shape[axis].is(1);
         if (!is_shared && prove_equal(scores.shape[axis], values.shape[axis]) != Proof::yes) return false;

@@ -109,9 +109,11 @@ def test_targets(target):
         check(package.compile(proto, target=target), proto, inputs, sizes)
 
 
-def test_float64():
-    inputs = Sizes(9, 21, 8, 12).inputs(np.float64)
-    proto = model(shapes_of(inputs, MASKED), "products = MatMul(q, columns)\nscores = Add(products, mask)", "double")
+@pytest.mark.parametrize("dtype, name", [(np.float64, "double"), (np.float16, "float16")])
+def test_other_types(onnx2halide, tmp_path, dtype, name):
+    inputs = Sizes(9, 21, 8, 12).inputs(dtype)
+    proto = model(shapes_of(inputs, MASKED), "products = MatMul(q, columns)\nscores = Add(products, mask)", name)
+    assert operators(onnx2halide, tmp_path, proto) == [["MatMul", "Add", "SoftmaxMatMul"]]
     check(package.compile(proto), proto, inputs)
 
 
