@@ -94,7 +94,7 @@ void ReduceNode::schedule(KernelSource& source) const {
     if (is_gpu || !has_folds) return NodeGenerator::schedule(source);
     const Loops loops = source.output_loops();
     Loops nontrivial = nontrivial_loops(loops);
-    if (schedule_in_slabs(source, nontrivial)) return;
+    if (schedule_in_slabs(source, nontrivial) || schedule_parts(source, nontrivial)) return;
     if (takes_rows_at_once(source.target(), loops)) {
         const std::string rows = source.var("rows");
         source.schedule(
@@ -117,6 +117,43 @@ bool ReduceNode::schedule_in_slabs(KernelSource& source, const Loops& results) c
     // Channels could be tasks, too, but each would then read what all threads have written.
     const auto tasks = product({results.extents.begin() + 1, results.extents.end()}).constant();
     return tasks && schedule_slabs(source, row_loops(source), results, *tasks);
+}
+
+bool ReduceNode::schedule_parts(KernelSource& source, const Loops& results) const {
+    constexpr int64_t enough_sums = 8, fewest_steps = 64;
+    const Loops steps = nontrivial_loops(row_loops(source).steps);
+    const bool is_open = results.vars.empty() || !results.extents[0].constant() || steps.vars.empty() ||
+                         !product(steps.extents).constant();
+    if (contiguous_axes() > 0 || is_open || folds().size() != 1 || !is_float(type()) || is_narrow_float(type()))
+        return false;
+    const int64_t channels = *results.extents[0].constant(), innermost = *steps.extents[0].constant();
+    int lanes = source.target().lanes(type());
+    const int least_lanes = std::max(2, lanes / 4);
+    while (lanes > least_lanes && channels % lanes != 0) lanes /= 2;
+    int64_t parts = enough_sums * lanes / channels;
+    while (parts > 1 && innermost % parts != 0) --parts;
+    if (channels % lanes != 0 || parts < 2 || *product(steps.extents).constant() < fewest_steps) return false;
+
+    const std::string &fold = source.kept(output(0), folds().front()), &c = results.vars[0],
+                      &place = results.vars.size() > 1 ? results.vars[1] : "Var::outermost()";
+    const std::string of_parts = source.local(fold + "_parts"), block = source.rvar("block"),
+                      part = source.rvar("part"), lane = source.var("lane");
+    Directives vectors = {fmt::format("vectorize({}, {})", c, source.lanes(type(), lanes))};
+    if (channels > lanes) vectors.push_back(unroll(c));
+    Directives order = {c, lane, block};
+    order.insert(order.end(), steps.vars.begin() + 1, steps.vars.end());
+    source.schedule("// So many parts of each fold are computed side by side that none waits for the one before.");
+    source.schedule(fmt::format("Func {} = {}.update().split({}, {}, {}, {}).rfactor({}, {});", of_parts, fold,
+                                steps.vars[0], block, part, source.param("parts", static_cast<int>(parts)), part,
+                                lane));
+    source.schedule(of_parts, joined({compute_at(results.func, place)}, joined(vectors, {unroll(lane)})));
+    source.schedule(of_parts + ".update()", joined({reorder(order)}, joined(vectors, {unroll(lane)})));
+    source.schedule(fold, joined({compute_at(results.func, place)}, vectors));
+    source.schedule(fold + ".update()", vectors);
+    source.schedule(results.func, vectors);
+    if (results.vars.size() > 1 && is_parallel_work(in(0).elements()))
+        source.schedule(results.func, {parallel(results.vars.back())});
+    return true;
 }
 
 RowLoops ReduceNode::row_loops(KernelSource& source) const {

@@ -83,6 +83,9 @@ private:
     /// Divides the elements of a few results into slabs in memory order, as the threads have written them. Returns
     /// false if that is not possible or not faster.
     bool schedule_in_slabs(KernelSource& source, const Loops& results) const;
+    /// Divides the folds of few results, across which vectors run, into parts that do not wait for each other. Returns
+    /// false if that is not possible or not faster.
+    bool schedule_parts(KernelSource& source, const Loops& results) const;
     /// Lets the threads of a block share the folds of a few elements. Returns false if that is not possible.
     bool schedule_on_gpu(KernelSource& source) const;
     std::vector<Dim> axes() const;

@@ -60,6 +60,10 @@ def reductions():
     for op in ("ReduceSum", "ReduceMax"):
         for shape, axes, keep in (((3, 17), [1], 1), ((3, 17), [0], 0), ((2, 3, 5, 9), [-1, 1], 0), ((2, 3, 5), None, 1), ((4, 1), [1], 0)):
             yield Case(op, [x(*shape), axes and indices(*axes)], {"keepdims": keep})
+    for op in ("ReduceMean", "ReduceMax", "ReduceL2"):  # many elements for each of a few results, side by side
+        for shape, axes in (((80, 8), [0]), ((2, 9, 12, 24), [1, 2]), ((3, 77, 4), [1]), ((130, 16), [0])):
+            for dtype in ("float32", "float64"):
+                yield Case(op, [x(*shape, dtype=dtype), indices(*axes)], {"keepdims": 0}, engine=OnnxRuntime)
     for op in ("ArgMax", "ArgMin"):
         for axis in (0, 1, -1):
             yield Case(op, [x(3, 7, 17)], {"axis": axis, "keepdims": 0})
