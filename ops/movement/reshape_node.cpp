@@ -9,6 +9,7 @@
 
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
+#include "ops/schedule/row_schedule.h"
 
 namespace onnx2halide {
 
@@ -145,6 +146,7 @@ void ReshapeNode::schedule(KernelSource& source) const {
                                                      tail_strategy(loops.extents[0], static_cast<int>(width), false))});
             return parallelise(source, loops);
         }
+        if (runs->length >= 2 * least && both == runs->length) return schedule_runs(source, loops, both);
         // The elements at one position of many runs form a vector.
         if (runs->length > 2 && both == runs->length && runs->whole >= runs->length * lanes)
             return schedule_loops(source, split_blocks(source, loops, runs->length));
@@ -164,6 +166,22 @@ void ReshapeNode::schedule(KernelSource& source) const {
                                  fmt::format("split({0}, {1}, {0}, {2}, {3})", place, vector, width,
                                              tail_strategy(length, width, true)),
                                  reorder(tiled.vars), vectorize(place), unroll(from)});
+    parallelise(source, tiled, 2);
+}
+
+void ReshapeNode::schedule_runs(KernelSource& source, const Loops& loops, int64_t length) const {
+    const std::string &x = loops.vars[0], run = source.var("run"), vector = source.var("vector");
+    const int width = filled(length, source.target().lanes(loops.element));
+    Loops tiled = loops;
+    tiled.vars[0] = run;
+    tiled.extents[0] = ceil_div(loops.extents[0], length);
+    tiled.vars.insert(tiled.vars.begin(), {x, vector});
+    tiled.extents.insert(tiled.extents.begin(), {Dim(width), Dim(ceil_div(length, width))});
+    source.schedule("// The last vector of a run copies some of its elements again.");
+    source.schedule(loops.func, {fmt::format("split({0}, {1}, {0}, {2})", x, run, length),
+                                 fmt::format("split({0}, {1}, {0}, {2}, {3})", x, vector, width,
+                                             tail_strategy(length, width, true)),
+                                 vectorize(x), unroll(vector)});
     parallelise(source, tiled, 2);
 }
 

@@ -40,6 +40,8 @@ private:
         int64_t length, whole;  // elements of a run, and of the output's axis
     };
     std::optional<Runs> joined_runs() const;
+    /// Schedules loops of which the innermost has runs of so many elements, each in vectors of its own.
+    void schedule_runs(KernelSource& source, const Loops& loops, int64_t length) const;
 };
 
 }  // namespace onnx2halide

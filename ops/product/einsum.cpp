@@ -1,10 +1,8 @@
 #include "ops/product/einsum.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "ops/composite.h"
+#include "ops/composite_shapes.h"
 #include "ops/product/equation.h"
 
 namespace onnx2halide {
@@ -24,6 +25,20 @@ std::vector<std::vector<Dim>> shapes_of(const Node& node) {
 }
 
 Contraction contraction_of(const Node& node) { return {Equation(node.string("equation")), shapes_of(node)}; }
+
+/// A value whose axes have these labels, with the axes in another order.
+Value* transposed(CompositeBuilder& builder, const std::string& role, Value* value, const Labels& labels,
+                  const Labels& order) {
+    std::vector<int64_t> perm;
+    for (const Label label : order) perm.push_back(std::find(labels.begin(), labels.end(), label) - labels.begin());
+    return builder.add(role, {"Transpose", 13, {value}, {{"perm", perm}}});
+}
+
+/// The sum along axes, which are removed.
+Value* summed(CompositeBuilder& builder, const std::string& role, Value* value, const std::vector<int64_t>& axes) {
+    Value* list = integer_constant(builder, role + "_axes", axes);
+    return builder.add(role, {"ReduceSum", 13, {value, list}, {{"keepdims", int64_t{0}}}});
+}
 
 /// The equation, with the axes of ellipses as letters.
 std::string equation_text(const Contraction& contraction, const std::array<Labels, 2>& operands, const Labels& result) {
@@ -41,62 +56,190 @@ std::string equation_text(const Contraction& contraction, const std::array<Label
     return fmt::format("{},{}->{}", term(operands[0]), term(operands[1]), term(result));
 }
 
-/// A product of matrices, not batched, whose rows, columns and steps may each be several adjacent axes:
-/// `ibh,hnd->ibnd`.
-struct PlainProduct {
-    size_t a, b;  // operands of the node
-    Labels rows, columns, steps;
-    bool b_is_transposed = false;
+Labels joined(std::initializer_list<Labels> parts) {
+    Labels all;
+    for (const Labels& part : parts) all.insert(all.end(), part.begin(), part.end());
+    return all;
+}
 
-    static std::optional<PlainProduct> of(const Node& node) {
+/// A batch of matrix products whose batch, rows, columns and steps may each be several axes or none: `ibh,hnd->ibnd`,
+/// `nkctv,kvw->nctw`. Without rows and columns it is one of vectors.
+struct PairProduct {
+    size_t a, b;  // operands of the node
+    Labels left, right, result;
+    Labels batch, rows, columns, steps;  // rows and columns in the result's order, steps in the left operand's
+
+    static std::optional<PairProduct> of(const Node& node) {
         if (node.inputs.size() != 2 || !is_float(node.inputs[0]->checked_type().element)) return std::nullopt;
         const std::vector<std::vector<Dim>> shapes = shapes_of(node);
         const Contraction contraction = contraction_of(node);
+        std::optional<PairProduct> found;
         for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 1}, {1, 0}}) {
-            const auto product = of(contraction, a, b);
-            if (product && product->fits(contraction, shapes)) return product;
+            auto product = of(contraction, a, b);
+            if (!product || !product->fits(contraction, shapes)) continue;
+            if (!found || (product->transposes() < found->transposes())) found = std::move(product);
         }
-        return std::nullopt;
+        return found;
+    }
+
+    bool b_is_transposed() const { return !columns.empty() && right == joined({batch, columns, steps}); }
+    /// Whether it is one product of matrices, and no operand or result has to be transposed before it is a matrix.
+    bool is_plain() const { return batch.empty() && !rows.empty() && !columns.empty() && transposes() == 0; }
+
+private:
+    static std::optional<PairProduct> of(const Contraction& contraction, size_t a, size_t b) {
+        PairProduct product{a, b, contraction.operands[a], contraction.operands[b], contraction.result, {}, {}, {}, {}};
+        const Labels &left = product.left, &right = product.right, &result = product.result;
+        for (const Label label : result) {
+            const bool is_left = has(left, label), is_right = has(right, label);
+            (is_left && is_right ? product.batch : is_left ? product.rows : product.columns).push_back(label);
+        }
+        std::copy_if(left.begin(), left.end(), std::back_inserter(product.steps),
+                     [&](Label label) { return !has(result, label); });
+        const auto has_each_once = [](const Labels& labels, const Labels& expected) {
+            return labels.size() == expected.size() &&
+                   std::is_permutation(labels.begin(), labels.end(), expected.begin());
+        };
+        const bool is_product = !product.steps.empty() &&
+                                has_each_once(left, joined({product.batch, product.rows, product.steps})) &&
+                                has_each_once(right, joined({product.batch, product.steps, product.columns}));
+        return is_product ? std::optional(product) : std::nullopt;
+    }
+
+    int transposes() const {
+        return (left != joined({batch, rows, steps})) +
+               (right != joined({batch, steps, columns}) && !b_is_transposed()) +
+               (result != joined({batch, rows, columns}));
+    }
+
+    /// Whether nothing is broadcast, and merged axes have known extents. Reshape does not take 0 as an extent.
+    bool fits(const Contraction& contraction, const std::vector<std::vector<Dim>>& shapes) const {
+        const auto extent = [&](Label label) { return contraction.extents.at(label); };
+        const auto of = [&](size_t operand, Label label) {
+            const Labels& labels = operand == a ? left : right;
+            return shapes[operand][std::find(labels.begin(), labels.end(), label) - labels.begin()];
+        };
+        const auto is_equal = [&](Label label) { return prove_equal(of(a, label), of(b, label)) == Proof::yes; };
+        const auto is_empty = [&](Label label) { return extent(label).is(0); };
+        const auto is_one_axis = [&](const Labels& labels) {
+            return labels.size() == 1 ||
+                   std::all_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).constant(); });
+        };
+        const Labels shared = joined({batch, steps});
+        return std::all_of(shared.begin(), shared.end(), is_equal) &&
+               std::none_of(left.begin(), left.end(), is_empty) && std::none_of(right.begin(), right.end(), is_empty) &&
+               is_one_axis(rows) && is_one_axis(columns) && is_one_axis(steps);
+    }
+};
+
+/// Builds the nodes of a pair's product.
+class PairExpansion {
+public:
+    PairExpansion(CompositeBuilder& builder, const PairProduct& pair)
+        : builder_(builder), pair_(pair), contraction_(contraction_of(builder.node())) {}
+
+    Value* result() {
+        const auto& [a, b, left, right, order, batch, rows, columns, steps] = pair_;
+        if (rows.empty() && columns.empty()) return ordered("result", sum_of_products(), batch, order);
+        const bool is_transposed = pair_.b_is_transposed();
+        const Labels &first = is_transposed ? columns : steps, &second = is_transposed ? steps : columns;
+        Value* matrix = ordered("b", builder_.input(b), right, joined({batch, first, second}));
+        matrix = as_matrix("b_matrix", matrix, first, second);
+        if (is_transposed) matrix = last_axes_swapped("b_columns", matrix);
+        Value* rows_of_a = ordered("a", builder_.input(a), left, joined({batch, rows, steps}));
+        rows_of_a = as_matrix("a_matrix", rows_of_a, rows, steps);
+        Value* product = builder_.add("product", {"MatMul", 13, {rows_of_a, matrix}});
+        if (!is_matrix(rows, columns))
+            product = with_axes("axes", product, rows.size() == 1, extents(rows), extents(columns));
+        return ordered("result", product, joined({batch, rows, columns}), order);
     }
 
 private:
-    static std::optional<PlainProduct> of(const Contraction& contraction, size_t a, size_t b) {
-        const Labels &left = contraction.operands[a], &right = contraction.operands[b], &result = contraction.result;
-        PlainProduct product{a, b, {}, {}, {}};
-        for (const Label label : left) (has(result, label) ? product.rows : product.steps).push_back(label);
-        for (const Label label : right) {
-            if (has(result, label)) product.columns.push_back(label);
-        }
-        const auto joined = [](Labels first, const Labels& second) {
-            first.insert(first.end(), second.begin(), second.end());
-            return first;
-        };
-        product.b_is_transposed = right == joined(product.columns, product.steps);
-        const bool is_product = !product.rows.empty() && !product.columns.empty() && !product.steps.empty() &&
-                                left == joined(product.rows, product.steps) &&
-                                (product.b_is_transposed || right == joined(product.steps, product.columns)) &&
-                                result == joined(product.rows, product.columns);
-        const auto all = joined(joined(product.rows, product.columns), product.steps);
-        if (!is_product || std::set<Label>(all.begin(), all.end()).size() != all.size()) return std::nullopt;
-        return product;
+    CompositeBuilder& builder_;
+    const PairProduct& pair_;
+    Contraction contraction_;
+
+    Value* sum_of_products() {
+        const Labels order = joined({pair_.batch, pair_.steps});
+        Value* products = builder_.add("products", {"Mul",
+                                                    14,
+                                                    {ordered("a", builder_.input(pair_.a), pair_.left, order),
+                                                     ordered("b", builder_.input(pair_.b), pair_.right, order)}});
+        std::vector<int64_t> axes(pair_.steps.size());
+        std::iota(axes.begin(), axes.end(), static_cast<int64_t>(pair_.batch.size()));
+        return summed(builder_, "sum", products, axes);
     }
 
-    /// Whether nothing is broadcast, and merged axes have known extents.
-    bool fits(const Contraction& contraction, const std::vector<std::vector<Dim>>& shapes) const {
-        const size_t first = b_is_transposed ? columns.size() : 0;
-        for (size_t i = 0; i < steps.size(); ++i) {
-            if (prove_equal(shapes[a][rows.size() + i], shapes[b][first + i]) != Proof::yes) return false;
-        }
-        const auto is_one_axis = [&](const Labels& labels) {
-            const auto extent = [&](Label label) { return contraction.extents.at(label); };
-            // Reshape does not take 0 as an extent.
-            return std::none_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).is(0); }) &&
-                   (labels.size() == 1 ||
-                    std::all_of(labels.begin(), labels.end(), [&](Label label) { return extent(label).constant(); }));
-        };
-        return is_one_axis(steps) && is_one_axis(columns);
+    /// The value with its axes, which have these labels, in another order.
+    Value* ordered(const std::string& role, Value* value, const Labels& labels, const Labels& order) {
+        return labels == order ? value : transposed(builder_, role + "_in_order", value, labels, order);
+    }
+
+    Value* last_axes_swapped(const std::string& role, Value* value) {
+        std::vector<int64_t> perm(pair_.batch.size() + 2);
+        std::iota(perm.begin(), perm.end(), 0);
+        std::swap(perm.end()[-1], perm.end()[-2]);
+        return builder_.add(role, {"Transpose", 13, {value}, {{"perm", perm}}});
+    }
+
+    /// The extents of axes, -1 for one that is known only at run time.
+    std::vector<int64_t> extents(const Labels& labels) const {
+        std::vector<int64_t> extents;
+        for (const Label label : labels) extents.push_back(contraction_.extents.at(label).constant().value_or(-1));
+        return extents;
+    }
+
+    /// The extent of axes that become one; 1 for none.
+    int64_t merged(const Labels& labels) const {
+        const std::vector<int64_t> all = extents(labels);
+        return std::accumulate(all.begin(), all.end(), int64_t{1}, std::multiplies<>());
+    }
+
+    static bool is_matrix(const Labels& rows, const Labels& columns) { return rows.size() == 1 && columns.size() == 1; }
+
+    /// Merges the axes after those of the batch into rows and columns.
+    Value* as_matrix(const std::string& role, Value* value, const Labels& rows, const Labels& columns) {
+        if (is_matrix(rows, columns)) return value;
+        return with_axes(role, value, rows.size() == 1, {merged(rows)}, {merged(columns)});
+    }
+
+    /// Reshapes the axes after those of the batch.
+    Value* with_axes(const std::string& role, Value* value, bool has_one_row_axis, std::vector<int64_t> rows,
+                     const std::vector<int64_t>& columns) {
+        // 0: the extent of the input, which has the batch and a single axis of rows at the same places.
+        std::vector<int64_t> shape(pair_.batch.size(), 0);
+        if (has_one_row_axis) rows = {0};
+        shape.insert(shape.end(), rows.begin(), rows.end());
+        shape.insert(shape.end(), columns.begin(), columns.end());
+        return reshaped(builder_, role, value, shape);
     }
 };
+
+std::vector<Value*> expand_pair(CompositeBuilder& builder) {
+    return {PairExpansion(builder, PairProduct::of(builder.node()).value()).result()};
+}
+
+/// Whether an Einsum sums one operand along axes, or puts them in another order.
+bool is_sum(const Node& node) {
+    if (node.inputs.size() != 1 || !is_float(node.inputs[0]->checked_type().element)) return false;
+    const Labels labels = contraction_of(node).operands[0];
+    return std::set<Label>(labels.begin(), labels.end()).size() == labels.size();
+}
+
+std::vector<Value*> expand_sum(CompositeBuilder& builder) {
+    const Contraction contraction = contraction_of(builder.node());
+    Value* value = builder.input(0);
+    Labels labels = contraction.operands[0];
+    std::vector<int64_t> axes;
+    for (size_t i = 0; i < labels.size(); ++i) {
+        if (!has(contraction.result, labels[i])) axes.push_back(static_cast<int64_t>(i));
+    }
+    if (!axes.empty()) value = summed(builder, "sum", value, axes);
+    std::erase_if(labels, [&](Label label) { return !has(contraction.result, label); });
+    if (axes.empty() || labels != contraction.result)
+        value = transposed(builder, "result", value, labels, contraction.result);
+    return {value};
+}
 
 /// An Einsum that is a batch of matrix products once its operands change places, or once the result's axes have another
 /// order: `bcld,bcsd->blsc` is the transposed result of `bcld,bcsd->blcs`.
@@ -141,45 +284,6 @@ std::vector<Value*> expand_reordered(CompositeBuilder& builder) {
         "product", {"Einsum", 12, {builder.input(a), builder.input(b)}, {{"equation", reordered.equation}}});
     if (reordered.perm.empty()) return {product};
     return {builder.add("result", {"Transpose", 13, {product}, {{"perm", reordered.perm}}})};
-}
-
-/// Reshapes a value whose `kept` first axes stay as they are to the `others`.
-Value* reshaped(CompositeBuilder& builder, const std::string& role, Value* value, size_t kept,
-                const std::vector<int64_t>& others) {
-    // 0: the extent of the input.
-    std::vector<int64_t> shape(kept, 0);
-    shape.insert(shape.end(), others.begin(), others.end());
-    Value* list = builder.constant(role + "_shape",
-                                   make_constant(ElementType::int64, {static_cast<int64_t>(shape.size())}, shape));
-    return builder.add(role, {"Reshape", 5, {value, list}});
-}
-
-std::vector<Value*> expand_product(CompositeBuilder& builder) {
-    const PlainProduct product = PlainProduct::of(builder.node()).value();
-    Value *a = builder.input(product.a), *b = builder.input(product.b);
-    const std::vector<Dim> shape = b->checked_type().shape;
-    const auto first_step = shape.begin() + (product.b_is_transposed ? product.columns.size() : 0),
-               first_column = shape.begin() + (product.b_is_transposed ? 0 : product.steps.size());
-    const std::vector<Dim> steps(first_step, first_step + product.steps.size()),
-        columns(first_column, first_column + product.columns.size());
-    const auto count = [](const std::vector<Dim>& extents) { return onnx2halide::product(extents).constant(); };
-
-    if (steps.size() > 1) a = reshaped(builder, "rows", a, product.rows.size(), {*count(steps)});
-    if (steps.size() > 1 || columns.size() > 1) {
-        // -1: the axis whose extent is known only at run time, if there is one.
-        std::vector<int64_t> matrix = {count(steps).value_or(-1), count(columns).value_or(-1)};
-        if (product.b_is_transposed) std::swap(matrix[0], matrix[1]);
-        b = reshaped(builder, "matrix", b, 0, matrix);
-    }
-    if (product.b_is_transposed)
-        b = builder.add("columns", {"Transpose", 1, {b}, {{"perm", std::vector<int64_t>{1, 0}}}});
-    Value* result = builder.add("product", {"MatMul", 13, {a, b}});
-    if (columns.size() > 1) {
-        std::vector<int64_t> axes;
-        for (const Dim& column : columns) axes.push_back(*column.constant());
-        result = reshaped(builder, "result", result, product.rows.size(), axes);
-    }
-    return {result};
 }
 
 /// An operand of an Einsum that is computed pair by pair.
@@ -250,11 +354,14 @@ std::unique_ptr<NodeGenerator> make_expanded_einsum(const Node& node) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (!node.has_input(i)) return nullptr;  // which inference refuses
     }
-    if (PlainProduct::of(node)) return make_composite<expand_product>(node);
+    if (is_sum(node)) return make_composite<expand_sum>(node);
+    const auto pair = PairProduct::of(node);
+    if (pair && pair->is_plain()) return make_composite<expand_pair>(node);
     if (Equation(node.string("equation")).is_product()) return nullptr;
     if (ReorderedProduct::of(node)) return make_composite<expand_reordered>(node);
-    const bool is_sum = node.inputs.size() > 2 && !contraction_of(node).summed.empty();
-    return is_sum ? make_composite<expand_pairwise>(node) : nullptr;
+    if (pair) return make_composite<expand_pair>(node);
+    const bool has_more = node.inputs.size() > 2 && !contraction_of(node).summed.empty();
+    return has_more ? make_composite<expand_pairwise>(node) : nullptr;
 }
 
 }  // namespace onnx2halide

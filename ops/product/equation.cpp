@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "ops/node_generator.h"
 
@@ -92,6 +93,8 @@ Contraction::Contraction(const Equation& equation, const std::vector<std::vector
         operands.push_back(term.labels(own));
         ellipsis_rank = std::max(ellipsis_rank, own);
     }
+    if (ellipsis_rank > 0 && !equation.result.has_ellipsis)
+        throw CompileError("equation has an ellipsis of {} axes that the result has not", ellipsis_rank);
     result = equation.result.labels(ellipsis_rank);
     for (size_t i = 0; i < shapes.size(); ++i) {
         for (size_t axis = 0; axis < shapes[i].size(); ++axis) add_extent(operands[i][axis], shapes[i][axis]);
@@ -102,6 +105,8 @@ Contraction::Contraction(const Equation& equation, const std::vector<std::vector
     for (const Label label : result) {
         if (!extents.contains(label))
             throw CompileError("index '{}' of the result is in no operand", static_cast<char>(label));
+        if (std::count(result.begin(), result.end(), label) > 1)
+            throw CompileError("the result has index '{}' twice", static_cast<char>(label));
     }
 }
 

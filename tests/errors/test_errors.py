@@ -137,6 +137,14 @@ MODELS = {
         model([helper.make_node("Einsum", ["x", "", "x"], ["y"], name="y", equation="ij,jk,kl->il")], [X], [OPEN]),
         "node 'y' (Einsum): input 1 is missing",
     ),
+    "index twice in a result": (
+        model([helper.make_node("Einsum", ["x"], ["y"], name="y", equation="ij->ijj")], [X], [OPEN]),
+        "node 'y' (Einsum): the result has index 'j' twice",
+    ),
+    "result without ellipsis": (
+        model([helper.make_node("Einsum", ["x"], ["y"], name="y", equation="...i->i")], [X], [OPEN]),
+        "node 'y' (Einsum): equation has an ellipsis of 1 axes that the result has not",
+    ),
     "too many arguments of a function": (
         parser.parse_model("""
             <ir_version: 10, opset_import: ["": 22, "local": 1]>

@@ -103,6 +103,22 @@ def products():
         yield Case("Einsum", [x(*left), x(*right)], {"equation": equation})
         if 1 not in right[:1]:
             yield Case("Einsum", [x(*left), x(*right)], {"equation": equation}, is_open=True)
+    # Products and sums after transposing and reshaping: several indices each, some of which may be open, or none.
+    for equation, *shapes in (
+        ("nkctv,kvw->nctw", (2, 3, 5, 7, 18), (3, 18, 11)),
+        ("nchw,nkhw->nck", (2, 5, 4, 6), (2, 7, 4, 6)),
+        ("abcd,acde->abe", (2, 5, 3, 4), (2, 3, 4, 6)),
+        ("hbxw,ybwh->xyb", (3, 2, 5, 4), (6, 2, 4, 3)),
+        ("ij,ji->", (5, 9), (9, 5)),
+        ("bd,bd->b", (6, 40), (6, 40)),
+        ("abij,jbi->b", (1, 3, 4, 5), (5, 3, 4)),
+        ("bijc->bjci", (2, 5, 6, 7)),
+        ("bijc->cb", (2, 5, 6, 7)),
+        ("i...j->...", (2, 5, 6, 7)),
+        ("iij->ji", (5, 5, 4)),
+    ):
+        yield Case("Einsum", [x(*shape) for shape in shapes], {"equation": equation})
+        yield Case("Einsum", [x(*shape) for shape in shapes], {"equation": equation}, is_open=True)
     # Three operands and more, of which pairs are multiplied.
     for equation, *shapes in (
         ("ij,kl,jk->il", (5, 7), (9, 4), (7, 9)),
