@@ -5,6 +5,8 @@
 
 #include "ops/composite_shapes.h"
 #include "ops/families.h"
+#include "ops/product/matmul_packed.h"
+#include "ops/product/matmul_tile.h"
 #include "ops/quantised/quantised.h"
 
 namespace onnx2halide {
@@ -54,6 +56,7 @@ public:
         check_shape(1, {columns_, blocks_, block_ * bits_ / 8});
         check_elements(2, columns_ * blocks_);
         Value* scales = reshaped(builder_, "scale", builder_.input(2), {columns_, blocks_, 1});
+        if (stays_packed()) return packed_product(scales);
         Value* rows = builder_.has_input(groups_input) ? rows_in_groups(scales) : rows_in_blocks(scales);
         Value* b = builder_.add("B", {"Transpose", 13, {rows}, {{"perm", std::vector<int64_t>{1, 0}}}});
         Value* product = builder_.add("product", {"MatMul", 13, {builder_.input(0), b}});
@@ -63,6 +66,58 @@ public:
 
 private:
     static constexpr size_t groups_input = 4;
+
+    /// Whether the integers stay as they are until they are multiplied, in order to read fewer bytes.
+    bool stays_packed() const {
+        const auto is_float32 = [&](size_t i) { return builder_.input(i)->type->element == ElementType::float32; };
+        for (size_t i = 1; i <= 3; ++i) {
+            if (builder_.has_input(i) && !builder_.input(i)->constant) return false;
+        }
+        const std::vector<Dim>& a = builder_.input(0)->checked_type().shape;
+        const bool has_few_rows = a.size() > 1 && prove_less_equal(product({a.begin(), a.end() - 1}),
+                                                                   PackedMatMulNBits::most_rows) == Proof::yes;
+        return has_few_rows && bits_ != 2 && !builder_.has_input(groups_input) && is_float32(0) && is_float32(2);
+    }
+
+    /// See PackedMatMulNBits.
+    Value* packed_product(Value* scales) {
+        Value* integers = in_panels("elements", unpacked("rows", builder_.input(1), {columns_, blocks_ * block_}));
+        if (bits_ == 4) integers = in_pairs(integers);
+        Value* zero = builder_.has_input(3)
+                          ? in_panels("zero", reshaped(builder_, "zero_rows", zero_points(), {columns_, blocks_}))
+                          : nullptr;
+        Value* scale = in_panels("scale_panels", reshaped(builder_, "scale_rows", scales, {columns_, blocks_}));
+        std::map<std::string, Attribute> attributes = {
+            {"columns", columns_}, {"depth", depth_}, {"bits", bits_}, {"block_size", block_}};
+        return builder_.add("product", {"PackedMatMulNBits",
+                                        1,
+                                        {builder_.input(0), integers, builder_.optional_input(5), scale, zero},
+                                        attributes,
+                                        own_domain});
+    }
+
+    /// Rows [columns, n] as [columns / block, n, block], padded with zeros.
+    Value* in_panels(const std::string& role, Value* rows) {
+        const int64_t lanes = column_block(ElementType::float32), panels = ceil_div(columns_, lanes);
+        Value* pads = integer_constant(builder_, role + "_pads", {0, 0, panels * lanes - columns_, 0});
+        Value* padded = builder_.add(role + "_padded", {"Pad", 13, {rows, pads}});
+        Value* split = reshaped(builder_, role + "_split", padded, {panels, lanes, -1});
+        return builder_.add(role, {"Transpose", 13, {split}, {{"perm", std::vector<int64_t>{0, 2, 1}}}});
+    }
+
+    /// Joins the integers of two rows to a byte.
+    Value* in_pairs(Value* panels) {
+        const int64_t lanes = column_block(ElementType::float32);
+        Value* pairs = reshaped(builder_, "pairs", panels, {0, blocks_ * block_ / 2, 2, lanes});
+        const auto of_pair = [&](const std::string& role, int64_t place) {
+            Value* one = part(builder_, role + "_part", pairs, 2, place, place + 1);
+            return reshaped(builder_, role, one, {0, 0, -1});
+        };
+        Value* shift = builder_.constant("shift", make_constant(ElementType::uint8, {}, std::vector{uint8_t{4}}));
+        Value* high = builder_.add(
+            "high_bits", {"BitShift", 11, {of_pair("second", 1), shift}, {{"direction", std::string("LEFT")}}});
+        return builder_.add("bytes", {"BitwiseOr", 18, {of_pair("first", 0), high}});
+    }
 
     Value* rows_in_blocks(Value* scales) {
         Value* elements = unpacked("elements", builder_.input(1), {columns_, blocks_, block_});

@@ -130,6 +130,7 @@ std::vector<Operator> matmul_operators() {
         {"Gemm", 1, make<Gemm>},
         {"Einsum", 12, make_einsum},
         {"PackedMatMul", 1, make<PackedMatMul>, own_domain},
+        {"PackedMatMulNBits", 1, make<PackedMatMulNBits>, own_domain},
         {"PackMatMulWeights", 1, make<PackMatMulWeights>, own_domain},
     };
 }

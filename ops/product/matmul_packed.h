@@ -58,6 +58,27 @@ private:
     int64_t columns_;
 };
 
+/// The product with a constant matrix of integers of 4 or 8 bits, `bits`: the compiler's own operator for MatMulNBits.
+/// Its elements are (integer - zero point) * scale, with a scale and a zero point for each column of a block of
+/// `block_size` rows, and are never stored as floats. Integers are packed as [columns / block, depth, block], of 4 bits
+/// two rows in a byte, the first in its low bits; scales at input 3 and zero points at input 4, which may be omitted if
+/// all are the middle of the range, as [columns / block, blocks, block].
+class PackedMatMulNBits : public PackedMatMul {
+public:
+    /// With more rows, the product of floats is faster, which converts the integers only once.
+    static constexpr int64_t most_rows = 4;
+
+    explicit PackedMatMulNBits(const Node& node) : PackedMatMul(node), bits_(node.integer("bits")) {}
+
+protected:
+    std::string b_element(KernelSource& source, const Coordinates& at, const std::string& k) const override;
+    int64_t steps() const override { return 1; }
+    int64_t steps_of_word() const override { return 8 / bits_; }
+
+private:
+    int64_t bits_;
+};
+
 /// Packs a matrix [depth, columns] (or its transpose, with `transB`) as [columns / block, depth, block], padded with
 /// zeros after the last column; float16 is widened. With `steps`, so many rows of a column are adjacent: [columns /
 /// block, depth / steps, block, steps] (see steps_at_once).

@@ -27,7 +27,8 @@ struct MatmulLoops {
     std::string column, row;        // loops of the output; empty if it has none
     Dim columns, rows, depth;
     int64_t steps_at_once = 1;
-    int lanes = 1;  // of a vector of columns
+    int64_t steps_of_word = 1;  // that share an element of packed B, from which each takes its own bits
+    int lanes = 1;              // of a vector of columns
 };
 
 /// Loops of the output other than columns and rows: those of a batch.

@@ -236,9 +236,12 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const Directives registers = in_registers(matmul.column, matmul.row, tiling.vector);
     if (const int parts = choose_parts(matmul, tiling); parts > 1)
         return schedule_parts_of_sums(source, matmul, place, parts, registers);
-    const Directives ahead = prefetches(source, matmul, tiling);
-    if (!ahead.empty()) source.schedule("// What the next tile reads is prefetched meanwhile.");
-    schedule_sums(source, matmul, place, tiling.width, registers, ahead);
+    Directives steps = prefetches(source, matmul, tiling);
+    if (!steps.empty()) source.schedule("// What the next tile reads is prefetched meanwhile.");
+    // Unrolled, which bits of a word a step takes is known at compile time.
+    if (steps.empty() && matmul.steps_of_word > 1)
+        steps = {fmt::format("unroll({}, {})", matmul.step, matmul.steps_of_word)};
+    schedule_sums(source, matmul, place, tiling.width, registers, steps);
     schedule_single_row(source, matmul, place);
 }
 

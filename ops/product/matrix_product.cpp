@@ -313,6 +313,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     matmul.rows = rows();
     matmul.depth = depth();
     matmul.steps_at_once = steps();
+    matmul.steps_of_word = steps_of_word();
     matmul.lanes = column_lanes(source.target());
     return matmul;
 }

@@ -50,6 +50,8 @@ protected:
     virtual bool b_is_transposed() const { return false; }
     /// The number of steps that are adjacent in B, and are multiplied and added at once.
     virtual int64_t steps() const { return 1; }
+    /// The number of steps that share an element of packed B, from which each takes its own bits.
+    virtual int64_t steps_of_word() const { return 1; }
     /// B's element at an index within a group of steps. Called only if steps() is 2 or more.
     virtual std::string b_of_group(KernelSource&, const Coordinates&, const std::string&, const std::string&) const {
         throw std::logic_error(node_.label() + " has no steps side by side");

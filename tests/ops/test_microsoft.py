@@ -171,7 +171,11 @@ def few_bits():
             yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales], attributes)
             yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales.reshape(-1), packed.reshape(-1)], attributes)
             yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales, packed, None, constant(columns)], attributes)
+            for rows in ((1,), (1, 3), ()):  # few: integers stay as they are
+                yield Fused("MatMulNBits", [x(*rows, depth), weights, scales, packed, None, constant(columns)], attributes)
+            yield Fused("MatMulNBits", [x(1, depth), weights, scales], attributes)
             if bits == 4:
+                yield Fused("MatMulNBits", [x(1, depth), weights, scales, constant(columns, blocks)], attributes)
                 yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales, constant(columns, blocks)], attributes)
                 for groups in (depth, blocks * block):
                     group_of = np.random.default_rng(2).permutation(np.arange(groups) // block).astype(np.int32)
