@@ -93,7 +93,7 @@ DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Target& 
     const int lanes = target.is_gpu() ? 1 : target.lanes(computed);
     WeightForm form = weight_form(group, type.shape[1], channels / group, lanes);
     const ElementType element = conv.inputs[0]->checked_type().element;
-    if (group > 1 && !is_float(element)) form = WeightForm::grouped;
+    if (group > 1 && !is_float(element) && form != WeightForm::depthwise) form = WeightForm::grouped;
     int64_t steps =
         form == WeightForm::dense || form == WeightForm::grouped ? channels_at_once(element, type.shape[1], target) : 1;
     if (const int64_t dots = lanes_of_dots(conv, target); dots > 1) form = WeightForm::dots, steps = dots;
