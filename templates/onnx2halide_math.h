@@ -188,11 +188,23 @@ inline Expr unmerged(Expr x) {
 // The bits of an integer as an unsigned one.
 inline Expr unsigned_bits(Expr x) { return cast(UInt(x.type().bits()), onnx::unmerged(x)); }
 
-// Integer division rounds towards zero; in Halide the remainder is never negative.
-inline Expr div(Expr a, Expr b) {
-    if (!a.type().is_int()) return a / b;
-    Expr quotient = a / b, remainder = a - quotient * b;
-    return quotient + cast(a.type(), select(a < 0 && remainder != 0, select(b < 0, -1, 1), 0));
+// Integer division rounds towards zero; in Halide the remainder is never negative. A quotient by 0 is 0. Processors
+// divide vectors only of reals, whose quotients are exact, once truncated, if they have twice the digits: one that is
+// no integer is at least 1 / |b| away from the next, which is more than it is rounded by.
+inline Expr div(const Target& target, Expr a, Expr b) {
+    const Type type = a.type();
+    if (type.bits() > 32 || is_const(b) || target.has_gpu_feature()) {
+        Expr quotient = a / b;
+        if (!type.is_int()) return quotient;
+        Expr remainder = a - quotient * b;
+        return quotient + cast(type, select(a < 0 && remainder != 0, select(b < 0, -1, 1), 0));
+    }
+    const Type real = Float(type.bits() > 16 ? 64 : 32), wide = type.with_bits(32);
+    Expr is_minus_one = type.is_int() ? b == Internal::make_const(type, -1) : Internal::const_false();
+    Expr divisor = select(b == 0 || is_minus_one, Internal::make_one(type), b);
+    Expr quotient = cast(type, cast(wide, onnx::strict_div(cast(real, a), cast(real, divisor))));
+    Expr negative = reinterpret(type, Internal::make_zero(type.with_code(Type::UInt)) - onnx::unsigned_bits(a));
+    return select(b == 0, Internal::make_zero(type), is_minus_one, negative, quotient);
 }
 
 // Values with names, as parts of one expression. Halide visits what an expression uses twice two times, which takes
@@ -250,20 +262,17 @@ inline Expr remainder_of_magnitudes(Expr a, Expr b) {
 }
 
 // The remainder of a division that rounds towards zero has the sign of a.
-inline Expr fmod(Expr a, Expr b) {
-    if (!a.type().is_float()) {
-        Expr r = a % b;
-        return a.type().is_uint() ? r : select(a < 0 && r != 0, select(b < 0, r + b, r - b), r);
-    }
+inline Expr fmod(const Target& target, Expr a, Expr b) {
+    if (!a.type().is_float()) return select(b == 0, Internal::make_zero(a.type()), a - onnx::div(target, a, b) * b);
     Expr rest = cast(a.type(), onnx::remainder_of_magnitudes(cast<double>(a), cast<double>(b)));
     Expr undefined = onnx::is_nan(a) || onnx::is_inf(a) || onnx::is_nan(b) || b == 0;
     return select(undefined, Internal::make_const(a.type(), std::nan("")), onnx::with_sign_of(a, rest));
 }
 
 // The remainder of a division that rounds down has the sign of b.
-inline Expr mod(Expr a, Expr b) {
-    if (a.type().is_uint()) return a % b;
-    Expr r = onnx::fmod(a, b);
+inline Expr mod(const Target& target, Expr a, Expr b) {
+    Expr r = onnx::fmod(target, a, b);
+    if (a.type().is_uint()) return r;
     return strict_float(select((r < 0 && b > 0) || (r > 0 && b < 0), r + b, r));
 }
 

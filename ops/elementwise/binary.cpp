@@ -116,7 +116,7 @@ constexpr Arithmetic arithmetic[] = {
     {"Sub", 1, Takes::numbers, "{a} - {b}", difference, operation<std::minus<>>, "", ratio_operation<std::minus<>>},
     {"Mul", 1, Takes::numbers, "{a} * {b}", product, operation<std::multiplies<>>, "",
      ratio_operation<std::multiplies<>>},
-    {"Div", 1, Takes::numbers, "{a} / {b}", quotient, operation<std::divides<>>, "onnx::div({a}, {b})",
+    {"Div", 1, Takes::numbers, "{a} / {b}", quotient, operation<std::divides<>>, "onnx::div(get_target(), {a}, {b})",
      ratio_operation<std::divides<>>},
     {"Pow", 1, Takes::numbers, "onnx::pow({a}, {b})", power},
     {"PRelu", 1, Takes::numbers, "onnx::leaky_relu({a}, {b})"},
@@ -128,8 +128,9 @@ constexpr Arithmetic arithmetic[] = {
     {"BitwiseXor", 18, Takes::integers, "{a} ^ {b}", bitwise<std::bit_xor<>>},
 };
 
-constexpr Arithmetic floor_mod_row = {"Mod", 10, Takes::numbers, "onnx::mod({a}, {b})", floor_remainder};
-constexpr Arithmetic fmod_row = {"Mod", 10, Takes::numbers, "onnx::fmod({a}, {b})", truncated_remainder, std::fmod};
+constexpr Arithmetic floor_mod_row = {"Mod", 10, Takes::numbers, "onnx::mod(get_target(), {a}, {b})", floor_remainder};
+constexpr Arithmetic fmod_row = {
+    "Mod", 10, Takes::numbers, "onnx::fmod(get_target(), {a}, {b})", truncated_remainder, std::fmod};
 constexpr Arithmetic shift_left_row = {"BitShift", 11, Takes::integers, "onnx::shift_left({a}, {b})", shifted_left};
 constexpr Arithmetic shift_right_row = {"BitShift", 11, Takes::integers, "onnx::shift_right({a}, {b})", shifted_right};
 

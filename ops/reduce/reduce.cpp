@@ -98,7 +98,7 @@ private:
             count.constant() && is_float(type())
                 ? source.dim(count)
                 : fmt::format("cast<{}>({})", KernelSource::compute_type(type()), source.dim(count));
-        if (is_mean() && is_integer(type())) return fmt::format("onnx::div({}, {})", sum, divisor);
+        if (is_mean() && is_integer(type())) return fmt::format("onnx::div(get_target(), {}, {})", sum, divisor);
         return fmt::format(fmt::runtime(sum_.result), fmt::arg("s", sum), fmt::arg("count", divisor));
     }
 };
