@@ -54,7 +54,7 @@ using Grid = std::vector<GridAxis>;
 /// must be constant. With `phases`, one per axis, only for these.
 std::optional<Grid> grid(const Node& node, const Numbers& phases = {}) {
     if (!is_compile_time_constant(node.inputs.at(1))) return std::nullopt;
-    if (!node.inputs[1]->checked_type().elements().constant()) return std::nullopt;
+    if (node.inputs[1]->checked_type().elements().constant().value_or(0) == 0) return std::nullopt;
     Grid grid;
     for (const ConvTranspose::Axis& axis : ConvTranspose(node).axes()) {
         const auto found = phases.empty() ? grid_axis(axis, 0, axis.stride) : grid_axis(axis, phases[grid.size()], 1);

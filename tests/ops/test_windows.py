@@ -100,6 +100,8 @@ def windows():
     yield Case("ConvTranspose", [x(1, 4, 5, 6), x(4, 3, 2, 2)], {"strides": [2, 2]})
     yield Case("ConvTranspose", [x(1, 16, 21), constant(16, 8, 16), constant(8)], {"strides": [8], "pads": [4, 4]})
     yield Case("ConvTranspose", [x(1, 2, 3, 4, 5), constant(2, 3, 3, 2, 4)], {"strides": [2, 1, 3]})
+    for shape, group in (((4, 0, 3, 3), 1), ((4, 0, 3, 3), 2), ((0, 4, 3, 3), 1)):  # neither results nor products
+        yield Case("ConvTranspose", [x(1, shape[0], 5, 5), constant(*shape)], {"strides": [2, 2], "group": group}, engine=OnnxRuntime)
     # The reference reshapes the weights of a group as if there were only one.
     for group, attribute in [(2, {}), (2, {"strides": [2, 2], "pads": [1, 0, 1, 1]}), (4, {"strides": [2, 2]})]:
         yield Case("ConvTranspose", [x(1, 4, 5, 6), constant(4, 3, 3, 3), constant(3 * group)], {"group": group, **attribute}, engine=OnnxRuntime)

@@ -73,7 +73,7 @@ TEST_CASE("phases have convolutions of their own if that is faster") {
     CHECK(split(of_channels(6), ConvAlgorithm::direct).find("weights float32[6,128,2,2]") != std::string::npos);
 }
 
-TEST_CASE("a transposed convolution with weights that are not constant, or with dilations, stays") {
+TEST_CASE("a transposed convolution with weights that are not constant, without elements or with dilations stays") {
     CHECK(split(R"(
         x = input float32[1,4,5,6]
         w = input float32[4,3,2,2]
@@ -84,6 +84,11 @@ TEST_CASE("a transposed convolution with weights that are not constant, or with 
         w = constant float32[4,3,2,2]
         y = ConvTranspose(x, w) dilations=2,2
         output y)") == "ConvTranspose float32[1,3,7,8]\n");
+    CHECK(split(R"(
+        x = input float32[1,4,5,6]
+        w = constant float32[4,0,2,2]
+        y = ConvTranspose(x, w) strides=2,2
+        output y)") == "ConvTranspose float32[1,0,10,12]\n");
 }
 
 TEST_CASE("many phases have one convolution") {
