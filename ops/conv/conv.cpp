@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "ops/conv/conv_operands.h"
 #include "ops/conv/conv_packed.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/conv/conv_weights.h"
@@ -31,6 +31,7 @@ std::vector<TensorType> Conv::infer() const {
         throw CompileError("input has {} channels, not a multiple of {} groups", data.shape[1].text(), group_);
     }
     const Window window = this->window();
+    check_groups("result has", channels(), group_);
     std::vector<Dim> shape = {data.shape[0], channels()};
     for (const WindowAxis& axis : window) shape.push_back(axis.output);
     return {TensorType(product_type(data.element), shape)};
@@ -39,6 +40,8 @@ std::vector<TensorType> Conv::infer() const {
 std::vector<Check> Conv::checks() const {
     std::vector<Check> checks;
     check_extent(checks, 0, 1, inputs_per_group() * group_);
+    // Packed weights have other axes, but no open ones.
+    if (!channels().constant()) check_extent(checks, 1, 0, channels_per_group() * group_);
     return checks;
 }
 
@@ -56,17 +59,7 @@ std::vector<int64_t> Conv::kernel() const {
         throw CompileError("weights are for {} input channels in each group, expected {}", weights[1].text(),
                            inputs_per_group().text());
     }
-    std::vector<int64_t> kernel;
-    for (size_t i = 2; i < weights.size(); ++i) {
-        if (!weights[i].constant())
-            throw CompileError("the kernel's shape {} must be known at compile time", shape_text(weights));
-        kernel.push_back(*weights[i].constant());
-    }
-    const std::vector<int64_t> declared = node_.integers("kernel_shape", kernel);
-    if (declared != kernel) {
-        throw CompileError("kernel_shape is {}, the weights have {}", fmt::join(declared, "x"), fmt::join(kernel, "x"));
-    }
-    return kernel;
+    return kernel_of_weights(node_, weights);
 }
 
 Coordinates Conv::weight_at(const Channel& channel, const Tap& tap) const {

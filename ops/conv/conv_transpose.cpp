@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/axis_map.h"
+#include "ops/conv/conv_operands.h"
 #include "ops/window.h"
 
 namespace onnx2halide {
@@ -68,6 +69,8 @@ std::vector<TensorType> ConvTranspose::infer() const {
         throw CompileError("weights are for {} input channels, the input has {}", weights.shape[0].text(),
                            data.shape[1].text());
     }
+    check_groups("input has", data.shape[1], group_);
+    check_groups("weights have", weights.shape[0], group_);
     std::vector<Dim> shape = {data.shape[0], channels_per_group() * group_};
     for (const Axis& axis : axes()) shape.push_back(axis.output);
     return {TensorType(data.element, shape)};
@@ -76,6 +79,7 @@ std::vector<TensorType> ConvTranspose::infer() const {
 std::vector<Check> ConvTranspose::checks() const {
     std::vector<Check> checks;
     check_extent(checks, 0, 1, in(1).shape[0]);
+    check_extent(checks, 0, 1, inputs_per_group() * group_);
     if (has_input(2)) check_extent(checks, 2, 0, channels_per_group() * group_);
     return checks;
 }

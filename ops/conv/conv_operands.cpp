@@ -1,0 +1,27 @@
+#include "ops/conv/conv_operands.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace onnx2halide {
+
+std::vector<int64_t> kernel_of_weights(const Node& node, const std::vector<Dim>& weights) {
+    std::vector<int64_t> kernel;
+    for (size_t i = 2; i < weights.size(); ++i) {
+        if (!weights[i].constant())
+            throw CompileError("the kernel's shape {} must be known at compile time", shape_text(weights));
+        kernel.push_back(*weights[i].constant());
+    }
+    const std::vector<int64_t> declared = node.integers("kernel_shape", kernel);
+    if (declared != kernel) {
+        throw CompileError("kernel_shape is {}, the weights have {}", fmt::join(declared, "x"), fmt::join(kernel, "x"));
+    }
+    return kernel;
+}
+
+void check_groups(std::string_view owner_has, const Dim& channels, int64_t groups) {
+    if (floor_mod(channels, groups).constant().value_or(0) != 0)
+        throw CompileError("{} {} channels, not a multiple of {} groups", owner_has, channels.text(), groups);
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "compiler/graph/graph.h"
+
+namespace onnx2halide {
+
+// What convolutions of all kinds ask of their operands. These throw CompileError; dims that are known only at run time
+// pass, except the kernel's.
+
+/// The extents of weights after their channels, which must be those of the attribute kernel_shape, if there is one.
+std::vector<int64_t> kernel_of_weights(const Node& node, const std::vector<Dim>& weights);
+
+/// Checks that groups have equally many channels. A message starts with their owner: "input has".
+void check_groups(std::string_view owner_has, const Dim& channels, int64_t groups);
+
+}  // namespace onnx2halide
