@@ -32,6 +32,8 @@ std::vector<TensorType> Conv::infer() const {
     }
     const Window window = this->window();
     check_groups("result has", channels(), group_);
+    const bool is_packed = !node_.domain.empty();  // with a bias for whole blocks
+    if (!is_packed && has_input(bias_input())) check_bias(in(bias_input()), product_type(data.element), channels());
     std::vector<Dim> shape = {data.shape[0], channels()};
     for (const WindowAxis& axis : window) shape.push_back(axis.output);
     return {TensorType(product_type(data.element), shape)};
@@ -40,8 +42,12 @@ std::vector<TensorType> Conv::infer() const {
 std::vector<Check> Conv::checks() const {
     std::vector<Check> checks;
     check_extent(checks, 0, 1, inputs_per_group() * group_);
-    // Packed weights have other axes, but no open ones.
-    if (!channels().constant()) check_extent(checks, 1, 0, channels_per_group() * group_);
+    // Packed weights and biases have other axes and extents, which are constants.
+    const auto is_open = [](const Dim& dim) { return !dim.constant(); };
+    if (is_open(channels())) check_extent(checks, 1, 0, channels_per_group() * group_);
+    if (is_open(in(1).shape.at(1))) check_extent(checks, 1, 1, inputs_per_group());
+    if (has_input(bias_input()) && (is_open(channels()) || is_open(in(bias_input()).shape.at(0))))
+        check_extent(checks, bias_input(), 0, channels());
     return checks;
 }
 

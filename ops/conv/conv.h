@@ -32,6 +32,7 @@ protected:
 
     int64_t group_;
 
+    virtual size_t bias_input() const { return 2; }
     /// Output channels.
     virtual Dim channels() const { return in(1).shape.at(0); }
     virtual std::vector<int64_t> kernel() const;

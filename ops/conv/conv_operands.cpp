@@ -24,4 +24,11 @@ void check_groups(std::string_view owner_has, const Dim& channels, int64_t group
         throw CompileError("{} {} channels, not a multiple of {} groups", owner_has, channels.text(), groups);
 }
 
+void check_bias(const TensorType& bias, ElementType element, const Dim& channels) {
+    if (bias.element != element)
+        throw CompileError("bias has type {}, expected {}", info(bias.element).name, info(element).name);
+    if (bias.rank() != 1 || prove_equal(bias.shape[0], channels) == Proof::no)
+        throw CompileError("bias has shape {}, expected {}", shape_text(bias.shape), channels.text());
+}
+
 }  // namespace onnx2halide

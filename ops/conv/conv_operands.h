@@ -17,4 +17,7 @@ std::vector<int64_t> kernel_of_weights(const Node& node, const std::vector<Dim>&
 /// Checks that groups have equally many channels. A message starts with their owner: "input has".
 void check_groups(std::string_view owner_has, const Dim& channels, int64_t groups);
 
+/// Checks that a bias has this type and one element for each output channel.
+void check_bias(const TensorType& bias, ElementType element, const Dim& channels);
+
 }  // namespace onnx2halide

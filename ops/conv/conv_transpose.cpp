@@ -71,6 +71,7 @@ std::vector<TensorType> ConvTranspose::infer() const {
     }
     check_groups("input has", data.shape[1], group_);
     check_groups("weights have", weights.shape[0], group_);
+    if (has_input(2)) check_bias(in(2), data.element, channels_per_group() * group_);
     std::vector<Dim> shape = {data.shape[0], channels_per_group() * group_};
     for (const Axis& axis : axes()) shape.push_back(axis.output);
     return {TensorType(data.element, shape)};

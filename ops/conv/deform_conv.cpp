@@ -24,8 +24,9 @@ public:
 private:
     int64_t offset_groups_;
     static constexpr const char *samples_role = "samples", *corner_role = "corner", *tap_role = "tap";
-    static constexpr size_t offset_input = 2, bias_input = 3, mask_input = 4;
+    static constexpr size_t offset_input = 2, mask_input = 4;
 
+    size_t bias_input() const override { return 3; }
     size_t axes() const { return in(0).rank() - 2; }
     int64_t taps() const;
     void check(size_t input, std::string_view name, const Dim& channels) const;
@@ -159,8 +160,8 @@ void DeformConv::algorithm(KernelSource& source) const {
     source.keep(output(0), sum_role, sum);
     const std::string call = KernelSource::call(sum, out(0), at);
     source.line(fmt::format("{} = {};", call,
-                            has_input(bias_input) ? source.read(input(bias_input), {at[1]})
-                                                  : KernelSource::literal(0.0, out(0).element)));
+                            has_input(bias_input()) ? source.read(input(bias_input()), {at[1]})
+                                                    : KernelSource::literal(0.0, out(0).element)));
     source.line(fmt::format("{} += {} * {}({});", call, source.read(input(1), weight),
                             source.kept(output(0), samples_role), fmt::join(pixel(source, {tap, channel}), ", ")));
     source.define(output(0), at, call);

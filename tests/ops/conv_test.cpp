@@ -23,6 +23,23 @@ TEST_CASE("errors about convolutions") {
         {"weights of groups",
          "x = input float32[1,c,4,4]\nw = input float32[5,3,2,2]\ny = ConvTranspose(x, w) group=2\noutput y",
          "node 'y' (ConvTranspose): weights have 5 channels, not a multiple of 2 groups"},
+        {"a short bias",
+         "x = input float32[1,3,8,8]\nw = input float32[5,3,3,3]\nb = input float32[1]\ny = Conv(x, w, b)\noutput y",
+         "node 'y' (Conv): bias has shape 1, expected 5"},
+        {"a bias of another rank",
+         "x = input float32[1,3,8,8]\nw = input float32[5,3,3,3]\nb = input float32[1,5]\ny = Conv(x, w, b)\noutput y",
+         "node 'y' (Conv): bias has shape 1x5, expected 5"},
+        {"a bias of another type",
+         "x = input float32[1,3,8,8]\nw = input float32[5,3,3,3]\nb = input float64[5]\ny = Conv(x, w, b)\noutput y",
+         "node 'y' (Conv): bias has type float64, expected float32"},
+        {"a scalar as the bias of groups",
+         "x = input float32[1,4,8,8]\nw = input float32[4,3,3,3]\nb = input float32[]\ny = ConvTranspose(x, w, b) "
+         "group=2\noutput y",
+         "node 'y' (ConvTranspose): bias has shape scalar, expected 6"},
+        {"a bias after offsets",
+         "x = input float32[1,2,4,4]\nw = input float32[3,2,2,2]\no = input float32[1,8,3,3]\nb = input float32[2]\n"
+         "y = DeformConv(x, w, o, b)\noutput y",
+         "node 'y' (DeformConv): bias has shape 2, expected 3"},
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);
