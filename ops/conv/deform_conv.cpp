@@ -17,6 +17,7 @@ public:
     explicit DeformConv(const Node& node);
 
     std::vector<TensorType> infer() const override;
+    std::vector<Check> checks() const override;
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::row_major; }
@@ -29,7 +30,11 @@ private:
     size_t bias_input() const override { return 3; }
     size_t axes() const { return in(0).rank() - 2; }
     int64_t taps() const;
-    void check(size_t input, std::string_view name, const Dim& channels) const;
+    /// The shapes of offsets and masks.
+    std::vector<Dim> per_tap(const Dim& numbers) const;
+    std::vector<Dim> offset_shape() const { return per_tap(static_cast<int64_t>(axes())); }
+    std::vector<Dim> mask_shape() const { return per_tap(1); }
+    void check(size_t input, std::string_view name, const std::vector<Dim>& expected) const;
     Coordinates pixel(KernelSource& source, const Coordinates& more) const;
     void define_places(KernelSource& source) const;
     void define_samples(KernelSource& source) const;
@@ -46,9 +51,13 @@ int64_t DeformConv::taps() const {
     return taps;
 }
 
-void DeformConv::check(size_t input, std::string_view name, const Dim& channels) const {
-    std::vector<Dim> expected = {in(0).shape[0], channels};
-    for (const WindowAxis& axis : window()) expected.push_back(axis.output);
+std::vector<Dim> DeformConv::per_tap(const Dim& numbers) const {
+    std::vector<Dim> shape = {in(0).shape[0], numbers * offset_groups_ * taps()};
+    for (const WindowAxis& axis : window()) shape.push_back(axis.output);
+    return shape;
+}
+
+void DeformConv::check(size_t input, std::string_view name, const std::vector<Dim>& expected) const {
     const std::vector<Dim>& shape = in(input).shape;
     bool fits = shape.size() == expected.size();
     for (size_t i = 0; fits && i < shape.size(); ++i) fits = prove_equal(shape[i], expected[i]) != Proof::no;
@@ -65,9 +74,18 @@ std::vector<TensorType> DeformConv::infer() const {
         if (in(0).shape[i].is(0))
             throw CompileError("input has shape {}, which holds no element to sample", shape_text(in(0).shape));
     }
-    check(offset_input, "offset", Dim(offset_groups_) * taps() * static_cast<int64_t>(axes()));
-    if (has_input(mask_input)) check(mask_input, "mask", Dim(offset_groups_) * taps());
+    check(offset_input, "offset", offset_shape());
+    if (has_input(mask_input)) check(mask_input, "mask", mask_shape());
     return types;
+}
+
+std::vector<Check> DeformConv::checks() const {
+    std::vector<Check> checks = Conv::checks();
+    const std::vector<Dim> offset = offset_shape(), mask = mask_shape();
+    for (size_t axis = 0; axis < offset.size(); ++axis) check_extent(checks, offset_input, axis, offset[axis]);
+    for (size_t axis = 0; has_input(mask_input) && axis < mask.size(); ++axis)
+        check_extent(checks, mask_input, axis, mask[axis]);
+    return checks;
 }
 
 /// The spatial coordinates of the output, innermost first, then `more` and the batch: those of Funcs that all output

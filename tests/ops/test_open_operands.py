@@ -19,6 +19,7 @@ def x(*shape):
 CONV_TRANSPOSE = "g (float[n,c,h,w] x, float[a,b,3,3] k, float[e] f) => (float[n,o,u,v] y) { y = ConvTranspose <strides = [2, 2], group = 2> (x, k, f) }"
 CONV = "g (float[n,4,h,w] x, float[m,a,3,3] k) => (float[n,m,u,v] y) { y = Conv <group = 2> (x, k) }"
 CONV_BIAS = "g (float[n,4,h,w] x, float[m,a,3,3] k, float[e] f) => (float[n,m,u,v] y) { y = Conv <group = 2> (x, k, f) }"
+DEFORM_CONV = "g (float[n,c,h,w] x, float[m,c,1,1] k, float[p,q,r,s] o, float[e,f,u,v] z) => (float[n,m,i,j] y) { y = DeformConv (x, k, o, , z) }"
 BATCH = "g (float[n,c,h] x, float[a] s, float[b] t, float[d] m, float[e] v) => (float[n,c,h] y) { y = BatchNormalization (x, s, t, m, v) }"
 INSTANCE = "g (float[n,c,h] x, float[a] s, float[b] t) => (float[n,c,h] y) { y = InstanceNormalization (x, s, t) }"
 GROUPS = "g (float[n,c,h] x, float[a] s, float[b] t) => (float[n,c,h] y) { y = GroupNormalization <num_groups = 2, epsilon = 0.01> (x, s, t) }"
@@ -46,6 +47,8 @@ CASES = [
     (20, CONV_BIAS, [(x(2, 4, 4, 5), x(6, 2, 3, 3), x(6))], (x(2, 4, 4, 5), x(6, 2, 3, 3), x(1)), "'y' (Conv): dim 0 of 'f' is 1, expected 6"),
     (20, CONV, [(x(2, 4, 4, 5), x(6, 2, 3, 3))], (x(2, 4, 4, 5), x(5, 2, 3, 3)), "'y' (Conv): dim 0 of 'k' is 5, expected 4"),
     (20, CONV, [(x(2, 4, 4, 5), x(6, 2, 3, 3))], (x(2, 4, 4, 5), x(6, 3, 3, 3)), "'y' (Conv): dim 1 of 'k' is 3, expected 2"),
+    (20, DEFORM_CONV, [(x(2, 3, 4, 5), x(2, 3, 1, 1), x(2, 2, 4, 5), x(2, 1, 4, 5))], (x(2, 3, 4, 5), x(2, 3, 1, 1), x(2, 2, 4, 4), x(2, 1, 4, 5)), "'y' (DeformConv): dim 3 of 'o' is 4, expected 5"),
+    (20, DEFORM_CONV, [(x(2, 3, 4, 5), x(2, 3, 1, 1), x(2, 2, 4, 5), x(2, 1, 4, 5))], (x(2, 3, 4, 5), x(2, 3, 1, 1), x(2, 2, 4, 5), x(1, 1, 4, 5)), "'y' (DeformConv): dim 0 of 'z' is 1, expected 2"),
     (20, BATCH, [(*CHANNELS, x(3), x(3))], (*CHANNELS, x(3), x(1)), "'y' (BatchNormalization): dim 0 of 'v' is 1, expected 3"),
     (20, INSTANCE, [CHANNELS], (x(2, 3, 4), x(2), x(3)), "'y' (InstanceNormalization): dim 0 of 's' is 2, expected 3"),
     (20, "g (float[n,c] x, float[a] s, float[b] t) => (float[n,c] y) { y = LayerNormalization (x, s, t) }", [(x(2, 4), x(4), x(4))], (x(2, 4), x(2), x(4)), "'y' (LayerNormalization): dim 0 of 's' is 2, expected 4"),
