@@ -116,8 +116,8 @@ void DeformConv::define_places(KernelSource& source) const {
         // Beyond these bounds all neighbours are outside.
         source.line(fmt::format("{}({}) = clamp({} + {}, -2, cast<{}>({}));", func,
                                 fmt::join(pixel(source, {tap, group}), ", "), axis.tap(source, at[i + 2], own),
-                                source.read(input(offset_input), from), info(in(offset_input).element).halide_name,
-                                source.dim(axis.input + 1)));
+                                source.read(input(offset_input), from),
+                                KernelSource::compute_type(in(offset_input).element), source.dim(axis.input + 1)));
     }
 }
 

@@ -2,8 +2,11 @@
 
 import itertools
 
+import ml_dtypes  # noqa: F401, which makes bfloat16 a dtype of numpy
 import numpy as np
+import onnx2halide
 import pytest
+from onnx import helper
 from onnx2halide.references import OnnxRuntime
 from reference_cases import Case, check, constant, indices, x
 
@@ -67,3 +70,16 @@ def deformed():
 @pytest.mark.parametrize("case", [*grids(), *regions(), *pooled_regions(), *deformed()], ids=str)
 def test_sampling(case):
     check(case)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_offsets_beyond_an_image_whose_width_has_no_narrow_number(dtype):
+    width, kind = 4097, helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    shapes = {"x": [1, 1, 1, width], "w": [1, 1, 1, 1], "o": [1, 2, 1, width]}
+    ports = [helper.make_tensor_value_info(name, kind, shape) for name, shape in {**shapes, "y": shapes["x"]}.items()]
+    graph = helper.make_graph([helper.make_node("DeformConv", ["x", "w", "o"], ["y"])], "small", ports[:-1], ports[-1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    offsets = np.zeros(shapes["o"], dtype)
+    offsets[0, 1, 0, -1] = 100
+    found = onnx2halide.compile(model).run([np.ones(shapes["x"], dtype), np.ones(shapes["w"], dtype), offsets])[0]
+    assert found[0, 0, 0, -3:].tolist() == [1, 1, 0]
