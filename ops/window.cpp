@@ -94,6 +94,14 @@ std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name
     return values;
 }
 
+std::string auto_pad(const Node& node) {
+    const std::string value = node.string("auto_pad", "");
+    if (value.empty() || value == "NOTSET") return "NOTSET";
+    if (value != "VALID" && value != "SAME_UPPER" && value != "SAME_LOWER")
+        throw CompileError("auto_pad is '{}', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER", value);
+    return value;
+}
+
 std::vector<int64_t> spatial_pads(const Node& node, size_t axes) {
     const std::vector<int64_t> pads = node.integers("pads", std::vector<int64_t>(axes * 2, 0));
     if (pads.size() != axes * 2) throw CompileError("pads has {} values, expected {}", pads.size(), axes * 2);
@@ -104,6 +112,11 @@ std::vector<int64_t> spatial_pads(const Node& node, size_t axes) {
     return pads;
 }
 
+void check_kernel_extent(int64_t extent) {
+    if (extent < 1 || extent > Dim::unbounded)
+        throw CompileError("kernel_shape has the value {}, expected 1 to {}", extent, Dim::unbounded);
+}
+
 Window read_window(const Node& node, const std::vector<Dim>& input, const std::vector<int64_t>& kernel,
                    Rounding rounding) {
     if (input.size() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", input.size());
@@ -111,19 +124,13 @@ Window read_window(const Node& node, const std::vector<Dim>& input, const std::v
     if (kernel.size() != axes) throw CompileError("kernel_shape has {} values, expected {}", kernel.size(), axes);
     const std::vector<int64_t> strides = spatial_attribute(node, "strides", axes);
     const std::vector<int64_t> dilations = spatial_attribute(node, "dilations", axes);
-    const std::string auto_pad = node.string("auto_pad", "NOTSET");
-    std::vector<int64_t> pads(axes * 2, 0);
-    if (auto_pad == "NOTSET" || auto_pad.empty()) {
-        pads = spatial_pads(node, axes);
-    } else if (auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") {
-        throw CompileError("auto_pad is '{}', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER", auto_pad);
-    }
+    const std::string auto_pad = onnx2halide::auto_pad(node);
+    const std::vector<int64_t> pads =
+        auto_pad == "NOTSET" ? spatial_pads(node, axes) : std::vector<int64_t>(axes * 2, 0);
     Window window;
     for (size_t i = 0; i < axes; ++i) {
         WindowAxis axis{kernel[i], strides[i], dilations[i], pads[i], pads[axes + i], input[i + 2], 0};
-        if (axis.kernel < 1 || axis.kernel > Dim::unbounded) {
-            throw CompileError("kernel_shape has the value {}, expected 1 to {}", axis.kernel, Dim::unbounded);
-        }
+        check_kernel_extent(axis.kernel);
         if (auto_pad.starts_with("SAME")) {
             pad_same(axis, auto_pad == "SAME_UPPER");
         } else {

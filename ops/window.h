@@ -44,8 +44,12 @@ enum class Rounding { down, up };
 Window read_window(const Node& node, const std::vector<Dim>& input, const std::vector<int64_t>& kernel,
                    Rounding rounding = Rounding::down);
 
+/// Throws CompileError unless a kernel may have this extent.
+void check_kernel_extent(int64_t extent);
 /// A spatial attribute (strides, dilations) with one value per axis, ones if it is missing.
 std::vector<int64_t> spatial_attribute(const Node& node, const std::string& name, size_t axes);
+/// The attribute auto_pad, NOTSET if it is missing or empty.
+std::string auto_pad(const Node& node);
 /// The attribute pads: the begins of all axes, then the ends of all axes; zeros if it is missing.
 std::vector<int64_t> spatial_pads(const Node& node, size_t axes);
 

@@ -11,8 +11,22 @@ namespace onnx2halide {
 
 namespace {
 
-int64_t value_or(const std::vector<int64_t>& values, size_t i, int64_t otherwise) {
-    return i < values.size() ? values[i] : otherwise;
+/// The attribute output_padding, zeros if it is missing or empty.
+std::vector<int64_t> output_padding(const Node& node, size_t axes) {
+    const std::vector<int64_t> padding = node.integers("output_padding", {});
+    if (padding.empty()) return std::vector<int64_t>(axes, 0);
+    if (padding.size() != axes) throw CompileError("output_padding has {} values, expected {}", padding.size(), axes);
+    return padding;
+}
+
+/// The attribute output_shape, which may be given for the spatial axes only, or for all: its spatial axes. Empty if it
+/// is missing.
+std::vector<int64_t> output_shape(const Node& node, size_t axes) {
+    const std::vector<int64_t> shape = node.integers("output_shape", {});
+    if (shape.empty() || shape.size() == axes) return shape;
+    if (shape.size() != axes + 2)
+        throw CompileError("output_shape has {} values, expected {} or {}", shape.size(), axes, axes + 2);
+    return {shape.begin() + 2, shape.end()};
 }
 
 }  // namespace
@@ -23,29 +37,25 @@ ConvTranspose::ConvTranspose(const Node& node) : NodeGenerator(node), group_(nod
 
 ConvTranspose::Axis ConvTranspose::axis(size_t i) const {
     const size_t axes = in(0).rank() - 2;
-    const auto kernel = in(1).shape[i + 2].constant();
-    if (!kernel) throw CompileError("the kernel's shape {} must be known at compile time", shape_text(in(1).shape));
-    Axis axis{*kernel,
+    Axis axis{kernel_of_weights(node_, in(1).shape).at(i),
               spatial_attribute(node_, "strides", axes)[i],
               spatial_attribute(node_, "dilations", axes)[i],
               0,
               in(0).shape[i + 2],
               0};
-    const Dim full = (axis.input - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1 +
-                     value_or(node_.integers("output_padding", {}), i, 0);
-    const std::vector<int64_t> output_shape = node_.integers("output_shape", {});
-    const std::string auto_pad = node_.string("auto_pad", "NOTSET");
-    if (output_shape.empty() && !auto_pad.starts_with("SAME")) {
+    check_kernel_extent(axis.kernel);
+    const Dim full =
+        (axis.input - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1 + output_padding(node_, axes)[i];
+    const std::vector<int64_t> given = output_shape(node_, axes);
+    const std::string auto_pad = onnx2halide::auto_pad(node_);
+    if (given.empty() && !auto_pad.starts_with("SAME")) {
         const bool padded = auto_pad != "VALID" && !node_.integers("pads", {}).empty();
         const std::vector<int64_t> pads = padded ? spatial_pads(node_, axes) : std::vector<int64_t>(axes * 2, 0);
         axis.pad_begin = pads[i];
         axis.output = full - pads[i] - pads[axes + i];
         return axis;
     }
-    // The output's shape may be given for the spatial axes only, or for all.
-    if (!output_shape.empty() && output_shape.size() < axes)
-        throw CompileError("output_shape has {} values, expected {}", output_shape.size(), axes);
-    axis.output = output_shape.empty() ? axis.input * axis.stride : Dim(output_shape[output_shape.size() - axes + i]);
+    axis.output = given.empty() ? axis.input * axis.stride : Dim(given[i]);
     // What is beyond the full output is at the end.
     const Dim total = max(full - axis.output, Dim(0)), less = floor_div(total, 2);
     axis.pad_begin = auto_pad == "SAME_UPPER" ? less : total - less;

@@ -40,6 +40,21 @@ TEST_CASE("errors about convolutions") {
          "x = input float32[1,2,4,4]\nw = input float32[3,2,2,2]\no = input float32[1,8,3,3]\nb = input float32[2]\n"
          "y = DeformConv(x, w, o, b)\noutput y",
          "node 'y' (DeformConv): bias has shape 2, expected 3"},
+        {"another kernel",
+         "x = input float32[1,4,5,5]\nw = input float32[4,2,3,3]\ny = ConvTranspose(x, w) kernel_shape=2,3\noutput y",
+         "node 'y' (ConvTranspose): kernel_shape is 2x3, the weights have 3x3"},
+        {"an empty kernel", "x = input float32[1,4,5,5]\nw = input float32[4,2,0,3]\ny = ConvTranspose(x, w)\noutput y",
+         "node 'y' (ConvTranspose): kernel_shape has the value 0, expected 1 to 2147483647"},
+        {"automatic pads",
+         "x = input float32[1,4,5,5]\nw = input float32[4,2,3,3]\ny = ConvTranspose(x, w) auto_pad=SOME\noutput y",
+         "node 'y' (ConvTranspose): auto_pad is 'SOME', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
+        {"part of a shape",
+         "x = input float32[1,4,5,5]\nw = input float32[4,2,3,3]\ny = ConvTranspose(x, w) output_shape=2,7,7\noutput y",
+         "node 'y' (ConvTranspose): output_shape has 3 values, expected 2 or 4"},
+        {"padding of other axes",
+         "x = input float32[1,4,5,5]\nw = input float32[4,2,3,3]\ny = ConvTranspose(x, w) output_padding=0,0,0\n"
+         "output y",
+         "node 'y' (ConvTranspose): output_padding has 3 values, expected 2"},
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);
