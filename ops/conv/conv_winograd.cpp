@@ -66,7 +66,7 @@ public:
                              ? tile + times(block_ * kernel_.stride)
                              : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, tiles_of_block_, block_);
         if (tiled_parts() > 1) at += " + " + first_tap(source.var(part()), kernel_);
-        if (!tap.empty()) at += " + " + tap + times(kernel_.dilation * kernel_.stride);
+        if (!tap.empty()) at += " + " + tap + times(int64_t{kernel_.dilation} * kernel_.stride);
         return shifted(source, at, -window_.pad_begin);
     }
 
@@ -83,7 +83,7 @@ std::string times(int64_t factor) { return factor == 1 ? "" : fmt::format(" * {}
 
 std::string first_tap(const std::string& part, const KernelAxis& kernel) {
     const int phases = kernel.phases();
-    const std::string step = times(kernel.taps() * kernel.stride * kernel.dilation);
+    const std::string step = times(int64_t{kernel.taps()} * kernel.stride * kernel.dilation);
     if (phases == 1) return part + step;
     if (kernel.taps() == 1 || kernel.parts() == phases) return part;
     return fmt::format("{0} / {1}{2} + {0} % {1}", part, phases, step);

@@ -28,7 +28,7 @@ struct KernelAxis {
 
     int phases() const { return std::min(stride, kernel); }
     /// Taps of the longest phase.
-    int taps_of_phase() const { return (kernel + stride - 1) / stride; }
+    int taps_of_phase() const { return static_cast<int>(ceil_div(int64_t{kernel}, int64_t{stride})); }
     /// Taps of a part.
     int taps() const;
     int parts() const;

@@ -70,7 +70,7 @@ struct StripCycles {
 int64_t inputs_of_strip(const WinogradLoops& loops, int64_t rows) {
     const auto inputs_under = [&](size_t axis, int64_t outputs) {
         const KernelAxis& kernel = loops.kernel[axis];
-        return (outputs - 1) * kernel.stride + (kernel.kernel - 1) * kernel.dilation + 1;
+        return (outputs - 1) * kernel.stride + int64_t{kernel.kernel - 1} * kernel.dilation + 1;
     };
     return inputs_under(0, rows * loops.kernel[0].outputs_of_block()) * inputs_under(1, loops.width);
 }

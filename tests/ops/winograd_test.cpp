@@ -35,6 +35,8 @@ TEST_CASE("kernels are divided into as many taps as minimise a tile's products",
     is(axis(7, 2, 6), 4, 2, 3);
     is(axis(11, 4, 6), 3, 4, 4);
     is(axis(16, 2, 6), 4, 4, 3);
+    is(axis(3, INT32_MAX, 1), 1, 3, 1);
+    CHECK(axis(3, INT32_MAX, 1).taps_of_phase() == 1);
     // Without transforms a tile is a single output.
     is(axis(1, 1, 1), 1, 1, 1);
     is(axis(2, 2, 1), 1, 2, 1);
