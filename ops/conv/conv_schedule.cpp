@@ -207,9 +207,8 @@ private:
         const ConvTile& tile = tile_.tile();
         if (walk_.channels_outermost || channels_.empty()) return 1;
         if (conv_.loops.whole_group) return conv_.loops.groups;
-        const bool walks = tile_.walks_channels();
-        return ceil_div(conv_.loops.channels,
-                        walks ? ordered_channels(conv_.loops, tile) : int64_t{tile.lanes} * tile.vectors);
+        if (!tile_.walks_channels()) return channel_tiles(conv_.loops, tile);
+        return ceil_div(conv_.loops.channels, ordered_channels(conv_.loops, tile));
     }
 
     void place_input() {

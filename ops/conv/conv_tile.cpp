@@ -183,6 +183,10 @@ std::string register_text(const ConvTile& tile, const Target& target) {
                        target.vector_registers);
 }
 
+int64_t channel_tiles(const ConvLoops& loops, const ConvTile& tile) {
+    return ceil_div(loops.channels, int64_t{tile.lanes} * tile.vectors) * loops.groups;
+}
+
 bool unrolls_taps(const ConvLoops& loops) { return !loops.shares_inputs && loops.products <= 9; }
 
 bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile) {
@@ -228,13 +232,11 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
     const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
     // The tiles of a whole group are walked together.
-    const int64_t tiles = ceil_div(loops.channels, tile.lanes * tile.vectors);
-    const int64_t channel_tiles = (loops.whole_group ? 1 : tiles) * loops.groups;
-    const int64_t cycles = tile.cycles * (loops.whole_group ? tiles : 1);
-    const bool channels_outermost =
-        loops.shares_inputs && loops.weight_elements > loops.input_elements && channel_tiles > 1;
+    const int64_t tiles = channel_tiles(loops, tile), walked = loops.whole_group ? loops.groups : tiles;
+    const int64_t cycles = tile.cycles * (tiles / walked);
+    const bool channels_outermost = loops.shares_inputs && loops.weight_elements > loops.input_elements && walked > 1;
     const double all_cycles =
-        static_cast<double>(cycles * tiles_across * ceil_div(length, step) * channel_tiles * loops.images);
+        static_cast<double>(cycles * tiles_across * ceil_div(length, step) * walked * loops.images);
     const bool is_open = by_rows ? loops.open_height : loops.open_width;
     if (is_open) return {static_cast<int>(length), channels_outermost, true};
     if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
@@ -250,9 +252,9 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     const int64_t strip = best_strip(tiles_along, most, all_cycles, [&](int64_t tiles_of_strip) {
         const int64_t tasks = ceil_div(tiles_along, tiles_of_strip) * loops.images;
         const double task = static_cast<double>(cycles * tiles_across * tiles_of_strip) + task_overhead;
-        if (channels_outermost) return Tasks{tasks * channel_tiles, task};
+        if (channels_outermost) return Tasks{tasks * walked, task};
         const int64_t rows = std::min(length, tiles_of_strip * step) + loops.halo_rows;
-        return Tasks{tasks, task * static_cast<double>(channel_tiles) +
+        return Tasks{tasks, task * static_cast<double>(walked) +
                                 copy_cycles * static_cast<double>(loops.input_row_elements * rows)};
     });
     return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true, strips_outermost};
@@ -289,8 +291,7 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
 
 int pixels_of_task(const ConvLoops& loops, const ConvTile& tile) {
     constexpr double task_cycles = 100 * task_overhead;
-    const int64_t channel_tiles = ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
-    const double pixel_cycles = static_cast<double>(tile.cycles * channel_tiles) / tile.pixels;
+    const double pixel_cycles = static_cast<double>(tile.cycles * channel_tiles(loops, tile)) / tile.pixels;
     // Each task reads the weights anew, which takes at most half of its time.
     constexpr double most_share = 0.5;
     const int64_t weight_bytes = loops.weight_elements * info(loops.element).bytes;

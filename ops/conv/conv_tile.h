@@ -49,6 +49,9 @@ struct ConvTile {
     int sums() const { return pixels / pixels_of_vector * tile_rows * vectors; }
 };
 
+/// The tiles that all channels of all groups are divided into, at one pixel.
+int64_t channel_tiles(const ConvLoops& loops, const ConvTile& tile);
+
 /// Pixels of the tiles of an open width, besides the chosen one and if they are fewer. They divide the widths of most
 /// feature maps: images of 224 and 320 pixels are halved to multiples of 7 and 5, those of powers of two to multiples
 /// of 4.

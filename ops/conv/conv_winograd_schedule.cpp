@@ -125,16 +125,16 @@ private:
         const int64_t places = walk_.places[rows] * walk_.places[columns],
                       weight_bytes = loops_.terms() * loops_.channels * loops_.groups * places * 4;
         const double tile_cycles =
-                         static_cast<double>(walk_.product.cycles * channel_tiles() * loops_.groups * places) /
-                         walk_.product.pixels,
+                         static_cast<double>(walk_.product.cycles * channel_tasks() * places) / walk_.product.pixels,
                      weight_cycles = static_cast<double>(weight_bytes) / read_rate(weight_bytes);
         const int enough =
             std::max(walk_.product.pixels, static_cast<int>(std::ceil(weight_cycles / most_share / tile_cycles)));
         return fmt::format("onnx::rows_of_task({}, {}, {}, 1, {}, {})", block_rows(), tiles_in_block_row(),
-                           source_.param("tiles_of_task", enough), source_.threads(), channel_tiles());
+                           source_.param("tiles_of_task", enough), source_.threads(), channel_tasks());
     }
 
-    int64_t channel_tiles() const { return ceil_div(loops_.channels, walk_.product.lanes * walk_.product.vectors); }
+    /// The iterations of the loop over tiles of channels.
+    int64_t channel_tasks() const { return channel_tiles(loops_, walk_.product); }
 
     void walk_output() {
         vector_ = source_.var("vector"), channels_ = source_.var("co");
@@ -163,7 +163,7 @@ private:
             directives.push_back(parallel(planes_.back()));
             // If an image is one strip, tiles of channels are tasks: only the outermost loop with several iterations is
             // divided among threads.
-            if (channel_tiles() > 1) directives.push_back(parallel(channels_));
+            if (channel_tasks() > 1) directives.push_back(parallel(channels_));
         }
         if (!walk_.channels_outermost && !loops_.is_open()) {
             std::vector<std::string> tasks = strips;

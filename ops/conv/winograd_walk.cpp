@@ -56,10 +56,6 @@ int64_t weight_bytes(const WinogradLoops& loops, int64_t weights) {
     return weights * ceil_div(loops.channels, weight_block) * weight_block * loops.groups * 4;
 }
 
-int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& tile) {
-    return ceil_div(loops.channels, tile.lanes * tile.vectors) * loops.groups;
-}
-
 /// Cycles of a strip of so many rows of blocks: those spent once, and those spent per tile of channels.
 struct StripCycles {
     ConvTile product;
@@ -126,6 +122,10 @@ double write_cycles(const WinogradLoops& loops) {
 }
 
 }  // namespace
+
+int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& product) {
+    return channel_tiles(sums_of_inputs(loops), product);
+}
 
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target) {
     const int64_t rows = loops.block_rows(), planes = loops.planes * loops.images;

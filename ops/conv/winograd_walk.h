@@ -19,6 +19,9 @@ struct WinogradWalk {
     double cycles;  // estimated, of one image on one core
 };
 
+/// The tiles that all channels of all groups are divided into, for one tile of an image.
+int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& product);
+
 /// The fastest walk for tiles of the loops' places; its cycles assume that weights stay in the nearest cache that holds
 /// them.
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target);

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
+#include "ops/node_generator.h"
 #include "tests/small_graph.h"
 
 namespace onnx2halide {
@@ -9,6 +11,20 @@ namespace {
 struct Row {
     const char *why, *graph, *expected;
 };
+
+/// The kernel of the node that makes the first output, with its schedule for a target, if images have channels
+/// innermost.
+std::string channels_last_kernel(std::string_view text, std::string_view target = "x86-64-linux-avx2-fma") {
+    const auto graph = parse_graph(text);
+    Value* result = graph->outputs.at(0);
+    for (Value* image : {result->producer->inputs.at(0), result})
+        image->type->layout = channels_last(image->type->rank());
+    KernelSource source(Target::parse(std::string(target)), "kernel", {result}, {result});
+    const auto generator = make_generator(*result->producer);
+    generator->algorithm(source);
+    generator->schedule(source);
+    return source.text();
+}
 
 }  // namespace
 
@@ -59,6 +75,21 @@ TEST_CASE("errors about convolutions") {
     for (const auto& [why, text, expected] : rows) {
         INFO(why);
         CHECK(error_of(text) == expected);
+    }
+}
+
+TEST_CASE("tiles of channels of all groups are tasks if an open image is one strip") {
+    const char* const kernels[] = {
+        "w = input float32[2,1,3,3,16,16]\ny = PackedConv.onnx2halide(x, w) form=grouped",
+        "w = input float32[2,6,6,16,16]\ny = WinogradConv.onnx2halide(x, w) places=6,6",
+    };
+    for (const char* const kernel : kernels) {
+        const std::string text = channels_last_kernel(fmt::format(
+            "x = input float32[1,32,h,w]\n{} group=2 output_channels=32 inputs_per_group=16 kernel_shape=3,3\noutput y",
+            kernel));
+        INFO(text);
+        CHECK(text.find(", threads, 2)") != std::string::npos);
+        CHECK(text.find("parallel(co)") != std::string::npos);
     }
 }
 
