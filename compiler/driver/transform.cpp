@@ -46,7 +46,8 @@ Target deciding(const std::vector<Target>& targets) {
 }
 
 /// The passes that make a graph faster; each finds what those before it have brought together.
-void rewrite(Graph& graph, const Target& target, const ConvPolicy& policy, bool is_whole) {
+void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy& policy, bool is_whole) {
+    const Target target = deciding(targets);
     // Pads belong to convolutions before anything asks what these read.
     fuse_pad(graph);
 
@@ -69,7 +70,7 @@ void rewrite(Graph& graph, const Target& target, const ConvPolicy& policy, bool 
     // weights are packed; bytes are multiplied as they are, so this is decided before they are packed, too.
     split_phases(graph, target, policy);
     use_byte_products(graph, target);
-    pack_weights(graph, target, policy);
+    pack_weights(graph, target, policy, targets);
 
     // A factor of a product's operand would separate the products of attention.
     scale_products(graph);
@@ -91,7 +92,6 @@ Grouping grouping_of(const CompileOptions& options) {
 }
 
 void transform(Graph& graph, const std::vector<Target>& targets, const CompileOptions& options) {
-    const Target target = deciding(targets);
     if (options.all_values) expose_all_values(graph);
     // Definitions first: all passes see the operators that have kernels.
     for_each_graph(graph, expand_composites);
@@ -104,7 +104,7 @@ void transform(Graph& graph, const std::vector<Target>& targets, const CompileOp
         if (!options.is_naive()) skip_repeats(each);
         prune(each);
         merge_duplicates(each);
-        if (!options.is_naive()) rewrite(each, target, conv_policy, options.pipeline == Pipeline::whole);
+        if (!options.is_naive()) rewrite(each, targets, conv_policy, options.pipeline == Pipeline::whole);
         prune(each);
     });
 }

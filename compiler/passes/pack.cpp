@@ -1,12 +1,17 @@
 #include "compiler/passes/pack.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/pack_matmul.h"
+#include "ops/conv/conv_packed.h"
 #include "ops/conv/conv_weights.h"
 #include "ops/conv/conv_winograd.h"
 #include "ops/conv/dots_tile.h"
@@ -17,6 +22,12 @@
 namespace onnx2halide {
 
 namespace {
+
+/// The target that decides, and all that share the weights.
+struct Targets {
+    const Target& best;
+    std::span<const Target> all;
+};
 
 /// Adds a node of the compiler's own domain before `before`.
 Value* add_packing(Graph& graph, const Node* before, const std::string& op_type, Value* input,
@@ -55,28 +66,42 @@ void become(Node& conv, const std::string& op_type, const TensorType& weights) {
     conv.attributes["inputs_per_group"] = *weights.shape[1].constant();
 }
 
-/// The number of lanes for sums over input channels, if there are too few output channels to fill vectors; else 0.
-int64_t lanes_of_dots(const Node& conv, const Target& target) {
-    // Unless it is clearly faster, the simpler form is better.
-    constexpr double least_gain = 1.1;
+/// The extents of a convolution with few output channels, if it may be sums over input channels.
+std::optional<ConvLoops> loops_of_dots(const Node& conv) {
     const TensorType &data = conv.inputs[0]->checked_type(), &weights = conv.inputs[1]->checked_type(),
                      &result = conv.outputs[0]->checked_type();
-    const auto inputs = weights.shape[1].constant(),
-               taps = product({weights.shape.begin() + 2, weights.shape.end()}).constant();
-    if (!inputs || !taps) return 0;
+    const auto inputs = weights.shape[1].constant();
+    if (!inputs) return std::nullopt;
+    const std::vector<int64_t> kernel = kernel_shape(weights);
     ConvLoops loops{};
     loops.element = compute_element(data.element);
     loops.channels = *weights.shape[0].constant();
     loops.groups = conv.integer("group", 1);
     loops.max_lanes = weight_block;
     loops.inner_products = *inputs;
-    loops.products = *inputs * *taps;
+    loops.products = std::accumulate(kernel.begin(), kernel.end(), *inputs, std::multiplies<>());
     loops.width = estimate(result.shape.back()), loops.open_width = !result.shape.back().constant();
-    loops.height = result.rank() > 3 ? estimate(result.shape[result.rank() - 2]) : 1;
-    // With single taps, the rows of an image may be one row.
-    if (*taps == 1) loops.width *= std::exchange(loops.height, 1);
-    const auto dots = choose_dots(loops, *inputs, target);
-    return dots && dots->all_cycles * least_gain < conv_cycles(loops, target) ? dots->lanes : 0;
+    const Dim height = result.rank() > 3 ? result.shape[result.rank() - 2] : Dim(1);
+    loops.height = estimate(height);
+    // The rows of a known image may become one row; floats that are widened are copied row by row.
+    const bool may_be_row = height.constant() && !loops.open_width && !is_narrow_float(data.element);
+    if (may_be_row && keeps_places(read_window(conv, data.shape, kernel)))
+        loops.width *= std::exchange(loops.height, 1);
+    return loops;
+}
+
+/// The number of lanes for sums over input channels, if there are too few output channels to fill vectors; else 0.
+int64_t lanes_of_dots(const Node& conv, const Targets& targets) {
+    // Unless it is clearly faster, the simpler form is better.
+    constexpr double least_gain = 1.1;
+    const auto loops = loops_of_dots(conv);
+    const auto best = loops ? choose_dots(*loops, loops->inner_products, targets.best) : std::nullopt;
+    if (!best) return 0;
+    const bool gain = std::ranges::all_of(targets.all, [&](const Target& target) {
+        const auto dots = choose_dots_tile(*loops, best->lanes, target);
+        return dots && dots->all_cycles * least_gain < conv_cycles(*loops, target);
+    });
+    return gain ? best->lanes : 0;
 }
 
 /// Weights and bias as PackedConv reads them in a form; the bias may be null.
@@ -85,7 +110,8 @@ struct DirectOperands {
     Value *weights, *bias;
 };
 
-DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Target& target) {
+DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Targets& targets) {
+    const Target& target = targets.best;
     Value* weights = conv.inputs.at(1);
     const TensorType& type = weights->checked_type();
     const int64_t channels = *type.shape[0].constant(), group = conv.integer("group", 1);
@@ -96,7 +122,7 @@ DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Target& 
     if (group > 1 && !is_float(element) && form != WeightForm::depthwise) form = WeightForm::grouped;
     int64_t steps =
         form == WeightForm::dense || form == WeightForm::grouped ? channels_at_once(element, type.shape[1], target) : 1;
-    if (const int64_t dots = lanes_of_dots(conv, target); dots > 1) form = WeightForm::dots, steps = dots;
+    if (const int64_t dots = lanes_of_dots(conv, targets); dots > 1) form = WeightForm::dots, steps = dots;
     DirectOperands direct{std::string(name(form)), nullptr, conv.has_input(2) ? conv.inputs[2] : nullptr};
     direct.weights = add_packing(
         graph, &conv, "PackConvWeights", weights,
@@ -107,9 +133,9 @@ DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Target& 
     return direct;
 }
 
-void pack_direct(Graph& graph, Node& conv, const Target& target) {
+void pack_direct(Graph& graph, Node& conv, const Targets& targets) {
     const TensorType type = conv.inputs.at(1)->checked_type();
-    const DirectOperands direct = add_direct_packing(graph, conv, target);
+    const DirectOperands direct = add_direct_packing(graph, conv, targets);
     graph.set_input(&conv, 1, direct.weights);
     if (direct.bias) graph.set_input(&conv, 2, direct.bias);
     become(conv, "PackedConv", type);
@@ -128,10 +154,10 @@ Value* add_winograd_packing(Graph& graph, const Node& conv, const PerAxis& place
 }
 
 /// Adds the operands of WinogradConv's alternative for small images.
-void add_small_images(Graph& graph, Node& conv, const SmallImages& small, const Target& target) {
+void add_small_images(Graph& graph, Node& conv, const SmallImages& small, const Targets& targets) {
     DirectOperands operands{};
     if (small.places == PerAxis{1, 1}) {
-        operands = add_direct_packing(graph, conv, target);
+        operands = add_direct_packing(graph, conv, targets);
         conv.attributes["form"] = operands.form;
     } else {
         operands.weights = add_winograd_packing(graph, conv, small.places);
@@ -152,14 +178,14 @@ void pack_winograd(Graph& graph, Node& conv, const PerAxis& places) {
     conv.attributes["places"] = as_integers(places);
 }
 
-void pack_conv(Graph& graph, Node& conv, const Target& target, const ConvPolicy& policy) {
+void pack_conv(Graph& graph, Node& conv, const Targets& targets, const ConvPolicy& policy) {
     if (!gains_from_packing(conv)) return;
     // Transforming weights takes longer than Winograd's algorithm saves.
     const auto loops = is_compile_time_constant(conv.inputs[1]) ? winograd_loops(conv) : std::nullopt;
-    const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
-    if (!walk) return pack_direct(graph, conv, target);
-    const auto small = choose_for_small_images(loops->with_places(walk->places), policy, target);
-    if (small) add_small_images(graph, conv, *small, target);
+    const auto walk = loops ? choose_winograd(*loops, policy, targets.best) : std::nullopt;
+    if (!walk) return pack_direct(graph, conv, targets);
+    const auto small = choose_for_small_images(loops->with_places(walk->places), policy, targets.best);
+    if (small) add_small_images(graph, conv, *small, targets);
     pack_winograd(graph, conv, walk->places);
 }
 
@@ -175,10 +201,11 @@ void lay_columns(Graph& graph, Node& product) {
 
 }  // namespace
 
-void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy) {
+void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy, std::span<const Target> all) {
+    const Targets targets{target, all.empty() ? std::span(&target, 1) : all};
     for (const auto& node : graph.nodes()) {
         if (!node->domain.empty()) continue;
-        if (node->op_type == "Conv") pack_conv(graph, *node, target, policy);
+        if (node->op_type == "Conv") pack_conv(graph, *node, targets, policy);
         const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";
         if (is_product) target.is_gpu() ? lay_columns(graph, *node) : pack_matmul(graph, *node, target);
     }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "compiler/graph/graph.h"
 #include "ops/conv/winograd_walk.h"
 #include "ops/schedule/target.h"
@@ -9,6 +11,7 @@ namespace onnx2halide {
 /// Replaces operators by ones that read their weights in the order of their loops: Conv by PackedConv or WinogradConv,
 /// MatMul and Gemm by PackedMatMul. Inserts the nodes that pack the weights, which the fold program runs if these are
 /// constant. For a Conv, weights that are computed at run time are packed as well, since each is used for many pixels.
-void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy);
+/// `target` decides; if several share the weights, `all` are those that a form must suit.
+void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy, std::span<const Target> all = {});
 
 }  // namespace onnx2halide

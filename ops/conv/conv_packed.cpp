@@ -12,6 +12,16 @@
 
 namespace onnx2halide {
 
+bool has_single_taps(const Window& window) {
+    return std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) { return axis.kernel == 1; });
+}
+
+bool keeps_places(const Window& window) {
+    return has_single_taps(window) && std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
+               return axis.stride == 1 && !axis.reaches_outside();
+           });
+}
+
 PackedConv::PackedConv(const Node& node)
     : Conv(node), form_(weight_form(node)), output_channels_(node.integer("output_channels")) {}
 
@@ -154,17 +164,14 @@ std::optional<AxisRun> PackedConv::axes_gaining_as_one(const Target& target) con
 bool PackedConv::gains_from_one_row(const Target& target) const {
     constexpr double least_gain = 0.03;
     const Window window = this->window();
-    const bool is_single_pixels = std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
-        return axis.kernel == 1 && axis.stride == 1 && !axis.reaches_outside();
-    });
-    if (!is_single_pixels || has_own_inputs() || target.is_gpu() || has_input_func(target) ||
+    if (!keeps_places(window) || has_own_inputs() || target.is_gpu() || has_input_func(target) ||
         in(0).layout != channels_last(in(0).rank()) || out(0).layout != channels_last(out(0).rank()))
         return false;
     const auto is_nontrivial = [](const WindowAxis& axis) { return !axis.output.is(1); };
     const auto are_open = [](const WindowAxis& axis) { return !axis.output.constant(); };
-    // With open extents, each row ends in a tile that may be almost empty.
+    // With open extents, each row ends in a tile that may be almost empty. Dot products have tiles of known rows only.
     if (std::any_of(window.begin(), window.end(), are_open))
-        return std::count_if(window.begin(), window.end(), is_nontrivial) > 1;
+        return form_ != WeightForm::dots && std::count_if(window.begin(), window.end(), is_nontrivial) > 1;
     ConvLoops rows = loops_of_sums(), row = rows;
     int64_t planes = 1;
     for (size_t i = 0; i + 2 < window.size(); ++i) planes *= *window[i].output.constant();
@@ -193,10 +200,8 @@ Loops PackedConv::input_loops(KernelSource& source) const {
 }
 
 DistantOperand PackedConv::distant_input(KernelSource& source, const ConvLoops& loops) const {
-    const std::vector<int64_t> kernel = this->kernel();
-    const bool is_single_pixels = std::all_of(kernel.begin(), kernel.end(), [](int64_t taps) { return taps == 1; });
     const int64_t bytes = info(in(0).element).bytes;
-    if (form_ != WeightForm::dense || steps() > 1 || !is_single_pixels || has_input_func(source.target()) ||
+    if (form_ != WeightForm::dense || steps() > 1 || !has_single_taps(window()) || has_input_func(source.target()) ||
         source.is_internal(input(0)) || in(0).layout != channels_last(in(0).rank()) || !in(0).shape[1].constant() ||
         !is_distant(loops.input_elements * bytes, loops.inner_products * bytes))
         return {};

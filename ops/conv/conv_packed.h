@@ -8,6 +8,11 @@
 
 namespace onnx2halide {
 
+/// Whether each output is computed from the input at one place.
+bool has_single_taps(const Window& window);
+/// Whether this is its own place, so that the axes of the window are as well a single one.
+bool keeps_places(const Window& window);
+
 /// A convolution with weights packed at compile time (see WeightForm) and channels innermost. Attributes: those of
 /// Conv, `form`, `output_channels` and `inputs_per_group`.
 class PackedConv : public Conv {
