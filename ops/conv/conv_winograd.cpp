@@ -10,9 +10,9 @@
 
 namespace onnx2halide {
 
-namespace {
+using namespace tile_axes;
 
-constexpr size_t rows = 0, columns = 1;  // of PerAxis
+namespace {
 
 /// `onnx::winograd::input<6>(i, [&](int tap) { return image(c, tap); })`
 std::string transform(const std::string& function, const std::string& place, const std::string& element) {

@@ -3,11 +3,7 @@
 // Winograd's algorithm as convolutions' attributes and types describe it.
 namespace onnx2halide {
 
-namespace {
-
-constexpr size_t rows = 0, columns = 1;  // of PerAxis
-
-}  // namespace
+using namespace tile_axes;
 
 TiledKernel tiled_kernel(const Node& node) {
     const std::vector<int64_t> kernel = node.integers("kernel_shape");

@@ -15,9 +15,9 @@
 
 namespace onnx2halide {
 
-namespace {
+using namespace tile_axes;
 
-constexpr size_t rows = 0, columns = 1;  // of PerAxis
+namespace {
 
 class WinogradWriter {
 public:

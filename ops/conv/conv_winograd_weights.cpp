@@ -7,9 +7,10 @@
 
 namespace onnx2halide {
 
+using namespace tile_axes;
+
 namespace {
 
-constexpr size_t rows = 0, columns = 1;  // of PerAxis
 constexpr const char* across_role = "across";
 
 }  // namespace

@@ -17,6 +17,10 @@ inline constexpr int most_places = 8 * 6;
 
 /// A number for the axis of rows and one for that of columns.
 using PerAxis = std::array<int, 2>;
+/// The indices of its elements.
+namespace tile_axes {
+inline constexpr size_t rows = 0, columns = 1;
+}
 
 /// The taps of a kernel along one axis, and the tiles along it. With stride s, every s-th tap, starting from one of the
 /// first s, forms a kernel of stride 1 over every s-th element: a phase. Phases are divided into parts with as many
