@@ -17,11 +17,6 @@ namespace onnx2halide {
 
 namespace {
 
-template <typename T>
-void append(std::vector<T>& list, const std::vector<T>& more) {
-    list.insert(list.end(), more.begin(), more.end());
-}
-
 class Writer {
 public:
     Writer(KernelSource& source, const DirectConv& conv)
@@ -51,16 +46,16 @@ private:
 
     std::string outer(const std::string& var) { return source_.var(var + "o"); }
 
-    void split(const std::string& var, const std::string& to, const std::string& factor, std::string_view tail) {
-        output_.push_back(fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail));
+    void split_loop(const std::string& var, const std::string& to, const std::string& factor, std::string_view tail) {
+        output_.push_back(split(var, to, factor, tail));
     }
 
     /// Splits tiles (or other steps of so many channels) off the loop over channels or, if vectors start at groups, off
     /// the loop over groups.
     void split_shifted_channels(const std::string& to, const std::string& channels) {
-        if (!tile_.begins_at_groups()) return split(c_, to, channels, "ShiftInwards");
-        split(tile_.groups(), to, fmt::format("{} / {}", channels, conv_.loops.channels_of_vector_groups),
-              "ShiftInwards");
+        if (!tile_.begins_at_groups()) return split_loop(c_, to, channels, "ShiftInwards");
+        split_loop(tile_.groups(), to, fmt::format("{} / {}", channels, conv_.loops.channels_of_vector_groups),
+                   "ShiftInwards");
     }
 
     void split_channels() {
@@ -69,10 +64,10 @@ private:
         channels_.push_back(outer(c_));
         if (conv_.loops.whole_group) {
             channels_.push_back(source_.var("group"));
-            split(c_, channels_.back(), std::to_string(conv_.loops.channels), "RoundUp");
+            split_loop(c_, channels_.back(), std::to_string(conv_.loops.channels), "RoundUp");
         }
         if (!tile_.rounds_channels_up()) return split_shifted_channels(channels_.front(), tile_.walked_channels());
-        split(c_, channels_.front(), tile_.walked_channels(), "GuardWithIf");
+        split_loop(c_, channels_.front(), tile_.walked_channels(), "GuardWithIf");
     }
 
     void split_walked_channels() {
@@ -94,13 +89,13 @@ private:
             tile_.hold_pixels(split_strip(x_, conv_.loops.width, "columns", tile_.walked_pixels()));
         }
         tiles_.push_back(outer(x_));
-        split(x_, tiles_.back(), tile_.walked_pixels(), "ShiftInwards");
+        split_loop(x_, tiles_.back(), tile_.walked_pixels(), "ShiftInwards");
         append(output_, tile_.vectors_of_pixels());
         if (!conv_.loops.has_strips_of_rows() && conv_.loops.open_width) split_open_row();
         if (!tile_.has_rows()) return;
         const std::string &y = tile_.rows(), &rows = tile_.walked_rows();
         tiles_.push_back(rows.empty() ? y : outer(y));
-        if (!rows.empty()) split(y, tiles_.back(), rows, "ShiftInwards");
+        if (!rows.empty()) split_loop(y, tiles_.back(), rows, "ShiftInwards");
     }
 
     /// Splits a loop into strips of several of these steps or, if it has none, of so many iterations. Returns the limit
@@ -110,11 +105,11 @@ private:
         strips_.push_back(source_.var("strip"));
         const std::string iterations = source_.param(role, walk_.strip);
         if (step.empty()) {
-            split(var, strips_.back(), iterations, "GuardWithIf");
+            split_loop(var, strips_.back(), iterations, "GuardWithIf");
             return "";
         }
         const std::string strip = held(iterations, extent);
-        split(var, strips_.back(), strip, "ShiftInwards");
+        split_loop(var, strips_.back(), strip, "ShiftInwards");
         return strip;
     }
 
@@ -127,14 +122,14 @@ private:
                                              std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows),
                                              source_.threads(), channel_tasks());
         strips_.push_back(source_.var("strip"));
-        split(tile_.rows(), strips_.back(), rows, "GuardWithIf");
+        split_loop(tile_.rows(), strips_.back(), rows, "GuardWithIf");
     }
 
     /// Splits off strips of tiles of the only row.
     void split_open_row() {
         const int tiles = std::max(1, pixels_of_task(conv_.loops, tile_.tile()) / tile_.tile().pixels);
         strips_.push_back(source_.var("strip"));
-        split(tiles_.back(), strips_.back(), source_.param("tiles_of_task", tiles), "GuardWithIf");
+        split_loop(tiles_.back(), strips_.back(), source_.param("tiles_of_task", tiles), "GuardWithIf");
     }
 
     void schedule_output() {

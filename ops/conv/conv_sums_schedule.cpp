@@ -9,13 +9,6 @@ namespace onnx2halide {
 
 namespace {
 
-/// One directive per loop: `unroll(c)`
-Directives unroll_all(const std::vector<std::string>& loops) {
-    Directives directives;
-    for (const std::string& loop : loops) directives.push_back(unroll(loop));
-    return directives;
-}
-
 class SumsWriter {
 public:
     SumsWriter(KernelSource& source, const ConvTileLoops& tile, const std::string& place)

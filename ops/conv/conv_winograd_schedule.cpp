@@ -88,23 +88,9 @@ private:
     std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
     std::string at(const std::string& loop) const { return compute_at(output_.func, loop); }
 
-    static std::string split(const std::string& var, const std::string& to, const std::string& factor,
-                             std::string_view tail) {
-        return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, to, factor, tail);
-    }
-
     /// Directive for these loops, innermost first: `reorder(c, t, i, j)`
     static std::string reorder_all(std::initializer_list<std::vector<std::string>> loops) {
-        return reorder(in_order(loops));
-    }
-    static std::vector<std::string> in_order(std::initializer_list<std::vector<std::string>> loops) {
-        std::vector<std::string> all;
-        for (const auto& part : loops) all.insert(all.end(), part.begin(), part.end());
-        return all;
-    }
-
-    static void unroll_all(std::vector<std::string>& directives, const std::vector<std::string>& loops) {
-        for (const std::string& loop : loops) directives.push_back(unroll(loop));
+        return reorder(joined(loops));
     }
 
     /// Rows of blocks, and the tiles of one such row.
@@ -167,7 +153,7 @@ private:
         }
         if (!walk_.channels_outermost && !loops_.is_open()) {
             std::vector<std::string> tasks = strips;
-            tasks.insert(tasks.end(), planes_.begin(), planes_.end());
+            append(tasks, planes_);
             task_ = fuse_all(source_, tasks, "task", directives);
         }
         if (walk_.parallel) directives.push_back(parallel(walk_.channels_outermost ? channels_ : task_));
@@ -182,7 +168,7 @@ private:
         // For an open image, Halide does not see that each element needs only one tile.
         const std::string one_tile = fmt::format("bound_extent({}, 1)", t_);
         std::vector<std::string> directives = {reorder_all({{c_}, outputs_, {t_}}), vectorise()};
-        unroll_all(directives, outputs_);
+        append(directives, unroll_all(outputs_));
         if (is_dilated()) {
             source_.schedule(
                 "// Tiles are interleaved: those of a strip are computed before they are copied to their positions.");
@@ -194,7 +180,7 @@ private:
         if (outputs_.size() == 1) return;
         const std::vector<std::string> half_way = {outputs_[0], places_[1]};
         directives = {reorder_all({half_way, {c_, t_}}), vectorise()};
-        unroll_all(directives, half_way);
+        append(directives, unroll_all(half_way));
         if (is_dilated()) {
             directives.insert(directives.begin(), compute_at(tile, t_));
         } else {
@@ -207,7 +193,7 @@ private:
     /// of places along one axis are then constants, and only those along the other need addresses of their own.
     Directives storage(const std::vector<std::string>& parts = {}) const {
         if (!loops_.is_open() || loops_.places_are_lanes()) return {};
-        return {fmt::format("reorder_storage({})", fmt::join(in_order({{c_}, parts, {places_.front(), t_}}), ", "))};
+        return {fmt::format("reorder_storage({})", fmt::join(joined({{c_}, parts, {places_.front(), t_}}), ", "))};
     }
 
     void place_products() {
@@ -234,7 +220,7 @@ private:
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
             const auto loops = loops_over(tiles_, "RoundUp");
-            directives.insert(directives.end(), loops.begin(), loops.end());
+            append(directives, loops);
             source_.schedule(values, directives);
         }
         source_.schedule(sum, {compute_at(values, to), vectorise(), unrolled_channels, unrolled_tiles});
@@ -285,7 +271,7 @@ private:
             const std::string &lane = places_.front(), lanes = std::to_string(walk_.places[axis->number]);
             loops.bounds.push_back(fmt::format("bound({}, 0, {})", lane, lanes));
             loops.bounds.push_back(
-                fmt::format("reorder_storage({})", fmt::join(in_order({{lane, c_}, loops.parts, {t_}}), ", ")));
+                fmt::format("reorder_storage({})", fmt::join(joined({{lane, c_}, loops.parts, {t_}}), ", ")));
             loops.vector = fmt::format("vectorize({}, {})", lane, lanes);
             return loops;
         }
@@ -306,7 +292,7 @@ private:
         Directives directives = joined({at}, loops.bounds);
         directives.push_back(reorder_all({places, {loops.channels}, loops.parts, {t_}}));
         directives.push_back(loops.vector);
-        unroll_all(directives, {places.begin() + (loops_.places_are_lanes() ? 1 : 0), places.end()});
+        append(directives, unroll_all({places.begin() + (loops_.places_are_lanes() ? 1 : 0), places.end()}));
         return directives;
     }
 

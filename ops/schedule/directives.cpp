@@ -5,12 +5,16 @@
 
 namespace onnx2halide {
 
+std::string split(const std::string& var, const std::string& outer, const std::string& factor, std::string_view tail) {
+    return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::{3})", var, outer, factor, tail);
+}
+
 std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor) {
-    return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::GuardWithIf)", var, outer, factor);
+    return split(var, outer, factor, "GuardWithIf");
 }
 
 std::string shifted_split(const std::string& var, const std::string& outer, const std::string& factor) {
-    return fmt::format("split({0}, {1}, {0}, {2}, TailStrategy::ShiftInwards)", var, outer, factor);
+    return split(var, outer, factor, "ShiftInwards");
 }
 
 std::string reorder(std::vector<std::string> loops) {
@@ -19,6 +23,12 @@ std::string reorder(std::vector<std::string> loops) {
 }
 
 std::string unroll(const std::string& loop) { return fmt::format("unroll({})", loop); }
+
+Directives unroll_all(const std::vector<std::string>& loops) {
+    Directives directives;
+    for (const std::string& loop : loops) directives.push_back(unroll(loop));
+    return directives;
+}
 
 std::string vectorize(const std::string& loop) { return fmt::format("vectorize({})", loop); }
 
@@ -32,9 +42,19 @@ std::string held(const std::string& param, int64_t most) { return fmt::format("s
 
 std::string smaller(const std::string& a, const std::string& b) { return fmt::format("std::min({}, {})", a, b); }
 
-Directives joined(Directives first, const Directives& second) {
-    first.insert(first.end(), second.begin(), second.end());
+void append(std::vector<std::string>& list, const std::vector<std::string>& more) {
+    list.insert(list.end(), more.begin(), more.end());
+}
+
+std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second) {
+    append(first, second);
     return first;
+}
+
+std::vector<std::string> joined(std::initializer_list<std::vector<std::string>> lists) {
+    std::vector<std::string> all;
+    for (const auto& list : lists) append(all, list);
+    return all;
 }
 
 }  // namespace onnx2halide

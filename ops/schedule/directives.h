@@ -1,13 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace onnx2halide {
 
 /// Halide's scheduling directives for one stage, as text: {"reorder(x, y)", "vectorize(x, 16)"}.
 using Directives = std::vector<std::string>;
+
+/// Splits a loop into blocks of `factor` iterations, the last of which is as this strategy says: `RoundUp`.
+std::string split(const std::string& var, const std::string& outer, const std::string& factor, std::string_view tail);
 
 /// Splits a loop of any extent; iterations past its end are guarded.
 std::string guarded_split(const std::string& var, const std::string& outer, const std::string& factor);
@@ -19,6 +24,8 @@ std::string shifted_split(const std::string& var, const std::string& outer, cons
 std::string reorder(std::vector<std::string> loops);
 
 std::string unroll(const std::string& loop);
+/// One directive per loop.
+Directives unroll_all(const std::vector<std::string>& loops);
 
 /// A whole loop as one vector.
 std::string vectorize(const std::string& loop);
@@ -34,6 +41,9 @@ std::string held(const std::string& param, int64_t most);
 /// The smaller of two C++ expressions: `std::min(pixels, strip)`
 std::string smaller(const std::string& a, const std::string& b);
 
-Directives joined(Directives first, const Directives& second);
+// Lists of directives or of loops.
+void append(std::vector<std::string>& list, const std::vector<std::string>& more);
+std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second);
+std::vector<std::string> joined(std::initializer_list<std::vector<std::string>> lists);
 
 }  // namespace onnx2halide
