@@ -123,7 +123,7 @@ DirectOperands add_direct_packing(Graph& graph, const Node& conv, const Targets&
     int64_t steps =
         form == WeightForm::dense || form == WeightForm::grouped ? channels_at_once(element, type.shape[1], target) : 1;
     if (const int64_t dots = lanes_of_dots(conv, targets); dots > 1) form = WeightForm::dots, steps = dots;
-    DirectOperands direct{std::string(name(form)), nullptr, conv.has_input(2) ? conv.inputs[2] : nullptr};
+    DirectOperands direct{std::string(form_name(form)), nullptr, conv.has_input(2) ? conv.inputs[2] : nullptr};
     direct.weights = add_packing(
         graph, &conv, "PackConvWeights", weights,
         {{"form", direct.form}, {"group", group}, {"block", block_of_group(form, channels / group)}, {"steps", steps}});

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 5> form_names = {"dense", "grouped", "rot
 
 }  // namespace
 
-std::string_view name(WeightForm form) { return form_names.at(static_cast<size_t>(form)); }
+std::string_view form_name(WeightForm form) { return form_names.at(static_cast<size_t>(form)); }
 
 WeightForm weight_form(const Node& node) {
     const auto found = std::find(form_names.begin(), form_names.end(), node.string("form"));

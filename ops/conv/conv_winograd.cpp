@@ -41,10 +41,11 @@ public:
     }
     /// The offset, in rows of tiles, at which a part that shares its tiles finds its inputs.
     std::string rows_to_shift(const std::string& part) const {
-        return (tiled_parts() == 1 ? part : fmt::format("({} / {})", part, tiled_parts())) + times(kernel_.dilation);
+        return (tiled_parts() == 1 ? part : fmt::format("({} / {})", part, tiled_parts())) +
+               factor_text(kernel_.dilation);
     }
     /// The Var of a part of the kernel.
-    std::string part() const { return part_var(coordinate); }
+    std::string part() const { return kernel_part_var(coordinate); }
     Dim tiles() const { return floor_div(window_.output, block_) * tiles_of_block_; }
 
     /// The tile to which an output belongs, and the output's index within it.
@@ -63,10 +64,10 @@ public:
     /// The input's coordinate for a tile's element under a part of the kernel; `tap` is empty if a tile has one.
     std::string input(KernelSource& source, const std::string& tile, const std::string& tap) const {
         std::string at = tiles_of_block_ == 1
-                             ? tile + times(block_ * kernel_.stride)
+                             ? tile + factor_text(block_ * kernel_.stride)
                              : fmt::format("{0} / {1} * {2} + {0} % {1}", tile, tiles_of_block_, block_);
-        if (tiled_parts() > 1) at += " + " + first_tap(source.var(part()), kernel_);
-        if (!tap.empty()) at += " + " + tap + times(int64_t{kernel_.dilation} * kernel_.stride);
+        if (tiled_parts() > 1) at += " + " + first_tap_of_part(source.var(part()), kernel_);
+        if (!tap.empty()) at += " + " + tap + factor_text(int64_t{kernel_.dilation} * kernel_.stride);
         return shifted(source, at, -window_.pad_begin);
     }
 
@@ -77,13 +78,13 @@ private:
     int tiles_of_block_;
 };
 
-std::string part_var(const std::string& coordinate) { return coordinate + "_part"; }
+std::string kernel_part_var(const std::string& coordinate) { return coordinate + "_part"; }
 
-std::string times(int64_t factor) { return factor == 1 ? "" : fmt::format(" * {}", factor); }
+std::string factor_text(int64_t factor) { return factor == 1 ? "" : fmt::format(" * {}", factor); }
 
-std::string first_tap(const std::string& part, const KernelAxis& kernel) {
+std::string first_tap_of_part(const std::string& part, const KernelAxis& kernel) {
     const int phases = kernel.phases();
-    const std::string step = times(int64_t{kernel.taps()} * kernel.stride * kernel.dilation);
+    const std::string step = factor_text(int64_t{kernel.taps()} * kernel.stride * kernel.dilation);
     if (phases == 1) return part + step;
     if (kernel.taps() == 1 || kernel.parts() == phases) return part;
     return fmt::format("{0} / {1}{2} + {0} % {1}", part, phases, step);

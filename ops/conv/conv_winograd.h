@@ -7,10 +7,10 @@ namespace onnx2halide {
 
 /// A convolution with channels innermost, by Winograd's minimal filtering (Lavin and Gray, "Fast algorithms for
 /// convolutional neural networks"): tiles of inputs and weights are transformed so that each output takes
-/// 1 + (taps - 1) / outputs products along an axis instead of taps. Kernels with more than 5 taps along an axis or with
-/// strides are sums of smaller ones. Tiles may be single rows, not transformed along the other axis: each tap of a
-/// column then reads the tiles of another row. See WinogradLoops for the axes of signals and volumes, and for dilated
-/// kernels. Attributes: those of Conv, with `kernel_shape`, `places` (of a tile: rows and columns) and
+/// 1 + (taps - 1) / outputs products along an axis instead of taps. Kernels with many taps along an axis or with
+/// strides are sums of smaller ones, see KernelAxis. Tiles may be single rows, not transformed along the other axis:
+/// each tap of a column then reads the tiles of another row. See WinogradLoops for the axes of signals and volumes, and
+/// for dilated kernels. Attributes: those of Conv, with `kernel_shape`, `places` (of a tile: rows and columns) and
 /// `output_channels`. Input 1 is made by PackWinogradWeights.
 ///
 /// If the image's size is known only at run time, small images may have a kernel of their own (see SmallImages): with
@@ -110,12 +110,12 @@ private:
 TiledKernel tiled_kernel(const Node& node);
 
 /// The Var of a part of the kernel along an axis with this coordinate.
-std::string part_var(const std::string& coordinate);
+std::string kernel_part_var(const std::string& coordinate);
 
 /// " * 4", and empty for 1.
-std::string times(int64_t factor);
+std::string factor_text(int64_t factor);
 
 /// The offset, as text, from a kernel's first tap to that of a part, in elements of the input: `y_part * 4`
-std::string first_tap(const std::string& part, const KernelAxis& kernel);
+std::string first_tap_of_part(const std::string& part, const KernelAxis& kernel);
 
 }  // namespace onnx2halide

@@ -264,7 +264,8 @@ private:
 
     InputLoops input_loops() {
         InputLoops loops{c_, {}, bound_channels(), ""};
-        if (loops_.kernel[columns].tiled_parts() > 1) loops.parts.push_back(source_.var(part_var(axes_.front().var)));
+        if (loops_.kernel[columns].tiled_parts() > 1)
+            loops.parts.push_back(source_.var(kernel_part_var(axes_.front().var)));
         if (loops_.places_are_lanes()) {
             const auto axis =
                 std::find_if(axes_.begin(), axes_.end(), [&](const Axis& a) { return is_transformed(a); });

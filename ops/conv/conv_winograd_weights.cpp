@@ -50,7 +50,7 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
         std::string tap = axis == rows ? ky : "tap";
         if (kernel.taps() == 1) tap = "0";
         if (kernel.parts() > 1) {
-            tap = fmt::format("{} + {}{}", first_tap(*part++, kernel), tap, times(kernel.stride));
+            tap = fmt::format("{} + {}{}", first_tap_of_part(*part++, kernel), tap, factor_text(kernel.stride));
             const int reach = kernel.parts() * kernel.taps();
             if (reach > kernel.kernel) {
                 beyond.push_back(fmt::format("{} >= {}", tap, kernel.kernel));

@@ -16,8 +16,8 @@ struct DotsTile {
 };
 
 /// The fastest such tile with vectors of so many lanes, a power of two from 4; nullopt if the width is known only at
-/// run time or less than 4. `loops` are those of the convolution in any form, except that `products` counts each input
-/// channel.
+/// run time or less than 4, if registers do not suffice, for groups, for types other than float32 and on GPUs. `loops`
+/// are those of the convolution in any form, except that `products` counts each input channel.
 std::optional<DotsTile> choose_dots_tile(const ConvLoops& loops, int lanes, const Target& target);
 /// The fastest for so many input channels; nullopt if these do not fill vectors either.
 std::optional<DotsTile> choose_dots(const ConvLoops& loops, int64_t inputs, const Target& target);
