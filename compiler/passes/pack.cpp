@@ -45,15 +45,10 @@ std::vector<int64_t> kernel_shape(const TensorType& weights) {
 /// Whether packing a convolution's weights pays: they are constant and the images are not, or are used for enough
 /// pixels.
 bool gains_from_packing(const Node& conv) {
-    constexpr int64_t many_pixels = 16;
     const Value* weights = conv.inputs.at(1);
     if (weights->checked_type().elements().constant().value_or(0) == 0) return false;
     if (is_compile_time_constant(weights)) return !is_compile_time_constant(conv.inputs[0]);
-    const std::vector<Dim>& shape = conv.outputs.at(0)->checked_type().shape;
-    int64_t pixels = 1;
-    for (size_t axis = 0; axis < shape.size(); ++axis)
-        pixels *= axis == 1 ? 1 : shape[axis].constant().value_or(many_pixels);
-    return pixels >= many_pixels;
+    return are_worth_packing(conv.outputs.at(0)->checked_type().shape);
 }
 
 /// Makes `conv` an operator that reads packed weights; `weights` is their type before packing.
@@ -200,6 +195,14 @@ void lay_columns(Graph& graph, Node& product) {
 }
 
 }  // namespace
+
+bool are_worth_packing(const std::vector<Dim>& image) {
+    constexpr int64_t many_pixels = 16;
+    int64_t pixels = 1;
+    for (size_t axis = 0; axis < image.size(); ++axis)
+        pixels *= axis == 1 ? 1 : image[axis].constant().value_or(many_pixels);
+    return pixels >= many_pixels;
+}
 
 void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy, std::span<const Target> all) {
     const Targets targets{target, all.empty() ? std::span(&target, 1) : all};

@@ -77,9 +77,10 @@ void fuse_activations(Graph& graph);
 /// Replaces pools whose only window has the whole image by global pools, as older exporters do not write these.
 void find_global_pools(Graph& graph);
 
-/// Replaces a ConvTranspose with constant weights by a Conv over the input's grid, which computes a channel for each
-/// phase of the output (the remainders of coordinates modulo the strides), and a PhasesToSpace, which interleaves the
-/// phases. Phases that read fewer elements than others have weights of zero or, if that is faster, a Conv of their own.
+/// Replaces a ConvTranspose with weights of known shape by a Conv over the input's grid, which computes a channel for
+/// each phase of the output (the remainders of coordinates modulo the strides), and a PhasesToSpace, which interleaves
+/// the phases. Phases that read fewer elements than others have weights of zero or, if that is faster, a Conv of their
+/// own.
 void split_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 /// The same for quantised weights only. It runs before use_integer_products, which then finds convolutions.
 void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy& policy = {});

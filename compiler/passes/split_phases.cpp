@@ -4,6 +4,7 @@
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
+#include "compiler/passes/pack.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/conv/winograd_walk.h"
@@ -50,11 +51,12 @@ std::optional<GridAxis> grid_axis(const ConvTranspose::Axis& axis, int64_t first
 
 using Grid = std::vector<GridAxis>;
 
-/// The axes of a transposed convolution, if all can be computed in this way: the weights, pads and differences of sizes
-/// must be constant. With `phases`, one per axis, only for these.
+/// The axes of a transposed convolution, if all can be computed in this way: the weights' shape, pads and
+/// differences of sizes must be constant. With `phases`, one per axis, only for these.
 std::optional<Grid> grid(const Node& node, const Numbers& phases = {}) {
-    if (!is_compile_time_constant(node.inputs.at(1))) return std::nullopt;
-    if (node.inputs[1]->checked_type().elements().constant().value_or(0) == 0) return std::nullopt;
+    if (node.inputs.at(1)->checked_type().elements().constant().value_or(0) == 0) return std::nullopt;
+    if (!is_compile_time_constant(node.inputs[1]) && !are_worth_packing(node.inputs[0]->checked_type().shape))
+        return std::nullopt;
     Grid grid;
     for (const ConvTranspose::Axis& axis : ConvTranspose(node).axes()) {
         const auto found = phases.empty() ? grid_axis(axis, 0, axis.stride) : grid_axis(axis, phases[grid.size()], 1);
@@ -83,7 +85,8 @@ double cycles(const Node& node, const Grid& grid, const Target& target, const Co
         const Dim output = input + axis.pad_begin + axis.pad_end - (axis.window - 1);
         window.push_back({axis.window, 1, 1, axis.pad_begin, axis.pad_end, input, output});
     }
-    const bool suits_winograd = has_winograd(window, groups, channels);
+    // Weights that are computed at run time are not transformed.
+    const bool suits_winograd = is_compile_time_constant(node.inputs[1]) && has_winograd(window, groups, channels);
     // Groups that are computed one by one count as images.
     const WinogradLoops loops(window, suits_winograd ? groups : 1, inputs, channels);
     const auto walk = suits_winograd ? choose_winograd(loops, policy, target) : std::nullopt;
@@ -111,7 +114,8 @@ std::vector<Grid> grids(const Node& node, const Target& target, const ConvPolicy
     const auto whole = grid(node);
     if (!whole) return {};
     constexpr int64_t most_parts = 16;
-    constexpr double part_cycles = 2000;  // to start one more kernel
+    // To start one more kernel; at run time several others make the weights of each.
+    const double part_cycles = is_compile_time_constant(node.inputs[1]) ? 2000 : 10000;
     if (phases_of(*whole) > most_parts) return {*whole};
     std::vector<Grid> parts = grids_of_phases(node, *whole);
     double all = 0;

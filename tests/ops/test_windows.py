@@ -97,7 +97,11 @@ def windows():
                 yield Case("ConvTranspose", [x(1, 4, 3, 5), weights], {"strides": [4, 4], **attribute}, engine=OnnxRuntime)
     # A convolution for each phase.
     yield Case("ConvTranspose", [x(1, 64, 5, 6), constant(64, 48, 3, 3), constant(48)], {"strides": [2, 2], "pads": [1, 1, 0, 0]})
+    # Weights known only at run time.
     yield Case("ConvTranspose", [x(1, 4, 5, 6), x(4, 3, 2, 2)], {"strides": [2, 2]})
+    yield Case("ConvTranspose", [x(1, 64, 9, 7), x(64, 48, 3, 3), x(48)], {"strides": [2, 2], "pads": [1, 1, 0, 0]})
+    yield Case("ConvTranspose", [x(2, 4, 13), x(4, 6, 5), x(12)], {"strides": [3], "group": 2}, engine=OnnxRuntime)
+    yield Case("ConvTranspose", [x(1, 4, 5, 6, dtype="float16"), x(4, 3, 3, 3, dtype="float16")], {"strides": [2, 2], "pads": [1, 0, 1, 1]})
     yield Case("ConvTranspose", [x(1, 16, 21), constant(16, 8, 16), constant(8)], {"strides": [8], "pads": [4, 4]})
     yield Case("ConvTranspose", [x(1, 2, 3, 4, 5), constant(2, 3, 3, 2, 4)], {"strides": [2, 1, 3]})
     for shape, group in (((4, 0, 3, 3), 1), ((4, 0, 3, 3), 2), ((0, 4, 3, 3), 1)):  # neither results nor products

@@ -73,12 +73,26 @@ TEST_CASE("phases have convolutions of their own if that is faster") {
     CHECK(split(of_channels(6), ConvAlgorithm::direct).find("weights float32[6,128,2,2]") != std::string::npos);
 }
 
-TEST_CASE("a transposed convolution with weights that are not constant, without elements or with dilations stays") {
+TEST_CASE("weights that are computed at run time are split if they are used for many pixels") {
     CHECK(split(R"(
         x = input float32[1,4,5,6]
         w = input float32[4,3,2,2]
         y = ConvTranspose(x, w) strides=2,2
-        output y)") == "ConvTranspose float32[1,3,10,12]\n");
+        output y)") == "Conv float32[1,12,5,6] of weights float32[12,4,1,1]\n"
+                       "PhasesToSpace float32[1,3,10,12]\n");
+    CHECK(split(R"(
+        x = input float32[1,4,3,5]
+        w = input float32[4,3,2,2]
+        y = ConvTranspose(x, w) strides=2,2
+        output y)") == "ConvTranspose float32[1,3,6,10]\n");
+    CHECK(split(R"(
+        x = input float32[1,4,5,6]
+        w = input float32[4,m,2,2]
+        y = ConvTranspose(x, w) strides=2,2
+        output y)") == "ConvTranspose float32[1,m,10,12]\n");
+}
+
+TEST_CASE("a transposed convolution with weights without elements or with dilations stays") {
     CHECK(split(R"(
         x = input float32[1,4,5,6]
         w = constant float32[4,3,2,2]
