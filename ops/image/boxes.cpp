@@ -21,8 +21,10 @@ public:
     bool takes_packed_types() const override { return true; }
 
 protected:
+    /// ONNX has these operators for sequences of tensors only.
     const BoxType& sequence(size_t i) const {
-        if (!is_sequence(in(i))) throw CompileError("input {} is {}, expected a sequence", i, in(i).text());
+        if (!is_sequence(in(i)) || in(i).box->holds_boxes())
+            throw CompileError("input {} is {}, expected a sequence of tensors", i, in(i).text());
         return *in(i).box;
     }
 

@@ -189,6 +189,11 @@ def test_errors_of_runs(made, x, message):
     assert str(error.value) == f"errors: {message}"
 
 
+def item_of_maps(op: str, inputs, **attributes):
+    nodes = [node("ZipMap", ["x"], ["maps"], **INTEGERS), helper.make_node(op, inputs, ["y"], **attributes)]
+    return model(nodes, {"x": tensor(FLOAT, [2, 3]), "place": tensor(INT64, [])}, {"y": map_of(INT64, FLOAT)})
+
+
 ERRORS = [
     (zip_map(["n", 4], **INTEGERS), "ZipMap): input 0 has 4 columns, expected 3 as there are labels"),
     (zip_map(["n", 3], classlabels_strings=["a"], classlabels_int64s=[1]), "ZipMap): classlabels_int64s has 1 items and classlabels_strings has 1, expected one of them to have any"),
@@ -197,10 +202,12 @@ ERRORS = [
     (model([node("DictVectorizer", int64_vocabulary=[1])], {"x": map_of(STRING, FLOAT)}, {"y": tensor(FLOAT, [1, 1])}), "DictVectorizer): the vocabulary has type int64, but the keys of input 0 have string"),
     (model([node("CastMap", cast_to="TO_DOUBLE")], {"x": map_of(INT64, FLOAT)}, {"y": tensor(FLOAT, [1, None])}), "CastMap): cast_to is 'TO_DOUBLE', expected TO_FLOAT, TO_STRING or TO_INT64"),
     (model([node("CastMap", map_form="SPARSE", max_map=0)], {"x": map_of(INT64, FLOAT)}, {"y": tensor(FLOAT, [1, None])}), "CastMap): max_map is 0, expected 1 to 2147483646"),
+    (item_of_maps("SequenceAt", ["maps", "place"]), "SequenceAt): input 0 is sequence of map of int64 to float32, expected a sequence of tensors"),
+    (item_of_maps("ConcatFromSequence", ["maps"], axis=0, new_axis=1), "ConcatFromSequence): input 0 is sequence of map of int64 to float32, expected a sequence of tensors"),
 ]
 
 
-@pytest.mark.parametrize("made, message", ERRORS, ids=["columns", "both", "neither", "float64", "keys", "cast_to", "max_map"])
+@pytest.mark.parametrize("made, message", ERRORS, ids=["columns", "both", "neither", "float64", "keys", "cast_to", "max_map", "item", "items"])
 def test_errors(made, message):
     with pytest.raises(onnx2halide.CompileError) as error:
         onnx2halide.compile(made)

@@ -180,7 +180,7 @@ def test_nothing_has_no_element():
 ERRORS = [
     ("g (seq(float[2]) x, int64[2] t) => (seq(float[2]) y) { y = SequenceInsert (x, t) }", "node 'y' (SequenceInsert): input 1 has type int64, expected float32 as the sequence has"),
     ("g (seq(float[2]) x) => (seq(float[2]) y) { y = Relu (x) }", "node 'y' (Relu): input 0 is a sequence of float32 2, expected a tensor"),
-    ("g (float[2] x, int64 p) => (float[2] y) { y = SequenceAt (x, p) }", "node 'y' (SequenceAt): input 0 is float32 2, expected a sequence"),
+    ("g (float[2] x, int64 p) => (float[2] y) { y = SequenceAt (x, p) }", "node 'y' (SequenceAt): input 0 is float32 2, expected a sequence of tensors"),
     ("g (seq(int4[2]) x) => (seq(int4[2]) y) { y = Identity (x) }", "value 'x' is a sequence of int4 2, which is not supported"),
 ]
 
